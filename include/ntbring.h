@@ -1,0 +1,148 @@
+/*
+ * ntbring.h: the C ABI between MPICH's netmod (C) and libntbring (Rust).
+ *
+ * It is the only contract between the two sides. Both are compiled from this
+ * one file: the netmod includes it, and build.rs runs bindgen over it.
+ *
+ * Threads: every function that takes an endpoint must be called by one thread
+ * at a time (MPICH's locks see to it), except ntbring_idle, which any thread
+ * may call at any time between ntbring_connect and ntbring_close.
+ * No function blocks, except where it says so; each wait is bounded.
+ */
+#ifndef NTBRING_H_INCLUDED
+#define NTBRING_H_INCLUDED
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised whenever anything in this file changes its meaning. */
+#define NTBRING_ABI_VERSION 1
+
+/* An upper limit for the size of an address, in bytes. */
+#define NTBRING_ADDRESS_MAX 256
+
+/* Return codes. Zero and above: success. Below zero: an error, whose text
+ * ntbring_error_text returns. */
+#define NTBRING_OK 0            /* done */
+#define NTBRING_PENDING 1       /* accepted; an NTBRING_EVENT_SENT will follow if a cookie was given */
+#define NTBRING_NONE 0          /* ntbring_poll: nothing there */
+#define NTBRING_SOME 1          /* ntbring_poll: *event is filled in */
+#define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
+#define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
+#define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
+#define NTBRING_ERR_PEER (-4)   /* a peer died or does not answer */
+#define NTBRING_ERR_PROTOCOL (-5)       /* a peer wrote what the protocol does not allow */
+#define NTBRING_ERR_INTERNAL (-6)       /* a fault in libntbring; the text says where */
+
+typedef struct ntbring_endpoint ntbring_endpoint_t;
+
+/* The version this library was built with. Call it before anything else and
+ * compare it with NTBRING_ABI_VERSION. */
+uint32_t ntbring_abi_version(void);
+
+/* The text of the calling thread's latest error: one line or more, never NULL,
+ * valid until the thread's next call into this library. */
+const char *ntbring_error_text(void);
+
+/* What a process knows about its job before it opens an endpoint. */
+typedef struct ntbring_job {
+    int32_t rank;               /* of this process, 0 .. size-1 */
+    int32_t size;               /* ranks in the job */
+    int32_t hosts;              /* hosts in the ring, 1 .. 16; they form the ring in order */
+    const int32_t *host_of;     /* size entries: the host of each rank, 0 .. hosts-1 */
+} ntbring_job_t;
+
+/* Sizes that steer the caller's choices. Constant once connected. */
+typedef struct ntbring_limits {
+    uint64_t header_max;        /* largest hdr_size of a message, bytes */
+    uint64_t eager_max;         /* largest header + payload to be sent without rendezvous, bytes */
+} ntbring_limits_t;
+
+/* Reads the settings, allocates what this process owns. The arrays in job are
+ * not used after the return. */
+int ntbring_open(const ntbring_job_t * job, ntbring_endpoint_t ** endpoint);
+
+/* Writes this process's address, at most NTBRING_ADDRESS_MAX bytes, all of one
+ * size, and its size. */
+int ntbring_address(ntbring_endpoint_t * endpoint, void *address, uint64_t * size);
+
+/* Takes everybody's address: size entries, stride bytes apart, in rank order.
+ * Joins the ring: shakes hands with both neighbours and starts forwarding.
+ * Blocks until the neighbours have answered, or returns an error after a
+ * set time. */
+int ntbring_connect(ntbring_endpoint_t * endpoint, const void *addresses, uint64_t stride);
+
+int ntbring_limits(ntbring_endpoint_t * endpoint, ntbring_limits_t * limits);
+
+/* Copies bytes [offset, offset + max) of a message's packed payload to dest, or
+ * fewer, if an element of the datatype would be cut. Returns how many, or a
+ * negative number when it cannot. Must not call back into this library. */
+typedef int64_t(*ntbring_pack_fn) (void *cookie, uint64_t offset, void *dest, uint64_t max);
+
+typedef struct ntbring_message {
+    int32_t dest;               /* rank */
+    uint16_t handler;           /* 0 .. 63, given to the receiver */
+    uint8_t src_vci;            /* given to the receiver */
+    uint8_t dst_vci;            /* given to the receiver */
+    const void *hdr;            /* copied before the return */
+    uint64_t hdr_size;
+    const void *data;           /* contiguous payload; ignored if pack is set */
+    uint64_t data_size;
+    ntbring_pack_fn pack;       /* NULL for contiguous payload */
+    void *cookie;               /* given to pack and to NTBRING_EVENT_SENT */
+} ntbring_message_t;
+
+/* Sends a message. NTBRING_OK: all is deposited, the payload may be reused.
+ * NTBRING_PENDING: the payload must stay until the NTBRING_EVENT_SENT with its
+ * cookie (no event if the message has no payload). Messages to one destination
+ * are delivered in the order of the calls. */
+int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
+
+/* What ntbring_poll found. */
+#define NTBRING_EVENT_MESSAGE 1 /* a whole message: hdr, data */
+#define NTBRING_EVENT_BEGIN 2   /* a message whose payload follows in chunks: hdr, total */
+#define NTBRING_EVENT_CHUNK 3   /* a piece of that payload: cookie, data, last */
+#define NTBRING_EVENT_SENT 4    /* a pending message's payload may be reused: cookie, handler */
+
+typedef struct ntbring_event {
+    uint32_t kind;              /* NTBRING_EVENT_* */
+    int32_t src;                /* rank that sent it */
+    uint16_t handler;
+    uint8_t src_vci;
+    uint8_t dst_vci;
+    uint32_t last;              /* CHUNK: nonzero if no more follow */
+    void *hdr;                  /* 8-byte aligned */
+    uint64_t hdr_size;
+    void *data;                 /* MESSAGE, CHUNK; any alignment */
+    uint64_t data_size;
+    uint64_t total;             /* BEGIN: size of the whole payload; MESSAGE: data_size */
+    void *cookie;               /* BEGIN: set it before ntbring_release; CHUNK, SENT: as given */
+    uint64_t token[4];          /* belongs to the library */
+} ntbring_event_t;
+
+/* Looks for one event and sends what is pending. hdr and data stay valid until
+ * ntbring_release, which must follow every NTBRING_SOME, in any order. Both may
+ * be called while other events are not released yet. */
+int ntbring_poll(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
+int ntbring_release(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
+
+/* To be called by a loop that waits and has found nothing: spins, yields or
+ * sleeps, depending on how often it was called since the last event, until a
+ * doorbell rings, but for at most max_us microseconds. Never fails. */
+void ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
+
+/* NTBRING_OK once nothing is pending to be sent, NTBRING_PENDING before that.
+ * Poll in between. */
+int ntbring_flush(ntbring_endpoint_t * endpoint);
+
+/* Leaves the ring: all ranks of the job must have come this far (the caller's
+ * barrier sees to it). Writes the statistics, frees everything. */
+int ntbring_close(ntbring_endpoint_t * endpoint);
+
+#ifdef __cplusplus
+}
+#endif
+#endif                          /* NTBRING_H_INCLUDED */

@@ -1,0 +1,17 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#ifndef NETMOD_INLINE_H_INCLUDED
+#define NETMOD_INLINE_H_INCLUDED
+
+#include "netmod_am_fallback.h"
+#include "netmod_am_fallback_coll.h"
+
+#include "ntbring_am.h"
+#include "ntbring_proc.h"
+#include "ntbring_progress.h"
+#include "ntbring_request.h"
+
+/* Not-inlined ntbring netmod functions */
+#include "ntbring_noinline.h"
+
+#endif /* NETMOD_INLINE_H_INCLUDED */

@@ -1,0 +1,61 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#include "mpidimpl.h"
+#include "ntbring_impl.h"
+
+/* Another thread may complete what this one waits for without ringing a doorbell. */
+#define MPIDI_NTBRING_IDLE_THREADED_US 1000
+
+static uint32_t idle_max_us(void)
+{
+    int progress_count = MPIDI_NTBRING_PROGRESS_COUNT();
+    if (progress_count != MPIDI_NTBRING_global.idle_progress_count) {
+        MPIDI_NTBRING_global.idle_progress_count = progress_count;
+        MPIDI_NTBRING_global.idle_count = 0;
+    }
+    if (MPIDI_NTBRING_global.idle_count < MPIDI_NTBRING_global.idle_polls) {
+        MPIDI_NTBRING_global.idle_count++;
+        return 0;
+    }
+    if (MPIR_Progress_hook_any_active()) {
+        return 0;
+    }
+#ifdef MPICH_IS_THREADED
+    if (MPIR_ThreadInfo.isThreaded) {
+        return MPL_MIN(MPIDI_NTBRING_global.idle_max_us, MPIDI_NTBRING_IDLE_THREADED_US);
+    }
+#endif
+    return MPIDI_NTBRING_global.idle_max_us;
+}
+
+/* To be called by a loop that waits, after it has found nothing and outside of VCI locks. */
+void MPIDI_NTBRING_idle(void)
+{
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    if (unlikely(endpoint == NULL)) {
+        MPL_thread_yield();
+        return;
+    }
+    uint32_t max_us = idle_max_us();
+
+#if defined(MPICH_IS_THREADED) && MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__GLOBAL
+    /* as MPIDU_Thread_yield does */
+    MPID_Thread_mutex_t *mutex = &MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX;
+    if (MPIR_ThreadInfo.isThreaded) {
+        int err = 0;
+        int saved_count = mutex->count;
+        MPL_thread_id_t saved_owner = mutex->owner;
+        MPIR_Assert(saved_count > 0);
+        mutex->count = 0;
+        mutex->owner = 0;
+        MPIDU_Thread_mutex_unlock(mutex, &err);
+        ntbring_idle(endpoint, max_us);
+        MPIDU_Thread_mutex_lock(mutex, &err, MPL_THREAD_PRIO_LOW);
+        MPIR_Assert(mutex->count == 0);
+        mutex->count = saved_count;
+        mutex->owner = saved_owner;
+        return;
+    }
+#endif
+    ntbring_idle(endpoint, max_us);
+}

@@ -1,0 +1,32 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#ifndef NTBRING_IMPL_H_INCLUDED
+#define NTBRING_IMPL_H_INCLUDED
+
+#include <mpidimpl.h>
+#include "mpidch4r.h"
+#include "ch4_impl.h"
+#include "ntbring_types.h"
+#include "ntbring_compat.h"
+
+#define MPIDI_NTBRING_CHKRC(rc_)                                        \
+    MPIR_ERR_CHKANDJUMP1(unlikely((rc_) < 0), mpi_errno, MPI_ERR_OTHER, \
+                         "**ntbring", "**ntbring %s", ntbring_error_text())
+
+int MPIDI_NTBRING_progress(int vci);
+void MPIDI_NTBRING_idle(void);
+int64_t MPIDI_NTBRING_pack(void *cookie, uint64_t offset, void *dest, uint64_t max);
+
+void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq);
+void MPIDI_NTBRING_recv_chunk(MPIR_Request * rreq, void *data, MPI_Aint data_sz);
+void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_dest(int rank, MPIR_Comm * comm)
+{
+    int avtid = 0, lpid = 0;
+    MPIDIU_comm_rank_to_pid(comm, rank, &lpid, &avtid);
+    MPIR_Assert(avtid == 0);
+    return lpid;
+}
+
+#endif /* NTBRING_IMPL_H_INCLUDED */

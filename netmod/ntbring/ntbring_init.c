@@ -1,0 +1,196 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#include "mpidimpl.h"
+#include "ntbring_impl.h"
+#include "mpidu_bc.h"
+
+#define MPIDI_NTBRING_FLUSH_SECONDS 10
+
+/* Posix peers ring no doorbell. */
+#define MPIDI_NTBRING_IDLE_SHM_US 1000
+#define MPIDI_NTBRING_IDLE_SHM_POLLS 200
+#define MPIDI_NTBRING_IDLE_US 100000
+
+int MPIDI_NTBRING_init_local(int *tag_bits)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    int version = ntbring_abi_version();
+    MPIR_ERR_CHKANDJUMP2(version != NTBRING_ABI_VERSION, mpi_errno, MPI_ERR_OTHER,
+                         "**ntbring_version", "**ntbring_version %d %d", version,
+                         NTBRING_ABI_VERSION);
+    MPIR_ERR_CHKANDJUMP1(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ntbring_vcis",
+                         "**ntbring_vcis %d", MPIDI_global.n_vcis);
+    *tag_bits = MPIR_TAG_BITS_DEFAULT;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Hosts are the nodes that hold ranks, numbered without gaps. */
+static int number_hosts(int32_t * host_of)
+{
+    int hosts = 0;
+    for (int node = 0; node < MPIR_Process.num_nodes; node++) {
+        bool used = false;
+        for (int i = 0; i < MPIR_Process.size; i++) {
+            if (MPIR_Process.node_map[i] == node) {
+                host_of[i] = hosts;
+                used = true;
+            }
+        }
+        hosts += used;
+    }
+    return hosts;
+}
+
+static int open_endpoint(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    int32_t *host_of = MPL_malloc(MPIR_Process.size * sizeof(int32_t), MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!host_of, mpi_errno, MPI_ERR_OTHER, "**nomem");
+
+    ntbring_job_t job = {
+        .rank = MPIR_Process.rank,
+        .size = MPIR_Process.size,
+        .hosts = number_hosts(host_of),
+        .host_of = host_of,
+    };
+    int rc = ntbring_open(&job, &MPIDI_NTBRING_global.endpoint);
+    MPIDI_NTBRING_CHKRC(rc);
+
+  fn_exit:
+    MPL_free(host_of);
+    return mpi_errno;
+  fn_fail:
+    MPIDI_NTBRING_global.endpoint = NULL;
+    goto fn_exit;
+}
+
+static int connect_endpoint(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+
+    char address[NTBRING_ADDRESS_MAX];
+    uint64_t address_sz = 0;
+    int rc = ntbring_address(endpoint, address, &address_sz);
+    MPIDI_NTBRING_CHKRC(rc);
+
+    void *table;
+    int table_stride;
+    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
+                                      address, (int) address_sz, TRUE, FALSE, &table,
+                                      &table_stride);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    rc = ntbring_connect(endpoint, table, table_stride);
+    MPIDI_NTBRING_CHKRC(rc);
+    mpi_errno = MPIDU_bc_table_destroy();
+    MPIR_ERR_CHECK(mpi_errno);
+
+    rc = ntbring_limits(endpoint, &MPIDI_NTBRING_global.limits);
+    MPIDI_NTBRING_CHKRC(rc);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_init_world(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    mpi_errno = open_endpoint();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = connect_endpoint();
+    MPIR_ERR_CHECK(mpi_errno);
+
+    MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_US;
+    MPIDI_NTBRING_global.idle_polls = 0;
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+    if (MPIR_Process.local_size > 1) {
+        MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_SHM_US;
+        MPIDI_NTBRING_global.idle_polls = MPIDI_NTBRING_IDLE_SHM_POLLS;
+    }
+#endif
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    if (MPIDI_NTBRING_global.endpoint) {
+        ntbring_close(MPIDI_NTBRING_global.endpoint);
+        MPIDI_NTBRING_global.endpoint = NULL;
+    }
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_post_init(void)
+{
+    return MPI_SUCCESS;
+}
+
+static int flush(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPL_time_t start, now;
+    double seconds = 0;
+
+    MPL_wtime(&start);
+    while (true) {
+        int rc = ntbring_flush(MPIDI_NTBRING_global.endpoint);
+        MPIDI_NTBRING_CHKRC(rc);
+        if (rc == NTBRING_OK) {
+            break;
+        }
+        MPIR_ERR_CHKANDJUMP1(seconds > MPIDI_NTBRING_FLUSH_SECONDS, mpi_errno, MPI_ERR_OTHER,
+                             "**ntbring_flush", "**ntbring_flush %d", MPIDI_NTBRING_FLUSH_SECONDS);
+        mpi_errno = MPID_Progress_test(NULL);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_NTBRING_idle();
+        MPL_wtime(&now);
+        MPL_wtime_diff(&start, &now, &seconds);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_mpi_finalize_hook(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (MPIDI_NTBRING_global.endpoint == NULL) {
+        goto fn_exit;
+    }
+
+    int flush_errno = flush();
+    mpi_errno = MPIR_pmi_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+
+    int rc = ntbring_close(MPIDI_NTBRING_global.endpoint);
+    MPIDI_NTBRING_global.endpoint = NULL;
+    MPIDI_NTBRING_CHKRC(rc);
+    mpi_errno = flush_errno;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+void *MPIDI_NTBRING_mpi_alloc_mem(MPI_Aint size, MPIR_Info * info)
+{
+    return MPIDIG_mpi_alloc_mem(size, info);
+}
+
+int MPIDI_NTBRING_mpi_free_mem(void *ptr)
+{
+    return MPIDIG_mpi_free_mem(ptr);
+}

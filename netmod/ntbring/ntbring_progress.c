@@ -1,0 +1,203 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#include "mpidimpl.h"
+#include "ntbring_impl.h"
+#include "mpidig_pt2pt_callbacks.h"
+
+#define MPIDI_NTBRING_POLL_BATCH 16
+
+/* The least size of each handler's header. */
+static const uint16_t header_min[MPIDI_AM_HANDLERS_MAX] = {
+    [MPIDIG_SEND] = sizeof(MPIDIG_hdr_t),
+    [MPIDIG_SEND_CTS] = sizeof(MPIDIG_send_cts_msg_t),
+    [MPIDIG_SEND_DATA] = sizeof(MPIDIG_send_data_msg_t),
+    [MPIDIG_SSEND_ACK] = sizeof(MPIDIG_ssend_ack_msg_t),
+    [MPIDIG_PART_SEND_INIT] = sizeof(MPIDIG_part_send_init_msg_t),
+    [MPIDIG_PART_CTS] = sizeof(MPIDIG_part_cts_msg_t),
+    [MPIDIG_PART_SEND_DATA] = sizeof(MPIDIG_part_send_data_msg_t),
+    [MPIDIG_PUT_REQ] = sizeof(MPIDIG_put_msg_t),
+    [MPIDIG_PUT_ACK] = sizeof(MPIDIG_put_ack_msg_t),
+    [MPIDIG_PUT_DT_REQ] = sizeof(MPIDIG_put_msg_t),
+    [MPIDIG_PUT_DAT_REQ] = sizeof(MPIDIG_put_dat_msg_t),
+    [MPIDIG_PUT_DT_ACK] = sizeof(MPIDIG_put_dt_ack_msg_t),
+    [MPIDIG_GET_REQ] = sizeof(MPIDIG_get_msg_t),
+    [MPIDIG_GET_ACK] = sizeof(MPIDIG_get_ack_msg_t),
+    [MPIDIG_ACC_REQ] = sizeof(MPIDIG_acc_req_msg_t),
+    [MPIDIG_ACC_ACK] = sizeof(MPIDIG_acc_ack_msg_t),
+    [MPIDIG_ACC_DT_REQ] = sizeof(MPIDIG_acc_req_msg_t),
+    [MPIDIG_ACC_DAT_REQ] = sizeof(MPIDIG_acc_dat_msg_t),
+    [MPIDIG_ACC_DT_ACK] = sizeof(MPIDIG_acc_dt_ack_msg_t),
+    [MPIDIG_GET_ACC_REQ] = sizeof(MPIDIG_get_acc_req_msg_t),
+    [MPIDIG_GET_ACC_ACK] = sizeof(MPIDIG_get_acc_ack_msg_t),
+    [MPIDIG_GET_ACC_DT_REQ] = sizeof(MPIDIG_get_acc_req_msg_t),
+    [MPIDIG_GET_ACC_DAT_REQ] = sizeof(MPIDIG_get_acc_dat_msg_t),
+    [MPIDIG_GET_ACC_DT_ACK] = sizeof(MPIDIG_get_acc_dt_ack_msg_t),
+    [MPIDIG_CSWAP_REQ] = sizeof(MPIDIG_cswap_req_msg_t),
+    [MPIDIG_CSWAP_ACK] = sizeof(MPIDIG_cswap_ack_msg_t),
+    [MPIDIG_WIN_COMPLETE] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_POST] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_LOCK] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_LOCK_ACK] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_UNLOCK] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_UNLOCK_ACK] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_LOCKALL] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_LOCKALL_ACK] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_UNLOCKALL] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_WIN_UNLOCKALL_ACK] = sizeof(MPIDIG_win_cntrl_msg_t),
+    [MPIDIG_COMM_ABORT] = sizeof(int),
+    [MPIDI_IPC_ACK] = UINT16_MAX,       /* only shared memory may bring it */
+};
+
+/* Whether the sizes inside a header fit the sizes of the message. */
+static bool header_fits(const ntbring_event_t * event)
+{
+    if (event->handler >= MPIDI_AM_HANDLERS_MAX ||
+        MPIDIG_global.target_msg_cbs[event->handler] == NULL ||
+        event->hdr_size < header_min[event->handler]) {
+        return false;
+    }
+
+    uint64_t tail_sz = event->hdr_size - header_min[event->handler];
+    const MPIDIG_hdr_t *send = event->hdr;
+    const MPIDIG_put_msg_t *put = event->hdr;
+    const MPIDIG_acc_req_msg_t *acc = event->hdr;
+    switch (event->handler) {
+        case MPIDIG_SEND:
+            if (send->flags & MPIDIG_AM_SEND_FLAGS_RTS) {
+                return MPIDIG_AM_SEND_GET_RNDV_ID(send->flags) == MPIDIG_RNDV_GENERIC &&
+                    send->data_sz >= 0 && (uint64_t) send->rndv_hdr_sz <= tail_sz;
+            }
+            return (uint64_t) send->data_sz == event->total;
+        case MPIDIG_PUT_REQ:
+            return (uint64_t) put->flattened_sz <= tail_sz &&
+                (uint64_t) put->origin_data_sz == event->total;
+        case MPIDIG_ACC_REQ:
+        case MPIDIG_GET_ACC_REQ:
+            return (uint64_t) acc->flattened_sz <= tail_sz;
+        default:
+            return true;
+    }
+}
+
+static int handle_message(ntbring_event_t * event)
+{
+    int mpi_errno = MPI_SUCCESS;
+    uint32_t attr = 0;
+    MPIDIG_AM_ATTR_SET_VCIS(attr, (uint32_t) event->src_vci, (uint32_t) event->dst_vci);
+
+    if (event->kind == NTBRING_EVENT_MESSAGE) {
+        mpi_errno = MPIDIG_global.target_msg_cbs[event->handler] (event->hdr, event->data,
+                                                                  event->data_size, attr, NULL);
+        MPIR_ERR_CHECK(mpi_errno);
+    } else {
+        MPIR_Request *rreq = NULL;
+        mpi_errno = MPIDIG_global.target_msg_cbs[event->handler] (event->hdr, NULL, event->total,
+                                                                  attr | MPIDIG_AM_ATTR__IS_ASYNC,
+                                                                  &rreq);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (rreq) {
+            MPIDI_NTBRING_recv_begin(rreq);
+        }
+        event->cookie = rreq;
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int handle_chunk(ntbring_event_t * event)
+{
+    MPIR_Request *rreq = event->cookie;
+    if (rreq == NULL) {
+        return MPI_SUCCESS;
+    }
+    MPIDI_NTBRING_recv_chunk(rreq, event->data, event->data_size);
+    if (!event->last) {
+        return MPI_SUCCESS;
+    }
+    MPIDI_NTBRING_recv_end(rreq);
+    return MPIDIG_REQUEST(rreq, req->target_cmpl_cb) (rreq);
+}
+
+static int handle_sent(ntbring_event_t * event)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *sreq = event->cookie;
+    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(sreq);
+
+    if (am->datatype != MPI_DATATYPE_NULL && am->handler_id == event->handler) {
+        MPIR_Datatype_release_if_not_builtin(am->datatype);
+        am->datatype = MPI_DATATYPE_NULL;
+    }
+    mpi_errno = MPIDIG_global.origin_cbs[event->handler] (sreq);
+    MPID_Request_complete(sreq);
+    return mpi_errno;
+}
+
+static int handle_event(ntbring_event_t * event)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    switch (event->kind) {
+        case NTBRING_EVENT_MESSAGE:
+        case NTBRING_EVENT_BEGIN:
+            event->cookie = NULL;
+            MPIR_ERR_CHKANDJUMP2(!header_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
+                                 "**ntbring_header %d %d", event->src, (int) event->handler);
+            mpi_errno = handle_message(event);
+            break;
+        case NTBRING_EVENT_CHUNK:
+            mpi_errno = handle_chunk(event);
+            break;
+        case NTBRING_EVENT_SENT:
+            mpi_errno = handle_sent(event);
+            break;
+        default:
+            break;
+    }
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_progress(int vci)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    MPIR_FUNC_ENTER;
+
+    if (unlikely(endpoint == NULL || vci != 0)) {
+        goto fn_exit;
+    }
+
+    int progress_count = MPIDI_NTBRING_PROGRESS_COUNT();
+    for (int i = 0; i < MPIDI_NTBRING_POLL_BATCH; i++) {
+        ntbring_event_t event;
+        int rc = ntbring_poll(endpoint, &event);
+        if (rc == NTBRING_NONE) {
+            break;
+        }
+        MPIDI_NTBRING_CHKRC(rc);
+
+        mpi_errno = handle_event(&event);
+        rc = ntbring_release(endpoint, &event);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_NTBRING_CHKRC(rc);
+
+        /* somebody may be waiting for what has just completed */
+        if (progress_count != MPIDI_NTBRING_PROGRESS_COUNT()) {
+            break;
+        }
+    }
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

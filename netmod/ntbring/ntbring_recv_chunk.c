@@ -1,0 +1,89 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#include "mpidimpl.h"
+#include "ntbring_impl.h"
+
+/* MPIDIG_recv_copy_seg calls an element that a chunk boundary cuts a type mismatch. Here the
+ * beginning of such an element is carried over to the next chunk. */
+
+void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq)
+{
+    MPIDI_NTBRING_AM(rreq)->mismatch = 0;
+    MPIDI_NTBRING_AM(rreq)->carry_sz = 0;
+    MPIDIG_recv_setup(rreq);
+}
+
+static MPI_Aint room_left(MPIR_Request * rreq)
+{
+    MPI_Aint size;
+    MPIR_Datatype_get_size_macro(MPIDIG_REQUEST(rreq, datatype), size);
+    return size * MPIDIG_REQUEST(rreq, count) - MPIDI_NTBRING_ASYNC(rreq)->offset;
+}
+
+/* Returns how many bytes were unpacked. */
+static MPI_Aint unpack(MPIR_Request * rreq, const void *data, MPI_Aint data_sz)
+{
+    MPI_Aint actual = 0;
+    data_sz = MPL_MIN(data_sz, room_left(rreq));
+    if (data_sz > 0) {
+        MPIR_Typerep_unpack(data, data_sz, MPIDIG_REQUEST(rreq, buffer),
+                            MPIDIG_REQUEST(rreq, count), MPIDIG_REQUEST(rreq, datatype),
+                            MPIDI_NTBRING_ASYNC(rreq)->offset, &actual);
+        MPIDI_NTBRING_ASYNC(rreq)->offset += actual;
+    }
+    return actual;
+}
+
+void MPIDI_NTBRING_recv_chunk(MPIR_Request * rreq, void *data, MPI_Aint data_sz)
+{
+    if (MPIDI_NTBRING_ASYNC(rreq)->recv_type != MPIDIG_RECV_DATATYPE) {
+        /* whether it is done is told by the last chunk */
+        MPIDIG_recv_copy_seg(data, data_sz, rreq);
+        return;
+    }
+
+    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(rreq);
+    char *pos = data;
+    char *end = pos + data_sz;
+
+    if (am->carry_sz > 0) {
+        MPI_Aint added = MPL_MIN(end - pos, MPIDI_NTBRING_CARRY_SZ - am->carry_sz);
+        memcpy(am->carry + am->carry_sz, pos, added);
+        MPI_Aint used = unpack(rreq, am->carry, am->carry_sz + added);
+        if (used > am->carry_sz) {
+            pos += used - am->carry_sz;
+            am->carry_sz = 0;
+        } else {
+            pos += added;
+            am->carry_sz += added - used;
+            memmove(am->carry, am->carry + used, am->carry_sz);
+        }
+    }
+    if (pos < end && am->carry_sz == 0) {
+        pos += unpack(rreq, pos, end - pos);
+    }
+
+    MPI_Aint left = end - pos;
+    if (left > 0 && room_left(rreq) > 0) {
+        if (left > MPIDI_NTBRING_CARRY_SZ - am->carry_sz) {
+            am->mismatch = 1;
+        } else {
+            memcpy(am->carry + am->carry_sz, pos, left);
+            am->carry_sz += left;
+        }
+    }
+}
+
+void MPIDI_NTBRING_recv_end(MPIR_Request * rreq)
+{
+    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(rreq);
+    if (MPIDI_NTBRING_ASYNC(rreq)->recv_type != MPIDIG_RECV_DATATYPE) {
+        return;
+    }
+    if (!rreq->status.MPI_ERROR && (am->mismatch || am->carry_sz > 0)) {
+        rreq->status.MPI_ERROR =
+            MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
+                                 MPI_ERR_TYPE, "**dtypemismatch", 0);
+    }
+    MPIR_STATUS_SET_COUNT(rreq->status, MPIDI_NTBRING_ASYNC(rreq)->offset);
+}

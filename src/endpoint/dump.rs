@@ -1,0 +1,59 @@
+//! The state of a rank on stderr, on a signal: for the diagnosis of a hang.
+//!
+//! The handler only sets a flag; the rank describes itself at its next poll. A rank that sleeps in
+//! a wait is woken by the signal itself. One that computes answers when it next calls MPI.
+
+use super::Endpoint;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// The flag that the signal sets.
+pub(super) struct Trigger {
+    flag: Arc<AtomicBool>,
+    registered: Option<signal_hook::SigId>,
+}
+
+impl Trigger {
+    pub fn new(signal: Option<i32>) -> Trigger {
+        let flag = Arc::new(AtomicBool::new(false));
+        let registered = signal.and_then(|signal| match signal_hook::flag::register(signal, flag.clone()) {
+            Ok(id) => Some(id),
+            Err(error) => {
+                log::warn!("NTBRING_DUMP_SIGNAL: signal {signal} cannot be caught: {error}");
+                None
+            }
+        });
+        Trigger { flag, registered }
+    }
+
+    #[inline]
+    pub fn fired(&self) -> bool {
+        self.flag.load(Ordering::Relaxed) && self.flag.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Trigger {
+    fn drop(&mut self) {
+        if let Some(id) = self.registered {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+impl Endpoint {
+    /// The state in lines, each naming the rank.
+    pub fn describe(&self) -> String {
+        let topology = self.members.topology();
+        let who =
+            format!("ntbring rank {} on host {} of {}", self.members.rank(), self.members.host(), topology.hosts());
+        let mut lines = self.out.describe();
+        lines.extend(self.inbound.describe());
+        lines.extend(self.transfer.iter().flat_map(|t| t.describe()));
+        lines.push(format!("slept {} times, returned {} heads", self.idle.sleeps(), self.inbound.head_updates));
+        lines.iter().map(|line| format!("{who}: {line}\n")).collect()
+    }
+
+    pub(super) fn describe_to_stderr(&self) {
+        eprint!("{}", self.describe());
+    }
+}

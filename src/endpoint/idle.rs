@@ -1,0 +1,163 @@
+//! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
+//! it, that a process of the job is gone.
+
+use crate::ntb::Vector;
+use crate::ring::{rank_doorbell, Membership};
+use crate::settings::Settings;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A rank of the job that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rank {rank} on host {host} (process {pid}) has died")]
+pub struct Fault {
+    /// The rank.
+    pub rank: u32,
+    /// Its host.
+    pub host: usize,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// Time between two looks at whether everybody is alive.
+const WATCH_EVERY: Duration = Duration::from_millis(100);
+/// Fruitless polls between two looks at the clock, by ranks that do not sleep.
+const CLOCK_EVERY: u32 = 1024;
+
+const SPINS_ALONE: u32 = 2000;
+const SPINS_CROWDED: u32 = 20;
+
+/// The waiting of one rank. Any thread may use it at any time.
+pub struct Idle {
+    members: Arc<Membership>,
+    vector: Arc<dyn Vector>,
+    spins: u32,
+    yields: u32,
+    /// Calls since the latest event.
+    calls: AtomicU32,
+    armed: AtomicBool,
+    waiter: Mutex<Waiter>,
+    fault: OnceLock<Fault>,
+    sleeps: AtomicU64,
+}
+
+struct Waiter {
+    ticket: Option<u32>,
+    watched: Instant,
+}
+
+impl Idle {
+    /// For a rank that has joined.
+    pub fn new(members: Arc<Membership>, settings: &Settings) -> Idle {
+        let topology = members.topology();
+        let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        // The emulated hosts share one machine.
+        let auto = if topology.size() > cores { SPINS_CROWDED } else { SPINS_ALONE };
+        let spins = settings.spin.unwrap_or(auto);
+        log::debug!(
+            "{} ranks on {cores} cores: {spins} polls, {} yields, then sleep",
+            topology.size(),
+            settings.yields
+        );
+        Idle {
+            vector,
+            spins,
+            yields: settings.yields,
+            calls: AtomicU32::new(0),
+            armed: AtomicBool::new(false),
+            waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now() }),
+            fault: OnceLock::new(),
+            sleeps: AtomicU64::new(0),
+            members,
+        }
+    }
+
+    /// To be called when something was found: waiting begins anew.
+    #[inline]
+    pub fn busy(&self) {
+        self.calls.store(0, Ordering::Relaxed);
+        if self.armed.load(Ordering::Relaxed) {
+            self.disarm();
+        }
+    }
+
+    /// To be called when nothing was found. Sleeps for at most `max`, and only if nothing was found
+    /// since the call before this one either.
+    pub fn wait(&self, max: Duration) {
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed);
+        if calls < self.spins {
+            std::hint::spin_loop();
+            return;
+        }
+        if calls - self.spins < self.yields || max.is_zero() {
+            std::thread::yield_now();
+            if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
+                self.watch();
+            }
+            return;
+        }
+        let Ok(mut waiter) = self.waiter.try_lock() else {
+            std::thread::yield_now();
+            return;
+        };
+        // Kept from wrapping round to spinning.
+        self.calls.store(self.spins + self.yields, Ordering::Relaxed);
+        match waiter.ticket.take() {
+            // What is rung from here on ends the sleep; the caller looks once more before that.
+            None => {
+                waiter.ticket = Some(self.vector.arm());
+                self.armed.store(true, Ordering::Relaxed);
+            }
+            Some(ticket) => {
+                self.sleeps.fetch_add(1, Ordering::Relaxed);
+                self.vector.sleep(ticket, max);
+                self.vector.disarm();
+                self.armed.store(false, Ordering::Relaxed);
+                drop(waiter);
+                self.watch();
+            }
+        }
+    }
+
+    fn disarm(&self) {
+        if let Ok(mut waiter) = self.waiter.try_lock() {
+            if waiter.ticket.take().is_some() {
+                self.vector.disarm();
+                self.armed.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Looks whether somebody has died, if the last look is long enough ago.
+    fn watch(&self) {
+        let Ok(mut waiter) = self.waiter.try_lock() else { return };
+        if waiter.watched.elapsed() < WATCH_EVERY {
+            return;
+        }
+        waiter.watched = Instant::now();
+        if let Some((rank, host, pid)) = self.members.dead() {
+            let fault = Fault { rank, host, pid };
+            if self.fault.set(fault).is_ok() {
+                log::debug!("rank {}: {fault}", self.members.rank());
+            }
+        }
+    }
+
+    /// Who has died, if anybody has.
+    #[inline]
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault.get().copied()
+    }
+
+    /// To be called now and then by polls that are not followed by [`Idle::wait`].
+    pub fn glance(&self) {
+        self.watch();
+    }
+
+    /// Times it has slept.
+    pub fn sleeps(&self) -> u64 {
+        self.sleeps.load(Ordering::Relaxed)
+    }
+}

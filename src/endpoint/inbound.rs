@@ -1,0 +1,243 @@
+//! Receiving: the lanes from other ranks, and the streams that are open in them.
+
+use super::wire::{Packet, PREFIX_MAX, STREAMS};
+use super::{wire, EndpointError};
+use crate::ntb::Port;
+use crate::queue::{Consumer, Entry};
+use crate::ring::plan::End;
+use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use std::sync::Arc;
+
+/// What a poll has found.
+pub enum Event {
+    /// Something has arrived.
+    Arrival(Arrival),
+    /// A pending message's payload is not needed any more.
+    Sent {
+        /// As sent.
+        cookie: usize,
+        /// As sent.
+        handler: u16,
+    },
+}
+
+/// Something that has arrived. Its bytes stay where they are until its token is released.
+pub struct Arrival {
+    /// The rank that sent it.
+    pub src: u32,
+    /// What it is.
+    pub packet: Packet,
+    /// Address of MPICH's header, or of a chunk's payload.
+    pub header: *mut u8,
+    /// A chunk's cookie, as given when the message began.
+    pub cookie: usize,
+    /// Whether it is the last chunk.
+    pub last: bool,
+    /// To be released.
+    pub token: Token,
+}
+
+/// What must be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Which lane.
+    pub lane: usize,
+    /// The stream that has begun, if one has: source, number.
+    pub begun: Option<(u32, u8)>,
+}
+
+enum Bell {
+    Port(Arc<dyn Port>, usize),
+    Local(Arc<Membership>, usize),
+}
+
+struct Inbox {
+    lane: Consumer,
+    bell: Bell,
+    /// The rank that writes it; None if it is the neighbour's forwarder.
+    from: Option<u32>,
+    /// A message in pieces has begun whose cookie is not known yet: what follows must wait.
+    beginning: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Incoming {
+    cookie: usize,
+    left: u64,
+}
+
+/// All lanes to a rank.
+pub(super) struct Inbound {
+    boxes: Vec<Inbox>,
+    next: usize,
+    /// A row for each rank that has ever sent in pieces.
+    streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
+    pub msgs: u64,
+    pub bytes: u64,
+    pub head_updates: u64,
+    pub doorbells: u64,
+}
+
+impl Inbound {
+    pub fn new(members: &Arc<Membership>) -> Inbound {
+        let topology = members.topology();
+        let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
+        let mut boxes = Vec::new();
+        for link in members.links().into_iter().flatten() {
+            let next = link.neighbour();
+            for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
+                if topology.direction(next, host) == link.side().opposite() {
+                    let bell = Bell::Port(link.port(), rank_doorbell(local));
+                    let lane = link.consumer(End::Rank(local), me, false);
+                    boxes.push(Inbox { lane, bell, from: Some(rank), beginning: false });
+                }
+            }
+            if topology.hosts() >= 4 {
+                let bell = Bell::Port(link.port(), FORWARDER_DOORBELL);
+                let lane = link.consumer(End::Forwarder, me, false);
+                boxes.push(Inbox { lane, bell, from: None, beginning: false });
+            }
+        }
+        for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
+            let bell = Bell::Local(members.clone(), rank_doorbell(local));
+            boxes.push(Inbox { lane: members.local_consumer(local), bell, from: Some(rank), beginning: false });
+        }
+        let streams = (0..topology.size()).map(|_| None).collect();
+        Inbound { boxes, next: 0, streams, msgs: 0, bytes: 0, head_updates: 0, doorbells: 0 }
+    }
+
+    /// The next arrival; each lane has its turn.
+    #[inline]
+    pub fn poll(&mut self) -> Result<Option<Arrival>, EndpointError> {
+        let count = self.boxes.len();
+        for _ in 0..count {
+            let i = self.next;
+            self.next = if i + 1 == count { 0 } else { i + 1 };
+            let inbox = &mut self.boxes[i];
+            if inbox.beginning {
+                continue;
+            }
+            let taken = inbox.lane.take().map_err(|error| EndpointError::Corrupt { from: describe(inbox), error })?;
+            if let Some(entry) = taken {
+                // Stay with the lane that has something.
+                self.next = i;
+                return self.arrive(i, entry).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn arrive(&mut self, i: usize, entry: Entry) -> Result<Arrival, EndpointError> {
+        let inbox = &mut self.boxes[i];
+        let window = inbox.lane.window();
+        let mut first = [0u8; PREFIX_MAX];
+        // Plain messages need nothing but their tag.
+        let peek = if entry.kind == wire::MESSAGE { 0 } else { entry.len.min(PREFIX_MAX) };
+        window.read(entry.offset, &mut first[..peek]);
+        let parsed = Packet::parse(entry.kind, entry.meta, entry.len, &first[..peek], inbox.from.is_none());
+        let (packet, route, at) = parsed.map_err(|error| EndpointError::Wire { from: describe(inbox), error })?;
+        let src = match (inbox.from, route) {
+            (Some(rank), _) => rank,
+            (None, Some(route)) if (route.src as usize) < self.streams.len() => route.src,
+            (None, _) => {
+                let error = wire::WireError::Field { kind: entry.kind, field: "route", value: u64::MAX };
+                return Err(EndpointError::Wire { from: describe(inbox), error });
+            }
+        };
+        let header = window.address(entry.offset + at, entry.len - at);
+        let mut arrival =
+            Arrival { src, packet, header, cookie: 0, last: false, token: Token { lane: i, begun: None } };
+        match packet {
+            Packet::Message { header, payload, .. } => {
+                self.msgs += 1;
+                self.bytes += (header + payload) as u64;
+            }
+            Packet::Begin { header, stream, total, .. } => {
+                let row = self.streams[src as usize].get_or_insert_with(|| Box::new([None; STREAMS]));
+                if row[stream as usize].is_some() {
+                    return Err(EndpointError::Stream { src, stream, what: "a message in a stream that is in use" });
+                }
+                row[stream as usize] = Some(Incoming { cookie: 0, left: total });
+                inbox.beginning = true;
+                arrival.token.begun = Some((src, stream));
+                self.msgs += 1;
+                self.bytes += header as u64;
+            }
+            Packet::Chunk { stream, payload } => {
+                let row = self.streams[src as usize].as_mut();
+                let Some(open) = row.and_then(|r| r[stream as usize].as_mut()) else {
+                    return Err(EndpointError::Stream { src, stream, what: "a piece of no message" });
+                };
+                let Some(left) = open.left.checked_sub(payload as u64) else {
+                    return Err(EndpointError::Stream { src, stream, what: "more than it had announced" });
+                };
+                open.left = left;
+                arrival.cookie = open.cookie;
+                arrival.last = left == 0;
+                if left == 0 {
+                    self.close(src, stream);
+                }
+                self.bytes += payload as u64;
+            }
+        }
+        Ok(arrival)
+    }
+
+    fn close(&mut self, src: u32, stream: u8) {
+        if let Some(row) = &mut self.streams[src as usize] {
+            row[stream as usize] = None;
+        }
+    }
+
+    #[inline]
+    pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
+        let Some(inbox) = self.boxes.get_mut(token.lane).filter(|b| b.lane.held() > 0) else {
+            return Err(EndpointError::Argument("an event was released that was never given out".into()));
+        };
+        if let Some((src, stream)) = token.begun {
+            inbox.beginning = false;
+            let row = self.streams.get_mut(src as usize).and_then(|r| r.as_mut());
+            if let Some(open) = row.and_then(|r| r.get_mut(stream as usize)).and_then(|s| s.as_mut()) {
+                open.cookie = cookie;
+            }
+        }
+        if inbox.lane.release() {
+            self.head_updates += 1;
+            self.doorbells += 1;
+            match &inbox.bell {
+                Bell::Port(port, bell) => port.ring(*bell),
+                Bell::Local(members, bell) => members.ring(*bell),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines on every lane in which something lies, and on open streams.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .boxes
+            .iter()
+            .filter(|b| !b.lane.is_empty() || b.lane.held() > 0)
+            .map(|b| format!("from {}: entry {} is there, {} held", describe(b), b.lane.sequence(), b.lane.held()))
+            .collect();
+        for (src, row) in self.streams.iter().enumerate() {
+            for (id, open) in row.iter().flat_map(|r| r.iter()).enumerate() {
+                if let Some(open) = open {
+                    lines.push(format!("from rank {src}: stream {id} lacks {} bytes", open.left));
+                }
+            }
+        }
+        if lines.is_empty() {
+            lines.push("nothing has arrived that was not taken".into());
+        }
+        lines
+    }
+}
+
+fn describe(inbox: &Inbox) -> String {
+    match (inbox.from, &inbox.bell) {
+        (Some(rank), _) => format!("rank {rank}"),
+        (None, Bell::Port(port, _)) => format!("the forwarder on the {} link", port.side()),
+        (None, Bell::Local(..)) => "this host".into(),
+    }
+}

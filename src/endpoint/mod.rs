@@ -1,0 +1,219 @@
+//! Messages between ranks: send, poll, idle, counters.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `wire` | what an entry of a lane means |
+//! | `outbound` | flows to other ranks: what is sent, and what waits for room |
+//! | `inbound` | lanes from other ranks: what has arrived |
+//! | `idle` | waiting without burning a core; noticing that somebody has died |
+//! | `stats` | counters, and the line they become |
+//! | `dump` | the state of a rank, for the diagnosis of a hang |
+
+mod dump;
+mod idle;
+mod inbound;
+mod outbound;
+mod stats;
+pub mod wire;
+
+pub use idle::{Fault, Idle};
+pub use inbound::{Arrival, Event, Token};
+pub use outbound::{Message, Sent};
+
+use crate::queue::Corrupt;
+use crate::ring::relay::{Forwarder, RelayCounters, RelayError};
+use crate::ring::transfer::Transfer;
+use crate::ring::{Membership, FORWARDER_DOORBELL};
+use crate::settings::Settings;
+use crate::zerocopy::{PackFailed, Thresholds};
+use inbound::Inbound;
+use outbound::Outbound;
+use std::sync::Arc;
+use wire::WireError;
+
+/// Why an endpoint cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The caller asked for something that cannot be.
+    #[error("{0}")]
+    Argument(String),
+    /// A lane holds what the protocol does not allow.
+    #[error("the lane from {from}: {error}")]
+    Corrupt {
+        /// Who writes it.
+        from: String,
+        /// What it holds.
+        error: Corrupt,
+    },
+    /// An entry that makes no sense.
+    #[error("the lane from {from}: {error}")]
+    Wire {
+        /// Who writes it.
+        from: String,
+        /// What is wrong.
+        error: WireError,
+    },
+    /// A piece that belongs to nothing.
+    #[error("rank {src} sent {what} (stream {stream})")]
+    Stream {
+        /// The sender.
+        src: u32,
+        /// Its stream.
+        stream: u8,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A payload could not be packed.
+    #[error(transparent)]
+    Pack(#[from] PackFailed),
+    /// Forwarding has stopped.
+    #[error(transparent)]
+    Relay(#[from] RelayError),
+    /// Somebody is gone.
+    #[error(transparent)]
+    Peer(#[from] Fault),
+    /// The transfer thread could not be started.
+    #[error("cannot start the transfer thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Fruitless polls between two looks at whether everybody is alive, for callers that never idle.
+const GLANCE_EVERY: u32 = 1 << 14;
+
+/// A rank's end of all its flows.
+pub struct Endpoint {
+    members: Arc<Membership>,
+    settings: Settings,
+    thresholds: Thresholds,
+    out: Outbound,
+    inbound: Inbound,
+    idle: Arc<Idle>,
+    relay: Arc<RelayCounters>,
+    transfer: Option<Transfer>,
+    dump: dump::Trigger,
+    /// Polls that found nothing.
+    fruitless: u32,
+}
+
+impl Endpoint {
+    /// The endpoint of a rank that has joined; starts forwarding if this is its host's first rank.
+    pub fn new(members: Membership, settings: Settings) -> Result<Endpoint, EndpointError> {
+        let members = Arc::new(members);
+        let relay = Arc::new(RelayCounters::default());
+        let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
+        let out = Outbound::new(&members, settings.chunk);
+        let thresholds =
+            Thresholds { packed_max: settings.packed_max.min(out.packed_limit()), eager_max: settings.eager_max };
+        let idle = Arc::new(Idle::new(members.clone(), &settings));
+        let inbound = Inbound::new(&members);
+        let dump = dump::Trigger::new(settings.dump_signal);
+        log::debug!(
+            "rank {} on host {} of {}: lanes of {} bytes, packed up to {}, eager up to {}, pieces of {}",
+            members.rank(),
+            members.host(),
+            members.topology().hosts(),
+            out.smallest_lane(),
+            thresholds.packed_max,
+            thresholds.eager_max,
+            out.chunk(),
+        );
+        Ok(Endpoint { members, settings, thresholds, out, inbound, idle, relay, transfer, dump, fruitless: 0 })
+    }
+
+    /// The largest header of a message, bytes.
+    pub fn header_max(&self) -> usize {
+        self.out.header_max()
+    }
+
+    /// The sizes that decide how messages travel.
+    pub fn thresholds(&self) -> Thresholds {
+        self.thresholds
+    }
+
+    /// What may be called from any thread.
+    pub fn idle(&self) -> Arc<Idle> {
+        self.idle.clone()
+    }
+
+    /// Sends a message, or keeps it until there is room. See [`Sent`].
+    #[inline]
+    pub fn send(&mut self, message: Message<'_>) -> Result<Sent, EndpointError> {
+        self.out.send(message, &self.thresholds)
+    }
+
+    /// One event, if there is any; sends what waits for room, forwards what is in transit.
+    #[inline]
+    pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
+        if self.out.has_work() {
+            self.out.advance(&self.thresholds)?;
+            if let Some(sent) = self.out.take_sent() {
+                self.idle.busy();
+                return Ok(Some(Event::Sent { cookie: sent.cookie, handler: sent.handler }));
+            }
+        }
+        match self.inbound.poll()? {
+            Some(arrival) => {
+                self.idle.busy();
+                Ok(Some(Event::Arrival(arrival)))
+            }
+            None => self.nothing_found(),
+        }
+    }
+
+    /// The rest of a poll that found no event.
+    fn nothing_found(&mut self) -> Result<Option<Event>, EndpointError> {
+        if let Some(transfer) = &self.transfer {
+            if transfer.assist() > 0 {
+                self.idle.busy();
+            }
+            if let Some(error) = transfer.fault() {
+                return Err(error.into());
+            }
+        }
+        if self.dump.fired() {
+            self.describe_to_stderr();
+        }
+        self.fruitless = self.fruitless.wrapping_add(1);
+        if self.fruitless % GLANCE_EVERY == 0 {
+            self.idle.glance();
+        }
+        match self.idle.fault() {
+            Some(fault) => Err(fault.into()),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives an arrival's space back. The beginning of a message in pieces gets the cookie that
+    /// its pieces will carry.
+    #[inline]
+    pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
+        self.inbound.release(token, cookie)
+    }
+
+    /// Whether everything sent has been deposited.
+    pub fn is_flushed(&self) -> bool {
+        !self.out.has_work()
+    }
+}
+
+fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) -> std::io::Result<Option<Transfer>> {
+    let topology = members.topology();
+    let Some(links) = members.links() else { return Ok(None) };
+    // On rings of two and three hosts everybody is a neighbour.
+    if topology.hosts() < 4 || topology.local_of(members.rank()) != 0 {
+        return Ok(None);
+    }
+    let forwarder = Forwarder::new(topology.clone(), members.host(), links, counters.clone());
+    let for_wake = members.clone();
+    let wake = move || for_wake.ring(FORWARDER_DOORBELL);
+    Transfer::start(forwarder, counters.clone(), members.vector(FORWARDER_DOORBELL), wake).map(Some)
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // The thread first: it counts, too.
+        self.transfer = None;
+        self.write_stats();
+        self.members.flush_record();
+    }
+}

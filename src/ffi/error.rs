@@ -1,0 +1,85 @@
+//! Codes and texts of errors, and the wall that panics stop at.
+
+use super::abi::*;
+use crate::endpoint::EndpointError;
+use crate::ring::JoinError;
+use crate::settings::SettingError;
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::os::raw::c_char;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// What a call returns when it fails.
+pub struct Failure {
+    code: i32,
+    text: String,
+}
+
+thread_local! {
+    static TEXT: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// The calling thread's latest error.
+pub fn text() -> *const c_char {
+    TEXT.with(|t| t.borrow().as_ptr())
+}
+
+fn remember(text: &str) {
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    TEXT.with(|t| *t.borrow_mut() = text);
+}
+
+/// The caller broke the contract.
+pub fn argument(text: &str) -> Failure {
+    Failure { code: NTBRING_ERR_ARGUMENT, text: format!("libntbring was called wrongly: {text}") }
+}
+
+/// Runs the body of a call: no panic leaves it, and an error leaves as a code with a text.
+#[inline]
+pub fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => {
+            remember(&failure.text);
+            failure.code
+        }
+        Err(panic) => {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+            remember(&format!("a fault in libntbring: {said}"));
+            NTBRING_ERR_INTERNAL
+        }
+    }
+}
+
+impl From<SettingError> for Failure {
+    fn from(error: SettingError) -> Failure {
+        Failure { code: NTBRING_ERR_SETTING, text: error.to_string() }
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Failure {
+        let code = match &error {
+            JoinError::Topology(_) => NTBRING_ERR_ARGUMENT,
+            JoinError::TooSmall(_) | JoinError::Ntb(_) | JoinError::Trace { .. } => NTBRING_ERR_RESOURCE,
+            JoinError::Handshake(_) => NTBRING_ERR_SETTING,
+            JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,
+            JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,
+        };
+        Failure { code, text: error.to_string() }
+    }
+}
+
+impl From<EndpointError> for Failure {
+    fn from(error: EndpointError) -> Failure {
+        let code = match &error {
+            EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
+            EndpointError::Peer(_) => NTBRING_ERR_PEER,
+            EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
+            EndpointError::Corrupt { .. } | EndpointError::Wire { .. } => NTBRING_ERR_PROTOCOL,
+            EndpointError::Stream { .. } | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
+        };
+        Failure { code, text: error.to_string() }
+    }
+}

@@ -1,0 +1,95 @@
+//! What stands behind an `ntbring_endpoint_t`.
+
+use super::abi::ntbring_endpoint_t;
+use super::{argument, Failure};
+use crate::endpoint::{Endpoint, Idle};
+use crate::ring::join::{Candidate, Card, JoinError};
+use crate::ring::Topology;
+use crate::settings::Settings;
+use std::sync::{Arc, OnceLock};
+
+/// An endpoint before and after it has joined the ring.
+pub struct Handle {
+    state: State,
+    size: usize,
+    settings: Settings,
+    /// Apart from the rest, since any thread may use it while another uses the rest.
+    idle: OnceLock<Arc<Idle>>,
+}
+
+enum State {
+    Open(Box<Candidate>),
+    Connected(Box<Endpoint>),
+    /// Joining has failed.
+    Failed,
+}
+
+impl Handle {
+    pub fn open(rank: u32, hosts: i32, host_of: &[i32]) -> Result<Handle, Failure> {
+        let settings = Settings::from_env()?;
+        let filter = settings.log.as_deref().unwrap_or("warn");
+        // Somebody else in the process may have a logger: theirs is as good.
+        let _ = env_logger::Builder::new().parse_filters(filter).try_init();
+        let topology = Topology::new(hosts.max(0) as usize, host_of).map_err(JoinError::from)?;
+        let size = topology.size();
+        let candidate = Candidate::new(topology, rank, settings.clone())?;
+        Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, idle: OnceLock::new() })
+    }
+
+    /// The handle behind a pointer.
+    ///
+    /// # Safety
+    /// It must come from `ntbring_open`, and no other reference to the handle may exist, except
+    /// to its `idle`.
+    pub unsafe fn from_raw<'a>(endpoint: *mut ntbring_endpoint_t) -> Result<&'a mut Handle, Failure> {
+        // SAFETY: made by Box::into_raw; exclusive by contract.
+        unsafe { endpoint.cast::<Handle>().as_mut() }.ok_or_else(|| argument("endpoint must not be NULL"))
+    }
+
+    /// The part of a handle that any thread may use.
+    ///
+    /// # Safety
+    /// The pointer must come from `ntbring_open`.
+    pub unsafe fn idle<'a>(endpoint: *mut ntbring_endpoint_t) -> Option<&'a Idle> {
+        if endpoint.is_null() {
+            return None;
+        }
+        // SAFETY: made by Box::into_raw; only the one field is borrowed, which nobody borrows
+        // mutably once the endpoint is connected.
+        let idle = unsafe { &*std::ptr::addr_of!((*endpoint.cast::<Handle>()).idle) };
+        idle.get().map(Arc::as_ref)
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    pub fn card(&self) -> Result<Card, Failure> {
+        match &self.state {
+            State::Open(candidate) => Ok(candidate.card()),
+            _ => Err(argument("an address is asked for after joining")),
+        }
+    }
+
+    pub fn connect<'a>(&mut self, addresses: impl Iterator<Item = &'a [u8]>) -> Result<(), Failure> {
+        let State::Open(candidate) = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(argument("ntbring_connect is called twice"));
+        };
+        let cards = addresses
+            .enumerate()
+            .map(|(rank, a)| Card::parse(a).map_err(|what| JoinError::Address { rank: rank as u32, what }))
+            .collect::<Result<Vec<Card>, JoinError>>()?;
+        let endpoint = Endpoint::new(candidate.join(&cards)?, self.settings.clone())?;
+        let _ = self.idle.set(endpoint.idle());
+        self.state = State::Connected(Box::new(endpoint));
+        Ok(())
+    }
+
+    #[inline]
+    pub fn endpoint(&mut self) -> Result<&mut Endpoint, Failure> {
+        match &mut self.state {
+            State::Connected(endpoint) => Ok(endpoint),
+            _ => Err(argument("the endpoint is not connected")),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Messages and events, between C's structures and ours.
+
+use super::abi::*;
+use super::{argument, Failure};
+use crate::endpoint::wire::{Head, Packet};
+use crate::endpoint::{Event, Message, Token};
+use crate::ntb::{ForeignBytes, Room};
+use crate::zerocopy::Payload;
+use std::ffi::c_void;
+
+/// A message as the endpoint takes it.
+///
+/// # Safety
+/// What `m` points to must be valid: the header for the call, the payload until it is released.
+#[inline]
+pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure> {
+    if m.dest < 0 {
+        return Err(argument("a message to a negative rank"));
+    }
+    let header: &[u8] = match m.hdr_size {
+        0 => &[],
+        n if m.hdr.is_null() || n > i32::MAX as u64 => return Err(argument("a header that is NULL or too long")),
+        // SAFETY: valid for the call by contract; ordinary memory of this process.
+        n => unsafe { std::slice::from_raw_parts(m.hdr.cast(), n as usize) },
+    };
+    let payload = match (m.data_size, m.pack) {
+        (0, _) => Payload::NONE,
+        (len, Some(pack)) => Payload::Packed { len, pack: call, context: [pack as usize, m.cookie as usize] },
+        (_, None) if m.data.is_null() => return Err(argument("a payload that is NULL")),
+        // SAFETY: valid until released, by contract.
+        (len, None) => Payload::Contiguous(unsafe { ForeignBytes::new(m.data.cast(), len as usize) }),
+    };
+    let head = Head { handler: m.handler, src_vci: m.src_vci, dst_vci: m.dst_vci };
+    Ok(Message { dest: m.dest as u32, head, header, payload, cookie: m.cookie as usize })
+}
+
+/// Calls the C function that packs a payload; `context` is its address and its cookie.
+fn call(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
+    // SAFETY: `outgoing` made the context from a function of this type and its cookie, and the
+    // payload that holds both is only used until it is released, for which the caller vouches.
+    let packed = unsafe {
+        let pack: unsafe extern "C" fn(*mut c_void, u64, *mut c_void, u64) -> i64 = std::mem::transmute(context[0]);
+        pack(context[1] as *mut c_void, offset, room.address().cast(), room.len() as u64)
+    };
+    usize::try_from(packed).ok()
+}
+
+/// An event as C takes it.
+#[inline]
+pub fn event(found: Event) -> ntbring_event_t {
+    let mut e = ntbring_event_t::default();
+    let arrival = match found {
+        Event::Sent { cookie, handler } => {
+            e.kind = NTBRING_EVENT_SENT;
+            e.cookie = cookie as *mut c_void;
+            e.handler = handler;
+            return e;
+        }
+        Event::Arrival(arrival) => arrival,
+    };
+    e.src = arrival.src as i32;
+    e.token[0] = 1 + arrival.token.lane as u64;
+    let mut head = |head: Head, header: usize| {
+        (e.handler, e.src_vci, e.dst_vci) = (head.handler, head.src_vci, head.dst_vci);
+        e.hdr = arrival.header.cast();
+        e.hdr_size = header as u64;
+    };
+    match arrival.packet {
+        Packet::Message { head: h, header, payload } => {
+            head(h, header);
+            e.kind = NTBRING_EVENT_MESSAGE;
+            e.data = arrival.header.wrapping_add(header).cast();
+            e.data_size = payload as u64;
+            e.total = payload as u64;
+        }
+        Packet::Begin { head: h, header, total, .. } => {
+            head(h, header);
+            e.kind = NTBRING_EVENT_BEGIN;
+            e.total = total;
+        }
+        Packet::Chunk { payload, .. } => {
+            e.kind = NTBRING_EVENT_CHUNK;
+            e.data = arrival.header.cast();
+            e.data_size = payload as u64;
+            e.cookie = arrival.cookie as *mut c_void;
+            e.last = arrival.last.into();
+        }
+    }
+    if let Some((src, stream)) = arrival.token.begun {
+        e.token[1] = 1 + u64::from(stream);
+        e.token[2] = src.into();
+    }
+    e
+}
+
+/// The token that [`event`] hid in an event; None if there is nothing to release.
+#[inline]
+pub fn token(e: &ntbring_event_t) -> Result<Option<Token>, Failure> {
+    let [lane, stream, src, _] = e.token;
+    if lane == 0 {
+        return Ok(None);
+    }
+    let begun = match stream {
+        0 => None,
+        n => Some((u32::try_from(src).map_err(|_| argument("a token that was changed"))?, (n - 1) as u8)),
+    };
+    Ok(Some(Token { lane: (lane - 1) as usize, begun }))
+}

@@ -1,0 +1,234 @@
+//! The C ABI: checks arguments, catches panics, turns errors into codes and text.
+//!
+//! The types come from `include/ntbring.h` by bindgen. So do declarations of the functions; a test
+//! holds them against the definitions here, so that neither side can drift.
+
+#[allow(non_camel_case_types, non_upper_case_globals, missing_docs, dead_code)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
+mod abi {
+    include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+}
+mod error;
+mod handle;
+mod messages;
+
+use crate::ring::join::Card;
+use abi::*;
+use error::{argument, guard, Failure};
+use handle::Handle;
+use std::ffi::c_void;
+use std::os::raw::c_char;
+use std::time::Duration;
+
+/// See `include/ntbring.h`.
+#[no_mangle]
+pub extern "C" fn ntbring_abi_version() -> u32 {
+    NTBRING_ABI_VERSION
+}
+
+/// See `include/ntbring.h`.
+#[no_mangle]
+pub extern "C" fn ntbring_error_text() -> *const c_char {
+    error::text()
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `job` must be valid, its array `size` long; `endpoint` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut *mut ntbring_endpoint_t) -> i32 {
+    guard(|| {
+        if job.is_null() || endpoint.is_null() {
+            return Err(argument("job and endpoint must not be NULL"));
+        }
+        // SAFETY: not null, valid by contract.
+        let job = unsafe { &*job };
+        if job.size < 1 || job.rank < 0 || job.rank >= job.size || job.host_of.is_null() {
+            return Err(argument("rank, size or host_of make no sense"));
+        }
+        // SAFETY: `size` entries by contract.
+        let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
+        let handle = Handle::open(job.rank as u32, job.hosts, host_of)?;
+        // SAFETY: writable by contract.
+        unsafe { *endpoint = Box::into_raw(Box::new(handle)).cast() };
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must come from `ntbring_open`; `address` must have room for NTBRING_ADDRESS_MAX bytes.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_address(
+    endpoint: *mut ntbring_endpoint_t,
+    address: *mut c_void,
+    size: *mut u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
+        if address.is_null() || size.is_null() {
+            return Err(argument("address and size must not be NULL"));
+        }
+        let card = handle.card()?.bytes();
+        assert!(card.len() <= NTBRING_ADDRESS_MAX as usize);
+        // SAFETY: room for NTBRING_ADDRESS_MAX bytes by contract, and no more is written.
+        unsafe {
+            std::ptr::copy_nonoverlapping(card.as_ptr(), address.cast(), card.len());
+            *size = card.len() as u64;
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must come from `ntbring_open`; `addresses` must hold one address a rank.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_connect(
+    endpoint: *mut ntbring_endpoint_t,
+    addresses: *const c_void,
+    stride: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
+        let stride = stride as usize;
+        if addresses.is_null() || !(Card::LEN..=1 << 20).contains(&stride) {
+            return Err(argument("addresses is NULL, or stride is not that of addresses"));
+        }
+        // SAFETY: `size` addresses, `stride` bytes apart, by contract.
+        let bytes = unsafe { std::slice::from_raw_parts(addresses.cast::<u8>(), stride * handle.size()) };
+        handle.connect(bytes.chunks(stride))?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `limits` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_limits(endpoint: *mut ntbring_endpoint_t, limits: *mut ntbring_limits_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if limits.is_null() {
+            return Err(argument("limits must not be NULL"));
+        }
+        let (header_max, eager_max) = (endpoint.header_max() as u64, endpoint.thresholds().eager_max as u64);
+        // SAFETY: not null, writable by contract.
+        unsafe { *limits = ntbring_limits_t { header_max, eager_max } };
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `message` and what it points to must be valid as the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message: *const ntbring_message_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if message.is_null() {
+            return Err(argument("message must not be NULL"));
+        }
+        // SAFETY: not null, valid by contract.
+        let sent = endpoint.send(unsafe { messages::outgoing(&*message) }?)?;
+        Ok(match sent {
+            crate::endpoint::Sent::Done => NTBRING_OK as i32,
+            crate::endpoint::Sent::Pending => NTBRING_PENDING as i32,
+        })
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `event` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if event.is_null() {
+            return Err(argument("event must not be NULL"));
+        }
+        let Some(found) = endpoint.poll()? else { return Ok(NTBRING_NONE as i32) };
+        // SAFETY: not null, writable by contract.
+        unsafe { *event = messages::event(found) };
+        Ok(NTBRING_SOME as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `event` must have been filled in by `ntbring_poll`.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if event.is_null() {
+            return Err(argument("event must not be NULL"));
+        }
+        // SAFETY: not null, valid by contract.
+        let event = unsafe { &*event };
+        if let Some(token) = messages::token(event)? {
+            endpoint.release(token, event.cookie as usize)?;
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected. Any thread may call it.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) {
+    guard(|| {
+        // SAFETY: by contract; only the part that may be shared between threads is touched.
+        if let Some(idle) = unsafe { Handle::idle(endpoint) } {
+            idle.wait(Duration::from_micros(max_us.into()));
+        }
+        Ok(0)
+    });
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        Ok(if endpoint.is_flushed() { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must come from `ntbring_open` and is gone after this; NULL is allowed.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_close(endpoint: *mut ntbring_endpoint_t) -> i32 {
+    guard(|| {
+        if !endpoint.is_null() {
+            // SAFETY: made by Box::into_raw in `ntbring_open`, given up by the caller.
+            drop(unsafe { Box::from_raw(endpoint.cast::<Handle>()) });
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! ntbring: messages between the ranks of an MPI job over a ring of hosts that are joined by
+//! PCIe Non-Transparent Bridges, or over an emulation of such a ring in shared memory.
+//!
+//! The layers, from the device up; each knows the one below it and nothing above it:
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`ntb`] | the device: windows, scratchpads, doorbells, link state |
+//! | [`queue`] | circular queues in a window, one producer and one consumer each |
+//! | [`ring`] | hosts: handshake, routes, relay |
+//! | [`zerocopy`] | how a message travels, chosen by its size |
+//! | [`endpoint`] | messages between ranks |
+//! | `ffi` | the C ABI of `include/ntbring.h` |
+//!
+//! `docs/architecture.md` draws the path of one message through them.
+
+pub mod ntb;
+pub mod queue;
+
+#[cfg(not(loom))]
+pub mod endpoint;
+#[cfg(not(loom))]
+mod ffi;
+#[cfg(not(loom))]
+pub mod ring;
+#[cfg(not(loom))]
+pub mod settings;
+#[cfg(not(loom))]
+pub mod zerocopy;

@@ -1,0 +1,138 @@
+//! An emulated host and its two ports.
+
+use super::memory::{HostAddress, Memory, MemoryLayout};
+use super::registers::{EmuVector, Registers};
+use crate::ntb::{InWindow, LinkState, NtbError, OutWindow, Port, Region, Side, Vector};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A host of the emulated ring, as one of its processes holds it.
+pub struct EmuHost {
+    memory: Memory,
+    address: HostAddress,
+    layout: MemoryLayout,
+    registers: Registers,
+    local: Region,
+}
+
+impl EmuHost {
+    /// Creates the host's memory; done by one of its processes.
+    pub fn create(dir: &Path, layout: MemoryLayout) -> Result<EmuHost, NtbError> {
+        let (memory, address) = Memory::create(dir, &layout)?;
+        Self::with(memory, address, layout)
+    }
+
+    /// Joins a host that another process of it created with the same layout.
+    pub fn join(address: HostAddress, layout: MemoryLayout) -> Result<EmuHost, NtbError> {
+        let memory = Memory::open(&address)?;
+        if memory.size() != layout.total() {
+            let what = "its size differs: the host's processes have different settings";
+            return Err(NtbError::Foreign { pid: address.pid, what });
+        }
+        Self::with(memory, address, layout)
+    }
+
+    fn with(memory: Memory, address: HostAddress, layout: MemoryLayout) -> Result<EmuHost, NtbError> {
+        let registers = memory.registers()?;
+        let local = memory.map(layout.local_offset(), layout.local)?;
+        Ok(EmuHost { memory, address, layout, registers, local })
+    }
+
+    /// Where other processes find its memory.
+    pub fn address(&self) -> HostAddress {
+        self.address
+    }
+
+    /// The part of its memory that only its own processes map.
+    pub fn local(&self) -> Region {
+        self.local.clone()
+    }
+
+    /// A vector of this host, rung by either port or by [`EmuHost::ring`].
+    pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(EmuVector { registers: self.registers.clone(), doorbell })
+    }
+
+    /// Rings a vector of this host from inside it.
+    pub fn ring(&self, doorbell: usize) {
+        self.registers.interrupt(doorbell);
+    }
+
+    /// The port on `side`, cabled to the opposite port of the host at `neighbour`.
+    pub fn port(&self, side: Side, neighbour: &HostAddress) -> Result<EmuPort, NtbError> {
+        let peer = Memory::open(neighbour)?;
+        let incoming = self.memory.map(self.layout.window_offset(side), self.layout.window)?;
+        Ok(EmuPort {
+            side,
+            incoming: InWindow::new(incoming),
+            incoming_offset: self.layout.window_offset(side),
+            registers: self.registers.clone(),
+            peer_registers: peer.registers()?,
+            peer,
+        })
+    }
+}
+
+/// One emulated NTB adapter.
+pub struct EmuPort {
+    side: Side,
+    incoming: InWindow,
+    incoming_offset: u64,
+    registers: Registers,
+    peer: Memory,
+    peer_registers: Registers,
+}
+
+impl Port for EmuPort {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn coherent(&self) -> bool {
+        true
+    }
+
+    fn incoming(&self) -> InWindow {
+        self.incoming.clone()
+    }
+
+    fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        Ok(OutWindow::new(self.peer.map(offset, len)?))
+    }
+
+    fn incoming_offset(&self) -> u64 {
+        self.incoming_offset
+    }
+
+    fn scratchpad(&self, register: usize) -> u32 {
+        self.registers.scratchpad(self.side, register).load(Ordering::Acquire)
+    }
+
+    fn peer_scratchpad(&self, register: usize, value: u32) {
+        self.peer_registers.scratchpad(self.side.opposite(), register).store(value, Ordering::Release);
+    }
+
+    fn ring(&self, doorbell: usize) {
+        self.peer_registers.ring(self.side.opposite(), doorbell);
+    }
+
+    fn doorbells(&self) -> u16 {
+        self.registers.doorbells(self.side).load(Ordering::Acquire) as u16
+    }
+
+    fn clear_doorbells(&self, bits: u16) {
+        self.registers.doorbells(self.side).fetch_and(!u32::from(bits), Ordering::AcqRel);
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(EmuVector { registers: self.registers.clone(), doorbell })
+    }
+
+    fn link(&self) -> LinkState {
+        match self.registers.link_down(self.side).load(Ordering::Acquire) {
+            0 => LinkState::Up,
+            _ => LinkState::Down,
+        }
+    }
+}

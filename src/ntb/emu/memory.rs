@@ -1,0 +1,140 @@
+//! A host's memory: one file without a name, allocated in full before it is used.
+
+use super::registers::{Registers, PAGE};
+use crate::ntb::{NtbError, Region, Side};
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a host's memory is divided: register page, left window, right window, local part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLayout {
+    /// Bytes of each incoming window, a multiple of the page size.
+    pub window: u64,
+    /// Bytes that only this host's own processes map, a multiple of the page size.
+    pub local: u64,
+}
+
+impl MemoryLayout {
+    /// Where the incoming window of a side starts, bytes.
+    pub fn window_offset(&self, side: Side) -> u64 {
+        PAGE as u64 + side as u64 * self.window
+    }
+
+    /// Where the local part starts, bytes.
+    pub fn local_offset(&self) -> u64 {
+        PAGE as u64 + 2 * self.window
+    }
+
+    /// Bytes in total.
+    pub fn total(&self) -> u64 {
+        self.local_offset() + self.local
+    }
+}
+
+/// Where another process finds a host's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostAddress {
+    /// The process that created it and keeps it open.
+    pub pid: u32,
+    /// Its descriptor there.
+    pub fd: u32,
+    /// Inode number, to notice a descriptor that was reused.
+    pub inode: u64,
+    /// A random number that is also in the register page.
+    pub token: u64,
+}
+
+/// An open memory file.
+pub struct Memory {
+    file: File,
+    pid: u32,
+    size: u64,
+}
+
+impl Memory {
+    /// Creates a host's memory in `dir` and allocates every page of it.
+    pub fn create(dir: &Path, layout: &MemoryLayout) -> Result<(Memory, HostAddress), NtbError> {
+        let size = layout.total();
+        let no_space = |cause| NtbError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
+            .open(dir)
+            .map_err(no_space)?;
+        // SAFETY: a plain system call on a descriptor that `file` owns.
+        let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) };
+        if code != 0 {
+            return Err(no_space(io::Error::from_raw_os_error(code)));
+        }
+        let token = random().map_err(no_space)?;
+        let inode = file.metadata().map_err(no_space)?.ino();
+        let address = HostAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token };
+        let memory = Memory { file, pid: address.pid, size };
+        memory.registers()?.identify(token, size);
+        Ok((memory, address))
+    }
+
+    /// Opens another process's memory and checks that it is what the address says.
+    pub fn open(address: &HostAddress) -> Result<Memory, NtbError> {
+        let pid = address.pid;
+        let foreign = |what| NtbError::Foreign { pid, what };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_CLOEXEC)
+            .open(format!("/proc/{pid}/fd/{}", address.fd))
+            .map_err(|cause| NtbError::Open { pid, cause })?;
+        let meta = file.metadata().map_err(|cause| NtbError::Open { pid, cause })?;
+        if meta.ino() != address.inode {
+            return Err(foreign("another file has taken its place"));
+        }
+        let memory = Memory { file, pid, size: meta.len() };
+        if memory.size < PAGE as u64 {
+            return Err(foreign("it is shorter than a register page"));
+        }
+        match memory.registers()?.identity() {
+            Some((token, size)) if token == address.token && size == memory.size => Ok(memory),
+            Some(_) => Err(foreign("it belongs to another job")),
+            None => Err(foreign("it is not an ntbring host's memory")),
+        }
+    }
+
+    /// Bytes in all.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Maps a part of it; nothing else of it becomes reachable.
+    pub fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
+        if offset > self.size || len > self.size - offset {
+            return Err(NtbError::Aperture { offset, len, size: self.size });
+        }
+        let map: MmapRaw = MmapOptions::new()
+            .offset(offset)
+            .len(len as usize)
+            .map_raw(&self.file)
+            .map_err(|cause| NtbError::Open { pid: self.pid, cause })?;
+        let base = map.as_mut_ptr();
+        // SAFETY: the mapping is readable and writable, page-aligned, `len` long, and lives as
+        // long as the Arc; nobody holds references into it.
+        Ok(unsafe { Region::new(base, len as usize, Arc::new(map)) })
+    }
+
+    /// Maps the register page.
+    pub fn registers(&self) -> Result<Registers, NtbError> {
+        Ok(Registers::new(self.map(0, PAGE as u64)?))
+    }
+}
+
+fn random() -> io::Result<u64> {
+    let mut bytes = [0u8; 8];
+    io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,24 @@
+//! The emulated NTB: hosts are groups of processes of one machine, and what a bridge would make
+//! reachable of a host's memory is a file without a name in a memory file system.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `memory` | a host's memory file: creating it, opening a neighbour's |
+//! | `registers` | the register page: scratchpads, doorbells, interrupt vectors |
+//! | `host` | a host, and its ports |
+//! | `futex` | the system call that stands for an interrupt |
+//! | `watch` | evidence that a process has died |
+//!
+//! The file has no name, so nothing is left when the last process that maps it is gone, however
+//! it went. Other processes of the same user reach it through `/proc/PID/fd`, which the kernel
+//! refuses to everybody else.
+
+mod futex;
+mod host;
+mod memory;
+mod registers;
+mod watch;
+
+pub use host::{EmuHost, EmuPort};
+pub use memory::{HostAddress, MemoryLayout};
+pub use watch::Watch;

@@ -1,0 +1,130 @@
+//! The register page of an emulated host: what lies behind BAR 0 of real adapters.
+
+use super::futex;
+use crate::ntb::{Region, Side, Vector, DOORBELLS, SCRATCHPADS};
+use std::sync::atomic::{fence, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Size of the register page, bytes.
+pub const PAGE: usize = 4096;
+
+const LINE: usize = 64;
+const IDENTITY: usize = 0; // magic, token, size of the file: three 64-bit words
+const SCRATCHPAD: usize = LINE; // a line per side
+const DOORBELL: usize = 3 * LINE; // a line per side
+const LINK: usize = 5 * LINE; // a line per side
+const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
+
+const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x01");
+
+/// The registers of one host, mapped by its own processes and its neighbours'.
+#[derive(Clone)]
+pub struct Registers {
+    page: Region,
+}
+
+impl Registers {
+    /// The registers in the first page of a host's memory.
+    pub fn new(page: Region) -> Self {
+        assert!(page.len() >= PAGE, "the register page is too short");
+        Registers { page }
+    }
+
+    /// Marks the memory as that of a host, once, by its creator.
+    pub fn identify(&self, token: u64, size: u64) {
+        let out = crate::ntb::OutWindow::new(self.page.clone());
+        out.store(IDENTITY + 8, token);
+        out.store(IDENTITY + 16, size);
+        out.store(IDENTITY, MAGIC);
+    }
+
+    /// The token and size it was marked with; None if it is not a host's memory.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        let page = crate::ntb::InWindow::new(self.page.clone());
+        (page.load(IDENTITY) == MAGIC).then(|| (page.load(IDENTITY + 8), page.load(IDENTITY + 16)))
+    }
+
+    pub fn scratchpad(&self, side: Side, register: usize) -> &AtomicU32 {
+        assert!(register < SCRATCHPADS, "no scratchpad {register}");
+        self.page.register(SCRATCHPAD + side as usize * LINE + 4 * register)
+    }
+
+    pub fn doorbells(&self, side: Side) -> &AtomicU32 {
+        self.page.register(DOORBELL + side as usize * LINE)
+    }
+
+    /// Zero while the link on that side is up.
+    pub fn link_down(&self, side: Side) -> &AtomicU32 {
+        self.page.register(LINK + side as usize * LINE)
+    }
+
+    fn rings(&self, vector: usize) -> &AtomicU32 {
+        assert!(vector < DOORBELLS, "no vector {vector}");
+        self.page.register(VECTOR + vector * LINE)
+    }
+
+    fn sleepers(&self, vector: usize) -> &AtomicU32 {
+        self.page.register(VECTOR + vector * LINE + 4)
+    }
+
+    /// What a ring from the neighbour on `side` does here: sets the bit, raises the vector.
+    ///
+    /// While the bit is still set from an earlier ring, whoever clears it will look for work
+    /// after that, so there is nothing to do: in a busy exchange a ring costs a fence and a load.
+    pub fn ring(&self, side: Side, doorbell: usize) {
+        // Orders the deposit before the look at the bit; pairs with the fence in `arm`.
+        fence(Ordering::SeqCst);
+        let bells = self.doorbells(side);
+        let bit = 1u32 << doorbell;
+        if bells.load(Ordering::Relaxed) & bit == 0 {
+            bells.fetch_or(bit, Ordering::AcqRel);
+            self.raise(doorbell);
+        }
+    }
+
+    /// Raises a vector from inside the host.
+    pub fn interrupt(&self, doorbell: usize) {
+        fence(Ordering::SeqCst);
+        self.raise(doorbell);
+    }
+
+    fn raise(&self, vector: usize) {
+        if self.sleepers(vector).load(Ordering::SeqCst) != 0 {
+            self.rings(vector).fetch_add(1, Ordering::AcqRel);
+            futex::wake(self.rings(vector));
+        }
+    }
+}
+
+/// One interrupt vector.
+pub struct EmuVector {
+    pub registers: Registers,
+    pub doorbell: usize,
+}
+
+impl Vector for EmuVector {
+    fn arm(&self) -> u32 {
+        let r = &self.registers;
+        r.sleepers(self.doorbell).fetch_add(1, Ordering::SeqCst);
+        let ticket = r.rings(self.doorbell).load(Ordering::SeqCst);
+        // From here on a ring finds its bit clear and raises the vector. A bit that was set before
+        // belongs to a deposit which the caller's next look for work will see.
+        for side in Side::BOTH {
+            r.doorbells(side).fetch_and(!(1 << self.doorbell), Ordering::SeqCst);
+        }
+        fence(Ordering::SeqCst);
+        ticket
+    }
+
+    fn sleep(&self, ticket: u32, timeout: Duration) -> bool {
+        let rings = self.registers.rings(self.doorbell);
+        if rings.load(Ordering::Acquire) == ticket {
+            futex::wait(rings, ticket, timeout);
+        }
+        rings.load(Ordering::Acquire) != ticket
+    }
+
+    fn disarm(&self) {
+        self.registers.sleepers(self.doorbell).fetch_sub(1, Ordering::SeqCst);
+    }
+}

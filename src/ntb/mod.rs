@@ -1,0 +1,24 @@
+//! The device: one NTB adapter as the protocol sees it, and the backends and decorators for it.
+//!
+//! [`Port`] is what every backend offers. [`emu`] emulates it between the processes of one
+//! machine; [`weak`] and [`trace`] wrap any port. `tests/port_conformance.rs` is the suite that
+//! each of them must pass.
+//!
+//! The rule of this module: memory that another process can write is never turned into a Rust
+//! reference. It is reached through [`InWindow`] (own memory, written by the neighbour) and
+//! [`OutWindow`] (the neighbour's memory, which can be written but not read).
+
+mod window;
+pub use window::{ForeignBytes, InWindow, OutWindow, Region, Room, WriteSink};
+
+#[cfg(not(loom))]
+mod port;
+#[cfg(not(loom))]
+pub use port::{LinkState, NtbError, Port, Side, Vector, DOORBELLS, SCRATCHPADS};
+
+#[cfg(not(loom))]
+pub mod emu;
+#[cfg(not(loom))]
+pub mod trace;
+#[cfg(not(loom))]
+pub mod weak;

@@ -1,0 +1,125 @@
+//! A decorator that makes any port as weakly ordered as a link may be: between two fences writes
+//! arrive late, in any order, and in pieces as small as a byte, however they were made.
+//!
+//! What works over it works over write-combining mappings and on machines whose stores reorder.
+
+use super::{InWindow, LinkState, NtbError, OutWindow, Port, Side, Vector, WriteSink};
+use std::sync::{Arc, Mutex};
+
+/// A port whose outgoing window is weakly ordered.
+pub struct Weak<P> {
+    inner: P,
+    seed: u64,
+}
+
+impl<P: Port> Weak<P> {
+    /// Wraps a port; the disorder is derived from the seed.
+    pub fn new(inner: P, seed: u64) -> Self {
+        Weak { inner, seed }
+    }
+}
+
+/// The same window, weakly ordered.
+pub fn disorder(window: OutWindow, seed: u64) -> OutWindow {
+    let state = Mutex::new((Vec::new(), fastrand::Rng::with_seed(seed)));
+    window.with_sink(|plain| Arc::new(Sink { plain, state }))
+}
+
+enum Posted {
+    Bytes(usize, Vec<u8>),
+    Word(usize, u64),
+}
+
+struct Sink {
+    plain: OutWindow,
+    state: Mutex<(Vec<Posted>, fastrand::Rng)>,
+}
+
+impl Sink {
+    fn deliver(&self, posted: Posted) {
+        match posted {
+            Posted::Bytes(offset, bytes) => self.plain.write_bytes(offset, &bytes),
+            Posted::Word(offset, value) => self.plain.store(offset, value),
+        }
+    }
+
+    /// Takes a write on its way; sometimes one that was taken earlier arrives at that moment.
+    fn post(&self, posted: Posted) {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        let (queue, rng) = &mut *state;
+        queue.push(posted);
+        if rng.u8(..) < 32 {
+            let i = rng.usize(..queue.len());
+            self.deliver(queue.swap_remove(i));
+        }
+    }
+}
+
+impl WriteSink for Sink {
+    fn write(&self, offset: usize, bytes: &[u8]) {
+        let mut at = 0;
+        while at < bytes.len() {
+            let n = {
+                let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+                // Mostly pieces of a line or less; large ones in a few large pieces.
+                let most = (bytes.len() - at).min(if bytes.len() <= 512 { 24 } else { bytes.len() / 6 });
+                state.1.usize(1..=most)
+            };
+            self.post(Posted::Bytes(offset + at, bytes[at..at + n].to_vec()));
+            at += n;
+        }
+    }
+
+    fn store(&self, offset: usize, value: u64) {
+        self.post(Posted::Word(offset, value));
+    }
+
+    fn fence(&self) {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        let (queue, rng) = &mut *state;
+        rng.shuffle(queue);
+        for posted in queue.drain(..) {
+            self.deliver(posted);
+        }
+        self.plain.fence();
+    }
+}
+
+impl<P: Port> Port for Weak<P> {
+    fn side(&self) -> Side {
+        self.inner.side()
+    }
+    fn coherent(&self) -> bool {
+        false
+    }
+    fn incoming(&self) -> InWindow {
+        self.inner.incoming()
+    }
+    fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ self.side() as u64))
+    }
+    fn incoming_offset(&self) -> u64 {
+        self.inner.incoming_offset()
+    }
+    fn scratchpad(&self, register: usize) -> u32 {
+        self.inner.scratchpad(register)
+    }
+    fn peer_scratchpad(&self, register: usize, value: u32) {
+        self.inner.peer_scratchpad(register, value)
+    }
+    fn ring(&self, doorbell: usize) {
+        self.inner.ring(doorbell)
+    }
+    fn doorbells(&self) -> u16 {
+        self.inner.doorbells()
+    }
+    fn clear_doorbells(&self, bits: u16) {
+        self.inner.clear_doorbells(bits)
+    }
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        self.inner.vector(doorbell)
+    }
+    fn link(&self) -> LinkState {
+        self.inner.link()
+    }
+}

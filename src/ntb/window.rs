@@ -1,0 +1,383 @@
+//! Windows: checked access to memory that is shared with the other side of a link.
+//!
+//! Under `--cfg loom` the memory is an array of loom's atomics, so that the queue's code can be
+//! model-checked as it stands; otherwise it is a mapping.
+
+use std::sync::Arc;
+
+#[cfg(loom)]
+use loom::sync::atomic::{fence, AtomicU64, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+
+/// Takes the writes of an [`OutWindow`] on their way to the neighbour's memory.
+///
+/// A decorator implements it; offsets are bytes from the start of the port's whole outgoing
+/// window.
+pub trait WriteSink: Send + Sync {
+    /// Bytes to be written at `offset`, in any order and any pieces until the next fence.
+    fn write(&self, offset: usize, bytes: &[u8]);
+    /// One aligned 8-byte write that is never torn.
+    fn store(&self, offset: usize, value: u64);
+    /// All writes before it become visible before any write after it.
+    fn fence(&self);
+}
+
+/// Bytes that belong to the application: memory of this process that is only ever copied from.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignBytes {
+    at: *const u8,
+    len: usize,
+}
+
+// SAFETY: it is an address; the constructor's contract covers every later access.
+unsafe impl Send for ForeignBytes {}
+
+impl ForeignBytes {
+    /// No bytes at all.
+    pub const EMPTY: ForeignBytes = ForeignBytes { at: std::ptr::null(), len: 0 };
+
+    /// `len` bytes at `at`.
+    ///
+    /// # Safety
+    /// The bytes must stay readable for as long as the value or a part of it is used.
+    pub unsafe fn new(at: *const u8, len: usize) -> Self {
+        ForeignBytes { at, len }
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    pub fn part(&self, from: usize, len: usize) -> ForeignBytes {
+        assert!(from <= self.len && len <= self.len - from, "part beyond the bytes");
+        ForeignBytes { at: self.at.wrapping_add(from), len }
+    }
+}
+
+/// Where something may be written: handed to code that packs a payload in place.
+#[derive(Debug)]
+pub struct Room {
+    at: *mut u8,
+    len: usize,
+}
+
+impl Room {
+    /// The address of the first byte. All of `len` bytes may be written, none be read, until the
+    /// call that was handed the room returns.
+    pub fn address(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// Bytes that may be written.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing may be written.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// A stretch of shared memory together with what keeps it mapped.
+#[derive(Clone)]
+pub struct Region {
+    #[cfg(not(loom))]
+    base: *mut u8,
+    #[cfg(not(loom))]
+    _owner: Arc<dyn std::any::Any + Send + Sync>,
+    #[cfg(loom)]
+    words: Arc<Vec<AtomicU64>>,
+    #[cfg(loom)]
+    first: usize,
+    len: usize,
+}
+
+// SAFETY: a region hands out no references; every access goes through volatile or atomic
+// operations on memory that `_owner` keeps mapped, from whichever thread.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+#[cfg(not(loom))]
+impl Region {
+    /// The `len` bytes at `base`.
+    ///
+    /// # Safety
+    /// The memory must stay mapped, readable and writable, for as long as `owner` lives, and
+    /// nobody in this process may hold a reference to it. `base` must be aligned to 8 bytes.
+    pub unsafe fn new(base: *mut u8, len: usize, owner: Arc<dyn std::any::Any + Send + Sync>) -> Self {
+        assert_eq!(base as usize % 8, 0, "a region starts at a multiple of 8");
+        Region { base, _owner: owner, len }
+    }
+
+    /// Zeroed memory of this process alone, for tests and single-process use.
+    pub fn anonymous(len: usize) -> Self {
+        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        let base = words.as_mut_ptr().cast::<u8>();
+        struct Owner(#[allow(dead_code)] std::cell::UnsafeCell<Box<[u64]>>);
+        // SAFETY: the box is never touched again except to free it.
+        unsafe impl Send for Owner {}
+        // SAFETY: as above.
+        unsafe impl Sync for Owner {}
+        // SAFETY: the owner keeps the box, whose heap block does not move.
+        unsafe { Region::new(base, len, Arc::new(Owner(std::cell::UnsafeCell::new(words)))) }
+    }
+
+    /// The part `[from, from + len)`. Panics if it reaches beyond the end or is misaligned.
+    pub fn part(&self, from: usize, len: usize) -> Region {
+        self.check(from, len);
+        assert_eq!(from % 8, 0, "a region starts at a multiple of 8");
+        Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        self.check(offset, 8);
+        assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
+        // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`; an
+        // atomic may be shared with other processes.
+        unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }
+    }
+
+    /// The 32-bit register at `offset`, for register files of emulated devices.
+    pub(crate) fn register(&self, offset: usize) -> &AtomicU32 {
+        self.check(offset, 4);
+        assert_eq!(offset % 4, 0, "a register lies at a multiple of 4");
+        // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`.
+        unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) }
+    }
+
+    fn copy_in(&self, offset: usize, from: ForeignBytes) {
+        self.check(offset, from.len);
+        // SAFETY: the destination is inside the mapping (checked); the source is readable by
+        // ForeignBytes' contract; a mapping and application memory do not overlap in a way that
+        // matters to `copy`.
+        unsafe { std::ptr::copy(from.at, self.base.add(offset), from.len) }
+    }
+}
+
+#[cfg(loom)]
+impl Region {
+    /// Zeroed memory that loom watches.
+    pub fn anonymous(len: usize) -> Self {
+        let words = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        Region { words: Arc::new(words), first: 0, len }
+    }
+
+    /// The part `[from, from + len)`. Panics if it reaches beyond the end or is misaligned.
+    pub fn part(&self, from: usize, len: usize) -> Region {
+        self.check(from, len);
+        assert_eq!(from % 8, 0, "a region starts at a multiple of 8");
+        Region { words: self.words.clone(), first: self.first + from / 8, len }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        self.check(offset, 8);
+        assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
+        &self.words[self.first + offset / 8]
+    }
+
+    fn copy_in(&self, offset: usize, from: ForeignBytes) {
+        self.check(offset, from.len);
+        for i in (0..from.len).step_by(8) {
+            let mut word = [0u8; 8];
+            let n = (from.len - i).min(8);
+            // SAFETY: inside the source by ForeignBytes' contract.
+            unsafe { std::ptr::copy_nonoverlapping(from.at.add(i), word.as_mut_ptr(), n) }
+            self.word(offset + i).store(u64::from_le_bytes(word), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Region {
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn check(&self, offset: usize, len: usize) {
+        assert!(
+            offset <= self.len && len <= self.len - offset,
+            "access of {len} bytes at {offset} in a window of {}",
+            self.len
+        );
+    }
+}
+
+/// An incoming window or a part of one: memory of this host that the neighbour writes.
+#[derive(Clone)]
+pub struct InWindow {
+    region: Region,
+}
+
+impl InWindow {
+    /// The window over `region`.
+    pub fn new(region: Region) -> Self {
+        InWindow { region }
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.region.len()
+    }
+
+    /// Whether it holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.region.is_empty()
+    }
+
+    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    pub fn part(&self, from: usize, len: usize) -> InWindow {
+        InWindow { region: self.region.part(from, len) }
+    }
+
+    /// The word at `offset`; reads after it see what was written before the word was stored.
+    #[inline]
+    pub fn load(&self, offset: usize) -> u64 {
+        self.region.word(offset).load(Ordering::Acquire)
+    }
+
+    /// Copies out the bytes at `offset`. They may change under the copy if the neighbour breaks
+    /// the protocol, so the caller checks what it copied, not what is in the window.
+    #[cfg(not(loom))]
+    pub fn read(&self, offset: usize, to: &mut [u8]) {
+        self.region.check(offset, to.len());
+        // SAFETY: the source is inside the mapping (checked); the destination is a slice of ours.
+        unsafe { std::ptr::copy_nonoverlapping(self.region.base.add(offset), to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Copies out the bytes at `offset`.
+    #[cfg(loom)]
+    pub fn read(&self, offset: usize, to: &mut [u8]) {
+        for (i, piece) in to.chunks_mut(8).enumerate() {
+            let word = self.region.word(offset + 8 * i).load(Ordering::Relaxed).to_le_bytes();
+            piece.copy_from_slice(&word[..piece.len()]);
+        }
+    }
+
+    /// The address of `len` bytes at `offset`, for handing to code outside Rust.
+    #[cfg(not(loom))]
+    pub fn address(&self, offset: usize, len: usize) -> *mut u8 {
+        self.region.check(offset, len);
+        self.region.base.wrapping_add(offset)
+    }
+
+    /// The bytes at `offset`, to be copied on from where they lie.
+    #[cfg(not(loom))]
+    pub fn foreign(&self, offset: usize, len: usize) -> ForeignBytes {
+        ForeignBytes { at: self.address(offset, len), len }
+    }
+}
+
+/// An outgoing window or a part of one: the neighbour's memory, seen through the bridge.
+///
+/// There is no way to read it: a load would stall for microseconds on hardware. Writes are
+/// posted: between two fences they may arrive in any order and in pieces.
+#[derive(Clone)]
+pub struct OutWindow {
+    region: Region,
+    /// Where this part starts in the port's whole window, bytes: what a sink counts from.
+    start: usize,
+    sink: Option<Arc<dyn WriteSink>>,
+}
+
+impl OutWindow {
+    /// The window over `region`, written to directly.
+    pub fn new(region: Region) -> Self {
+        OutWindow { region, start: 0, sink: None }
+    }
+
+    /// The same window with all writes going through `sink`, which is handed the plain window.
+    pub fn with_sink(self, wrap: impl FnOnce(OutWindow) -> Arc<dyn WriteSink>) -> Self {
+        assert_eq!(self.start, 0, "a sink wraps a whole window, not a part");
+        let region = self.region.clone();
+        OutWindow { region, start: 0, sink: Some(wrap(self)) }
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.region.len()
+    }
+
+    /// Whether it holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.region.is_empty()
+    }
+
+    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    pub fn part(&self, from: usize, len: usize) -> OutWindow {
+        OutWindow { region: self.region.part(from, len), start: self.start + from, sink: self.sink.clone() }
+    }
+
+    /// Writes `bytes` at `offset`.
+    #[inline]
+    pub fn write(&self, offset: usize, bytes: ForeignBytes) {
+        match &self.sink {
+            None => self.region.copy_in(offset, bytes),
+            Some(sink) => {
+                self.region.check(offset, bytes.len);
+                let mut copy = vec![0u8; bytes.len];
+                // SAFETY: readable by ForeignBytes' contract; the copy has room for all of it.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.at, copy.as_mut_ptr(), bytes.len) }
+                sink.write(self.start + offset, &copy);
+            }
+        }
+    }
+
+    /// Lets `pack` write up to `max` bytes at `offset` where they are to lie; it returns how many
+    /// it wrote, which is returned.
+    #[cfg(not(loom))]
+    pub fn fill(&self, offset: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
+        self.region.check(offset, max);
+        match &self.sink {
+            None => pack(Room { at: self.region.base.wrapping_add(offset), len: max }).min(max),
+            Some(sink) => {
+                let mut copy = vec![0u8; max];
+                let n = pack(Room { at: copy.as_mut_ptr(), len: max }).min(max);
+                sink.write(self.start + offset, &copy[..n]);
+                n
+            }
+        }
+    }
+
+    /// Writes `bytes` at `offset`.
+    pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        self.write(offset, ForeignBytes { at: bytes.as_ptr(), len: bytes.len() });
+    }
+
+    /// Stores one word at `offset`, never torn, after everything before the latest fence.
+    #[inline]
+    pub fn store(&self, offset: usize, value: u64) {
+        match &self.sink {
+            None => self.region.word(offset).store(value, Ordering::Release),
+            Some(sink) => {
+                self.region.check(offset, 8);
+                sink.store(self.start + offset, value)
+            }
+        }
+    }
+
+    /// All writes before it become visible before any write after it; also pushes out what a
+    /// write-combining buffer may hold.
+    #[inline]
+    pub fn fence(&self) {
+        match &self.sink {
+            None => fence(Ordering::Release),
+            Some(sink) => sink.fence(),
+        }
+    }
+}

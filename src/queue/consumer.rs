@@ -1,0 +1,136 @@
+//! The receiving end of a lane.
+
+use super::{entry_max, lines_for, Corrupt, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
+use crate::ntb::{InWindow, OutWindow};
+
+/// The only consumer of a lane. The lane lies in its own memory.
+pub struct Consumer {
+    lane: InWindow,
+    /// The word in the producer's memory that takes our head.
+    credit: OutWindow,
+    lines: usize,
+    /// Lines looked at so far; `at` is where the next entry must begin.
+    cursor: u64,
+    at: usize,
+    sequence: u16,
+    /// Entries that were given out and not released yet.
+    held: u32,
+    /// Lines that may be overwritten, as far as the producer was told.
+    returned: u64,
+}
+
+/// A valid entry. Its bytes stay where they are until [`Consumer::release`] was called as often as
+/// entries were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// As committed.
+    pub kind: u8,
+    /// As committed.
+    pub meta: u16,
+    /// Where its bytes begin in the lane.
+    pub offset: usize,
+    /// How many there are.
+    pub len: usize,
+}
+
+impl Consumer {
+    /// The consumer of the lane that `lane` covers, which writes its head to the first word of
+    /// `credit`. Panics if the size is not allowed.
+    pub fn new(lane: InWindow, credit: OutWindow) -> Self {
+        let lines = lane.len() / LINE;
+        assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
+        Consumer { lane, credit, lines, cursor: 0, at: 0, sequence: 0, held: 0, returned: 0 }
+    }
+
+    /// The lane's memory, to read entries from.
+    pub fn window(&self) -> &InWindow {
+        &self.lane
+    }
+
+    /// Lines in the lane.
+    pub fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// Entries consumed so far, modulo 2^16, fillings included.
+    pub fn sequence(&self) -> u16 {
+        self.sequence
+    }
+
+    /// Entries given out and not released.
+    pub fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// The next entry, if there is one. Entries may be held while later ones are taken; their
+    /// space is returned once none is held any more.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Entry>, Corrupt> {
+        loop {
+            let word = self.lane.load(self.at * LINE);
+            let Some(tag) = self.judge(word)? else { return Ok(None) };
+            let rest = self.lines - self.at;
+            if tag.kind == PAD {
+                self.advance(rest);
+                continue;
+            }
+            let len = tag.len as usize;
+            let lines = lines_for(len);
+            let max = entry_max(self.lines).min(rest * LINE - TAG);
+            if len > max {
+                return Err(Corrupt::Length { line: self.at, len, max });
+            }
+            let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
+            self.advance(lines);
+            self.held += 1;
+            return Ok(Some(entry));
+        }
+    }
+
+    /// Whether an entry is there, without taking it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        let word = self.lane.load(self.at * LINE);
+        !matches!(Tag::parse(word), Some(tag) if tag.sequence == self.sequence)
+    }
+
+    /// The tag that is expected now; None if it is not there yet.
+    #[inline]
+    fn judge(&self, word: u64) -> Result<Option<Tag>, Corrupt> {
+        let Some(tag) = Tag::parse(word) else {
+            return match word {
+                0 => Ok(None),
+                _ => Err(Corrupt::NoTag { line: self.at, word }),
+            };
+        };
+        match self.sequence.wrapping_sub(tag.sequence) as usize {
+            0 => Ok(Some(tag)),
+            // The lap before had at most one entry a line.
+            age if age <= self.lines => Ok(None),
+            _ => Err(Corrupt::Sequence { line: self.at, expected: self.sequence, found: tag.sequence }),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, lines: usize) {
+        self.cursor += lines as u64;
+        self.at = if self.at + lines == self.lines { 0 } else { self.at + lines };
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+
+    /// Gives the space of one entry back that was taken; which one does not matter. True if the
+    /// head was returned to the producer, who may be waiting for it.
+    #[inline]
+    pub fn release(&mut self) -> bool {
+        assert!(self.held > 0, "released more than was taken");
+        self.held -= 1;
+        if self.held > 0 || self.cursor - self.returned < self.lines as u64 / 2 {
+            return false;
+        }
+        self.returned = self.cursor;
+        self.credit.fence();
+        self.credit.store(0, self.cursor);
+        self.credit.fence();
+        true
+    }
+}

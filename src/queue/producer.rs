@@ -1,0 +1,161 @@
+//! The sending end of a lane.
+
+use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
+#[cfg(not(loom))]
+use crate::ntb::Room;
+use crate::ntb::{ForeignBytes, InWindow, OutWindow};
+
+/// The only producer of a lane. It lives on the other side of the link than the lane itself.
+pub struct Producer {
+    lane: OutWindow,
+    /// One word of own memory, into which the consumer writes its head.
+    credit: InWindow,
+    lines: usize,
+    /// Lines produced so far; `tail % lines` is where the next entry begins.
+    tail: u64,
+    /// The same, kept without a division.
+    at: usize,
+    /// The head as last looked at.
+    head: u64,
+    sequence: u16,
+    /// Which lines' first word is not a tag or zero, but some entry's bytes.
+    stale: Vec<u64>,
+}
+
+impl Producer {
+    /// The producer of the lane that `lane` covers, whose consumer writes its head to the first
+    /// word of `credit`. Both must be zero at the start. Panics if the size is not allowed.
+    pub fn new(lane: OutWindow, credit: InWindow) -> Self {
+        let lines = lane.len() / LINE;
+        assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
+        let stale = vec![0; lines.div_ceil(64)];
+        Producer { lane, credit, lines, tail: 0, at: 0, head: 0, sequence: 0, stale }
+    }
+
+    /// The most bytes that an entry may have.
+    pub fn entry_max(&self) -> usize {
+        entry_max(self.lines)
+    }
+
+    /// Lines in the lane.
+    pub fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// Lines that are taken, by the head as last looked at.
+    pub fn taken(&self) -> usize {
+        (self.tail - self.head) as usize
+    }
+
+    /// Room for an entry of up to `len` bytes, at most [`Producer::entry_max`]; None if the lane
+    /// is full for now. Nothing is visible to the consumer before [`Slot::commit`].
+    #[inline]
+    pub fn reserve(&mut self, len: usize) -> Option<Slot<'_>> {
+        assert!(len <= self.entry_max(), "an entry of {len} bytes in a lane for {}", self.entry_max());
+        let lines = lines_for(len);
+        let rest = self.lines - self.at;
+        // One line more than the entry: the word after it must be ours to clear.
+        let need = if lines <= rest { lines } else { rest + lines } + 1;
+        if self.taken() + need > self.lines {
+            self.look();
+            if self.taken() + need > self.lines {
+                return None;
+            }
+        }
+        if lines > rest {
+            self.publish(rest, PAD, 0, 0);
+        }
+        Some(Slot { room: len, lane: self })
+    }
+
+    /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
+    /// lane then stays full.
+    fn look(&mut self) {
+        let head = self.credit.load(0);
+        if head > self.head && head <= self.tail {
+            self.head = head;
+        }
+    }
+
+    /// Makes the `lines` lines at `at` an entry, after its bytes have been written.
+    #[inline]
+    fn publish(&mut self, lines: usize, kind: u8, len: usize, meta: u16) {
+        let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
+        if self.is_stale(next) {
+            self.lane.store(next * LINE, 0);
+            self.set_stale(next, false);
+        }
+        for line in self.at + 1..self.at + lines {
+            self.set_stale(line, true);
+        }
+        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
+        self.lane.fence();
+        self.lane.store(self.at * LINE, tag.word());
+        self.lane.fence();
+        self.set_stale(self.at, false);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.tail += lines as u64;
+        self.at = next;
+    }
+
+    #[inline]
+    fn is_stale(&self, line: usize) -> bool {
+        self.stale[line / 64] >> (line % 64) & 1 != 0
+    }
+
+    #[inline]
+    fn set_stale(&mut self, line: usize, stale: bool) {
+        let bit = 1 << (line % 64);
+        match stale {
+            true => self.stale[line / 64] |= bit,
+            false => self.stale[line / 64] &= !bit,
+        }
+    }
+}
+
+/// Room for one entry. Dropping it without a commit leaves the lane as it was.
+pub struct Slot<'a> {
+    lane: &'a mut Producer,
+    room: usize,
+}
+
+impl Slot<'_> {
+    /// Bytes that can be written.
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    fn offset(&self, at: usize, len: usize) -> usize {
+        assert!(at <= self.room && len <= self.room - at, "write beyond the reserved room");
+        self.lane.at * LINE + TAG + at
+    }
+
+    /// Writes bytes at `at`, counted from the entry's first byte.
+    #[inline]
+    pub fn write(&mut self, at: usize, bytes: ForeignBytes) {
+        let offset = self.offset(at, bytes.len());
+        self.lane.lane.write(offset, bytes);
+    }
+
+    /// Writes bytes at `at`.
+    #[inline]
+    pub fn write_bytes(&mut self, at: usize, bytes: &[u8]) {
+        let offset = self.offset(at, bytes.len());
+        self.lane.lane.write_bytes(offset, bytes);
+    }
+
+    /// Lets `pack` write up to `max` bytes at `at`, where they are to lie; returns how many it
+    /// wrote.
+    #[cfg(not(loom))]
+    pub fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
+        let offset = self.offset(at, max);
+        self.lane.lane.fill(offset, max, pack)
+    }
+
+    /// Publishes the entry with the `len` bytes that were written.
+    #[inline]
+    pub fn commit(self, kind: u8, len: usize, meta: u16) {
+        assert!(len <= self.room && kind != PAD);
+        self.lane.publish(lines_for(len), kind, len, meta);
+    }
+}

@@ -1,0 +1,46 @@
+//! The tag: the one word that makes an entry valid.
+
+/// The most bytes that a tag can say.
+pub const LEN_MAX: usize = (1 << 24) - 1;
+/// The largest value of a tag's `meta`.
+pub const META_MAX: u16 = (1 << 15) - 1;
+
+const VALID: u64 = 1 << 63;
+
+/// The parts of a tag. As a word: bits 0-15 sequence number, 16-23 kind, 24-47 length of the
+/// entry's bytes, 48-62 meta, 63 always set, so that no tag is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// Number of the entry in its lane, from 0, modulo 2^16.
+    pub sequence: u16,
+    /// What the entry is; the queue itself only knows `PAD`.
+    pub kind: u8,
+    /// Bytes that follow, at most [`LEN_MAX`].
+    pub len: u32,
+    /// Whatever the layers above need beside the kind, at most [`META_MAX`].
+    pub meta: u16,
+}
+
+impl Tag {
+    /// The tag as a word.
+    #[inline]
+    pub fn word(self) -> u64 {
+        debug_assert!(self.len as usize <= LEN_MAX && self.meta <= META_MAX);
+        VALID
+            | u64::from(self.sequence)
+            | u64::from(self.kind) << 16
+            | u64::from(self.len) << 24
+            | u64::from(self.meta) << 48
+    }
+
+    /// The tag that a word is; None if it is none.
+    #[inline]
+    pub fn parse(word: u64) -> Option<Tag> {
+        (word & VALID != 0).then_some(Tag {
+            sequence: word as u16,
+            kind: (word >> 16) as u8,
+            len: (word >> 24) as u32 & LEN_MAX as u32,
+            meta: (word >> 48) as u16 & META_MAX,
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! What two neighbours tell each other through the scratchpads before any window is used.
+//!
+//! Each side writes its greeting into the other's registers 0 to 6 and then a phase into register
+//! 7; it reads only its own registers. No I/O, clock or thread is in here: registers in, registers
+//! out. (Ids, offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
+
+use super::PROTOCOL_VERSION;
+
+const MAGIC: u32 = 0x4e54; // "NT"
+const PHASE: usize = 7;
+
+/// The page that offsets in a greeting are counted in, bytes.
+pub const OFFSET_UNIT: u64 = 4096;
+
+/// What a host tells its neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// Protocol version.
+    pub version: u16,
+    /// Its number in the ring.
+    pub host: u16,
+    /// Hosts in the ring.
+    pub hosts: u16,
+    /// Its number of ranks.
+    pub ranks: u16,
+    /// Size of its incoming window, bytes (a multiple of 4096).
+    pub window: u64,
+    /// Where that lies in its memory, bytes (a multiple of 4096).
+    pub offset: u64,
+    /// Most bytes of a piece of a message.
+    pub chunk: u32,
+}
+
+/// Why two neighbours do not get together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandshakeError {
+    /// A value that must be the same on both sides is not.
+    #[error("host {host} and its neighbour host {neighbour} disagree on {what}: {mine} here, {theirs} there")]
+    Disagree {
+        /// This host.
+        host: u16,
+        /// The neighbour.
+        neighbour: u16,
+        /// The setting or fact.
+        what: &'static str,
+        /// This host's value.
+        mine: u64,
+        /// The neighbour's.
+        theirs: u64,
+    },
+    /// Another host is at the other end of the cable.
+    #[error("host {host} expects host {expected} on this link, but host {found} is there")]
+    WrongHost {
+        /// This host.
+        host: u16,
+        /// Who should be there.
+        expected: u16,
+        /// Who is.
+        found: u16,
+    },
+    /// What the registers hold is no greeting of ours.
+    #[error("host {host}: what its neighbour host {expected} wrote into the scratchpads is no greeting ({what})")]
+    Nonsense {
+        /// This host.
+        host: u16,
+        /// Who should be there.
+        expected: u16,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The neighbour has refused without a reason that this side could see.
+    #[error("host {neighbour} has refused the handshake with host {host}")]
+    Refused {
+        /// This host.
+        host: u16,
+        /// The neighbour.
+        neighbour: u16,
+    },
+}
+
+impl Greeting {
+    fn registers(&self) -> [u32; 7] {
+        let mut regs = [
+            MAGIC << 16 | u32::from(self.version),
+            u32::from(self.host) << 16 | u32::from(self.hosts),
+            u32::from(self.ranks),
+            (self.window / OFFSET_UNIT) as u32,
+            (self.offset / OFFSET_UNIT) as u32,
+            self.chunk,
+            0,
+        ];
+        regs[6] = checksum(&regs);
+        regs
+    }
+
+    fn parse(regs: &[u32; 8]) -> Result<Greeting, &'static str> {
+        if regs[0] >> 16 != MAGIC {
+            return Err("the magic number is missing");
+        }
+        if regs[6] != checksum(&regs[..6]) {
+            return Err("the checksum is wrong");
+        }
+        Ok(Greeting {
+            version: regs[0] as u16,
+            host: (regs[1] >> 16) as u16,
+            hosts: regs[1] as u16,
+            ranks: regs[2] as u16,
+            window: u64::from(regs[3]) * OFFSET_UNIT,
+            offset: u64::from(regs[4]) * OFFSET_UNIT,
+            chunk: regs[5],
+        })
+    }
+}
+
+fn checksum(regs: &[u32]) -> u32 {
+    regs.iter().take(6).fold(0x811c_9dc5, |sum, &r| (sum ^ r).wrapping_mul(0x0100_0193).rotate_left(5))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Silent = 0,
+    Greeted = 1,
+    Agreed = 2,
+    Refused = 3,
+}
+
+impl Phase {
+    fn of(register: u32) -> Option<Phase> {
+        [Phase::Silent, Phase::Greeted, Phase::Agreed, Phase::Refused].into_iter().find(|p| *p as u32 == register)
+    }
+}
+
+/// One side of a handshake.
+pub struct Handshake {
+    mine: Greeting,
+    expected: u16,
+    phase: Phase,
+    theirs: Option<Greeting>,
+}
+
+/// What to do after a step.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Registers of the neighbour to be written, in this order.
+    pub write: Vec<(usize, u32)>,
+    /// How far it is.
+    pub outcome: Outcome,
+}
+
+/// How far a handshake is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Call again when the registers have changed.
+    Waiting,
+    /// Both sides agree; the neighbour's greeting.
+    Done(Greeting),
+    /// They do not.
+    Failed(HandshakeError),
+}
+
+impl Handshake {
+    /// The side that greets with `mine` and expects host `expected` at the other end.
+    pub fn new(mine: Greeting, expected: u16) -> Handshake {
+        Handshake { mine, expected, phase: Phase::Silent, theirs: None }
+    }
+
+    /// One step, given the own registers.
+    pub fn step(&mut self, own: &[u32; 8]) -> Step {
+        let mut write = Vec::new();
+        if self.phase == Phase::Silent {
+            write.extend(self.mine.registers().into_iter().enumerate());
+            self.set(Phase::Greeted, &mut write);
+        }
+        let Some(theirs) = Phase::of(own[PHASE]) else {
+            return self.fail(self.nonsense("unknown phase"), write);
+        };
+        if theirs == Phase::Silent {
+            return Step { write, outcome: Outcome::Waiting };
+        }
+        if self.theirs.is_none() {
+            match Greeting::parse(own).map_err(|what| self.nonsense(what)).and_then(|g| self.judge(g)) {
+                Ok(greeting) => self.theirs = Some(greeting),
+                Err(error) => return self.fail(error, write),
+            }
+            self.set(Phase::Agreed, &mut write);
+        }
+        match (theirs, self.theirs) {
+            (Phase::Refused, _) => {
+                let error = HandshakeError::Refused { host: self.mine.host, neighbour: self.expected };
+                self.fail(error, write)
+            }
+            (Phase::Agreed, Some(greeting)) => Step { write, outcome: Outcome::Done(greeting) },
+            _ => Step { write, outcome: Outcome::Waiting },
+        }
+    }
+
+    fn set(&mut self, phase: Phase, write: &mut Vec<(usize, u32)>) {
+        self.phase = phase;
+        write.push((PHASE, phase as u32));
+    }
+
+    fn fail(&mut self, error: HandshakeError, mut write: Vec<(usize, u32)>) -> Step {
+        self.set(Phase::Refused, &mut write);
+        Step { write, outcome: Outcome::Failed(error) }
+    }
+
+    fn nonsense(&self, what: &'static str) -> HandshakeError {
+        HandshakeError::Nonsense { host: self.mine.host, expected: self.expected, what }
+    }
+
+    fn judge(&self, g: Greeting) -> Result<Greeting, HandshakeError> {
+        let mine = &self.mine;
+        if g.version == mine.version && g.host != self.expected {
+            return Err(HandshakeError::WrongHost { host: mine.host, expected: self.expected, found: g.host });
+        }
+        let pairs = [
+            ("the protocol version", u64::from(mine.version), u64::from(g.version)),
+            ("the number of hosts", u64::from(mine.hosts), u64::from(g.hosts)),
+            ("NTBRING_WINDOW", mine.window, g.window),
+            ("NTBRING_CHUNK", u64::from(mine.chunk), u64::from(g.chunk)),
+        ];
+        for (what, mine_value, theirs) in pairs {
+            if mine_value != theirs {
+                let (host, neighbour) = (mine.host, self.expected);
+                return Err(HandshakeError::Disagree { host, neighbour, what, mine: mine_value, theirs });
+            }
+        }
+        Ok(g)
+    }
+}
+
+impl Default for Greeting {
+    fn default() -> Self {
+        Greeting { version: PROTOCOL_VERSION, host: 0, hosts: 0, ranks: 0, window: 0, offset: 0, chunk: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn greeting(host: u16) -> Greeting {
+        Greeting { host, hosts: 4, ranks: 2, window: 1 << 20, offset: 4096, chunk: 16384, ..Default::default() }
+    }
+
+    /// Steps both sides in turn until both have an outcome.
+    fn shake(a: Greeting, b: Greeting) -> (Outcome, Outcome) {
+        let mut sides = [Handshake::new(a, 1), Handshake::new(b, 0)];
+        let mut regs = [[0u32; 8]; 2];
+        let mut outcomes = [Outcome::Waiting, Outcome::Waiting];
+        for turn in 0..20 {
+            let i = turn % 2;
+            if outcomes[i] == Outcome::Waiting {
+                let step = sides[i].step(&regs[i]);
+                for (r, v) in step.write {
+                    regs[1 - i][r] = v;
+                }
+                outcomes[i] = step.outcome;
+            }
+        }
+        let [x, y] = outcomes;
+        (x, y)
+    }
+
+    #[test]
+    fn neighbours_learn_each_others_greeting() {
+        assert_eq!(shake(greeting(0), greeting(1)), (Outcome::Done(greeting(1)), Outcome::Done(greeting(0))));
+    }
+
+    #[test]
+    fn a_difference_is_named_on_both_sides() {
+        for (other, what) in [
+            (Greeting { window: 2 << 20, ..greeting(1) }, "NTBRING_WINDOW"),
+            (Greeting { chunk: 64, ..greeting(1) }, "NTBRING_CHUNK"),
+            (Greeting { version: 9, ..greeting(1) }, "the protocol version"),
+            (Greeting { hosts: 5, ..greeting(1) }, "the number of hosts"),
+        ] {
+            let (x, y) = shake(greeting(0), other);
+            for outcome in [x, y] {
+                match outcome {
+                    Outcome::Failed(HandshakeError::Disagree { what: w, .. }) => assert_eq!(w, what),
+                    other => panic!("{what}: {other:?}"),
+                }
+            }
+        }
+        let (x, _) = shake(greeting(0), greeting(3));
+        assert_eq!(x, Outcome::Failed(HandshakeError::WrongHost { host: 0, expected: 1, found: 3 }));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_registers_never_panic_and_rarely_pass(regs: [u32; 8]) {
+            let mut side = Handshake::new(greeting(0), 1);
+            let outcome = side.step(&regs).outcome;
+            prop_assert!(!matches!(outcome, Outcome::Done(_)));
+        }
+
+        #[test]
+        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk: u32) {
+            let g = Greeting {
+                host, ranks, chunk, hosts: 4,
+                window: u64::from(window) * OFFSET_UNIT,
+                offset: u64::from(offset) * OFFSET_UNIT,
+                ..Default::default()
+            };
+            let mut regs = [0; 8];
+            regs[..7].copy_from_slice(&g.registers());
+            prop_assert_eq!(Greeting::parse(&regs), Ok(g));
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The ring of hosts: who is where, joining it, and carrying what is for hosts further away.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `topology` | hosts and ranks, distances and directions |
+//! | `plan` | how a window is divided into lanes and credits |
+//! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
+//! | `join` | a process's way into the ring |
+//! | `relay` | forwarding what is in transit |
+//! | `transfer` | the thread that forwards while the host's ranks compute |
+
+pub mod handshake;
+pub mod join;
+pub mod plan;
+pub mod relay;
+pub mod topology;
+pub mod transfer;
+
+pub use join::{JoinError, Membership};
+pub use topology::Topology;
+
+/// Version of everything that hosts exchange: handshake, lane layout, packets.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// The doorbell of a host's forwarder.
+pub const FORWARDER_DOORBELL: usize = 0;
+
+/// The doorbell of a rank, by its number within its host. Ranks beyond the fifteenth share.
+pub fn rank_doorbell(local: usize) -> usize {
+    1 + local % (crate::ntb::DOORBELLS - 1)
+}

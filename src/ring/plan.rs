@@ -1,0 +1,200 @@
+//! How a window is divided: credits first, then lanes.
+//!
+//! The window of a host on one side takes what the neighbour on that side sends. The neighbour has
+//! a producer for each of its ranks and one for its forwarder; the host has a consumer for each of
+//! its ranks and one for its forwarder; every pair has a lane. The two forwarders have a second
+//! one, for packets beyond the dateline.
+//!
+//! ```text
+//! | credit 0 | credit 1 | ... | lane 0 | lane 1 | ...
+//!   64 bytes each               equal sizes, multiples of 64 bytes
+//! ```
+//!
+//! Credit `i` of a window belongs to lane `i` of the *opposite* window: it is where the consumer
+//! there returns its head to the producer here. Both windows of a link have equally many lanes.
+
+use crate::ntb::Side;
+use crate::queue::{LINE, LINES_MAX};
+use crate::ring::Topology;
+
+/// The smallest lane, bytes.
+pub const LANE_MIN: usize = 4096;
+
+/// One end of a lane: a rank, by its number within its host, or the host's forwarder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A rank of the host.
+    Rank(usize),
+    /// Its forwarder.
+    Forwarder,
+}
+
+/// The division of the window through which `senders` ranks and a forwarder reach `receivers`
+/// ranks and a forwarder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowPlan {
+    senders: usize,
+    receivers: usize,
+    lane_bytes: usize,
+}
+
+/// A window that is too small for its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "NTBRING_WINDOW={window} is too small: between hosts {host} and {neighbour} of {receivers} and {senders} ranks \
+     a window holds {lanes} lanes of at least {LANE_MIN} bytes; NTBRING_WINDOW={needed} would do"
+)]
+pub struct TooSmall {
+    window: u64,
+    needed: u64,
+    host: usize,
+    neighbour: usize,
+    receivers: usize,
+    senders: usize,
+    lanes: usize,
+}
+
+impl WindowPlan {
+    /// The plan for a host's window on `side`, of `window` bytes.
+    pub fn new(topology: &Topology, host: usize, side: Side, window: u64) -> Result<WindowPlan, TooSmall> {
+        let neighbour = topology.neighbour(host, side);
+        let (senders, receivers) = (topology.ranks_of(neighbour).len(), topology.ranks_of(host).len());
+        let mut plan = WindowPlan { senders, receivers, lane_bytes: 0 };
+        let lanes = plan.lanes();
+        let each = (window as usize).saturating_sub(lanes * LINE) / lanes;
+        plan.lane_bytes = (each / LINE * LINE).min(LINES_MAX * LINE);
+        if plan.lane_bytes < LANE_MIN {
+            let needed = (lanes * (LANE_MIN + LINE)).next_multiple_of(4096) as u64;
+            return Err(TooSmall { window, needed, host, neighbour, receivers, senders, lanes });
+        }
+        Ok(plan)
+    }
+
+    /// Number of lanes, and of credits.
+    pub fn lanes(&self) -> usize {
+        (self.senders + 1) * (self.receivers + 1) + 1
+    }
+
+    /// Bytes of each lane.
+    pub fn lane_bytes(&self) -> usize {
+        self.lane_bytes
+    }
+
+    /// The number of the lane from one end to another. `beyond` tells the two lanes between the
+    /// forwarders apart and means nothing for others.
+    pub fn lane(&self, from: End, to: End, beyond: bool) -> usize {
+        if (from, to, beyond) == (End::Forwarder, End::Forwarder, true) {
+            return self.lanes() - 1;
+        }
+        let row = Self::index(from, self.senders);
+        row * (self.receivers + 1) + Self::index(to, self.receivers)
+    }
+
+    fn index(end: End, ranks: usize) -> usize {
+        match end {
+            End::Rank(r) => {
+                assert!(r < ranks, "rank {r} on a host of {ranks}");
+                r
+            }
+            End::Forwarder => ranks,
+        }
+    }
+
+    /// Where a lane begins in this window, bytes.
+    pub fn lane_offset(&self, lane: usize) -> usize {
+        self.lanes() * LINE + lane * self.lane_bytes
+    }
+
+    /// Where the credit of a lane of the opposite window lies in this one, bytes.
+    pub fn credit_offset(&self, lane: usize) -> usize {
+        lane * LINE
+    }
+}
+
+/// The division of a host's local part: a control block, then lanes between its own ranks (for
+/// messages that MPICH gives to the netmod although both ranks are on one host).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalPlan {
+    ranks: usize,
+    lane_bytes: usize,
+}
+
+impl LocalPlan {
+    /// Bytes of the control block at the start.
+    pub const CONTROL: usize = 4096;
+
+    /// The plan for a host of `ranks` ranks.
+    pub fn new(ranks: usize, lane_bytes: u64) -> LocalPlan {
+        let lane_bytes = (lane_bytes as usize / LINE * LINE).clamp(LANE_MIN, LINES_MAX * LINE);
+        LocalPlan { ranks, lane_bytes }
+    }
+
+    /// Bytes in all, a multiple of the page size.
+    pub fn total(&self) -> u64 {
+        let lanes = self.ranks * self.ranks;
+        (Self::CONTROL + lanes * (LINE + self.lane_bytes)).next_multiple_of(4096) as u64
+    }
+
+    /// Bytes of each lane.
+    pub fn lane_bytes(&self) -> usize {
+        self.lane_bytes
+    }
+
+    /// Where the lane between two ranks begins, bytes.
+    pub fn lane_offset(&self, from: usize, to: usize) -> usize {
+        Self::CONTROL + self.ranks * self.ranks * LINE + (from * self.ranks + to) * self.lane_bytes
+    }
+
+    /// Where its credit lies, bytes.
+    pub fn credit_offset(&self, from: usize, to: usize) -> usize {
+        Self::CONTROL + (from * self.ranks + to) * LINE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(ranks: &[usize]) -> Topology {
+        let of: Vec<i32> = (0..ranks.len()).flat_map(|h| vec![h as i32; ranks[h]]).collect();
+        Topology::new(ranks.len(), &of).unwrap()
+    }
+
+    #[test]
+    fn four_hosts_of_two_ranks_fit_a_mebibyte() {
+        let plan = WindowPlan::new(&hosts(&[2; 4]), 0, Side::Left, 1 << 20).unwrap();
+        assert_eq!(plan.lanes(), 10);
+        assert!(plan.lane_bytes() >= 100 << 10);
+    }
+
+    #[test]
+    fn lanes_and_credits_do_not_overlap_and_stay_inside() {
+        for ranks in [vec![1, 1], vec![2, 3, 1], vec![8; 16], vec![1, 5]] {
+            let t = hosts(&ranks);
+            for side in Side::BOTH {
+                let plan = WindowPlan::new(&t, 1, side, 1 << 20).unwrap();
+                let mut seen = vec![false; plan.lanes()];
+                let senders = ranks[t.neighbour(1, side)];
+                let ends = |n: usize| (0..n).map(End::Rank).chain([End::Forwarder]);
+                for from in ends(senders) {
+                    for to in ends(ranks[1]) {
+                        seen[plan.lane(from, to, false)] = true;
+                    }
+                }
+                seen[plan.lane(End::Forwarder, End::Forwarder, true)] = true;
+                assert!(seen.iter().all(|&s| s));
+                assert!(plan.credit_offset(plan.lanes() - 1) + LINE <= plan.lane_offset(0));
+                assert!(plan.lane_offset(plan.lanes() - 1) + plan.lane_bytes() <= 1 << 20);
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_that_cannot_hold_its_lanes_says_what_could() {
+        let t = hosts(&[8; 4]);
+        let error = WindowPlan::new(&t, 0, Side::Right, 64 << 10).unwrap_err();
+        assert!(WindowPlan::new(&t, 0, Side::Right, error.needed).is_ok());
+        assert!(WindowPlan::new(&t, 0, Side::Right, error.needed - 4096).is_err());
+        assert!(error.to_string().contains(&format!("NTBRING_WINDOW={} would do", error.needed)));
+    }
+}

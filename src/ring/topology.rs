@@ -1,0 +1,199 @@
+//! Hosts and ranks, distances and directions.
+
+use crate::ntb::Side;
+
+/// The most hosts in a ring.
+pub const HOSTS_MAX: usize = 16;
+
+/// Which ranks live on which host of the ring. Host `h`'s right neighbour is host `h + 1`; the
+/// last host's is host 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    host_of: Vec<u16>,
+    local_of: Vec<u16>,
+    ranks_of: Vec<Vec<u32>>,
+}
+
+/// A job that cannot be laid out on a ring.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// More hosts than a ring can have, or none.
+    #[error("a ring has 1 to {HOSTS_MAX} hosts, this job has {0}")]
+    Hosts(usize),
+    /// A rank on a host that does not exist.
+    #[error("rank {rank} is said to be on host {host}, but there are {hosts} hosts")]
+    Host {
+        /// The rank.
+        rank: usize,
+        /// Its host.
+        host: i64,
+        /// Number of hosts.
+        hosts: usize,
+    },
+    /// A host without ranks, so without a process that could forward.
+    #[error("host {0} has no rank, so nobody could forward there")]
+    Empty(usize),
+}
+
+impl Topology {
+    /// The ring of `hosts` hosts where rank `r` lives on host `host_of[r]`.
+    pub fn new(hosts: usize, host_of: &[i32]) -> Result<Topology, TopologyError> {
+        if !(1..=HOSTS_MAX).contains(&hosts) {
+            return Err(TopologyError::Hosts(hosts));
+        }
+        let mut topology = Topology { host_of: vec![], local_of: vec![], ranks_of: vec![vec![]; hosts] };
+        for (rank, &host) in host_of.iter().enumerate() {
+            let Some(ranks) = usize::try_from(host).ok().and_then(|h| topology.ranks_of.get_mut(h)) else {
+                return Err(TopologyError::Host { rank, host: host.into(), hosts });
+            };
+            topology.host_of.push(host as u16);
+            topology.local_of.push(ranks.len() as u16);
+            ranks.push(rank as u32);
+        }
+        match topology.ranks_of.iter().position(Vec::is_empty) {
+            Some(host) => Err(TopologyError::Empty(host)),
+            None => Ok(topology),
+        }
+    }
+
+    /// Number of hosts.
+    pub fn hosts(&self) -> usize {
+        self.ranks_of.len()
+    }
+
+    /// Number of ranks in the job.
+    pub fn size(&self) -> usize {
+        self.host_of.len()
+    }
+
+    /// The host of a rank.
+    pub fn host_of(&self, rank: u32) -> usize {
+        self.host_of[rank as usize] as usize
+    }
+
+    /// The number of a rank among those of its host.
+    pub fn local_of(&self, rank: u32) -> usize {
+        self.local_of[rank as usize] as usize
+    }
+
+    /// The ranks of a host, in order.
+    pub fn ranks_of(&self, host: usize) -> &[u32] {
+        &self.ranks_of[host]
+    }
+
+    /// The neighbour of a host. In a ring of one that is the host itself.
+    pub fn neighbour(&self, host: usize, side: Side) -> usize {
+        match side {
+            Side::Left => (host + self.hosts() - 1) % self.hosts(),
+            Side::Right => (host + 1) % self.hosts(),
+        }
+    }
+
+    /// Links between two hosts on the shorter way.
+    pub fn distance(&self, from: usize, to: usize) -> usize {
+        let right = (to + self.hosts() - from) % self.hosts();
+        right.min(self.hosts() - right)
+    }
+
+    /// The side on which a message leaves `from` for another host `to`: the shorter way. Where
+    /// both are equally long, hosts with an even number go right and the others left, which
+    /// spreads the load; it depends on nothing that changes, so messages cannot overtake.
+    pub fn direction(&self, from: usize, to: usize) -> Side {
+        let right = (to + self.hosts() - from) % self.hosts();
+        match right.cmp(&(self.hosts() - right)) {
+            std::cmp::Ordering::Less => Side::Right,
+            std::cmp::Ordering::Greater => Side::Left,
+            std::cmp::Ordering::Equal if from % 2 == 0 => Side::Right,
+            std::cmp::Ordering::Equal => Side::Left,
+        }
+    }
+
+    /// Whether a packet that began at host `from` and is about to cross the link from `at` to its
+    /// neighbour on `side` has crossed, or now crosses, the link between the last host and host 0
+    /// (the dateline). See docs/protocol.md on deadlock.
+    pub fn beyond_dateline(&self, from: usize, at: usize, side: Side) -> bool {
+        let next = self.neighbour(at, side);
+        match side {
+            Side::Right => next < from,
+            Side::Left => next > from,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(hosts: usize) -> Topology {
+        Topology::new(hosts, &(0..hosts as i32).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn every_route_is_shortest_and_arrives() {
+        for hosts in 2..=HOSTS_MAX {
+            let t = ring(hosts);
+            for from in 0..hosts {
+                for to in (0..hosts).filter(|&to| to != from) {
+                    let side = t.direction(from, to);
+                    let mut at = from;
+                    for _ in 0..t.distance(from, to) {
+                        at = t.neighbour(at, side);
+                    }
+                    assert_eq!(at, to, "{from} -> {to} of {hosts}");
+                    assert!(t.distance(from, to) <= hosts / 2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_ways_are_split_evenly() {
+        for hosts in [4, 6, 8, 16] {
+            let t = ring(hosts);
+            let right = (0..hosts).filter(|&h| t.direction(h, (h + hosts / 2) % hosts) == Side::Right);
+            assert_eq!(right.count(), hosts / 2);
+        }
+    }
+
+    /// The argument of docs/protocol.md, checked exhaustively: transit lanes, ordered by what may
+    /// wait for what, have no cycle.
+    #[test]
+    fn transit_lanes_wait_for_each_other_without_a_cycle() {
+        for hosts in 2..=HOSTS_MAX {
+            let t = ring(hosts);
+            // Lane (at, side, beyond): forwarder of `at` to forwarder of its neighbour.
+            let index = |at: usize, side: Side, beyond: bool| (at * 2 + side as usize) * 2 + beyond as usize;
+            let mut waits = vec![vec![]; hosts * 4];
+            for from in 0..hosts {
+                for to in (0..hosts).filter(|&to| t.distance(from, to) >= 2) {
+                    let side = t.direction(from, to);
+                    let mut at = t.neighbour(from, side);
+                    let mut before = None;
+                    while t.neighbour(at, side) != to {
+                        let lane = index(at, side, t.beyond_dateline(from, at, side));
+                        if let Some(b) = before {
+                            waits[b as usize].push(lane);
+                        }
+                        before = Some(lane as u32);
+                        at = t.neighbour(at, side);
+                    }
+                }
+            }
+            // Repeatedly take away lanes that wait for nothing: all must go.
+            let mut gone = vec![false; waits.len()];
+            while let Some(i) = (0..waits.len()).find(|&i| !gone[i] && waits[i].iter().all(|&j| gone[j])) {
+                gone[i] = true;
+            }
+            assert!(gone.iter().all(|&g| g), "a cycle in a ring of {hosts}");
+        }
+    }
+
+    #[test]
+    fn impossible_jobs_are_refused() {
+        assert_eq!(Topology::new(0, &[]), Err(TopologyError::Hosts(0)));
+        assert_eq!(Topology::new(17, &[0]), Err(TopologyError::Hosts(17)));
+        assert_eq!(Topology::new(2, &[0, 2]), Err(TopologyError::Host { rank: 1, host: 2, hosts: 2 }));
+        assert_eq!(Topology::new(2, &[0, -1]), Err(TopologyError::Host { rank: 1, host: -1, hosts: 2 }));
+        assert_eq!(Topology::new(2, &[1]), Err(TopologyError::Empty(0)));
+    }
+}

@@ -1,0 +1,37 @@
+//! Two threads a rank under MPI_THREAD_MULTIPLE, each on a communicator of its own, exchange messages and reduce at the same time.
+
+use mpi::collective::SystemOperation;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::*;
+use mpi::Threading;
+use ntbring_mpi_tests::{arg, exchange, shifts, Job, Rng};
+
+const THREADS: u64 = 2;
+
+fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64) {
+    // The same on all ranks, so that both sides know the sizes.
+    let mut rng = Rng::new(thread);
+    let distances = shifts(comm.size());
+    for round in 0..rounds {
+        let shift = distances[rng.below(distances.len() as u64) as usize];
+        exchange(comm, shift, (round % 7) as i32, rng.size(17));
+        if round % 50 == 49 {
+            let mut sum = 0;
+            comm.all_reduce_into(&(thread * 1000 + round), &mut sum, SystemOperation::sum());
+            assert_eq!(sum, (thread * 1000 + round) * comm.size() as u64, "all-reduce of thread {thread} in round {round}");
+        }
+    }
+}
+
+fn main() {
+    let job = Job::start_threaded("thread_multiple", Threading::Multiple);
+    let rounds = arg(1, 300);
+    let comms: Vec<SimpleCommunicator> = (0..THREADS).map(|_| job.world.duplicate()).collect();
+    std::thread::scope(|threads| {
+        for (comm, thread) in comms.iter().zip(0..) {
+            threads.spawn(move || work(comm, thread, rounds));
+        }
+    });
+    drop(comms);
+    job.finish();
+}

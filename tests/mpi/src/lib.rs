@@ -1,0 +1,18 @@
+//! What the MPI test programs of ntbring share: starting and ending a job, failing loudly without ever hanging,
+//! payloads that show where a byte came from, and which rank lives on which host.
+//!
+//! Every program is one file in `src/bin`, runs with any number of ranks from 2 up unless it says otherwise, prints `ok NAME` on
+//! rank 0 when everything was as it should be, and otherwise prints `FAIL rank R: what` and ends the whole job with a code other than 0.
+
+mod exchange;
+mod hosts;
+mod job;
+mod pattern;
+pub mod raw;
+mod rng;
+
+pub use exchange::{exchange, received_bytes, shifts};
+pub use hosts::Hosts;
+pub use job::{arg, fail, Job};
+pub use pattern::{fill, filled, mismatch, verify};
+pub use rng::Rng;
