@@ -145,7 +145,9 @@ impl Endpoint {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
         if self.out.has_work() {
-            self.out.advance(&self.thresholds)?;
+            if self.out.advance(&self.thresholds)? {
+                self.idle.busy();
+            }
             if let Some(sent) = self.out.take_sent() {
                 self.idle.busy();
                 return Ok(Some(Event::Sent { cookie: sent.cookie, handler: sent.handler }));

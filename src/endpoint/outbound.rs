@@ -234,8 +234,9 @@ impl Outbound {
         Ok(if empty || done.is_some() { Sent::Done } else { Sent::Pending })
     }
 
-    /// Sends of what waits as much as there is room for.
-    pub fn advance(&mut self, thresholds: &Thresholds) -> Result<(), EndpointError> {
+    /// Sends of what waits as much as there is room for. Whether there was room for anything.
+    pub fn advance(&mut self, thresholds: &Thresholds) -> Result<bool, EndpointError> {
+        let before = self.doorbells;
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
             if self.serve(dest, thresholds)? {
@@ -244,7 +245,7 @@ impl Outbound {
                 self.work.push_back(dest);
             }
         }
-        Ok(())
+        Ok(self.doorbells != before)
     }
 
     /// A turn for one flow: first messages that wait, then a piece of each stream, and again.

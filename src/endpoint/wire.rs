@@ -9,6 +9,7 @@
 
 use crate::queue::META_MAX;
 use crate::ring::relay::{Route, ROUTED};
+use bytes::Buf;
 
 /// A whole message.
 pub const MESSAGE: u8 = 1;
@@ -192,15 +193,14 @@ impl Packet {
         let mut head = Head { handler: meta & (HANDLERS - 1), ..Head::default() };
         let mut header = (meta >> 6) as usize * 8;
         if kind & EXTENDED != 0 {
-            let b = take(&mut at, EXTENSION)?;
-            header = u32::from_le_bytes(b[..4].try_into().expect("4 bytes")) as usize;
-            (head.src_vci, head.dst_vci) = (b[4], b[5]);
+            let mut b = take(&mut at, EXTENSION)?;
+            header = b.get_u32_le() as usize;
+            (head.src_vci, head.dst_vci) = (b.get_u8(), b.get_u8());
         }
         let announced = match base {
             BEGIN => {
-                let b = take(&mut at, ANNOUNCEMENT)?;
-                let word = |i: usize| u64::from_le_bytes(b[8 * i..8 * i + 8].try_into().expect("8 bytes"));
-                let (total, stream) = (word(0), stream_of(word(1))?);
+                let mut b = take(&mut at, ANNOUNCEMENT)?;
+                let (total, stream) = (b.get_u64_le(), stream_of(b.get_u64_le())?);
                 if total == 0 || total > i64::MAX as u64 {
                     return Err(impossible("total", total));
                 }

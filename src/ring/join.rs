@@ -10,6 +10,7 @@ use crate::ntb::weak::Weak;
 use crate::ntb::{InWindow, LinkState, NtbError, OutWindow, Port, Side, Vector, SCRATCHPADS};
 use crate::queue::{Consumer, Producer};
 use crate::settings::Settings;
+use bytes::{Buf, BufMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -90,36 +91,32 @@ impl Card {
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
         let m = self.memory.unwrap_or(HostAddress { pid: 0, fd: 0, inode: 0, token: 0 });
-        let words = [
-            Self::MAGIC,
-            u64::from(self.version) | u64::from(self.pid) << 32,
-            u64::from(self.memory.is_some()),
-            u64::from(m.pid) | u64::from(m.fd) << 32,
-            m.inode,
-            m.token,
-        ];
         let mut bytes = [0; Card::LEN];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
+        let mut to = &mut bytes[..];
+        to.put_u64_le(Self::MAGIC);
+        to.put_u32_le(self.version);
+        to.put_u32_le(self.pid);
+        to.put_u64_le(self.memory.is_some().into());
+        to.put_u32_le(m.pid);
+        to.put_u32_le(m.fd);
+        to.put_u64_le(m.inode);
+        to.put_u64_le(m.token);
         bytes
     }
 
     /// From bytes.
-    pub fn parse(bytes: &[u8]) -> Result<Card, String> {
-        let mut words = [0u64; 6];
+    pub fn parse(mut bytes: &[u8]) -> Result<Card, String> {
         if bytes.len() < Card::LEN {
             return Err(format!("{} bytes, {} are needed", bytes.len(), Card::LEN));
         }
-        for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(place.try_into().expect("8 bytes"));
-        }
-        if words[0] != Self::MAGIC {
+        if bytes.get_u64_le() != Self::MAGIC {
             return Err("it is not an address of ntbring".into());
         }
-        let address =
-            HostAddress { pid: words[3] as u32, fd: (words[3] >> 32) as u32, inode: words[4], token: words[5] };
-        Ok(Card { version: words[1] as u32, pid: (words[1] >> 32) as u32, memory: (words[2] == 1).then_some(address) })
+        let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
+        let has_memory = bytes.get_u64_le() == 1;
+        let (memory_pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
+        let address = HostAddress { pid: memory_pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
+        Ok(Card { version, pid, memory: has_memory.then_some(address) })
     }
 }
 
