@@ -5,8 +5,8 @@
 
 /* What depends on MPICH's version. This file fits 4.0.x. */
 
-#define MPIDI_NTBRING_AM(req) (&MPIDIG_REQUEST(req, netmod_am.ntbring))
-#define MPIDI_NTBRING_ASYNC(req) (&MPIDIG_REQUEST(req, req->recv_async))
+#define MPIDI_NTBRING_AM(req_) (&MPIDIG_REQUEST(req_, netmod_am.ntbring))
+#define MPIDI_NTBRING_ASYNC(req_) (&MPIDIG_REQUEST(req_, req->recv_async))
 
 #define MPIDI_NTBRING_PROGRESS_COUNT() \
     MPL_atomic_relaxed_load_int(&MPIDI_VCI(0).progress_count)

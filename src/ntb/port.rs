@@ -65,6 +65,20 @@ pub enum NtbError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// The windows are there, but too little is left for MPICH's own shared memory, which is
+    /// not allocated before it is used: running out would end in SIGBUS.
+    #[error(
+        "{left} bytes are left in {dir}, but MPICH's own shared memory may need {reserve} there. \
+         Free space, or set NTBRING_WINDOW to less"
+    )]
+    NoReserve {
+        /// Bytes left.
+        left: u64,
+        /// Bytes that may be needed.
+        reserve: u64,
+        /// The directory.
+        dir: String,
+    },
     /// The memory of another process could not be opened.
     #[error("cannot open the window memory of process {pid}: {cause}")]
     Open {

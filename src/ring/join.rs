@@ -14,6 +14,10 @@ use bytes::{Buf, BufMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What MPICH's shared-memory module may come to use for each of several ranks of a host, bytes:
+/// 64 cells of 16 KiB and what goes with them.
+const MPICH_SHM_PER_RANK: u64 = 2 << 20;
+
 /// Why a process cannot join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
@@ -202,7 +206,11 @@ impl Candidate {
         }
         let layout = MemoryLayout { window, local: local_plan.total() };
         let memory = match topology.local_of(rank) {
-            0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
+            0 => {
+                let ranks = topology.ranks_of(host).len() as u64;
+                let mpich = if ranks > 1 { ranks * MPICH_SHM_PER_RANK } else { 0 };
+                Some(EmuHost::create(&settings.shm_dir, layout, mpich)?)
+            }
             _ => None,
         };
         Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory })

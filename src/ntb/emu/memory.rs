@@ -3,6 +3,7 @@
 use super::registers::{Registers, PAGE};
 use crate::ntb::{NtbError, Region, Side};
 use memmap2::{MmapOptions, MmapRaw};
+use nix::sys::statvfs::fstatvfs;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -57,8 +58,9 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Creates a host's memory in `dir` and allocates every page of it.
-    pub fn create(dir: &Path, layout: &MemoryLayout) -> Result<(Memory, HostAddress), NtbError> {
+    /// Creates a host's memory in `dir` and allocates every page of it. `reserve` bytes must be
+    /// left there for others who do not look before they write.
+    pub fn create(dir: &Path, layout: &MemoryLayout, reserve: u64) -> Result<(Memory, HostAddress), NtbError> {
         let size = layout.total();
         let no_space = |cause| NtbError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
         let file = OpenOptions::new()
@@ -72,6 +74,11 @@ impl Memory {
         let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) };
         if code != 0 {
             return Err(no_space(io::Error::from_raw_os_error(code)));
+        }
+        let left = fstatvfs(&file).map_err(|e| no_space(e.into()))?;
+        let left = left.blocks_available() as u64 * left.fragment_size() as u64;
+        if left < reserve {
+            return Err(NtbError::NoReserve { left, reserve, dir: dir.display().to_string() });
         }
         let token = random().map_err(no_space)?;
         let inode = file.metadata().map_err(no_space)?.ino();
