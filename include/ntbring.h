@@ -27,7 +27,7 @@ extern "C" {
 /* Return codes. Zero and above: success. Below zero: an error, whose text
  * ntbring_error_text returns. */
 #define NTBRING_OK 0            /* done */
-#define NTBRING_PENDING 1       /* accepted; an NTBRING_EVENT_SENT will follow if a cookie was given */
+#define NTBRING_PENDING 1       /* not yet done */
 #define NTBRING_NONE 0          /* ntbring_poll: nothing there */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
@@ -65,8 +65,9 @@ typedef struct ntbring_limits {
  * not used after the return. */
 int ntbring_open(const ntbring_job_t * job, ntbring_endpoint_t ** endpoint);
 
-/* Writes this process's address, at most NTBRING_ADDRESS_MAX bytes, all of one
- * size, and its size. */
+/* Writes this process's address, at most NTBRING_ADDRESS_MAX bytes, and its
+ * size. Before ntbring_connect: the address for that, of one size in all ranks.
+ * After it: the address for ntbring_peer_add of any other process. */
 int ntbring_address(ntbring_endpoint_t * endpoint, void *address, uint64_t * size);
 
 /* Takes everybody's address: size entries, stride bytes apart, in rank order.
@@ -74,6 +75,14 @@ int ntbring_address(ntbring_endpoint_t * endpoint, void *address, uint64_t * siz
  * Blocks until the neighbours have answered, or returns an error after a
  * set time. */
 int ntbring_connect(ntbring_endpoint_t * endpoint, const void *addresses, uint64_t stride);
+
+/* Adds a process outside the job as a peer, given the address that it has after
+ * joining its own ring: messages can be sent to it from now on. Its number is the
+ * job's size or above, and the same if it is added again. Both processes must be
+ * on this machine and run by the same user; to receive from it nothing has to be
+ * done but to poll. */
+int ntbring_peer_add(ntbring_endpoint_t * endpoint, const void *address, uint64_t size,
+                     int32_t * peer);
 
 int ntbring_limits(ntbring_endpoint_t * endpoint, ntbring_limits_t * limits);
 
@@ -83,7 +92,7 @@ int ntbring_limits(ntbring_endpoint_t * endpoint, ntbring_limits_t * limits);
 typedef int64_t(*ntbring_pack_fn) (void *cookie, uint64_t offset, void *dest, uint64_t max);
 
 typedef struct ntbring_message {
-    int32_t dest;               /* rank */
+    int32_t dest;               /* rank, or number of a peer that was added */
     uint16_t handler;           /* 0 .. 63, given to the receiver */
     uint8_t src_vci;            /* given to the receiver */
     uint8_t dst_vci;            /* given to the receiver */
@@ -95,10 +104,10 @@ typedef struct ntbring_message {
     void *cookie;               /* given to pack and to NTBRING_EVENT_SENT */
 } ntbring_message_t;
 
-/* Sends a message. NTBRING_OK: all is deposited, the payload may be reused.
- * NTBRING_PENDING: the payload must stay until the NTBRING_EVENT_SENT with its
- * cookie (no event if the message has no payload). Messages to one destination
- * are delivered in the order of the calls. */
+/* Sends a message. NTBRING_OK: nothing of the caller's is needed any more (always
+ * so for messages without payload). NTBRING_PENDING: the payload must stay until
+ * the NTBRING_EVENT_SENT with its cookie. Messages to one destination are
+ * delivered in the order of the calls. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
 /* What ntbring_poll found. */
@@ -109,7 +118,7 @@ int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * messag
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
-    int32_t src;                /* rank that sent it */
+    int32_t src;                /* rank, or number of a peer, that sent it */
     uint16_t handler;
     uint8_t src_vci;
     uint8_t dst_vci;

@@ -81,9 +81,9 @@ static int connect_endpoint(void)
     MPIDI_NTBRING_CHKRC(rc);
 
     void *table;
-    int table_stride;
+    int table_stride = (int) address_sz;        /* changed only if sizes may differ */
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
-                                      address, (int) address_sz, TRUE, FALSE, &table,
+                                      address, table_stride, TRUE, FALSE, &table,
                                       &table_stride);
     MPIR_ERR_CHECK(mpi_errno);
 

@@ -1,8 +1,8 @@
 //! Receiving: the lanes from other ranks, and the streams that are open in them.
 
+use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
-use crate::ntb::Port;
 use crate::queue::{Consumer, Entry};
 use crate::ring::plan::End;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
@@ -46,11 +46,6 @@ pub struct Token {
     pub begun: Option<(u32, u8)>,
 }
 
-enum Bell {
-    Port(Arc<dyn Port>, usize),
-    Local(Arc<Membership>, usize),
-}
-
 struct Inbox {
     lane: Consumer,
     bell: Bell,
@@ -70,6 +65,8 @@ struct Incoming {
 pub(super) struct Inbound {
     boxes: Vec<Inbox>,
     next: usize,
+    /// Ranks in the job.
+    size: u32,
     /// A row for each rank that has ever sent in pieces.
     streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
     pub msgs: u64,
@@ -103,7 +100,28 @@ impl Inbound {
             boxes.push(Inbox { lane: members.local_consumer(local), bell, from: Some(rank), beginning: false });
         }
         let streams = (0..topology.size()).map(|_| None).collect();
-        Inbound { boxes, next: 0, streams, msgs: 0, bytes: 0, head_updates: 0, doorbells: 0 }
+        Inbound {
+            boxes,
+            next: 0,
+            size: topology.size() as u32,
+            streams,
+            msgs: 0,
+            bytes: 0,
+            head_updates: 0,
+            doorbells: 0,
+        }
+    }
+
+    /// Makes room for peers up to this number.
+    pub fn admit(&mut self, peer: usize) {
+        if self.streams.len() <= peer {
+            self.streams.resize_with(peer + 1, || None);
+        }
+    }
+
+    /// Takes in what a peer writes to this lane.
+    pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
+        self.boxes.push(Inbox { lane, bell, from: Some(peer), beginning: false });
     }
 
     /// The next arrival; each lane has its turn.
@@ -138,7 +156,7 @@ impl Inbound {
         let (packet, route, at) = parsed.map_err(|error| EndpointError::Wire { from: describe(inbox), error })?;
         let src = match (inbox.from, route) {
             (Some(rank), _) => rank,
-            (None, Some(route)) if (route.src as usize) < self.streams.len() => route.src,
+            (None, Some(route)) if route.src < self.size => route.src,
             (None, _) => {
                 let error = wire::WireError::Field { kind: entry.kind, field: "route", value: u64::MAX };
                 return Err(EndpointError::Wire { from: describe(inbox), error });
@@ -204,10 +222,7 @@ impl Inbound {
         if inbox.lane.release() {
             self.head_updates += 1;
             self.doorbells += 1;
-            match &inbox.bell {
-                Bell::Port(port, bell) => port.ring(*bell),
-                Bell::Local(members, bell) => members.ring(*bell),
-            }
+            inbox.bell.ring();
         }
         Ok(())
     }
@@ -238,6 +253,6 @@ fn describe(inbox: &Inbox) -> String {
     match (inbox.from, &inbox.bell) {
         (Some(rank), _) => format!("rank {rank}"),
         (None, Bell::Port(port, _)) => format!("the forwarder on the {} link", port.side()),
-        (None, Bell::Local(..)) => "this host".into(),
+        (None, _) => "this host".into(),
     }
 }

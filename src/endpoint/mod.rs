@@ -5,11 +5,15 @@
 //! | `wire` | what an entry of a lane means |
 //! | `outbound` | flows to other ranks: what is sent, and what waits for room |
 //! | `inbound` | lanes from other ranks: what has arrived |
+//! | `bell` | whom to ring |
+//! | `guests` | peers that are added later |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
 //! | `stats` | counters, and the line they become |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
 
+mod bell;
 mod dump;
+mod guests;
 mod idle;
 mod inbound;
 mod outbound;
@@ -26,6 +30,7 @@ use crate::ring::transfer::Transfer;
 use crate::ring::{Membership, FORWARDER_DOORBELL};
 use crate::settings::Settings;
 use crate::zerocopy::{PackFailed, Thresholds};
+use guests::Guests;
 use inbound::Inbound;
 use outbound::Outbound;
 use std::sync::Arc;
@@ -72,6 +77,9 @@ pub enum EndpointError {
     /// Somebody is gone.
     #[error(transparent)]
     Peer(#[from] Fault),
+    /// A process outside the ring could not be reached.
+    #[error(transparent)]
+    Guest(#[from] crate::ntb::NtbError),
     /// The transfer thread could not be started.
     #[error("cannot start the transfer thread: {0}")]
     Thread(std::io::Error),
@@ -90,6 +98,7 @@ pub struct Endpoint {
     idle: Arc<Idle>,
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
+    guests: Guests,
     dump: dump::Trigger,
     /// Polls that found nothing.
     fruitless: u32,
@@ -106,6 +115,7 @@ impl Endpoint {
             Thresholds { packed_max: settings.packed_max.min(out.packed_limit()), eager_max: settings.eager_max };
         let idle = Arc::new(Idle::new(members.clone(), &settings));
         let inbound = Inbound::new(&members);
+        let guests = Guests::new(&members, &settings)?;
         let dump = dump::Trigger::new(settings.dump_signal);
         log::debug!(
             "rank {} on host {} of {}: lanes of {} bytes, packed up to {}, eager up to {}, pieces of {}",
@@ -117,7 +127,7 @@ impl Endpoint {
             thresholds.eager_max,
             out.chunk(),
         );
-        Ok(Endpoint { members, settings, thresholds, out, inbound, idle, relay, transfer, dump, fruitless: 0 })
+        Ok(Endpoint { members, settings, thresholds, out, inbound, idle, relay, transfer, guests, dump, fruitless: 0 })
     }
 
     /// The largest header of a message, bytes.
@@ -171,6 +181,9 @@ impl Endpoint {
             if let Some(error) = transfer.fault() {
                 return Err(error.into());
             }
+        }
+        if self.guests.mailbox.has_news() {
+            self.read_mail()?;
         }
         if self.dump.fired() {
             self.describe_to_stderr();

@@ -4,9 +4,9 @@
 //! pieces keeps its place only until its header is sent; later messages may pass between its
 //! pieces, so a large one does not hold up small ones.
 
+use super::bell::Bell;
 use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX, STREAMS};
 use super::EndpointError;
-use crate::ntb::Port;
 use crate::queue::Producer;
 use crate::ring::plan::End;
 use crate::ring::relay::Route;
@@ -50,20 +50,8 @@ const STREAMS_AT_ONCE: usize = 8;
 /// Pieces of one flow that are sent before another flow has its turn.
 const TURN: usize = 8;
 
-enum Bell {
-    Port(Arc<dyn Port>, usize),
-    Local(Arc<Membership>, usize),
-}
-
-impl Bell {
-    #[inline]
-    fn ring(&self) {
-        match self {
-            Bell::Port(port, bell) => port.ring(*bell),
-            Bell::Local(members, bell) => members.ring(*bell),
-        }
-    }
-}
+/// The outbox of a peer to which there is no lane.
+const NOWHERE: usize = usize::MAX;
 
 struct Outbox {
     lane: Producer,
@@ -179,6 +167,19 @@ impl Outbound {
         self.smallest_entry() - PREFIX_MAX
     }
 
+    /// Makes room for peers up to this number.
+    pub fn admit(&mut self, peer: usize) {
+        while self.flows.len() <= peer {
+            self.flows.push(Flow { outbox: NOWHERE, ..Flow::default() });
+        }
+    }
+
+    /// Gives a flow its lane.
+    pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
+        self.flows[peer as usize].outbox = self.outboxes.len();
+        self.outboxes.push(Outbox { lane, bell });
+    }
+
     pub fn has_work(&self) -> bool {
         !self.work.is_empty() || !self.sent.is_empty()
     }
@@ -195,16 +196,19 @@ impl Outbound {
         if m.head.handler >= HANDLERS {
             return Err(EndpointError::Argument(format!("there is no handler {}", m.head.handler)));
         }
+        let Some(outbox) = self.outboxes.get_mut(flow.outbox) else {
+            return Err(EndpointError::Argument(format!("peer {} was never added", m.dest)));
+        };
         flow.msgs += 1;
         flow.bytes += m.header.len() as u64 + m.payload.len();
-        if flow.waiting.is_empty() && thresholds.packs(m.header.len(), m.payload.len()) {
-            let outbox = &mut self.outboxes[flow.outbox];
-            if put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)? {
-                outbox.bell.ring();
-                self.doorbells += 1;
-                self.packed += 1;
-                return Ok(Sent::Done);
-            }
+        if flow.waiting.is_empty()
+            && thresholds.packs(m.header.len(), m.payload.len())
+            && put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?
+        {
+            outbox.bell.ring();
+            self.doorbells += 1;
+            self.packed += 1;
+            return Ok(Sent::Done);
         }
         self.keep(m, thresholds)
     }

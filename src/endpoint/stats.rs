@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 
 /// One rank's line of NTBRING_STATS. Messages and bytes are those sent; sizes include MPICH's
-/// headers. `head_updates` and `doorbells` are of the rank and, in a host's first rank, of the
+/// headers. `local` are those to ranks of the same host and to processes outside the ring. `head_updates` and `doorbells` are of the rank and, in a host's first rank, of the
 /// host's forwarder too.
 #[derive(Serialize)]
 struct Line {
@@ -56,7 +56,7 @@ impl Endpoint {
         let (msgs_local, bytes_local) = sum(|d| d == 0);
         let (msgs_direct, bytes_direct) = sum(|d| d == 1);
         let (msgs_relayed, bytes_relayed) = sum(|d| d > 1);
-        let peers = self.out.flows.iter().enumerate().filter(|(_, f)| f.msgs > 0);
+        let peers = self.out.flows[..topology.size()].iter().enumerate().filter(|(_, f)| f.msgs > 0);
         Line {
             rank: self.members.rank(),
             host: self.members.host(),

@@ -40,6 +40,7 @@ pub fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => {
+            log::debug!("returns {}: {}", failure.code, failure.text);
             remember(&failure.text);
             failure.code
         }
@@ -76,7 +77,7 @@ impl From<EndpointError> for Failure {
         let code = match &error {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
             EndpointError::Peer(_) => NTBRING_ERR_PEER,
-            EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
+            EndpointError::Guest(_) | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } => NTBRING_ERR_PROTOCOL,
             EndpointError::Stream { .. } | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
         };

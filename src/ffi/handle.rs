@@ -64,10 +64,12 @@ impl Handle {
         self.size
     }
 
-    pub fn card(&self) -> Result<Card, Failure> {
+    /// What others need: the job before joining, anybody else afterwards.
+    pub fn address(&self) -> Result<Vec<u8>, Failure> {
         match &self.state {
-            State::Open(candidate) => Ok(candidate.card()),
-            _ => Err(argument("an address is asked for after joining")),
+            State::Open(candidate) => Ok(candidate.card().bytes().to_vec()),
+            State::Connected(endpoint) => Ok(endpoint.guest_address().bytes().to_vec()),
+            State::Failed => Err(argument("joining has failed")),
         }
     }
 

@@ -12,6 +12,7 @@ mod error;
 mod handle;
 mod messages;
 
+use crate::ring::guest::GuestAddress;
 use crate::ring::join::Card;
 use abi::*;
 use error::{argument, guard, Failure};
@@ -72,12 +73,12 @@ pub unsafe extern "C" fn ntbring_address(
         if address.is_null() || size.is_null() {
             return Err(argument("address and size must not be NULL"));
         }
-        let card = handle.card()?.bytes();
-        assert!(card.len() <= NTBRING_ADDRESS_MAX as usize);
+        let bytes = handle.address()?;
+        assert!(bytes.len() <= NTBRING_ADDRESS_MAX as usize);
         // SAFETY: room for NTBRING_ADDRESS_MAX bytes by contract, and no more is written.
         unsafe {
-            std::ptr::copy_nonoverlapping(card.as_ptr(), address.cast(), card.len());
-            *size = card.len() as u64;
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast(), bytes.len());
+            *size = bytes.len() as u64;
         }
         Ok(NTBRING_OK as i32)
     })
@@ -103,6 +104,33 @@ pub unsafe extern "C" fn ntbring_connect(
         // SAFETY: `size` addresses, `stride` bytes apart, by contract.
         let bytes = unsafe { std::slice::from_raw_parts(addresses.cast::<u8>(), stride * handle.size()) };
         handle.connect(bytes.chunks(stride))?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `address` must hold `size` bytes; `peer` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_peer_add(
+    endpoint: *mut ntbring_endpoint_t,
+    address: *const c_void,
+    size: u64,
+    peer: *mut i32,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if address.is_null() || peer.is_null() || size > u64::from(NTBRING_ADDRESS_MAX) {
+            return Err(argument("address or peer is NULL, or size is not that of an address"));
+        }
+        // SAFETY: `size` bytes by contract.
+        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size as usize) };
+        let guest = GuestAddress::parse(bytes).ok_or_else(|| argument("this is no address of a connected endpoint"))?;
+        let number = endpoint.add_peer(&guest)?;
+        // SAFETY: not null, writable by contract.
+        unsafe { *peer = number as i32 };
         Ok(NTBRING_OK as i32)
     })
 }

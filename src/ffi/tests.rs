@@ -13,6 +13,7 @@ same_type! {
     ntbring_address: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut c_void, *mut u64) -> i32,
     ntbring_open: unsafe extern "C" fn(*const ntbring_job_t, *mut *mut ntbring_endpoint_t) -> i32,
     ntbring_connect: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64) -> i32,
+    ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
     ntbring_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
     ntbring_poll: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
@@ -44,15 +45,9 @@ fn null_pointers_are_refused() {
 
 #[test]
 fn a_ring_of_one_sends_to_itself() {
-    let host_of = [0];
-    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr() };
-    let mut ep = std::ptr::null_mut();
+    let ep = alone();
     // SAFETY: all pointers are valid for the calls, and the payload until its event.
     unsafe {
-        assert_eq!(ntbring_open(&job, &mut ep), 0, "{}", text());
-        let (mut address, mut size) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0);
-        assert_eq!(ntbring_address(ep, address.as_mut_ptr().cast(), &mut size), 0);
-        assert_eq!(ntbring_connect(ep, address.as_ptr().cast(), size), 0, "{}", text());
         let mut limits = ntbring_limits_t::default();
         assert_eq!(ntbring_limits(ep, &mut limits), 0);
         assert!(limits.header_max >= 512, "{}", limits.header_max);
@@ -98,5 +93,80 @@ fn a_ring_of_one_sends_to_itself() {
         assert_eq!(got, payload);
         assert_eq!(ntbring_flush(ep), 0);
         assert_eq!(ntbring_close(ep), 0);
+    }
+}
+
+/// A connected endpoint of a job of one rank.
+fn alone() -> *mut ntbring_endpoint_t {
+    let host_of = [0];
+    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr() };
+    let mut ep = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the calls.
+    unsafe {
+        assert_eq!(ntbring_open(&job, &mut ep), 0, "{}", text());
+        let (mut address, mut size) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0);
+        assert_eq!(ntbring_address(ep, address.as_mut_ptr().cast(), &mut size), 0);
+        assert_eq!(ntbring_connect(ep, address.as_ptr().cast(), size), 0, "{}", text());
+    }
+    ep
+}
+
+#[test]
+fn endpoints_of_two_jobs_become_peers_and_talk() {
+    let eps = [alone(), alone()];
+    let mut addresses = [[0u8; NTBRING_ADDRESS_MAX as usize]; 2];
+    let payload: Vec<u8> = (0..100_000u32).map(|i| (i % 253) as u8).collect();
+    // SAFETY: all pointers are valid for the calls, and the payload until the end.
+    unsafe {
+        let mut size = 0;
+        for (ep, address) in eps.iter().zip(&mut addresses) {
+            assert_eq!(ntbring_address(*ep, address.as_mut_ptr().cast(), &mut size), 0);
+        }
+        for i in 0..2 {
+            let mut peer = [0i32; 2];
+            for p in &mut peer {
+                let other = addresses[1 - i].as_ptr().cast();
+                assert_eq!(ntbring_peer_add(eps[i], other, size, p), 0, "{}", text());
+            }
+            assert_eq!(peer, [1, 1], "the same process has the same number");
+            let mut own = -1;
+            assert_eq!(ntbring_peer_add(eps[i], addresses[i].as_ptr().cast(), size, &mut own), 0);
+            assert_eq!(own, 0, "oneself is one's rank");
+            let message = ntbring_message_t {
+                dest: 1,
+                handler: 3,
+                data: payload.as_ptr().cast(),
+                data_size: payload.len() as u64,
+                cookie: 1 as *mut c_void,
+                ..Default::default()
+            };
+            assert!(ntbring_send(eps[i], &message) >= 0, "{}", text());
+        }
+        let mut got = [Vec::<u8>::new(), Vec::new()];
+        let mut rounds = 0;
+        while got.iter().any(|g| g.len() < payload.len()) {
+            rounds += 1;
+            assert!(rounds < 1_000_000, "{:?} bytes have arrived", [got[0].len(), got[1].len()]);
+            for (ep, got) in eps.iter().zip(&mut got) {
+                let mut e = ntbring_event_t::default();
+                let code = ntbring_poll(*ep, &mut e);
+                assert!(code >= 0, "{}", text());
+                if code == 1 {
+                    if e.kind == NTBRING_EVENT_CHUNK {
+                        assert_eq!(e.last != 0, got.len() + e.data_size as usize == payload.len());
+                        got.extend_from_slice(std::slice::from_raw_parts(e.data.cast(), e.data_size as usize));
+                    }
+                    assert_eq!(ntbring_release(*ep, &mut e), 0, "{}", text());
+                }
+            }
+        }
+        assert!(got.iter().all(|g| *g == payload));
+        let mut peer = 0;
+        assert_eq!(ntbring_peer_add(eps[0], [0u8; 80].as_ptr().cast(), 80, &mut peer), NTBRING_ERR_ARGUMENT);
+        let nobody = ntbring_message_t { dest: 7, ..Default::default() };
+        assert_eq!(ntbring_send(eps[0], &nobody), NTBRING_ERR_ARGUMENT);
+        for ep in eps {
+            assert_eq!(ntbring_close(ep), 0);
+        }
     }
 }

@@ -71,6 +71,10 @@ impl Consumer {
             let Some(tag) = self.judge(word)? else { return Ok(None) };
             let rest = self.lines - self.at;
             if tag.kind == PAD {
+                // It is there because an entry did not fit: what did fit is no reason for one.
+                if lines_for(entry_max(self.lines)) <= rest {
+                    return Err(Corrupt::NoTag { line: self.at, word });
+                }
                 self.advance(rest);
                 continue;
             }

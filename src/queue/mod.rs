@@ -40,7 +40,11 @@ pub const TAG: usize = 8;
 /// of the next.
 pub const LINES_MAX: usize = 32 * 1024 - 1;
 /// The fewest lines a lane may have.
+#[cfg(not(loom))]
 pub const LINES_MIN: usize = 16;
+/// The fewest lines a lane may have: small enough for all interleavings of a lap to be tried.
+#[cfg(loom)]
+pub const LINES_MIN: usize = 8;
 
 /// The kind that fills the rest of a lap. Every other kind belongs to the layers above.
 pub(crate) const PAD: u8 = 0xff;

@@ -4,6 +4,7 @@ use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
 use crate::ntb::Room;
 use crate::ntb::{ForeignBytes, InWindow, OutWindow};
+use std::mem::ManuallyDrop;
 
 /// The only producer of a lane. It lives on the other side of the link than the lane itself.
 pub struct Producer {
@@ -85,9 +86,7 @@ impl Producer {
             self.lane.store(next * LINE, 0);
             self.set_stale(next, false);
         }
-        for line in self.at + 1..self.at + lines {
-            self.set_stale(line, true);
-        }
+        self.spoil(1..lines);
         let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
         self.lane.fence();
         self.lane.store(self.at * LINE, tag.word());
@@ -96,6 +95,14 @@ impl Producer {
         self.sequence = self.sequence.wrapping_add(1);
         self.tail += lines as u64;
         self.at = next;
+    }
+
+    /// Remembers that lines, counted from where the next entry begins, may hold bytes.
+    #[inline]
+    fn spoil(&mut self, lines: std::ops::Range<usize>) {
+        for line in lines {
+            self.set_stale(self.at + line, true);
+        }
     }
 
     #[inline]
@@ -156,6 +163,23 @@ impl Slot<'_> {
     #[inline]
     pub fn commit(self, kind: u8, len: usize, meta: u16) {
         assert!(len <= self.room && kind != PAD);
-        self.lane.publish(lines_for(len), kind, len, meta);
+        let mut slot = ManuallyDrop::new(self);
+        let lines = lines_for(len);
+        if lines < lines_for(slot.room) {
+            // What is not used may have been written to all the same, so it must arrive before
+            // what clears it.
+            let reserved = lines_for(slot.room);
+            slot.lane.spoil(lines..reserved);
+            slot.lane.lane.fence();
+        }
+        slot.lane.publish(lines, kind, len, meta);
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.lane.spoil(1..lines_for(self.room));
+        // What was written must not arrive after what the next slot writes to the same place.
+        self.lane.lane.fence();
     }
 }

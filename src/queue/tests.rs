@@ -1,1 +1,21 @@
+//! Tests of the lanes, in files by what they pit them against:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `faults` | links and ends that break one rule each: the other tests must notice |
+//! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
+//! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
+//! | `threads` | two real threads, over `ntb::weak` |
+//! | `hostile` | peers that write whatever they like |
 
+mod faults;
+
+#[cfg(loom)]
+mod model;
+
+#[cfg(not(loom))]
+mod hostile;
+#[cfg(not(loom))]
+mod simulation;
+#[cfg(not(loom))]
+mod threads;

@@ -473,6 +473,11 @@ impl Membership {
         self.links.as_ref().map(|[left, right]| [left, right])
     }
 
+    /// Where the memory of this process's host is.
+    pub fn memory_address(&self) -> HostAddress {
+        self.memory.address()
+    }
+
     /// A vector of this process's host.
     pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
         self.memory.vector(doorbell)

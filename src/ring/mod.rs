@@ -6,9 +6,11 @@
 //! | `plan` | how a window is divided into lanes and credits |
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
+//! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay` | forwarding what is in transit |
 //! | `transfer` | the thread that forwards while the host's ranks compute |
 
+pub mod guest;
 pub mod handshake;
 pub mod join;
 pub mod plan;

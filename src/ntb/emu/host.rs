@@ -34,6 +34,14 @@ impl EmuHost {
         Self::with(memory, address, layout)
     }
 
+    /// Opens memory without windows that any process has created.
+    pub fn visit(address: HostAddress) -> Result<EmuHost, NtbError> {
+        let memory = Memory::open(&address)?;
+        let layout = MemoryLayout { window: 0, local: 0 };
+        let local = memory.size() - layout.total();
+        Self::with(memory, address, MemoryLayout { local, ..layout })
+    }
+
     fn with(memory: Memory, address: HostAddress, layout: MemoryLayout) -> Result<EmuHost, NtbError> {
         let registers = memory.registers()?;
         let local = memory.map(layout.local_offset(), layout.local)?;
@@ -119,11 +127,11 @@ impl Port for EmuPort {
     }
 
     fn doorbells(&self) -> u16 {
-        self.registers.doorbells(self.side).load(Ordering::Acquire) as u16
+        self.registers.pending(self.side)
     }
 
     fn clear_doorbells(&self, bits: u16) {
-        self.registers.doorbells(self.side).fetch_and(!u32::from(bits), Ordering::AcqRel);
+        self.registers.clear(self.side, bits);
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
@@ -135,5 +143,22 @@ impl Port for EmuPort {
             0 => LinkState::Up,
             _ => LinkState::Down,
         }
+    }
+}
+
+/// The vectors of a host that is no neighbour, for processes that meet outside the ring.
+pub struct ForeignBell {
+    registers: Registers,
+}
+
+impl ForeignBell {
+    /// Maps the register page of a host, and nothing else of it.
+    pub fn open(host: &HostAddress) -> Result<ForeignBell, NtbError> {
+        Ok(ForeignBell { registers: Memory::open(host)?.registers()? })
+    }
+
+    /// Raises one of its vectors.
+    pub fn ring(&self, doorbell: usize) {
+        self.registers.interrupt(doorbell);
     }
 }

@@ -118,6 +118,11 @@ impl Memory {
         self.size
     }
 
+    /// The process that created it.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Maps a part of it; nothing else of it becomes reachable.
     pub fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
         if offset > self.size || len > self.size - offset {

@@ -7,6 +7,7 @@
 //! | `registers` | the register page: scratchpads, doorbells, interrupt vectors |
 //! | `host` | a host, and its ports |
 //! | `futex` | the system call that stands for an interrupt |
+//! | `mailbox` | notes between processes that meet outside the ring |
 //! | `watch` | evidence that a process has died |
 //!
 //! The file has no name, so nothing is left when the last process that maps it is gone, however
@@ -15,10 +16,12 @@
 
 mod futex;
 mod host;
+mod mailbox;
 mod memory;
 mod registers;
 mod watch;
 
-pub use host::{EmuHost, EmuPort};
+pub use host::{EmuHost, EmuPort, ForeignBell};
+pub use mailbox::Mailbox;
 pub use memory::{HostAddress, MemoryLayout};
 pub use watch::Watch;

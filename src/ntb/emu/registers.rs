@@ -15,6 +15,10 @@ const DOORBELL: usize = 3 * LINE; // a line per side
 const LINK: usize = 5 * LINE; // a line per side
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
 
+/// A doorbell register holds the doorbells that are pending and, this much further up, those that
+/// have raised their vector since somebody last got ready to sleep on it.
+const RAISED: u32 = DOORBELLS as u32;
+
 const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x01");
 
 /// The registers of one host, mapped by its own processes and its neighbours'.
@@ -49,7 +53,7 @@ impl Registers {
         self.page.register(SCRATCHPAD + side as usize * LINE + 4 * register)
     }
 
-    pub fn doorbells(&self, side: Side) -> &AtomicU32 {
+    fn doorbells(&self, side: Side) -> &AtomicU32 {
         self.page.register(DOORBELL + side as usize * LINE)
     }
 
@@ -67,19 +71,34 @@ impl Registers {
         self.page.register(VECTOR + vector * LINE + 4)
     }
 
-    /// What a ring from the neighbour on `side` does here: sets the bit, raises the vector.
+    /// What a ring from the neighbour on `side` does here: makes the doorbell pending, raises the
+    /// vector.
     ///
-    /// While the bit is still set from an earlier ring, whoever clears it will look for work
-    /// after that, so there is nothing to do: in a busy exchange a ring costs a fence and a load.
+    /// If an earlier ring has raised it and nobody has got ready to sleep or cleared the doorbell
+    /// since, whoever does will look for work after that, so there is nothing to do: in a busy
+    /// exchange a ring costs a fence and a load.
     pub fn ring(&self, side: Side, doorbell: usize) {
+        assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
         // Orders the deposit before the look at the bit; pairs with the fence in `arm`.
         fence(Ordering::SeqCst);
         let bells = self.doorbells(side);
-        let bit = 1u32 << doorbell;
-        if bells.load(Ordering::Relaxed) & bit == 0 {
-            bells.fetch_or(bit, Ordering::AcqRel);
+        let (pending, raised) = (1u32 << doorbell, 1u32 << doorbell << RAISED);
+        if bells.load(Ordering::Relaxed) & raised == 0 {
+            bells.fetch_or(pending | raised, Ordering::AcqRel);
             self.raise(doorbell);
         }
+    }
+
+    /// The doorbells that are pending.
+    pub fn pending(&self, side: Side) -> u16 {
+        self.doorbells(side).load(Ordering::Acquire) as u16
+    }
+
+    /// Makes doorbells not pending. What is rung after this is pending again.
+    pub fn clear(&self, side: Side, bits: u16) {
+        let bits = u32::from(bits);
+        self.doorbells(side).fetch_and(!(bits | bits << RAISED), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     /// Raises a vector from inside the host.
@@ -107,10 +126,10 @@ impl Vector for EmuVector {
         let r = &self.registers;
         r.sleepers(self.doorbell).fetch_add(1, Ordering::SeqCst);
         let ticket = r.rings(self.doorbell).load(Ordering::SeqCst);
-        // From here on a ring finds its bit clear and raises the vector. A bit that was set before
-        // belongs to a deposit which the caller's next look for work will see.
+        // From here on a ring raises the vector. What was rung before belongs to a deposit which
+        // the caller's next look for work will see; it stays pending.
         for side in Side::BOTH {
-            r.doorbells(side).fetch_and(!(1 << self.doorbell), Ordering::SeqCst);
+            r.doorbells(side).fetch_and(!(1 << self.doorbell << RAISED), Ordering::SeqCst);
         }
         fence(Ordering::SeqCst);
         ticket

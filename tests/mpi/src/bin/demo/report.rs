@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 use crate::measure::Measured;
 
 /// The variable that names the file for the results.
-const OUT: &str = "NTBRING_DEMO_OUT";
+const OUT: &str = "RING_DEMO_OUT";
 
 /// The report; does nothing except on rank 0.
 pub enum Report {

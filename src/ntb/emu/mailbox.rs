@@ -1,0 +1,110 @@
+//! A mailbox: a page of a process's memory in which any process of the same user can leave a note.
+//! Hardware has nothing like it; it serves processes that meet outside the ring.
+
+use super::memory::{HostAddress, Memory, MemoryLayout};
+use super::registers::PAGE;
+use crate::ntb::{InWindow, NtbError, OutWindow, Region};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+const SLOTS: usize = 31;
+const SLOT: usize = 128;
+/// Bytes that a note may have.
+pub const NOTE_MAX: usize = SLOT - 8;
+
+const POSTED: usize = 0; // how many notes were ever posted
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const FULL: u32 = 2;
+
+/// A mailbox, one's own or another's.
+pub struct Mailbox {
+    memory: Memory,
+    page: Region,
+    seen: u32,
+}
+
+fn layout() -> MemoryLayout {
+    MemoryLayout { window: 0, local: PAGE as u64 }
+}
+
+fn slot(i: usize) -> usize {
+    (i + 1) * SLOT
+}
+
+impl Mailbox {
+    /// A new, empty mailbox.
+    pub fn create(dir: &Path) -> Result<(Mailbox, HostAddress), NtbError> {
+        let (memory, address) = Memory::create(dir, &layout(), 0)?;
+        let page = memory.map(layout().local_offset(), PAGE as u64)?;
+        Ok((Mailbox { memory, page, seen: 0 }, address))
+    }
+
+    /// Another process's mailbox.
+    pub fn open(address: &HostAddress) -> Result<Mailbox, NtbError> {
+        let memory = Memory::open(address)?;
+        let page = memory.map(layout().local_offset(), PAGE as u64)?;
+        Ok(Mailbox { memory, page, seen: 0 })
+    }
+
+    /// Leaves a note of at most [`NOTE_MAX`] bytes; fails if the owner has not read its notes for
+    /// very long.
+    pub fn post(&self, note: &[u8]) -> Result<(), NtbError> {
+        assert!(note.len() <= NOTE_MAX, "a note of {} bytes", note.len());
+        for i in 0..SLOTS {
+            let state = self.page.register(slot(i));
+            if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                OutWindow::new(self.page.clone()).write_bytes(slot(i) + 8, note);
+                state.store(FULL, Ordering::Release);
+                self.page.register(POSTED).fetch_add(1, Ordering::SeqCst);
+                return Ok(());
+            }
+        }
+        Err(NtbError::Foreign { pid: self.memory.pid(), what: "its mailbox is full" })
+    }
+
+    /// Whether a note may have come since [`Mailbox::read`] found none. One load.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.page.register(POSTED).load(Ordering::Relaxed) != self.seen
+    }
+
+    /// Takes a note out, if there is one.
+    pub fn read(&mut self) -> Option<[u8; NOTE_MAX]> {
+        let posted = self.page.register(POSTED).load(Ordering::SeqCst);
+        for i in 0..SLOTS {
+            let state = self.page.register(slot(i));
+            if state.load(Ordering::Acquire) == FULL {
+                let mut note = [0; NOTE_MAX];
+                InWindow::new(self.page.clone()).read(slot(i) + 8, &mut note);
+                state.store(FREE, Ordering::Release);
+                return Some(note);
+            }
+        }
+        self.seen = posted;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_arrive_once_each_until_the_box_is_full() {
+        let (mut mine, address) = Mailbox::create(Path::new("/dev/shm")).unwrap();
+        let theirs = Mailbox::open(&address).unwrap();
+        assert!(!mine.has_news());
+        for i in 0..SLOTS {
+            theirs.post(&[i as u8 + 1; 10]).unwrap();
+        }
+        assert!(theirs.post(b"one too many").is_err());
+        assert!(mine.has_news());
+        for i in 0..SLOTS {
+            assert_eq!(mine.read().unwrap()[..10], [i as u8 + 1; 10]);
+        }
+        assert!(mine.read().is_none() && !mine.has_news());
+        theirs.post(b"again").unwrap();
+        assert_eq!(&mine.read().unwrap()[..5], b"again");
+    }
+}

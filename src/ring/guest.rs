@@ -1,0 +1,133 @@
+//! Guests: processes of the same machine that are not of this job, such as those of a job that was
+//! spawned, to which messages go without the ring.
+//!
+//! Who wants to send makes a lane of its own (a memory file like a host's) and announces it in the
+//! receiver's mailbox; the receiver opens it when it next polls. Each direction has its own lane.
+//! This needs coherent memory, so it exists on the emulated NTB only.
+
+use crate::ntb::emu::{EmuHost, HostAddress, Mailbox, MemoryLayout};
+use crate::ntb::{InWindow, NtbError, OutWindow};
+use crate::queue::{Consumer, Producer, LINE};
+use crate::ring::plan::LANE_MIN;
+use bytes::{Buf, BufMut};
+use std::path::Path;
+
+/// What a process must know of another to send to it: 80 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestAddress {
+    /// Its mailbox, whose token also tells processes apart.
+    pub mailbox: HostAddress,
+    /// The memory of its host, which holds its interrupt vectors.
+    pub host: HostAddress,
+    /// Its doorbell there.
+    pub doorbell: u32,
+}
+
+impl GuestAddress {
+    /// Bytes that an address takes.
+    pub const LEN: usize = 80;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x01");
+
+    /// As bytes.
+    pub fn bytes(&self) -> [u8; GuestAddress::LEN] {
+        let mut bytes = [0; GuestAddress::LEN];
+        let mut to = &mut bytes[..];
+        to.put_u64_le(Self::MAGIC);
+        for m in [&self.mailbox, &self.host] {
+            to.put_u32_le(m.pid);
+            to.put_u32_le(m.fd);
+            to.put_u64_le(m.inode);
+            to.put_u64_le(m.token);
+        }
+        to.put_u32_le(self.doorbell);
+        bytes
+    }
+
+    /// From bytes; None if they are no such address.
+    pub fn parse(mut bytes: &[u8]) -> Option<GuestAddress> {
+        if bytes.len() < GuestAddress::LEN || bytes.get_u64_le() != Self::MAGIC {
+            return None;
+        }
+        let mut memory = || HostAddress {
+            pid: bytes.get_u32_le(),
+            fd: bytes.get_u32_le(),
+            inode: bytes.get_u64_le(),
+            token: bytes.get_u64_le(),
+        };
+        let (mailbox, host) = (memory(), memory());
+        let doorbell = bytes.get_u32_le();
+        ((doorbell as usize) < crate::ntb::DOORBELLS).then_some(GuestAddress { mailbox, host, doorbell })
+    }
+}
+
+/// An announcement in a mailbox: the lane, and who will write to it.
+const ANNOUNCEMENT: usize = 24 + GuestAddress::LEN;
+
+fn announcement(lane: HostAddress, sender: &GuestAddress) -> [u8; ANNOUNCEMENT] {
+    let mut bytes = [0; ANNOUNCEMENT];
+    let mut to = &mut bytes[..];
+    to.put_u32_le(lane.pid);
+    to.put_u32_le(lane.fd);
+    to.put_u64_le(lane.inode);
+    to.put_u64_le(lane.token);
+    to.put_slice(&sender.bytes());
+    bytes
+}
+
+fn announced(mut bytes: &[u8]) -> Option<(HostAddress, GuestAddress)> {
+    if bytes.len() < ANNOUNCEMENT {
+        return None;
+    }
+    let (pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
+    let lane = HostAddress { pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
+    Some((lane, GuestAddress::parse(bytes)?))
+}
+
+fn layout(lane_bytes: u64) -> MemoryLayout {
+    let lane = (lane_bytes as usize / LINE * LINE).max(LANE_MIN);
+    MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64 }
+}
+
+/// Makes a lane to a guest and announces it there. The lane lives as long as either side maps it.
+pub fn call(
+    dir: &Path,
+    lane_bytes: u64,
+    me: &GuestAddress,
+    guest: &GuestAddress,
+) -> Result<(EmuHost, Producer), NtbError> {
+    let memory = EmuHost::create(dir, layout(lane_bytes), 0)?;
+    let local = memory.local();
+    let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
+    let producer = Producer::new(lane, InWindow::new(local.part(0, 8)));
+    Mailbox::open(&guest.mailbox)?.post(&announcement(memory.address(), me))?;
+    Ok((memory, producer))
+}
+
+/// Opens the lane that an announcement tells of.
+pub fn answer(bytes: &[u8]) -> Result<(GuestAddress, EmuHost, Consumer), NtbError> {
+    let nonsense = NtbError::Foreign { pid: 0, what: "its announcement makes no sense" };
+    let (address, guest) = announced(bytes).ok_or(nonsense)?;
+    let memory = EmuHost::visit(address)?;
+    let local = memory.local();
+    if local.len() < LINE + LANE_MIN {
+        return Err(NtbError::Foreign { pid: address.pid, what: "the lane that it announced is too small" });
+    }
+    let lane = InWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
+    let consumer = Consumer::new(lane, OutWindow::new(local.part(0, 8)));
+    Ok((guest, memory, consumer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_survive_their_bytes() {
+        let memory = |n: u64| HostAddress { pid: n as u32, fd: 3, inode: n * 7, token: n * 11 };
+        let address = GuestAddress { mailbox: memory(1), host: memory(2), doorbell: 5 };
+        assert_eq!(GuestAddress::parse(&address.bytes()), Some(address));
+        assert_eq!(announced(&announcement(memory(3), &address)), Some((memory(3), address)));
+        assert_eq!(GuestAddress::parse(&[0; GuestAddress::LEN]), None);
+        assert_eq!(GuestAddress::parse(b"short"), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Bad settings and surroundings: each ends in an error that says what to do.
+
+use crate::harness::*;
+use std::process::Command;
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn unknown_and_malformed_settings_stop_the_job() {
+    let job = Job::new(2, 1, &["hello"]).env("NTBRING_WINDWO", "1M");
+    job.run().failed_saying(&["NTBRING_WINDWO is not a setting", "did you mean NTBRING_WINDOW?"]);
+    let job = Job::new(2, 1, &["hello"]).env("NTBRING_CHUNK", "lots");
+    job.run().failed_saying(&["NTBRING_CHUNK=\"lots\"", "allowed: 64 to 4M"]);
+    let job = Job::new(2, 1, &["hello"]).env("NTBRING_SHM_DIR", "/nowhere");
+    job.run().failed_saying(&["/nowhere", "No such file"]);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_small_dev_shm_is_an_error_and_not_a_bus_error() {
+    for (hosts, per_host, size) in [(4, 1, "1m"), (2, 2, "5m"), (4, 2, "64k")] {
+        let job = Job::new(hosts, per_host, &["sizes"]).with_small_shm(size);
+        job.run().failed_saying(&["/dev/shm", "NTBRING_WINDOW"]);
+    }
+    // And where it is just large enough the job runs.
+    Job::new(2, 1, &["sizes"]).with_small_shm("6m").run().ok();
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn windows_too_small_for_their_lanes_say_what_would_do() {
+    let job = |window: &str| Job::new(2, 4, &["hello"]).env("NTBRING_WINDOW", window).run();
+    let said = job("64K").failed_saying(&["NTBRING_WINDOW=65536 is too small", "would do"]);
+    let all = said.stdout + &said.stderr;
+    let needed = all.split("NTBRING_WINDOW=").filter_map(|s| s.split_once(" would do")).next().unwrap().0;
+    job(needed).ok();
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn hosts_that_disagree_are_told_on_what() {
+    for (name, other) in [("NTBRING_WINDOW", "2M"), ("NTBRING_CHUNK", "4K")] {
+        let job = Job::raw(2, &["-n", "1", "-env", name, other, "{hello}", ":", "-n", "1", "{hello}"]);
+        job.run().failed_saying(&["disagree on", name]);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_library_of_another_abi_version_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("other.c");
+    let names = ["open", "address", "connect", "limits", "send", "poll", "release", "idle", "flush", "close"];
+    let mut code = String::from("unsigned ntbring_abi_version(void) { return 99; }\n");
+    code += "const char *ntbring_error_text(void) { return \"\"; }\n";
+    for name in names {
+        code += &format!("int ntbring_{name}(void) {{ return -1; }}\n");
+    }
+    std::fs::write(&source, code).unwrap();
+    let library = dir.path().join("libntbring.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(built.success());
+    let job = Job::new(2, 1, &["hello"]).env("LD_LIBRARY_PATH", dir.path());
+    job.run().failed_saying(&["ABI version 99", "version 1"]);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn two_jobs_at_once_do_not_meet() {
+    let before = shm();
+    let jobs: Vec<Running> =
+        (1..=2).map(|seed| Job::new(4, 1, &["random_traffic", &seed.to_string()]).start()).collect();
+    for job in jobs {
+        job.end(std::time::Duration::from_secs(90)).ok();
+    }
+    nothing_left(&before);
+}

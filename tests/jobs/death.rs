@@ -1,0 +1,83 @@
+//! Processes that die, stop, or are asked how they are.
+
+use crate::harness::*;
+use std::time::{Duration, Instant};
+
+/// A job that is busy for far longer than any test.
+fn busy(hosts: usize, per_host: usize) -> Job {
+    Job::new(hosts, per_host, &["random_traffic", "1", "100000000"])
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_killed_peer_is_named_by_the_others() {
+    for (hosts, per_host, victim) in [(2, 1, 1), (4, 1, 2), (2, 2, 3)] {
+        let before = shm();
+        let job = busy(hosts, per_host).option("-disable-auto-cleanup").start();
+        let ranks = job.ranks(hosts * per_host);
+        std::thread::sleep(Duration::from_millis(500));
+        let killed = Instant::now();
+        signal(ranks[victim].1, libc::SIGKILL);
+        while job.processes().len() > 1 && killed.elapsed() < Duration::from_secs(12) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let took = killed.elapsed();
+        let ended = job.end(Duration::from_secs(40));
+        let name = format!("rank {victim} on host {} (process {}) has died", victim / per_host, ranks[victim].1);
+        ended.failed_saying(&[&name]);
+        assert!(took < Duration::from_secs(10), "the others took {took:?} to end");
+        nothing_left(&before);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_killed_peer_ends_the_job_with_mpiexecs_own_cleanup() {
+    let before = shm();
+    let job = busy(4, 1).start();
+    let ranks = job.ranks(4);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(ranks[0].1, libc::SIGKILL);
+    job.end(Duration::from_secs(20)).failed_saying(&[]);
+    nothing_left(&before);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn nothing_is_left_when_all_are_killed() {
+    let before = shm();
+    let mut job = busy(4, 2).start();
+    job.ranks(8);
+    std::thread::sleep(Duration::from_millis(500));
+    job.kill();
+    assert!(job.processes().is_empty());
+    nothing_left(&before);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_stopped_peer_is_slow_and_not_dead() {
+    let job = Job::new(4, 1, &["random_traffic", "7", "60"]).start();
+    let ranks = job.ranks(4);
+    std::thread::sleep(Duration::from_millis(100));
+    signal(ranks[2].1, libc::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(5));
+    signal(ranks[2].1, libc::SIGCONT);
+    job.end(Duration::from_secs(90)).ok();
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_rank_describes_itself_on_a_signal() {
+    let job = Job::new(4, 1, &["blocked_wait", "3", "recv"]).env("NTBRING_DUMP_SIGNAL", "USR1").start();
+    let ranks = job.ranks(4);
+    std::thread::sleep(Duration::from_millis(1500));
+    for (_, pid) in &ranks[1..] {
+        signal(*pid, libc::SIGUSR1);
+    }
+    let ended = job.end(Duration::from_secs(60)).ok();
+    for rank in 1..4 {
+        assert!(ended.stderr.contains(&format!("ntbring rank {rank} on host {rank} of 4:")), "{}", ended.stderr);
+    }
+    assert!(ended.stderr.contains("nothing waits to be sent"), "{}", ended.stderr);
+}

@@ -1,0 +1,283 @@
+//! Starting jobs, watching them, and finding their processes.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target")
+}
+
+/// The mpiexec that was built.
+pub fn mpiexec() -> PathBuf {
+    let path = target().join("mpich/current/bin/mpiexec");
+    assert!(path.exists(), "{} is missing: run `cargo xtask setup` first", path.display());
+    path
+}
+
+/// A program of tests/mpi.
+pub fn program(name: &str) -> PathBuf {
+    let path = target().join("mpi-tests/release").join(name);
+    assert!(path.exists(), "{} is missing: `cargo xtask mpi-test` builds it", path.display());
+    path
+}
+
+/// A job to be started.
+pub struct Job {
+    command: Command,
+    mark: String,
+    tail: Vec<String>,
+}
+
+/// A job that runs.
+pub struct Running {
+    child: Child,
+    mark: String,
+    started: Instant,
+}
+
+/// A job that is over.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    pub elapsed: Duration,
+}
+
+impl Job {
+    /// `program` with its arguments on `hosts` emulated hosts of `per_host` ranks.
+    pub fn new(hosts: usize, per_host: usize, call: &[&str]) -> Job {
+        let tail = vec!["-n".to_string(), (hosts * per_host).to_string()];
+        Job::with(mpiexec(), hosts, per_host, tail).then(call)
+    }
+
+    /// The same with everything after the hosts given by the caller; `{NAME}` stands for a program.
+    pub fn raw(hosts: usize, tail: &[&str]) -> Job {
+        let fill = |word: &&str| match word.strip_prefix('{').and_then(|w| w.strip_suffix('}')) {
+            Some(name) => program(name).to_string_lossy().into_owned(),
+            None => word.to_string(),
+        };
+        Job::with(mpiexec(), hosts, 1, tail.iter().map(fill).collect())
+    }
+
+    fn with(mpiexec: PathBuf, hosts: usize, per_host: usize, tail: Vec<String>) -> Job {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let names: Vec<String> = (0..hosts).map(|h| format!("h{h}:{per_host}")).collect();
+        let mut command = Command::new(mpiexec);
+        command.args(["-launcher", "fork", "-hosts", &names.join(",")]);
+        command.env("RING_JOB", &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+        Job { command, mark, tail }
+    }
+
+    fn then(mut self, call: &[&str]) -> Job {
+        self.tail.push(program(call[0]).to_string_lossy().into_owned());
+        self.tail.extend(call[1..].iter().map(|a| a.to_string()));
+        self
+    }
+
+    /// Sets a variable for all ranks.
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Job {
+        self.command.env(name, value);
+        self
+    }
+
+    /// An option for mpiexec, before the number of ranks.
+    pub fn option(mut self, option: &str) -> Job {
+        self.command.arg(option);
+        self
+    }
+
+    /// Runs it in a mount namespace where /dev/shm is a new file system of `size`.
+    pub fn with_small_shm(mut self, size: &str) -> Job {
+        self.command.args(&self.tail);
+        let mut command = Command::new("unshare");
+        // Without root the mount needs a user namespace of its own.
+        let root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+        command.args(if root { &["-m"][..] } else { &["-rm"][..] });
+        command.args(["sh", "-c", &format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\""), "sh"]);
+        command.arg(self.command.get_program()).args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        Job { command, mark: self.mark, tail: vec![] }
+    }
+
+    pub fn start(mut self) -> Running {
+        let started = Instant::now();
+        let child = self.command.args(&self.tail).spawn().expect("mpiexec must start");
+        Running { child, mark: self.mark, started }
+    }
+
+    /// Runs it to its end; fails the test if that takes longer than a minute and a half.
+    pub fn run(self) -> Ended {
+        self.start().end(Duration::from_secs(90))
+    }
+}
+
+impl Running {
+    /// The job's ranks as `(rank, pid)`, once all `count` have started.
+    pub fn ranks(&self, count: usize) -> Vec<(u32, i32)> {
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let ranks = self.processes();
+            if ranks.len() == count {
+                return ranks;
+            }
+            assert!(Instant::now() < end, "{} of {count} ranks have started", ranks.len());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The job's ranks that exist now.
+    pub fn processes(&self) -> Vec<(u32, i32)> {
+        let mut found: Vec<(u32, i32)> = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| {
+                let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+                let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+                let var = |name: &str| {
+                    let vars = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
+                    vars.filter_map(|v| v.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
+                };
+                let rank = var("PMI_RANK")?.parse().ok()?;
+                (var("RING_JOB")? == self.mark).then_some((rank, pid))
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Waits for its end; kills it and fails the test if it takes too long.
+    pub fn end(mut self, limit: Duration) -> Ended {
+        let mut pipes = (self.child.stdout.take().unwrap(), self.child.stderr.take().unwrap());
+        let out = std::thread::spawn(move || text(&mut pipes.0));
+        let err = std::thread::spawn(move || text(&mut pipes.1));
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if self.started.elapsed() > limit {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let elapsed = self.started.elapsed();
+        if status.is_none() {
+            self.kill();
+        }
+        let (stdout, stderr) = (out.join().unwrap(), err.join().unwrap());
+        let status = status.unwrap_or_else(|| panic!("not over after {limit:?}\n{stdout}\n{stderr}"));
+        Ended { status, stdout, stderr, elapsed }
+    }
+
+    /// Kills mpiexec's process group and all ranks.
+    pub fn kill(&mut self) {
+        for (_, pid) in self.processes() {
+            signal(pid, libc::SIGKILL);
+        }
+        signal(-(self.child.id() as i32), libc::SIGKILL);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        }
+    }
+}
+
+fn text(from: &mut impl Read) -> String {
+    let mut bytes = Vec::new();
+    let _ = from.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Sends a signal to a process that a test has started.
+pub fn signal(pid: i32, signal: i32) {
+    // SAFETY: a plain system call; the pid comes from a job of this test.
+    unsafe { libc::kill(pid, signal) };
+}
+
+impl Ended {
+    /// Fails the test unless the job went well.
+    pub fn ok(self) -> Ended {
+        assert!(self.status.success(), "{:?}\n{}\n{}", self.status, self.stdout, self.stderr);
+        self
+    }
+
+    /// Fails the test unless the job failed and said all of `words` on stderr (or stdout: mpiexec
+    /// passes on what its ranks say).
+    pub fn failed_saying(self, words: &[&str]) -> Ended {
+        let said = format!("{}\n{}", self.stdout, self.stderr);
+        let bad = !self.status.success() || self.status.signal().is_some();
+        assert!(bad, "it should have failed:\n{said}");
+        for word in words {
+            assert!(said.contains(word), "{word:?} is missing in:\n{said}");
+        }
+        assert!(!said.contains("SIGBUS") && !said.contains("panicked"), "{said}");
+        self
+    }
+
+    /// The JSON objects among the lines of its standard output.
+    pub fn json(&self) -> Vec<Value> {
+        self.stdout.lines().filter_map(|l| serde_json::from_str(l.trim()).ok()).collect()
+    }
+}
+
+/// A file for the statistics of one job.
+pub struct Stats {
+    dir: tempfile::TempDir,
+}
+
+impl Stats {
+    pub fn new() -> Stats {
+        Stats { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("stats")
+    }
+
+    /// The lines, by rank.
+    pub fn lines(&self, ranks: usize) -> Vec<Value> {
+        let text = fs::read_to_string(self.path()).expect("the job wrote its statistics");
+        let mut lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect("a JSON line")).collect();
+        assert_eq!(lines.len(), ranks, "one line a rank");
+        lines.sort_by_key(|l| l["rank"].as_u64());
+        lines
+    }
+}
+
+/// What is in /dev/shm now.
+pub fn shm() -> BTreeSet<String> {
+    let names =
+        fs::read_dir("/dev/shm").unwrap().filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned()));
+    names.collect()
+}
+
+/// Fails the test if something is in /dev/shm that was not there before; gives others' files, which
+/// come and go, a little time.
+pub fn nothing_left(before: &BTreeSet<String>) {
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        let left: Vec<String> = shm().difference(before).cloned().collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < end, "left in /dev/shm: {left:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,10 @@
+//! Whole MPI jobs under the mpiexec that was built: bad input, death, the path of messages, waiting.
+//!
+//! They need `cargo xtask setup` and the programs of tests/mpi, so plain `cargo test` leaves them out;
+//! `cargo xtask test` runs them.
+
+mod bad_input;
+mod death;
+mod harness;
+mod path;
+mod waiting;

@@ -1,0 +1,25 @@
+//! Waiting costs nothing, and transit needs no rank.
+
+use crate::harness::*;
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn ranks_that_wait_use_less_than_a_quarter_of_a_core_in_total() {
+    for (hosts, per_host) in [(4, 1), (4, 2)] {
+        for mode in ["recv", "probe", "mprobe", "barrier"] {
+            let ended = Job::new(hosts, per_host, &["blocked_wait", "5", mode]).run().ok();
+            let json = ended.json();
+            let used = json.iter().find_map(|j| j["total_cpu_s"].as_f64()).expect("the program says how much it used");
+            assert!(used < 5.0 / 4.0, "{used} s of CPU in 5 s, {mode}, {hosts} x {per_host}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn messages_pass_through_a_host_that_computes() {
+    let ended = Job::new(4, 1, &["transit_compute"]).run().ok();
+    let median = ended.json().iter().find_map(|j| j["median_us"].as_f64()).expect("the program says how long it took");
+    // The other way would be to wait for the end of the computation: two seconds.
+    assert!(median < 100_000.0, "{median} us");
+}
