@@ -6,6 +6,22 @@
 /* Another thread may complete what this one waits for without ringing a doorbell. */
 #define MPIDI_NTBRING_IDLE_THREADED_US 1000
 
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+/* Whether a message is under way in shared memory, to itself perhaps: each piece takes a poll. */
+static bool posix_is_busy(void)
+{
+    if (MPIDI_POSIX_global.per_vsi[0].postponed_queue) {
+        return true;
+    }
+    for (int i = 0; i < MPIR_Process.local_size; i++) {
+        if (MPIDI_POSIX_global.per_vsi[0].active_rreq[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+#endif
+
 static uint32_t idle_max_us(void)
 {
     int progress_count = MPIDI_NTBRING_PROGRESS_COUNT();
@@ -20,6 +36,11 @@ static uint32_t idle_max_us(void)
     if (MPIR_Progress_hook_any_active()) {
         return 0;
     }
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+    if (posix_is_busy()) {
+        return 0;
+    }
+#endif
 #ifdef MPICH_IS_THREADED
     if (MPIR_ThreadInfo.isThreaded) {
         return MPL_MIN(MPIDI_NTBRING_global.idle_max_us, MPIDI_NTBRING_IDLE_THREADED_US);

@@ -6,7 +6,7 @@
 
 #define MPIDI_NTBRING_FLUSH_SECONDS 10
 
-/* Posix peers ring no doorbell. */
+/* Posix peers ring no doorbell, and a rank is a posix peer of its own. */
 #define MPIDI_NTBRING_IDLE_SHM_US 1000
 #define MPIDI_NTBRING_IDLE_SHM_POLLS 200
 #define MPIDI_NTBRING_IDLE_US 100000
@@ -113,9 +113,9 @@ int MPIDI_NTBRING_init_world(void)
     MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_US;
     MPIDI_NTBRING_global.idle_polls = 0;
 #ifndef MPIDI_CH4_DIRECT_NETMOD
+    MPIDI_NTBRING_global.idle_polls = MPIDI_NTBRING_IDLE_SHM_POLLS;
     if (MPIR_Process.local_size > 1) {
         MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_SHM_US;
-        MPIDI_NTBRING_global.idle_polls = MPIDI_NTBRING_IDLE_SHM_POLLS;
     }
 #endif
 

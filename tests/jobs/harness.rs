@@ -72,7 +72,8 @@ impl Job {
         let names: Vec<String> = (0..hosts).map(|h| format!("h{h}:{per_host}")).collect();
         let mut command = Command::new(mpiexec);
         command.args(["-launcher", "fork", "-hosts", &names.join(",")]);
-        command.env("RING_JOB", &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // cargo puts its own target folder there, with a debug build of the library in it.
+        command.env_remove("LD_LIBRARY_PATH").env("RING_JOB", &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
         Job { command, mark, tail }
     }

@@ -103,6 +103,8 @@ fn main() {
         let (cancelled, _) = unsafe { cancel(&mut post(&job, from, 9, &mut buf)) };
         assert!(cancelled, "receive {number} was not cancelled");
     }
+    // Or a message for later would meet somebody's receive of above.
+    job.world.barrier();
     exchange(&job.world, 1, 9, 1000);
     job.finish();
 }
