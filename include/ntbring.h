@@ -65,6 +65,10 @@ typedef struct ntbring_limits {
  * not used after the return. */
 int ntbring_open(const ntbring_job_t * job, ntbring_endpoint_t ** endpoint);
 
+/* Looks whether the memory that MPICH itself will share between the ranks of a
+ * host can be had. To be called when all ranks of the job have called ntbring_open. */
+int ntbring_check_space(ntbring_endpoint_t * endpoint);
+
 /* Writes this process's address, at most NTBRING_ADDRESS_MAX bytes, and its
  * size. Before ntbring_connect: the address for that, of one size in all ranks.
  * After it: the address for ntbring_peer_add of any other process. */

@@ -11,24 +11,6 @@
 #define MPIDI_NTBRING_IDLE_SHM_POLLS 200
 #define MPIDI_NTBRING_IDLE_US 100000
 
-int MPIDI_NTBRING_init_local(int *tag_bits)
-{
-    int mpi_errno = MPI_SUCCESS;
-
-    int version = ntbring_abi_version();
-    MPIR_ERR_CHKANDJUMP2(version != NTBRING_ABI_VERSION, mpi_errno, MPI_ERR_OTHER,
-                         "**ntbring_version", "**ntbring_version %d %d", version,
-                         NTBRING_ABI_VERSION);
-    MPIR_ERR_CHKANDJUMP1(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ntbring_vcis",
-                         "**ntbring_vcis %d", MPIDI_global.n_vcis);
-    *tag_bits = MPIR_TAG_BITS_DEFAULT;
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
-
 /* Hosts are the nodes that hold ranks, numbered without gaps. */
 static int number_hosts(int32_t * host_of)
 {
@@ -61,12 +43,39 @@ static int open_endpoint(void)
     };
     int rc = ntbring_open(&job, &MPIDI_NTBRING_global.endpoint);
     MPIDI_NTBRING_CHKRC(rc);
+    mpi_errno = MPIR_pmi_barrier();
+    MPIR_ERR_CHECK(mpi_errno);
+    rc = ntbring_check_space(MPIDI_NTBRING_global.endpoint);
+    MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
     MPL_free(host_of);
     return mpi_errno;
   fn_fail:
+    ntbring_close(MPIDI_NTBRING_global.endpoint);
     MPIDI_NTBRING_global.endpoint = NULL;
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_init_local(int *tag_bits)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    int version = ntbring_abi_version();
+    MPIR_ERR_CHKANDJUMP2(version != NTBRING_ABI_VERSION, mpi_errno, MPI_ERR_OTHER,
+                         "**ntbring_version", "**ntbring_version %d %d", version,
+                         NTBRING_ABI_VERSION);
+    MPIR_ERR_CHKANDJUMP1(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ntbring_vcis",
+                         "**ntbring_vcis %d", MPIDI_global.n_vcis);
+    *tag_bits = MPIR_TAG_BITS_DEFAULT;
+
+    /* before MPICH takes any shared memory of its own */
+    mpi_errno = open_endpoint();
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
     goto fn_exit;
 }
 
@@ -105,8 +114,6 @@ int MPIDI_NTBRING_init_world(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    mpi_errno = open_endpoint();
-    MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = connect_endpoint();
     MPIR_ERR_CHECK(mpi_errno);
 

@@ -8,17 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A rank of the job that is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rank {rank} on host {host} (process {pid}) has died")]
-pub struct Fault {
-    /// The rank.
-    pub rank: u32,
-    /// Its host.
-    pub host: usize,
-    /// Its process.
-    pub pid: u32,
-}
+/// Ranks of the job that are gone: rank, host, process.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(|(r, h, p)| format!("rank {r} on host {h} (process {p}) has died")).collect::<Vec<_>>().join("; "))]
+pub struct Fault(pub Vec<(u32, usize, u32)>);
 
 /// Time between two looks at whether everybody is alive.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
@@ -137,18 +130,16 @@ impl Idle {
             return;
         }
         waiter.watched = Instant::now();
-        if let Some((rank, host, pid)) = self.members.dead() {
-            let fault = Fault { rank, host, pid };
-            if self.fault.set(fault).is_ok() {
-                log::debug!("rank {}: {fault}", self.members.rank());
-            }
+        let dead = self.members.dead();
+        if !dead.is_empty() {
+            let _ = self.fault.set(Fault(dead));
         }
     }
 
     /// Who has died, if anybody has.
     #[inline]
-    pub fn fault(&self) -> Option<Fault> {
-        self.fault.get().copied()
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.get()
     }
 
     /// To be called now and then by polls that are not followed by [`Idle::wait`].

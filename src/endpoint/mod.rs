@@ -193,7 +193,7 @@ impl Endpoint {
             self.idle.glance();
         }
         match self.idle.fault() {
-            Some(fault) => Err(fault.into()),
+            Some(fault) => Err(fault.clone().into()),
             None => Ok(None),
         }
     }

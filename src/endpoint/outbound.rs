@@ -95,6 +95,8 @@ pub(super) struct Outbound {
     work: VecDeque<u32>,
     sent: VecDeque<Released>,
     chunk: usize,
+    /// What fits into all lanes on the way to anybody.
+    packet_max: usize,
     pub doorbells: u64,
     pub packed: u64,
     pub separate: u64,
@@ -138,13 +140,14 @@ impl Outbound {
             flow.distance = topology.distance(host, topology.host_of(rank as u32));
         }
         let (work, sent) = (VecDeque::new(), VecDeque::new());
-        let mut out = Outbound { outboxes, flows, work, sent, chunk, doorbells: 0, packed: 0, separate: 0 };
+        let packet_max = members.packet_max();
+        let mut out = Outbound { outboxes, flows, work, sent, chunk, packet_max, doorbells: 0, packed: 0, separate: 0 };
         out.chunk = chunk.min(out.smallest_entry() - PREFIX_MAX);
         out
     }
 
     fn smallest_entry(&self) -> usize {
-        self.outboxes.iter().map(|o| o.lane.entry_max()).min().unwrap_or(0)
+        self.outboxes.iter().map(|o| o.lane.entry_max()).min().unwrap_or(0).min(self.packet_max)
     }
 
     /// Bytes of the smallest lane.
@@ -260,7 +263,8 @@ impl Outbound {
         for _ in 0..TURN {
             let mut moved = false;
             while let Some(w) = flow.waiting.front() {
-                if thresholds.packs(w.header.len(), w.payload.len()) {
+                // A header alone always fits, and has no pieces.
+                if w.payload.is_empty() || thresholds.packs(w.header.len(), w.payload.len()) {
                     if !put_message(lane, flow.route, w.head, &w.header, &w.payload)? {
                         break;
                     }

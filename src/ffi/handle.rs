@@ -64,6 +64,13 @@ impl Handle {
         self.size
     }
 
+    pub fn check_space(&self) -> Result<(), Failure> {
+        match &self.state {
+            State::Open(candidate) => Ok(candidate.check_space()?),
+            _ => Err(argument("space is asked for after joining")),
+        }
+    }
+
     /// What others need: the job before joining, anybody else afterwards.
     pub fn address(&self) -> Result<Vec<u8>, Failure> {
         match &self.state {
@@ -85,6 +92,11 @@ impl Handle {
         let _ = self.idle.set(endpoint.idle());
         self.state = State::Connected(Box::new(endpoint));
         Ok(())
+    }
+
+    /// Whether nothing waits to be sent; so it is before joining.
+    pub fn is_flushed(&self) -> bool {
+        !matches!(&self.state, State::Connected(endpoint) if !endpoint.is_flushed())
     }
 
     #[inline]

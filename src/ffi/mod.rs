@@ -60,6 +60,19 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
 /// See `include/ntbring.h`.
 ///
 /// # Safety
+/// `endpoint` must come from `ntbring_open`.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_check_space(endpoint: *mut ntbring_endpoint_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        unsafe { Handle::from_raw(endpoint) }?.check_space()?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
 /// `endpoint` must come from `ntbring_open`; `address` must have room for NTBRING_ADDRESS_MAX bytes.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_address(
@@ -238,8 +251,8 @@ pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us:
 pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        Ok(if endpoint.is_flushed() { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
+        Ok(if handle.is_flushed() { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
     })
 }
 

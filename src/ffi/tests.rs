@@ -13,6 +13,7 @@ same_type! {
     ntbring_address: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut c_void, *mut u64) -> i32,
     ntbring_open: unsafe extern "C" fn(*const ntbring_job_t, *mut *mut ntbring_endpoint_t) -> i32,
     ntbring_connect: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64) -> i32,
+    ntbring_check_space: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
     ntbring_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,

@@ -366,6 +366,7 @@ impl OutWindow {
             None => self.region.word(offset).store(value, Ordering::Release),
             Some(sink) => {
                 self.region.check(offset, 8);
+                assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
                 sink.store(self.start + offset, value)
             }
         }

@@ -95,7 +95,7 @@ pub fn call(
     me: &GuestAddress,
     guest: &GuestAddress,
 ) -> Result<(EmuHost, Producer), NtbError> {
-    let memory = EmuHost::create(dir, layout(lane_bytes), 0)?;
+    let memory = EmuHost::create(dir, layout(lane_bytes))?;
     let local = memory.local();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let producer = Producer::new(lane, InWindow::new(local.part(0, 8)));

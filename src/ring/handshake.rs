@@ -167,10 +167,7 @@ impl Handshake {
     /// One step, given the own registers.
     pub fn step(&mut self, own: &[u32; 8]) -> Step {
         let mut write = Vec::new();
-        if self.phase == Phase::Silent {
-            write.extend(self.mine.registers().into_iter().enumerate());
-            self.set(Phase::Greeted, &mut write);
-        }
+        self.greet(&mut write);
         let Some(theirs) = Phase::of(own[PHASE]) else {
             return self.fail(self.nonsense("unknown phase"), write);
         };
@@ -191,6 +188,22 @@ impl Handshake {
             }
             (Phase::Agreed, Some(greeting)) => Step { write, outcome: Outcome::Done(greeting) },
             _ => Step { write, outcome: Outcome::Waiting },
+        }
+    }
+
+    /// The registers to be written if this side gives up for a reason that the neighbour cannot
+    /// know, so that it does not wait.
+    pub fn refuse(&mut self) -> Vec<(usize, u32)> {
+        let mut write = Vec::new();
+        self.greet(&mut write);
+        self.set(Phase::Refused, &mut write);
+        write
+    }
+
+    fn greet(&mut self, write: &mut Vec<(usize, u32)>) {
+        if self.phase == Phase::Silent {
+            write.extend(self.mine.registers().into_iter().enumerate());
+            self.set(Phase::Greeted, write);
         }
     }
 
@@ -286,6 +299,18 @@ mod tests {
         }
         let (x, _) = shake(greeting(0), greeting(3));
         assert_eq!(x, Outcome::Failed(HandshakeError::WrongHost { host: 0, expected: 1, found: 3 }));
+    }
+
+    #[test]
+    fn who_gives_up_keeps_nobody_waiting() {
+        let (mut a, mut b) = (Handshake::new(greeting(0), 1), Handshake::new(greeting(1), 0));
+        let mut regs = [0; 8];
+        assert_eq!(b.step(&regs).outcome, Outcome::Waiting);
+        for (r, v) in a.refuse() {
+            regs[r] = v;
+        }
+        let refused = HandshakeError::Refused { host: 1, neighbour: 0 };
+        assert_eq!(b.step(&regs).outcome, Outcome::Failed(refused));
     }
 
     proptest! {

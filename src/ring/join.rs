@@ -4,19 +4,23 @@ use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
 use super::plan::{End, LocalPlan, TooSmall, WindowPlan};
 use super::topology::TopologyError;
 use super::{Topology, PROTOCOL_VERSION};
-use crate::ntb::emu::{EmuHost, EmuPort, HostAddress, MemoryLayout, Watch};
+use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Watch};
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
 use crate::ntb::{InWindow, LinkState, NtbError, OutWindow, Port, Side, Vector, SCRATCHPADS};
-use crate::queue::{Consumer, Producer};
+use crate::queue::{entry_max, Consumer, Producer, LINE};
 use crate::settings::Settings;
 use bytes::{Buf, BufMut};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What MPICH's shared-memory module may come to use for each of several ranks of a host, bytes:
 /// 64 cells of 16 KiB and what goes with them.
 const MPICH_SHM_PER_RANK: u64 = 2 << 20;
+
+/// Where MPICH has its own shared memory.
+const MPICH_SHM_DIR: &str = "/dev/shm";
 
 /// Why a process cannot join.
 #[derive(Debug, thiserror::Error)]
@@ -187,6 +191,7 @@ pub struct Membership {
     local_plan: LocalPlan,
     /// Left and right; none in a ring of one host.
     links: Option<[Link; 2]>,
+    packet_max: usize,
     watch: Watch,
     pids: Vec<u32>,
     record: Option<Record>,
@@ -200,20 +205,22 @@ impl Candidate {
         let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.local_lane);
         let window = if topology.hosts() > 1 { settings.window } else { 0 };
         if topology.hosts() > 1 {
-            for side in Side::BOTH {
-                WindowPlan::new(&topology, host, side, window)?;
-            }
+            WindowPlan::smallest_lane(&topology, window)?;
         }
         let layout = MemoryLayout { window, local: local_plan.total() };
         let memory = match topology.local_of(rank) {
-            0 => {
-                let ranks = topology.ranks_of(host).len() as u64;
-                let mpich = if ranks > 1 { ranks * MPICH_SHM_PER_RANK } else { 0 };
-                Some(EmuHost::create(&settings.shm_dir, layout, mpich)?)
-            }
+            0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
             _ => None,
         };
         Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory })
+    }
+
+    /// Whether there is room for what MPICH's shared-memory module will use, on all hosts (they
+    /// share this machine). To be asked when all hosts have their memory and before MPICH has.
+    pub fn check_space(&self) -> Result<(), JoinError> {
+        let shared = |host: usize| Some(self.topology.ranks_of(host).len() as u64).filter(|&n| n > 1);
+        let ranks: u64 = (0..self.topology.hosts()).filter_map(shared).sum();
+        Ok(check_space(Path::new(MPICH_SHM_DIR), ranks * MPICH_SHM_PER_RANK)?)
     }
 
     /// What the others must be told.
@@ -264,6 +271,11 @@ impl Candidate {
         } else {
             meeting.leader(&control, leader)?
         };
+        let packet_max = match topology.hosts() {
+            // Nothing is forwarded.
+            0..4 => usize::MAX,
+            _ => entry_max(WindowPlan::smallest_lane(&topology, settings.window)? / LINE),
+        };
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
@@ -277,7 +289,17 @@ impl Candidate {
                 port,
             });
         }
-        Ok(Membership { topology, rank, memory, local_plan, links: links.try_into().ok(), watch, pids, record })
+        Ok(Membership {
+            topology,
+            rank,
+            memory,
+            local_plan,
+            links: links.try_into().ok(),
+            packet_max,
+            watch,
+            pids,
+            record,
+        })
     }
 }
 
@@ -373,7 +395,7 @@ impl Meeting<'_> {
             }
             std::thread::sleep(Duration::from_micros(200));
             if round % 64 == 0 {
-                if let Some(rank) = self.watch.dead() {
+                if let Some(&rank) = self.watch.dead().first() {
                     return Err(died(self.topology, self.pids, rank));
                 }
                 if start.elapsed() > self.settings.connect_timeout {
@@ -390,7 +412,7 @@ impl Meeting<'_> {
         let mut shakes: Vec<_> = ports.iter().map(|port| self.handshake(port.as_ref())).collect();
         let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
         let missing = std::cell::Cell::new(0);
-        self.wait(
+        let result = self.wait(
             || {
                 ports.get(missing.get()).map_or(String::new(), |p| {
                     format!("host {} on the {} link", self.topology.neighbour(self.host, p.side()), p.side())
@@ -405,7 +427,16 @@ impl Meeting<'_> {
                 missing.set(greetings.iter().position(Option::is_none).unwrap_or(0));
                 Ok(greetings.iter().all(Option::is_some).then_some(()))
             },
-        )?;
+        );
+        if let Err(error) = result {
+            // The other neighbour is not to wait for a host that will not come.
+            for (shake, port) in shakes.iter_mut().zip(ports) {
+                for (register, value) in shake.refuse() {
+                    port.peer_scratchpad(register, value);
+                }
+            }
+            return Err(error);
+        }
         let greetings: Vec<Greeting> = greetings.into_iter().flatten().collect();
         for (port, g) in ports.iter().zip(&greetings) {
             log::debug!(
@@ -440,7 +471,11 @@ impl Meeting<'_> {
 }
 
 fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, JoinError> {
-    let own: [u32; SCRATCHPADS] = std::array::from_fn(|r| port.scratchpad(r));
+    let mut own = [0; SCRATCHPADS];
+    // In the opposite order to that in which they are written: what the phase vouches for is there.
+    for register in (0..SCRATCHPADS).rev() {
+        own[register] = port.scratchpad(register);
+    }
     let step = shake.step(&own);
     for (register, value) in step.write {
         port.peer_scratchpad(register, value);
@@ -453,6 +488,11 @@ fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, J
 }
 
 impl Membership {
+    /// The most bytes that a packet may have to fit into all lanes that it may have to pass.
+    pub fn packet_max(&self) -> usize {
+        self.packet_max
+    }
+
     /// Who is where.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
@@ -504,10 +544,10 @@ impl Membership {
         Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)))
     }
 
-    /// A rank of the job whose process has ended, if any has; with its host and process.
-    pub fn dead(&self) -> Option<(u32, usize, u32)> {
-        let rank = self.watch.dead()?;
-        Some((rank, self.topology.host_of(rank), self.pids[rank as usize]))
+    /// The ranks of the job whose processes have ended, with their hosts and processes.
+    pub fn dead(&self) -> Vec<(u32, usize, u32)> {
+        let place = |rank| (rank, self.topology.host_of(rank), self.pids[rank as usize]);
+        self.watch.dead().into_iter().map(place).collect()
     }
 
     /// Pushes out the record of accesses.

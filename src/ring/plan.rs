@@ -70,6 +70,15 @@ impl WindowPlan {
         Ok(plan)
     }
 
+    /// Bytes of the smallest lane between any two hosts: what every packet must fit into that may
+    /// have to be forwarded.
+    pub fn smallest_lane(topology: &Topology, window: u64) -> Result<usize, TooSmall> {
+        let windows = (0..topology.hosts()).flat_map(|host| Side::BOTH.map(|side| (host, side)));
+        windows
+            .map(|(host, side)| Ok(Self::new(topology, host, side, window)?.lane_bytes))
+            .try_fold(usize::MAX, |least, bytes| bytes.map(|b: usize| least.min(b)))
+    }
+
     /// Number of lanes, and of credits.
     pub fn lanes(&self) -> usize {
         (self.senders + 1) * (self.receivers + 1) + 1

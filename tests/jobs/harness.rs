@@ -73,7 +73,12 @@ impl Job {
         let mut command = Command::new(mpiexec);
         command.args(["-launcher", "fork", "-hosts", &names.join(",")]);
         // cargo puts its own target folder there, with a debug build of the library in it.
-        command.env_remove("LD_LIBRARY_PATH").env("RING_JOB", &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env_remove("LD_LIBRARY_PATH")
+            .env("RING_JOB", &mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.process_group(0);
         Job { command, mark, tail }
     }

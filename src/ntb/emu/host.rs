@@ -17,10 +17,9 @@ pub struct EmuHost {
 }
 
 impl EmuHost {
-    /// Creates the host's memory; done by one of its processes. `reserve` bytes must be left in
-    /// the directory.
-    pub fn create(dir: &Path, layout: MemoryLayout, reserve: u64) -> Result<EmuHost, NtbError> {
-        let (memory, address) = Memory::create(dir, &layout, reserve)?;
+    /// Creates the host's memory; done by one of its processes.
+    pub fn create(dir: &Path, layout: MemoryLayout) -> Result<EmuHost, NtbError> {
+        let (memory, address) = Memory::create(dir, &layout)?;
         Self::with(memory, address, layout)
     }
 

@@ -35,7 +35,7 @@ fn slot(i: usize) -> usize {
 impl Mailbox {
     /// A new, empty mailbox.
     pub fn create(dir: &Path) -> Result<(Mailbox, HostAddress), NtbError> {
-        let (memory, address) = Memory::create(dir, &layout(), 0)?;
+        let (memory, address) = Memory::create(dir, &layout())?;
         let page = memory.map(layout().local_offset(), PAGE as u64)?;
         Ok((Mailbox { memory, page, seen: 0 }, address))
     }

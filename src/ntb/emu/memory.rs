@@ -3,7 +3,7 @@
 use super::registers::{Registers, PAGE};
 use crate::ntb::{NtbError, Region, Side};
 use memmap2::{MmapOptions, MmapRaw};
-use nix::sys::statvfs::fstatvfs;
+use nix::sys::statvfs::statvfs;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -58,9 +58,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Creates a host's memory in `dir` and allocates every page of it. `reserve` bytes must be
-    /// left there for others who do not look before they write.
-    pub fn create(dir: &Path, layout: &MemoryLayout, reserve: u64) -> Result<(Memory, HostAddress), NtbError> {
+    /// Creates a host's memory in `dir` and allocates every page of it.
+    pub fn create(dir: &Path, layout: &MemoryLayout) -> Result<(Memory, HostAddress), NtbError> {
         let size = layout.total();
         let no_space = |cause| NtbError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
         let file = OpenOptions::new()
@@ -74,11 +73,6 @@ impl Memory {
         let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) };
         if code != 0 {
             return Err(no_space(io::Error::from_raw_os_error(code)));
-        }
-        let left = fstatvfs(&file).map_err(|e| no_space(e.into()))?;
-        let left = left.blocks_available() as u64 * left.fragment_size() as u64;
-        if left < reserve {
-            return Err(NtbError::NoReserve { left, reserve, dir: dir.display().to_string() });
         }
         let token = random().map_err(no_space)?;
         let inode = file.metadata().map_err(no_space)?.ino();
@@ -143,6 +137,17 @@ impl Memory {
     pub fn registers(&self) -> Result<Registers, NtbError> {
         Ok(Registers::new(self.map(0, PAGE as u64)?))
     }
+}
+
+/// Whether `reserve` bytes are left in `dir`, for others who do not look before they write.
+pub fn check_space(dir: &Path, reserve: u64) -> Result<(), NtbError> {
+    let shown = || dir.display().to_string();
+    let stat = statvfs(dir).map_err(|e| NtbError::NoSpace { bytes: reserve, dir: shown(), cause: e.into() })?;
+    let left = stat.blocks_available() as u64 * stat.fragment_size() as u64;
+    if left < reserve {
+        return Err(NtbError::NoReserve { left, reserve, dir: shown() });
+    }
+    Ok(())
 }
 
 fn random() -> io::Result<u64> {

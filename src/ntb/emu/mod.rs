@@ -23,5 +23,5 @@ mod watch;
 
 pub use host::{EmuHost, EmuPort, ForeignBell};
 pub use mailbox::Mailbox;
-pub use memory::{HostAddress, MemoryLayout};
+pub use memory::{check_space, HostAddress, MemoryLayout};
 pub use watch::Watch;

@@ -26,8 +26,8 @@ impl Watch {
         Ok(Watch { watched })
     }
 
-    /// The id of a watched process that has ended, if any has. Does not block.
-    pub fn dead(&self) -> Option<u32> {
+    /// The ids of the watched processes that have ended. Does not block.
+    pub fn dead(&self) -> Vec<u32> {
         let mut fds: Vec<libc::pollfd> = self
             .watched
             .iter()
@@ -36,8 +36,9 @@ impl Watch {
         // SAFETY: the array is ours and as long as we say; a time-out of 0 does not block.
         let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
         if n <= 0 {
-            return None;
+            return Vec::new();
         }
-        fds.iter().position(|f| f.revents & libc::POLLIN != 0).map(|i| self.watched[i].0)
+        let ended = fds.iter().zip(&self.watched).filter(|(fd, _)| fd.revents & libc::POLLIN != 0);
+        ended.map(|(_, (id, _))| *id).collect()
     }
 }

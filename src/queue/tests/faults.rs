@@ -20,6 +20,7 @@ pub enum Fault {
 }
 
 impl Fault {
+    #[cfg(not(loom))]
     pub const ALL: [Fault; 5] =
         [Fault::TagFirst, Fault::KeepStale, Fault::LateClear, Fault::Unfenced, Fault::EarlyHead];
 

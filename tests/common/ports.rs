@@ -1,0 +1,96 @@
+//! Two hosts in one process, joined by two cables, with any decorators around their ports.
+
+use ntbring::ntb::emu::{EmuHost, EmuPort, MemoryLayout};
+use ntbring::ntb::trace::{Record, Trace};
+use ntbring::ntb::weak::Weak;
+use ntbring::ntb::{OutWindow, Port, Side};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What is around the emulated port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dress {
+    Emu,
+    Weak,
+    Trace,
+    TraceWeak,
+}
+
+/// Bytes of each window.
+pub const WINDOW: usize = 64 << 10;
+
+/// Where records are written to.
+#[derive(Clone, Default)]
+pub struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Hosts `a` and `b`: the right port of each is cabled to the left one of the other.
+pub struct Bench {
+    pub dress: Dress,
+    pub hosts: [EmuHost; 2],
+    ports: [[Arc<dyn Port>; 2]; 2],
+    paper: Paper,
+}
+
+impl Bench {
+    pub fn new(dress: Dress) -> Bench {
+        let layout = MemoryLayout { window: WINDOW as u64, local: 4096 };
+        let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout, 0).unwrap());
+        let paper = Paper::default();
+        let record = Record::to(paper.clone());
+        let ports = [0, 1].map(|host| {
+            Side::BOTH.map(|side| {
+                let port = hosts[host].port(side, &hosts[1 - host].address()).unwrap();
+                dressed(port, dress, &record)
+            })
+        });
+        Bench { dress, hosts, ports, paper }
+    }
+
+    /// The port of host 0 or 1.
+    pub fn port(&self, host: usize, side: Side) -> Arc<dyn Port> {
+        self.ports[host][side as usize].clone()
+    }
+
+    /// Every cable, in both directions: (sending port, receiving port).
+    pub fn cables(&self) -> Vec<(Arc<dyn Port>, Arc<dyn Port>)> {
+        let mut cables = Vec::new();
+        for host in [0, 1] {
+            for side in Side::BOTH {
+                cables.push((self.port(host, side), self.port(1 - host, side.opposite())));
+            }
+        }
+        cables
+    }
+
+    /// What was recorded so far, a line each.
+    pub fn record(&self) -> Vec<serde_json::Value> {
+        let text = String::from_utf8(self.paper.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+}
+
+fn dressed(port: EmuPort, dress: Dress, record: &Record) -> Arc<dyn Port> {
+    let seed = 0x5eed;
+    match dress {
+        Dress::Emu => Arc::new(port),
+        Dress::Weak => Arc::new(Weak::new(port, seed)),
+        Dress::Trace => Arc::new(Trace::new(port, record.clone())),
+        Dress::TraceWeak => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),
+    }
+}
+
+/// The window through which `from` reaches what is incoming at `to`.
+pub fn aim(from: &dyn Port, to: &dyn Port) -> OutWindow {
+    from.outgoing(to.incoming_offset(), to.incoming().len() as u64).unwrap()
+}

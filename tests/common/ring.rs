@@ -1,0 +1,189 @@
+//! A whole ring in one process: every rank is a thread with its own endpoint, made as the C side
+//! makes it. Ranks share nothing but the cards that they exchange at the start.
+
+use ntbring::endpoint::{Endpoint, Event, Idle};
+use ntbring::ring::join::{Candidate, Card, JoinError};
+use ntbring::ring::Topology;
+use ntbring::settings::Settings;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A job that has not ended by then hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest sleep of a rank. Nothing but a doorbell ends it sooner.
+const SLEEP: Duration = Duration::from_secs(10);
+
+/// Where ranks live.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub hosts: usize,
+    pub host_of: Vec<i32>,
+}
+
+impl Layout {
+    /// So many ranks on each host, in blocks.
+    pub fn blocks(ranks: &[usize]) -> Layout {
+        let host_of = (0..ranks.len()).flat_map(|h| vec![h as i32; ranks[h]]).collect();
+        Layout { hosts: ranks.len(), host_of }
+    }
+
+    /// Ranks dealt out to the hosts in turn.
+    pub fn cyclic(hosts: usize, ranks: usize) -> Layout {
+        Layout { hosts, host_of: (0..ranks).map(|r| (r % hosts) as i32).collect() }
+    }
+
+    pub fn size(&self) -> usize {
+        self.host_of.len()
+    }
+
+    pub fn topology(&self) -> Topology {
+        Topology::new(self.hosts, &self.host_of).unwrap()
+    }
+}
+
+/// What the ranks of a job have in common.
+struct Job {
+    cards: Mutex<Vec<Option<Card>>>,
+    arrived: AtomicUsize,
+    failed: AtomicBool,
+    size: usize,
+    end: Instant,
+}
+
+impl Job {
+    fn new(size: usize) -> Job {
+        Job {
+            cards: Mutex::new(vec![None; size]),
+            arrived: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            size,
+            end: Instant::now() + PATIENCE,
+        }
+    }
+
+    /// Waits for all ranks, without polling anything; fails if one of them has.
+    fn barrier(&self) -> Result<(), String> {
+        let target = (self.arrived.fetch_add(1, Ordering::SeqCst) / self.size + 1) * self.size;
+        while self.arrived.load(Ordering::SeqCst) < target {
+            self.check(|| "in a barrier".into())?;
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        Ok(())
+    }
+
+    fn check(&self, state: impl FnOnce() -> String) -> Result<(), String> {
+        if self.failed.load(Ordering::SeqCst) {
+            return Err(format!("another rank has failed; {}", state()));
+        }
+        if Instant::now() > self.end {
+            return Err(format!("the job hangs; {}", state()));
+        }
+        Ok(())
+    }
+
+    /// Shows a card to everybody and returns everybody's, over the wire format.
+    fn exchange(&self, rank: u32, card: Card) -> Result<Vec<Card>, String> {
+        self.cards.lock().unwrap()[rank as usize] = Some(Card::parse(&card.bytes())?);
+        self.barrier()?;
+        Ok(self.cards.lock().unwrap().iter().map(|c| c.unwrap()).collect())
+    }
+}
+
+/// A rank that has joined.
+pub struct Rank<'a> {
+    pub rank: u32,
+    pub layout: &'a Layout,
+    pub endpoint: Endpoint,
+    pub idle: Arc<Idle>,
+    job: &'a Job,
+}
+
+impl Rank<'_> {
+    pub fn poll(&mut self) -> Result<Option<Event>, String> {
+        self.endpoint.poll().map_err(|e| e.to_string())
+    }
+
+    /// The next event; waits for it as a blocked MPI call does.
+    pub fn event(&mut self) -> Result<Event, String> {
+        let mut slept = false;
+        loop {
+            if let Some(event) = self.poll()? {
+                if slept {
+                    return Err(format!("an event was there and nobody rang; {}", self.endpoint.describe()));
+                }
+                return Ok(event);
+            }
+            self.job.check(|| format!("waiting\n{}", self.endpoint.describe()))?;
+            let start = Instant::now();
+            self.idle.wait(SLEEP);
+            slept = start.elapsed() >= SLEEP;
+        }
+    }
+
+    /// Waits for all ranks outside the library: nothing is polled meanwhile.
+    pub fn barrier(&self) -> Result<(), String> {
+        self.job.barrier()
+    }
+}
+
+/// Runs a job: `body` in every rank. Panics with the reports of all ranks if one fails or hangs.
+pub fn run(layout: &Layout, settings: &Settings, body: impl Fn(&mut Rank) -> Result<(), String> + Sync) {
+    let job = Job::new(layout.size());
+    let one = |rank: u32| {
+        let candidate = Candidate::new(layout.topology(), rank, settings.clone()).map_err(|e| e.to_string())?;
+        let cards = job.exchange(rank, candidate.card())?;
+        let members = candidate.join(&cards).map_err(|e| e.to_string())?;
+        let endpoint = Endpoint::new(members, settings.clone()).map_err(|e| e.to_string())?;
+        let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, job: &job };
+        body(&mut rank)?;
+        if !rank.endpoint.is_flushed() {
+            return Err("something is still to be sent".into());
+        }
+        rank.barrier()?;
+        // As in MPICH, nobody leaves before all are done; by then nothing can be under way.
+        if rank.poll()?.is_some() {
+            return Err("an event that nobody expects".into());
+        }
+        rank.barrier()
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let ranks: Vec<_> = (0..layout.size() as u32)
+            .map(|rank| {
+                let (one, job) = (&one, &job);
+                scope.spawn(move || {
+                    // A panic must not leave the others waiting.
+                    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| one(rank)))
+                        .unwrap_or_else(|_| Err("panicked".into()));
+                    result.map_err(|error| {
+                        job.failed.store(true, Ordering::SeqCst);
+                        format!("rank {rank}: {error}")
+                    })
+                })
+            })
+            .collect();
+        ranks.into_iter().filter_map(|rank| rank.join().unwrap().err()).collect()
+    });
+    assert!(failures.is_empty(), "{layout:?}\n{}", failures.join("\n"));
+}
+
+/// Lets every rank try to join, each with its own settings.
+pub fn try_to_join(layout: &Layout, settings: impl Fn(u32) -> Settings + Sync) -> Vec<Result<(), JoinError>> {
+    let job = Job::new(layout.size());
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = (0..layout.size() as u32)
+            .map(|rank| {
+                let (job, settings) = (&job, &settings);
+                scope.spawn(move || {
+                    let candidate = Candidate::new(layout.topology(), rank, settings(rank))?;
+                    let cards = job.exchange(rank, candidate.card()).expect("all ranks have a card");
+                    let joined = candidate.join(&cards);
+                    // Nobody's memory goes before all have seen it.
+                    job.barrier().expect("all ranks come to an end");
+                    joined.map(drop)
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}

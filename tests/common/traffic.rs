@@ -1,0 +1,268 @@
+//! Messages whose every byte can be told from who sent it to whom and when.
+
+use super::ring::Rank;
+use ntbring::endpoint::wire::{Head, Packet, HANDLERS};
+use ntbring::endpoint::{Arrival, Event, Message, Sent};
+use ntbring::ntb::{ForeignBytes, Room};
+use ntbring::zerocopy::Payload;
+use std::collections::HashMap;
+
+/// What a message looks like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// Bytes of its header.
+    pub header: usize,
+    /// Bytes of its payload.
+    pub payload: usize,
+    /// Size of the elements that are packed one by one; None if it is contiguous.
+    pub element: Option<usize>,
+}
+
+impl Shape {
+    pub fn contiguous(header: usize, payload: usize) -> Shape {
+        Shape { header, payload, element: None }
+    }
+
+    pub fn packed(header: usize, elements: usize, size: usize) -> Shape {
+        Shape { header, payload: elements * size, element: Some(size) }
+    }
+}
+
+/// What is sent from one rank to another, in order: known to both.
+pub type Plan = dyn Fn(u32, u32) -> Vec<Shape> + Sync;
+
+/// The name of a message.
+fn id(src: u32, dst: u32, number: usize) -> u64 {
+    (u64::from(src) << 48 | u64::from(dst) << 32 | number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+}
+
+fn word(id: u64, n: u64) -> u64 {
+    let x = (n + 1).wrapping_mul(id);
+    x ^ x >> 29
+}
+
+/// The bytes of a message from `offset` on.
+fn content(id: u64, offset: u64, len: usize) -> Vec<u8> {
+    let first = offset / 8;
+    let skip = (offset % 8) as usize;
+    let mut bytes = Vec::with_capacity(len + 16);
+    for n in 0..((skip + len).div_ceil(8)) as u64 {
+        bytes.extend_from_slice(&word(id, first + n).to_le_bytes());
+    }
+    bytes.drain(..skip);
+    bytes.truncate(len);
+    bytes
+}
+
+fn header_of(id: u64, len: usize) -> Vec<u8> {
+    content(!id, 0, len)
+}
+
+/// Messages without a header are the ones that now and then need the extension for their VCIs.
+fn head(number: usize, shape: Shape) -> Head {
+    let vci = |n: usize| if shape.header == 0 { n as u8 } else { 0 };
+    Head { handler: number as u16 % HANDLERS, src_vci: vci(number % 3), dst_vci: vci(number % 7) }
+}
+
+/// Packs a message whose name and element size are the context. Stops before an element that
+/// would be cut, and leaves rubbish behind it: the room is lent in full.
+fn pack(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
+    let [id, element_and_len] = context;
+    let (element, len) = (element_and_len & 0xffff, element_and_len >> 16);
+    let left = len - offset as usize;
+    let n = if room.len() >= left { left } else { room.len() / element * element };
+    let mut bytes = content(id as u64, offset, n);
+    bytes.resize(room.len(), 0xee);
+    // SAFETY: the room is writable until we return, and as long as it says.
+    unsafe { room.address().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    Some(n)
+}
+
+/// A message that has begun to arrive in pieces.
+struct Open {
+    src: u32,
+    number: usize,
+    got: usize,
+}
+
+/// What one rank has sent and received.
+#[derive(Default)]
+pub struct Traffic {
+    /// Buffers that the library still needs, by cookie.
+    lent: HashMap<usize, Vec<u8>>,
+    cookies: usize,
+    open: HashMap<usize, Open>,
+    /// Messages that have begun to arrive, by source.
+    begun: Vec<usize>,
+    /// Messages that are complete.
+    pub complete: usize,
+}
+
+fn bytes_at(at: *const u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    // SAFETY: an arrival's bytes stay readable until its token is released.
+    unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(at, len) };
+    bytes
+}
+
+/// Makes sure that whoever reads a buffer that was given back reads rubbish.
+fn spoil(mut buffer: Vec<u8>) {
+    buffer.fill(0xdd);
+    std::hint::black_box(&buffer);
+}
+
+impl Traffic {
+    pub fn new(size: usize) -> Traffic {
+        Traffic { begun: vec![0; size], cookies: 1, ..Traffic::default() }
+    }
+
+    /// Sends message `number` to `dst`.
+    pub fn send(&mut self, rank: &mut Rank, dst: u32, number: usize, shape: Shape) -> Result<Sent, String> {
+        let id = id(rank.rank, dst, number);
+        let cookie = self.cookies;
+        self.cookies += 1;
+        let mut buffer = Vec::new();
+        let payload = match shape.element {
+            _ if shape.payload == 0 => Payload::NONE,
+            Some(element) => {
+                let context = [id as usize, element | shape.payload << 16];
+                Payload::Packed { len: shape.payload as u64, pack, context }
+            }
+            None => {
+                buffer = content(id, 0, shape.payload);
+                // SAFETY: the buffer is kept until the library gives it back.
+                Payload::Contiguous(unsafe { ForeignBytes::new(buffer.as_ptr(), buffer.len()) })
+            }
+        };
+        let mut header = header_of(id, shape.header);
+        let message = Message { dest: dst, head: head(number, shape), header: &header, payload, cookie };
+        let sent = rank.endpoint.send(message).map_err(|e| e.to_string())?;
+        header.fill(0xdd);
+        match sent {
+            Sent::Done => spoil(buffer),
+            Sent::Pending => drop(self.lent.insert(cookie, buffer)),
+        }
+        Ok(sent)
+    }
+
+    /// Takes in an event and checks it against the plan.
+    pub fn take(&mut self, rank: &mut Rank, event: Event, plan: &Plan) -> Result<(), String> {
+        match event {
+            Event::Sent { cookie, .. } => {
+                let buffer = self.lent.remove(&cookie).ok_or("a buffer is given back that was not lent")?;
+                spoil(buffer);
+                Ok(())
+            }
+            Event::Arrival(arrival) => {
+                let cookie = self.arrive(rank.rank, &arrival, plan)?;
+                rank.endpoint.release(arrival.token, cookie).map_err(|e| e.to_string())
+            }
+        }
+    }
+
+    /// The next message of a flow, checked against its header.
+    fn begin(&mut self, me: u32, a: &Arrival, h: Head, len: usize, plan: &Plan) -> Result<(usize, Shape), String> {
+        let number = self.begun[a.src as usize];
+        self.begun[a.src as usize] += 1;
+        let Some(&shape) = plan(a.src, me).get(number) else {
+            return Err(format!("more messages from rank {} than were sent", a.src));
+        };
+        if len != shape.header
+            || h != head(number, shape)
+            || bytes_at(a.header, len) != header_of(id(a.src, me, number), len)
+        {
+            return Err(format!("message {number} from rank {} has a wrong header: {:?}", a.src, a.packet));
+        }
+        Ok((number, shape))
+    }
+
+    fn arrive(&mut self, me: u32, a: &Arrival, plan: &Plan) -> Result<usize, String> {
+        match a.packet {
+            Packet::Message { head, header, payload } => {
+                let (number, shape) = self.begin(me, a, head, header, plan)?;
+                let found = bytes_at(a.header.wrapping_add(header), payload);
+                if payload != shape.payload || found != content(id(a.src, me, number), 0, payload) {
+                    return Err(format!("message {number} from rank {} is wrong: {:?}", a.src, a.packet));
+                }
+                self.complete += 1;
+                Ok(0)
+            }
+            Packet::Begin { head, header, total, .. } => {
+                let (number, shape) = self.begin(me, a, head, header, plan)?;
+                if total != shape.payload as u64 {
+                    return Err(format!("message {number} from rank {} announces {total} bytes", a.src));
+                }
+                self.cookies += 1;
+                self.open.insert(self.cookies, Open { src: a.src, number, got: 0 });
+                Ok(self.cookies)
+            }
+            Packet::Chunk { payload, .. } => {
+                let open = self.open.get_mut(&a.cookie).ok_or("a piece of nothing")?;
+                let Open { src, number, got } = *open;
+                open.got += payload;
+                let found = bytes_at(a.header, payload);
+                if src != a.src || found != content(id(src, me, number), got as u64, payload) {
+                    return Err(format!("message {number} from rank {src} is wrong in the piece at {got}"));
+                }
+                let total = plan(src, me)[number].payload;
+                if a.last != (got + payload == total) {
+                    return Err(format!("message {number} from rank {src}: {} of {total} bytes", got + payload));
+                }
+                if a.last {
+                    self.open.remove(&a.cookie);
+                    self.complete += 1;
+                }
+                Ok(0)
+            }
+        }
+    }
+
+    /// Whether nothing is lent, and nothing half there.
+    pub fn is_quiet(&self) -> bool {
+        self.lent.is_empty() && self.open.is_empty()
+    }
+
+    /// Messages of which nothing but the beginning is there.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+}
+
+/// Sends to everybody what the plan says, in an order that the seed gives, while receiving; until
+/// everything has come and gone.
+pub fn exchange(rank: &mut Rank, seed: u64, plan: &Plan) -> Result<Traffic, String> {
+    let (me, size) = (rank.rank, rank.layout.size() as u32);
+    let mut rng = fastrand::Rng::with_seed(seed ^ u64::from(me) << 32);
+    let mut traffic = Traffic::new(size as usize);
+    let mut flows: Vec<(u32, usize, Vec<Shape>)> =
+        (0..size).map(|dst| (dst, 0, plan(me, dst))).filter(|(_, _, shapes)| !shapes.is_empty()).collect();
+    let expected: usize = (0..size).map(|src| plan(src, me).len()).sum();
+    while !flows.is_empty() {
+        let i = rng.usize(..flows.len());
+        let (dst, number, shapes) = &mut flows[i];
+        traffic.send(rank, *dst, *number, shapes[*number])?;
+        *number += 1;
+        if *number == shapes.len() {
+            flows.swap_remove(i);
+        }
+        // Sometimes much is sent at once, sometimes all that is there is taken in.
+        while rng.u8(..3) > 0 {
+            match rank.poll()? {
+                Some(event) => traffic.take(rank, event, plan)?,
+                None => break,
+            }
+        }
+    }
+    while traffic.complete < expected || !traffic.is_quiet() {
+        let event = rank.event()?;
+        traffic.take(rank, event, plan)?;
+    }
+    // What carries no payload may still wait for room.
+    while !rank.endpoint.is_flushed() {
+        if let Some(event) = rank.poll()? {
+            traffic.take(rank, event, plan)?;
+        }
+        rank.idle.wait(std::time::Duration::from_millis(1));
+    }
+    Ok(traffic)
+}

@@ -1,0 +1,202 @@
+//! The memory of emulated hosts: who can open it, what is refused, what is left behind.
+
+use ntbring::ntb::emu::{EmuHost, HostAddress, MemoryLayout, Watch};
+use ntbring::ntb::{InWindow, NtbError, OutWindow, Port, Side};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const LAYOUT: MemoryLayout = MemoryLayout { window: 64 << 10, local: 8 << 10 };
+
+fn create() -> EmuHost {
+    EmuHost::create(Path::new("/dev/shm"), LAYOUT, 0).unwrap()
+}
+
+fn opened(address: &HostAddress) -> PathBuf {
+    format!("/proc/{}/fd/{}", address.pid, address.fd).into()
+}
+
+fn foreign(result: Result<impl Sized, NtbError>) -> &'static str {
+    match result {
+        Err(NtbError::Foreign { pid, what }) => {
+            assert_eq!(pid, std::process::id());
+            what
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was accepted"),
+    }
+}
+
+/// The address of any open file of this process.
+fn address_of(file: &File) -> HostAddress {
+    let inode = file.metadata().unwrap().ino();
+    HostAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token: 0 }
+}
+
+#[test]
+fn a_hosts_memory_has_no_name_and_belongs_to_its_user_alone() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let host = EmuHost::create(dir.path(), LAYOUT, 0).unwrap();
+    let meta = fs::metadata(opened(&host.address())).unwrap();
+    assert_eq!(meta.mode() & 0o7777, 0o600);
+    assert_eq!(meta.nlink(), 0);
+    assert_eq!(meta.len(), LAYOUT.total());
+    assert!(meta.blocks() * 512 >= LAYOUT.total(), "pages are missing that a write would have to find");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_is_left_of_a_host() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (a, b) = (EmuHost::create(dir.path(), LAYOUT, 0).unwrap(), EmuHost::create(dir.path(), LAYOUT, 0).unwrap());
+    let inode = b.address().inode.to_string();
+    let mapped = || {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().filter(|line| line.split_whitespace().nth(4) == Some(&inode)).count()
+    };
+    let port = a.port(Side::Right, &b.address()).unwrap();
+    let window = port.outgoing(0, 4096).unwrap();
+    assert!(mapped() >= 3);
+    drop(b);
+    window.part(1024, 8).store(0, 5);
+    assert!(mapped() >= 2, "what is still in use stays");
+    drop(port);
+    drop(window);
+    assert_eq!(mapped(), 0);
+    drop(a);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_port_maps_nothing_but_what_it_is_told_to() {
+    let (a, b) = (create(), create());
+    let port = a.port(Side::Right, &b.address()).unwrap();
+    let _window = port.outgoing(LAYOUT.window_offset(Side::Left), LAYOUT.window).unwrap();
+    let inode = b.address().inode.to_string();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let mut mapped: Vec<(u64, u64)> = maps
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields[4] == inode)
+        .map(|fields| {
+            let (from, to) = fields[0].split_once('-').unwrap();
+            let hex = |text| u64::from_str_radix(text, 16).unwrap();
+            (hex(fields[2]), hex(to) - hex(from))
+        })
+        .collect();
+    mapped.sort();
+    mapped.dedup();
+    // `b`'s own register page and local part, and the window; its other window is nobody's business.
+    // Mappings that touch are one line in the list.
+    let end = |&(offset, len): &(u64, u64)| offset + len;
+    assert!(
+        mapped.iter().all(|m| end(m) <= LAYOUT.window_offset(Side::Right) || m.0 >= LAYOUT.local_offset()),
+        "{mapped:x?}"
+    );
+    assert_eq!(mapped.iter().map(end).max(), Some(LAYOUT.total()));
+}
+
+#[test]
+fn processes_of_one_host_share_its_memory() {
+    let host = create();
+    let again = EmuHost::join(host.address(), LAYOUT).unwrap();
+    OutWindow::new(host.local()).store(16, 42);
+    assert_eq!(InWindow::new(again.local()).load(16), 42);
+    assert_eq!(again.address(), host.address());
+    let vector = again.vector(3);
+    let ticket = vector.arm();
+    host.ring(3);
+    assert!(vector.sleep(ticket, std::time::Duration::from_secs(60)));
+    vector.disarm();
+}
+
+#[test]
+fn processes_of_one_host_must_agree_on_its_size() {
+    let host = create();
+    let what = foreign(EmuHost::join(host.address(), MemoryLayout { window: 128 << 10, ..LAYOUT }));
+    assert!(what.contains("different settings"), "{what}");
+}
+
+#[test]
+fn what_is_no_host_is_refused() {
+    let host = create();
+    let right = host.address();
+    // Another job's token.
+    let what = foreign(host.port(Side::Right, &HostAddress { token: right.token ^ 1, ..right }));
+    assert_eq!(what, "it belongs to another job");
+    // A descriptor that was closed and reused.
+    let what = foreign(host.port(Side::Right, &HostAddress { inode: right.inode + 1, ..right }));
+    assert_eq!(what, "another file has taken its place");
+    // Files that never were a host's memory.
+    let file = tempfile::tempfile_in("/dev/shm").unwrap();
+    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a register page");
+    file.set_len(4095).unwrap();
+    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a register page");
+    file.set_len(1 << 20).unwrap();
+    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is not an ntbring host's memory");
+    // A host's memory that has been cut.
+    let cut = create();
+    File::options().write(true).open(opened(&cut.address())).unwrap().set_len(8192).unwrap();
+    foreign(host.port(Side::Left, &cut.address()));
+}
+
+#[test]
+fn what_is_not_there_cannot_be_opened() {
+    let host = create();
+    for address in [
+        HostAddress { fd: 1 << 20, ..host.address() },
+        HostAddress { pid: u32::MAX, ..host.address() },
+        // A directory cannot be written.
+        address_of(&File::open("/dev/shm").unwrap()),
+    ] {
+        match host.port(Side::Right, &address) {
+            Err(NtbError::Open { pid, .. }) => assert_eq!(pid, address.pid),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("{address:?} was opened"),
+        }
+    }
+}
+
+#[test]
+fn a_place_without_room_is_named() {
+    let huge = MemoryLayout { window: 1 << 50, local: 4096 };
+    for (dir, layout) in [("/dev/shm", huge), ("/dev/shm/there is no such directory", LAYOUT)] {
+        match EmuHost::create(Path::new(dir), layout, 0) {
+            Err(error @ NtbError::NoSpace { .. }) => {
+                let text = error.to_string();
+                assert!(
+                    text.contains(dir) && text.contains("NTBRING_WINDOW") && text.contains("NTBRING_SHM_DIR"),
+                    "{text}"
+                );
+            }
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("it was created"),
+        }
+    }
+}
+
+#[test]
+fn what_others_need_of_the_place_is_left_to_them() {
+    match EmuHost::create(Path::new("/dev/shm"), LAYOUT, 1 << 50) {
+        Err(error @ NtbError::NoReserve { .. }) => assert!(error.to_string().contains("/dev/shm"), "{error}"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was created"),
+    }
+}
+
+#[test]
+fn only_the_dead_are_reported() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = child.id();
+    let watch = Watch::new([(3, std::process::id()), (7, pid)]).unwrap_or_else(|(id, e)| panic!("{id}: {e}"));
+    assert_eq!(watch.dead(), None);
+    // SAFETY: a plain system call; the process is our child and not yet waited for.
+    unsafe { libc::kill(pid as i32, libc::SIGSTOP) };
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(watch.dead(), None, "a process that is stopped is not dead");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(watch.dead(), Some(7));
+    assert_eq!(Watch::new([(5, pid)]).err().map(|(id, _)| id), Some(5));
+}

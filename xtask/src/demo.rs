@@ -1,0 +1,155 @@
+//! The demo: what a newcomer sees first.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+
+use crate::mpi::Layout;
+use crate::setup::Installed;
+use crate::{mpi_programs, paths, process, ui};
+
+/// Far more than it needs: it is there so that a hang ends.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What the demo writes, a line a check or a pair.
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(untagged)]
+enum Line {
+    Pair { pair: [usize; 2], latency_us: f64, bandwidth_mb_s: f64 },
+    Check { check: String, ok: bool },
+}
+
+/// What we need of the statistics that each rank writes.
+#[derive(Debug, Deserialize)]
+struct Statistics {
+    rank: usize,
+    #[serde(default)]
+    peers: Vec<Peer>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Peer {
+    rank: usize,
+    distance: usize,
+    msgs: u64,
+}
+
+/// Runs the demo and prints its table.
+pub fn run(installed: &Installed, layout: &Layout) -> Result<ExitCode> {
+    let programs = mpi_programs::build(installed)?;
+    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let (lines, statistics) = (dir.path().join("demo.jsonl"), dir.path().join("stats.jsonl"));
+    let log = paths::target().join("demo.log");
+    let mut command = installed.mpi.run(layout, &[]);
+    command.arg(programs.join("demo")).env("RING_DEMO_OUT", &lines).env("NTBRING_STATS", &statistics);
+    let name = format!("demo: {} ranks on a ring of {} hosts", layout.ranks(), layout.hosts_used());
+    let outcome = ui::step(&name, || process::run_captured(&mut command, &log, Some(LIMIT)))?;
+    if !outcome.success() {
+        return Err(ui::error_with_log(format!("the demo: {}", outcome.describe()), &log));
+    }
+    let lines: Vec<Line> = read(&lines)?;
+    let statistics: Vec<Statistics> = read(&statistics)?;
+    println!("\n{}\n", table(&lines, &statistics));
+    Ok(ExitCode::from(u8::from(!checks(&lines))))
+}
+
+/// Shows the checks; false if one failed or there was none.
+fn checks(lines: &[Line]) -> bool {
+    let mut all = None;
+    for line in lines {
+        if let Line::Check { check, ok } = line {
+            println!("{check}: {}", if *ok { "ok" } else { "FAILED" });
+            all = Some(all.unwrap_or(true) && *ok);
+        }
+    }
+    all.unwrap_or(false)
+}
+
+fn table(lines: &[Line], statistics: &[Statistics]) -> String {
+    let header = ["ranks", "distance", "latency 8 B", "bandwidth 1 MiB", "messages direct", "relayed"];
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Pair { pair, latency_us, bandwidth_mb_s } => {
+                let traffic = traffic(statistics, *pair);
+                let distance = traffic.distance.map_or("-".to_string(), |hops| hops.to_string());
+                Some(vec![
+                    format!("{} - {}", pair[0], pair[1]),
+                    distance,
+                    format!("{latency_us:.2} us"),
+                    format!("{bandwidth_mb_s:.0} MB/s"),
+                    traffic.direct.to_string(),
+                    traffic.relayed.to_string(),
+                ])
+            }
+            Line::Check { .. } => None,
+        })
+        .collect();
+    ui::table(&header, &rows)
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Traffic {
+    distance: Option<usize>,
+    direct: u64,
+    relayed: u64,
+}
+
+/// What the two have sent each other over the ring, both ways.
+fn traffic(statistics: &[Statistics], [one, two]: [usize; 2]) -> Traffic {
+    let mut traffic = Traffic::default();
+    for (from, to) in [(one, two), (two, one)] {
+        let peers = statistics.iter().filter(|line| line.rank == from).flat_map(|line| &line.peers);
+        for peer in peers.filter(|peer| peer.rank == to) {
+            traffic.distance = Some(peer.distance);
+            if peer.distance <= 1 {
+                traffic.direct += peer.msgs;
+            } else {
+                traffic.relayed += peer.msgs;
+            }
+        }
+    }
+    traffic
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
+    let text = fs::read_to_string(file).with_context(|| format!("nothing was written to {}", file.display()))?;
+    text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("cannot understand: {line}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_get_their_traffic() {
+        let statistics: Vec<Statistics> = [
+            r#"{"rank":0,"host":0,"peers":[{"rank":1,"host":1,"distance":1,"msgs":3,"bytes":9},
+                {"rank":2,"host":2,"distance":2,"msgs":5,"bytes":9}]}"#,
+            r#"{"rank":2,"host":2,"peers":[{"rank":0,"host":0,"distance":2,"msgs":7,"bytes":9}]}"#,
+        ]
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+        let expected = Traffic { distance: Some(2), direct: 0, relayed: 12 };
+        assert_eq!(traffic(&statistics, [0, 2]), expected);
+        assert_eq!(traffic(&statistics, [0, 1]).direct, 3);
+        assert_eq!(traffic(&statistics, [1, 2]), Traffic::default());
+    }
+
+    #[test]
+    fn a_failed_check_or_none_at_all_is_a_failure() {
+        let line = |text: &str| serde_json::from_str::<Line>(text).unwrap();
+        let good = line(r#"{"check":"alltoall","ok":true}"#);
+        let bad = line(r#"{"check":"alltoall","ok":false}"#);
+        let pair = line(r#"{"pair":[0,1],"latency_us":1.2,"bandwidth_mb_s":5000.0}"#);
+        assert!(!checks(&[pair]));
+        assert!(!checks(&[bad]));
+        assert!(checks(&[good]));
+    }
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask ...`: what a developer or a newcomer types.
+
+mod bench;
+mod demo;
+mod environment;
+mod lock;
+mod mpi;
+mod mpi_programs;
+mod mpich_test;
+mod paths;
+mod process;
+mod run;
+mod setup;
+mod test;
+mod ui;
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Set-up, tests and measurements of ntbring.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the demo, or a program of yours, on a ring of emulated hosts (set-up first, if needed)
+    Run(run::RunArgs),
+
+    /// Run all tests that CI runs (set-up first, if needed)
+    Test(test::TestArgs),
+
+    /// Build and install MPICH with ntbring below target/mpich: only what is not there yet
+    Setup(setup::SetupCommand),
+
+    /// Run the MPI programs of tests/mpi, each on several rings
+    MpiTest(mpi_programs::MpiTestArgs),
+
+    /// Run MPICH's own test suite on the ring
+    MpichTest(mpich_test::MpichTestArgs),
+
+    /// Measure, side by side with the MPIs that are installed on this machine
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    environment::clean();
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            // What a shell reports for a program that Ctrl-C has ended.
+            ExitCode::from(if process::interrupted() { 130 } else { 1 })
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    process::watch_for_interrupts()?;
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Test(args) => test::run(&args).map(conclude),
+        Command::Setup(args) => setup::run(&args).map(|_| ExitCode::SUCCESS),
+        Command::MpiTest(args) => mpi_programs::run(&args).map(conclude),
+        Command::MpichTest(args) => mpich_test::run(&args).map(conclude),
+        Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// The last line of every command that counts tests, and its exit code.
+fn conclude(tally: ui::Tally) -> ExitCode {
+    println!("{tally}");
+    ExitCode::from(u8::from(tally.failed > 0))
+}
+
+/// How many processors there are to work with.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}

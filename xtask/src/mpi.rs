@@ -1,0 +1,122 @@
+//! An installed MPI, and how ranks are laid out over emulated hosts.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Result};
+
+/// The compiler wrapper and the launcher of an MPICH.
+#[derive(Clone, Debug)]
+pub struct Mpi {
+    prefix: PathBuf,
+    mpicc: PathBuf,
+    mpiexec: PathBuf,
+}
+
+impl Mpi {
+    /// The one that set-up has installed there.
+    pub fn of_prefix(prefix: &Path) -> Self {
+        Self { prefix: prefix.to_path_buf(), mpicc: prefix.join("bin/mpicc"), mpiexec: prefix.join("bin/mpiexec") }
+    }
+
+    /// Another MPICH, for comparison. Where several MPIs share a directory (as on Debian),
+    /// MPICH's programs carry its name.
+    pub fn foreign(prefix: &Path) -> Result<Self> {
+        let find = |name: &str| {
+            let named = prefix.join("bin").join(format!("{name}.mpich"));
+            let plain = prefix.join("bin").join(name);
+            [named, plain].into_iter().find(|program| program.exists())
+        };
+        match (find("mpicc"), find("mpiexec")) {
+            (Some(mpicc), Some(mpiexec)) => Ok(Self { prefix: prefix.to_path_buf(), mpicc, mpiexec }),
+            _ => bail!("there is no bin/mpicc and bin/mpiexec in {}", prefix.display()),
+        }
+    }
+
+    /// Where it is installed.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// The C compiler wrapper.
+    pub fn mpicc(&self) -> &Path {
+        &self.mpicc
+    }
+
+    /// mpiexec with this layout and these further options; the program is still to be added.
+    pub fn run(&self, layout: &Layout, options: &[String]) -> Command {
+        let mut command = Command::new(&self.mpiexec);
+        command
+            .args(["-launcher", "fork", "-hosts", &layout.hosts(), "-n"])
+            .arg(layout.ranks().to_string())
+            .args(options);
+        command
+    }
+}
+
+/// How many ranks each emulated host has. Ranks are numbered in blocks: the first host
+/// has the first ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout(Vec<usize>);
+
+impl Layout {
+    /// `ranks` over at most `hosts` hosts, as evenly as can be.
+    pub fn spread(ranks: usize, hosts: usize) -> Self {
+        let hosts = hosts.clamp(1, ranks.max(1));
+        Self((0..hosts).map(|host| ranks / hosts + usize::from(host < ranks % hosts)).collect())
+    }
+
+    /// `per_host` ranks on each of at most `hosts` hosts; more on each if they do not suffice.
+    pub fn fill(ranks: usize, hosts: usize, per_host: usize) -> Self {
+        let needed = ranks.div_ceil(per_host.max(1));
+        Self::spread(ranks, needed.min(hosts))
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.0.iter().sum()
+    }
+
+    /// The number of hosts that have a rank.
+    pub fn hosts_used(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What hydra's `-hosts` takes. Without the counts it would deal ranks out in turn.
+    pub fn hosts(&self) -> String {
+        let hosts: Vec<String> = self.0.iter().enumerate().map(|(host, ranks)| format!("h{host}:{ranks}")).collect();
+        hosts.join(",")
+    }
+
+    /// In short: `4x2` (4 hosts of 2 ranks) or `3+2` (2 hosts, of 3 and 2).
+    pub fn describe(&self) -> String {
+        let count = self.0.len();
+        if self.0.iter().all(|ranks| *ranks == self.0[0]) {
+            return format!("{count}x{}", self.0[0]);
+        }
+        let counts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        counts.join("+")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_spread_in_blocks() {
+        assert_eq!(Layout::spread(8, 4).hosts(), "h0:2,h1:2,h2:2,h3:2");
+        assert_eq!(Layout::spread(9, 4).hosts(), "h0:3,h1:2,h2:2,h3:2");
+        assert_eq!(Layout::spread(3, 4).hosts(), "h0:1,h1:1,h2:1");
+        assert_eq!(Layout::spread(9, 4).describe(), "3+2+2+2");
+        assert_eq!(Layout::spread(4, 4).describe(), "4x1");
+    }
+
+    #[test]
+    fn hosts_are_filled_before_another_is_taken() {
+        assert_eq!(Layout::fill(4, 4, 2), Layout(vec![2, 2]));
+        assert_eq!(Layout::fill(5, 4, 2), Layout(vec![2, 2, 1]));
+        assert_eq!(Layout::fill(33, 4, 1), Layout(vec![9, 8, 8, 8]));
+        assert_eq!(Layout::fill(1, 4, 1), Layout(vec![1]));
+    }
+}

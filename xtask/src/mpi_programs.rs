@@ -1,0 +1,238 @@
+//! `cargo xtask mpi-test`: the MPI programs of `tests/mpi`, each on the rings that it asks for.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use serde::Deserialize;
+
+use crate::mpi::Layout;
+use crate::process::{self, Outcome};
+use crate::setup::{self, Installed, SetupArgs};
+use crate::ui::{self, Tally};
+use crate::{lock, paths};
+
+/// What can be chosen.
+#[derive(Args, Clone, Debug)]
+pub struct MpiTestArgs {
+    /// Only these programs
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+
+    /// Only this layout: hosts x ranks of a host, as in 4x2
+    #[arg(long, value_name = "HxP")]
+    layout: Option<String>,
+
+    #[command(flatten)]
+    setup: SetupArgs,
+}
+
+/// The list of programs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Programs {
+    program: Vec<Program>,
+}
+
+/// One program, and on what it is run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Program {
+    name: String,
+    /// Numbers of hosts, one rank each.
+    #[serde(default)]
+    hosts: Vec<usize>,
+    /// Numbers of hosts, and of ranks on each.
+    #[serde(default)]
+    per_host: Vec<[usize; 2]>,
+    /// Seconds.
+    #[serde(default = "default_timeout")]
+    timeout: u64,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+fn default_timeout() -> u64 {
+    60
+}
+
+impl Program {
+    fn layouts(&self) -> Vec<Layout> {
+        let single = self.hosts.iter().map(|hosts| [*hosts, 1]);
+        single
+            .chain(self.per_host.iter().copied())
+            .map(|[hosts, per_host]| Layout::spread(hosts * per_host, hosts))
+            .collect()
+    }
+}
+
+/// Builds the programs against the installed MPI; returns the directory of the binaries.
+pub fn build(installed: &Installed) -> Result<PathBuf> {
+    let dir = paths::mpi_programs();
+    if !dir.join("Cargo.toml").exists() {
+        bail!("{} holds no crate", paths::shown(&dir));
+    }
+    let log = paths::logs().join("mpi-programs.log");
+    setup::remove(&log)?;
+    let mut command = cargo(installed, "build");
+    command.arg("--release");
+    let release = target().join("release");
+    if release.join("demo").exists() {
+        process::check_logged(&mut command, &log)?;
+    } else {
+        ui::step("build: the MPI programs of tests/mpi", || process::check_logged(&mut command, &log))?;
+    }
+    Ok(release)
+}
+
+/// A call of cargo for that crate. It finds the installed mpicc, and what it links finds
+/// the installed libmpi without help from the environment.
+pub fn cargo(installed: &Installed, verb: &str) -> Command {
+    let prefix = installed.mpi.prefix();
+    let mut path = prefix.join("bin").into_os_string();
+    if let Some(rest) = env::var_os("PATH") {
+        path.push(":");
+        path.push(rest);
+    }
+    let mut flags = env::var("RUSTFLAGS").unwrap_or_default();
+    flags.push_str(&format!(" -Clink-arg=-Wl,-rpath,{}/lib", prefix.display()));
+    let mut command = Command::new("cargo");
+    command
+        .arg(verb)
+        .arg("--manifest-path")
+        .arg(paths::mpi_programs().join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target())
+        .current_dir(paths::mpi_programs())
+        .env("MPICC", installed.mpi.mpicc())
+        .env("PATH", path)
+        .env("RUSTFLAGS", flags.trim());
+    command
+}
+
+/// Where they are built. Profiles differ in the flags above, so cargo builds anew for another one.
+fn target() -> PathBuf {
+    paths::target().join("mpi-tests")
+}
+
+/// The command: set-up, build, run.
+pub fn run(args: &MpiTestArgs) -> Result<Tally> {
+    let list = Programs::read(&args.only)?;
+    run_list(&setup::ensure(&args.setup)?, &list, args.layout.as_deref())
+}
+
+/// Runs all programs on all their layouts, and counts.
+pub fn run_all(installed: &Installed) -> Result<Tally> {
+    run_list(installed, &Programs::read(&[])?, None)
+}
+
+impl Programs {
+    /// Reads the list; only the named ones, if there are names.
+    fn read(only: &[String]) -> Result<Self> {
+        let file = paths::mpi_programs().join("programs.toml");
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", paths::shown(&file)))?;
+        let mut list: Self =
+            toml::from_str(&text).with_context(|| format!("cannot understand {}", paths::shown(&file)))?;
+        for name in only {
+            if !list.program.iter().any(|program| program.name == *name) {
+                let mut names: Vec<&str> = list.program.iter().map(|program| program.name.as_str()).collect();
+                names.dedup();
+                bail!("there is no program \"{name}\"; there are: {}", names.join(", "));
+            }
+        }
+        list.program.retain(|program| only.is_empty() || only.contains(&program.name));
+        Ok(list)
+    }
+}
+
+fn run_list(installed: &Installed, list: &Programs, layout: Option<&str>) -> Result<Tally> {
+    let binaries = build(installed)?;
+    let mut tally = Tally::default();
+    let place = paths::target().join("mpi-test");
+    let logs = place.join("logs");
+    let _lock = lock::take(&place.join("lock"))?;
+    setup::remove(&logs)?;
+    for (index, program) in list.program.iter().enumerate() {
+        let place = logs.join(format!("{index:02}-{}", program.name));
+        tally += run_program(installed, &binaries, program, layout, &place)?;
+    }
+    Ok(tally)
+}
+
+/// Runs one program on all its layouts, shown as one line. Logs are named `place-LAYOUT.log`.
+fn run_program(
+    installed: &Installed,
+    binaries: &Path,
+    program: &Program,
+    only: Option<&str>,
+    place: &Path,
+) -> Result<Tally> {
+    let mut passed = Vec::new();
+    let mut failures = Vec::new();
+    let mut elapsed = Duration::ZERO;
+    for layout in program.layouts() {
+        let on = layout.describe();
+        if only.is_some_and(|only| only != on) {
+            continue;
+        }
+        let log = PathBuf::from(format!("{}-{on}.log", place.display()));
+        let mut command = installed.mpi.run(&layout, &[]);
+        command.arg(binaries.join(&program.name)).args(&program.args).envs(&program.env);
+        let outcome = process::run_captured(&mut command, &log, Some(Duration::from_secs(program.timeout)))?;
+        elapsed += outcome.elapsed;
+        match complaint(&outcome, &String::from_utf8_lossy(&fs::read(&log)?), &program.name) {
+            None => passed.push(on),
+            Some(why) => {
+                let what = format!("    FAILED on {on}: {why}\n  {}", process::shown(&command));
+                failures.push(ui::error_with_log(what, &log));
+            }
+        }
+    }
+    if !passed.is_empty() || !failures.is_empty() {
+        let mut call = vec![program.name.clone()];
+        call.extend(program.env.iter().map(|(name, value)| format!("{name}={value}")));
+        call.extend(program.args.iter().cloned());
+        let call = call.join(" ");
+        println!("  {call:<34} {:<32} {:>10}", passed.join(" "), ui::seconds(elapsed));
+    }
+    failures.iter().for_each(|failure| println!("{failure}"));
+    ui::flush();
+    Ok(Tally { passed: passed.len(), failed: failures.len() })
+}
+
+/// What is wrong with a run; nothing, if it ended well and said so.
+fn complaint(outcome: &Outcome, output: &str, name: &str) -> Option<String> {
+    if let Some(line) = output.lines().find(|line| line.contains("FAIL")) {
+        return Some(line.to_string());
+    }
+    if !outcome.success() {
+        return Some(outcome.describe());
+    }
+    let said = output.lines().any(|line| line.trim() == format!("ok {name}"));
+    (!said).then(|| format!("it did not print \"ok {name}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read() {
+        let list: Programs = toml::from_str(
+            "[[program]]\nname = \"ring\"\nhosts = [2, 3]\nper_host = [[4, 2]]\nargs = [\"-x\"]\n\
+             env = { NTBRING_PORT = \"weak\" }\n[[program]]\nname = \"other\"\ntimeout = 5\n",
+        )
+        .unwrap();
+        let layouts: Vec<String> = list.program[0].layouts().iter().map(Layout::describe).collect();
+        assert_eq!(layouts, ["2x1", "3x1", "4x2"]);
+        assert_eq!((list.program[0].timeout, list.program[1].timeout), (60, 5));
+        assert!(toml::from_str::<Programs>("[[program]]\nname = \"x\"\nhots = [2]\n").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! `cargo xtask mpich-test`: MPICH's own test suite on the ring.
+
+mod judge;
+mod report;
+mod run;
+mod selection;
+mod suite;
+mod testlist;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{bail, Result};
+use clap::Args;
+
+use crate::mpi::Mpi;
+use crate::setup::{self, remove, SetupArgs};
+use crate::ui::{self, Tally};
+use crate::{cores, lock, paths};
+use report::Counts;
+use run::{Job, Ran, Runner, Verdict};
+use selection::{Choice, Expected, Pattern};
+use suite::{Against, Suite};
+use testlist::Test;
+
+/// The directories that are run if none are given.
+const DIRS: &[&str] = &["pt2pt", "coll", "datatype", "comm", "topo", "attr", "group", "info", "init", "errors"];
+
+/// After so many tests ran out of time, if they are more than half, the rest is not worth
+/// waiting for.
+const TOO_MANY_TIMEOUTS: usize = 5;
+
+/// What can be chosen.
+#[derive(Args, Clone, Debug)]
+pub struct MpichTestArgs {
+    /// Hosts of the ring
+    #[arg(long, value_name = "H", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    hosts: u8,
+
+    /// Ranks on a host; more where a test wants more than all hosts then have
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    per_host: u8,
+
+    /// Run only the part that tests/mpich/ci.txt chooses
+    #[arg(long)]
+    ci: bool,
+
+    /// Tests to run at once
+    #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    jobs: u8,
+
+    /// Which of the suite's lists to run, separated by commas [default: all three]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = testlist::LISTS.to_vec())]
+    lists: Vec<String>,
+
+    /// Run with the MPICH installed in DIR (with DIR/bin/mpicc) instead of ours: does a failure come from us?
+    #[arg(long, value_name = "DIR")]
+    with_mpi: Option<PathBuf>,
+
+    /// Show what would be run
+    #[arg(long)]
+    list: bool,
+
+    /// Directories of the suite, or tests: "coll", "coll/allred", "coll/allred 4"
+    #[arg(value_name = "DIR")]
+    patterns: Vec<String>,
+
+    #[command(flatten)]
+    setup: SetupArgs,
+}
+
+impl MpichTestArgs {
+    /// What CI runs.
+    pub fn ci(setup: SetupArgs) -> Self {
+        Self {
+            hosts: 4,
+            per_host: 1,
+            ci: true,
+            jobs: 1,
+            lists: Vec::new(),
+            with_mpi: None,
+            list: false,
+            patterns: Vec::new(),
+            setup,
+        }
+    }
+}
+
+/// Builds what is needed and runs the tests; the caller prints the tally.
+pub fn run(args: &MpichTestArgs) -> Result<Tally> {
+    let choice = if args.ci { Some(Choice::read(&paths::root().join("tests/mpich/ci.txt"))?) } else { None };
+    let patterns: Vec<Pattern> = match &choice {
+        _ if !args.patterns.is_empty() => args.patterns.iter().map(|text| Pattern::new(text)).collect(),
+        Some(choice) => choice.patterns().cloned().collect(),
+        None => DIRS.iter().map(|dir| Pattern::new(dir)).collect(),
+    };
+    let expected = Expected::read(&paths::root().join("tests/mpich/xfail.txt"))?;
+
+    let (mpi, name, suite) = prepare(args)?;
+    let wanted = |test: &Test| {
+        let id = test.id();
+        patterns.iter().any(|pattern| pattern.matches(&id))
+            && (args.lists.is_empty() || args.lists.contains(&test.list))
+            && choice.as_ref().is_none_or(|choice| choice.includes(&test.list, &id))
+    };
+    let mut tops: Vec<&str> = Vec::new();
+    for pattern in &patterns {
+        if !tops.contains(&pattern.top()) {
+            tops.push(pattern.top());
+        }
+    }
+    let mut directories: Vec<(String, Vec<Job>)> = Vec::new();
+    for top in &tops {
+        for test in testlist::collect(&suite.build, &suite.source, top)? {
+            if !wanted(&test) {
+                continue;
+            }
+            let xfail = test
+                .xfail
+                .clone()
+                .map(|ticket| format!("marked so by MPICH: {ticket}"))
+                .or_else(|| expected.reason(&test.id()).map(str::to_string));
+            match directories.iter_mut().find(|(dir, _)| *dir == test.dir) {
+                Some((_, jobs)) => jobs.push((test, xfail)),
+                None => directories.push((test.dir.clone(), vec![(test, xfail)])),
+            }
+        }
+    }
+    if directories.is_empty() {
+        bail!("no test of MPICH's suite matches");
+    }
+    if args.list {
+        for (test, xfail) in directories.iter().flat_map(|(_, jobs)| jobs) {
+            println!("{}{}", test.id(), xfail.as_ref().map_or("", |_| "  (expected to fail)"));
+        }
+        return Ok(Tally::default());
+    }
+    let built: BTreeSet<String> = tops.iter().map(ToString::to_string).collect();
+    ui::step("build: the suite's programs", || suite.build(&built, cores()))?;
+    execute(args, &mpi, &name, &suite, &directories)
+}
+
+/// The MPI and the suite, configured for it.
+fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
+    let (mpi, source, id, name) = match &args.with_mpi {
+        None => {
+            let installed = setup::ensure(&args.setup)?;
+            let name = installed.profile.to_string();
+            (installed.mpi, installed.source, installed.source_id, name)
+        }
+        Some(dir) => {
+            let (source, id) = setup::source_only(&args.setup)?;
+            let slug = dir.to_string_lossy().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+            (Mpi::foreign(dir)?, source, id, format!("with{slug}"))
+        }
+    };
+    let against = Against { mpi: &mpi, name: name.clone(), profile: args.setup.profile };
+    let suite = suite::configure(&against, &source, &id)?;
+    Ok((mpi, name, suite))
+}
+
+fn execute(
+    args: &MpichTestArgs,
+    mpi: &Mpi,
+    name: &str,
+    suite: &Suite,
+    directories: &[(String, Vec<Job>)],
+) -> Result<Tally> {
+    let place = paths::target().join("mpich-test").join(name);
+    let logs = place.join("logs");
+    let _lock = lock::take(&place.join("lock"))?;
+    remove(&logs)?;
+    let (hosts, per_host) = (usize::from(args.hosts), usize::from(args.per_host));
+    let runner = Runner { mpi, suite, hosts, per_host, jobs: usize::from(args.jobs), logs: &logs };
+    let timeouts = AtomicUsize::new(0);
+    let seen = |ran: &Ran| {
+        if matches!(&ran.verdict, Verdict::Failed(why) if why.starts_with("out of time")) {
+            timeouts.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(line) = report::remark(ran) {
+            println!("{line}");
+        }
+    };
+
+    println!("MPICH's test suite on {hosts} hosts, {per_host} rank(s) a host where that suffices:");
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    let mut results: Vec<(String, Vec<Ran>)> = Vec::new();
+    for (dir, jobs) in directories {
+        let begin = Instant::now();
+        let ran = runner.run_all(jobs, &seen)?;
+        let counts = Counts::of(&ran);
+        println!("{}", counts.line(dir, begin.elapsed()));
+        ui::flush();
+        tally += counts.tally();
+        results.push((dir.clone(), ran));
+        let timeouts = timeouts.load(Ordering::Relaxed);
+        if timeouts >= TOO_MANY_TIMEOUTS && timeouts * 2 > tally.passed + tally.failed {
+            println!("  the rest is not run: {timeouts} tests ran out of time");
+            break;
+        }
+    }
+    let file = place.join("report.json");
+    report::write(&file, mpi.prefix(), (hosts, per_host), &results)?;
+    println!("  {} in all; report: {}", ui::seconds(start.elapsed()), paths::shown(&file));
+    Ok(tally)
+}

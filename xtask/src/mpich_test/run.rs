@@ -1,0 +1,191 @@
+//! Running one test, and many.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::suite::Suite;
+use super::testlist::Test;
+use crate::mpi::{Layout, Mpi};
+use crate::process;
+
+/// mpiexec enforces the time limit itself; this much later we do.
+const LATER: Duration = Duration::from_secs(15);
+
+/// Tests that are expected to fail need not have all the time they ask for.
+const XFAIL_LIMIT: Duration = Duration::from_secs(60);
+
+/// It is the point of this test to run into its limit.
+const ENDS_BY_LIMIT: &str = "init/timeout";
+
+/// How a test went.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It passed.
+    Passed,
+    /// It passed, though it was expected to fail, for this reason.
+    UnexpectedPass(String),
+    /// It failed, in this way.
+    Failed(String),
+    /// It failed, as was expected, for this reason.
+    ExpectedFailure(String),
+    /// It was not run, for this reason.
+    Skipped(String),
+}
+
+/// A test that was run (or skipped).
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Which.
+    pub id: String,
+    /// On which hosts, in short.
+    pub layout: String,
+    /// How it went.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// What it said.
+    pub log: PathBuf,
+}
+
+/// What all tests of a run have in common.
+pub struct Runner<'a> {
+    /// The MPI.
+    pub mpi: &'a Mpi,
+    /// The suite.
+    pub suite: &'a Suite,
+    /// The hosts of the ring, at most.
+    pub hosts: usize,
+    /// Ranks of a host, if that suffices.
+    pub per_host: usize,
+    /// Tests at once.
+    pub jobs: usize,
+    /// Where logs go.
+    pub logs: &'a Path,
+}
+
+/// A test and the reason why it is expected to fail, if it is.
+pub type Job = (Test, Option<String>);
+
+impl Runner<'_> {
+    /// Runs all of them; `seen` is called as they end. Results are in the order of the tests.
+    pub fn run_all(&self, jobs: &[Job], seen: &(dyn Fn(&Ran) + Sync)) -> Result<Vec<Ran>> {
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<(usize, Result<Ran>)>> = Mutex::new(Vec::new());
+        // Tests with a large need of memory run alone.
+        let alone = RwLock::new(());
+        let memory = available_gigabytes();
+        let work = || loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else {
+                break;
+            };
+            let result = if job.0.memory * self.jobs as f64 > memory {
+                let _guard = alone.write().unwrap_or_else(PoisonError::into_inner);
+                self.run_one(index, job, memory)
+            } else {
+                let _guard = alone.read().unwrap_or_else(PoisonError::into_inner);
+                self.run_one(index, job, memory)
+            };
+            if let Ok(ran) = &result {
+                seen(ran);
+            }
+            let stop = result.is_err();
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+            if stop {
+                next.store(jobs.len(), Ordering::Relaxed);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(work);
+            }
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    fn run_one(&self, index: usize, (test, xfail): &Job, memory: f64) -> Result<Ran> {
+        let layout = Layout::fill(test.ranks, self.hosts, self.per_host);
+        let name = test.program.replace('/', "_");
+        let log = self.logs.join(&test.dir).join(format!("{index:03}-{name}-{}.log", test.ranks));
+        let mut ran =
+            Ran { id: test.id(), layout: layout.describe(), verdict: Verdict::Passed, elapsed: Duration::ZERO, log };
+        if test.memory > memory {
+            ran.verdict = Verdict::Skipped(format!("needs {} GB of memory, {memory:.1} are free", test.memory));
+            return Ok(ran);
+        }
+        let failure = self.execute(test, xfail.is_some(), &layout, &mut ran)?;
+        ran.verdict = match (failure, xfail) {
+            (None, None) => Verdict::Passed,
+            (None, Some(reason)) => Verdict::UnexpectedPass(reason.clone()),
+            (Some(failure), None) => Verdict::Failed(failure),
+            (Some(_), Some(reason)) => Verdict::ExpectedFailure(reason.clone()),
+        };
+        Ok(ran)
+    }
+
+    /// Runs it; returns what is wrong, if something is.
+    fn execute(&self, test: &Test, xfail: bool, layout: &Layout, ran: &mut Ran) -> Result<Option<String>> {
+        let program = self.suite.build.join(&test.dir).join(&test.program);
+        let (Some(dir), Some(name)) = (program.parent(), program.file_name()) else {
+            return Ok(Some("its name is no file name".to_string()));
+        };
+        if !program.exists() {
+            write_log(&ran.log, "the program was not built", "")?;
+            return Ok(Some("does not compile (see build.log of the suite)".to_string()));
+        }
+        let limit = if xfail { test.limit.min(XFAIL_LIMIT) } else { test.limit };
+        let mut command = self.mpi.run(layout, &test.mpiexec_args);
+        command
+            .current_dir(dir)
+            .arg(Path::new(".").join(name))
+            .args(&test.args)
+            .env("MPIEXEC_TIMEOUT", limit.as_secs().to_string())
+            .envs(test.env.iter().map(|(name, value)| (name, value)));
+        let outcome = process::run_captured(&mut command, &ran.log, Some(limit + LATER))?;
+        ran.elapsed = outcome.elapsed;
+        let output = fs::read(&ran.log).with_context(|| format!("cannot read {}", ran.log.display()))?;
+        let output = String::from_utf8_lossy(&output);
+        let ends_by_limit = ran.id.starts_with(ENDS_BY_LIMIT);
+        let verdict = test.judge.verdict(&outcome, &output, limit, ends_by_limit);
+        let env: Vec<String> = test.env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        let head = format!(
+            "$ cd {} && {}{}\n# {}, {:?}",
+            dir.display(),
+            env.concat(),
+            process::shown(&command),
+            outcome.describe(),
+            verdict
+        );
+        write_log(&ran.log, &head, &output)?;
+        Ok(verdict.err())
+    }
+}
+
+fn write_log(log: &Path, head: &str, output: &str) -> Result<()> {
+    let work = || {
+        if let Some(parent) = log.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(log, format!("{head}\n{output}"))
+    };
+    work().with_context(|| format!("cannot write {}", log.display()))
+}
+
+/// Memory that can be had without pushing others out; plenty, if the system does not say.
+fn available_gigabytes() -> f64 {
+    fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+            line.split_whitespace().nth(1)?.parse::<f64>().ok()
+        })
+        .map_or(f64::MAX, |kilobytes| kilobytes / 1e6)
+}

@@ -1,0 +1,143 @@
+//! Which tests are meant: patterns, expected failures, and CI's choice.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{bail, Context, Result};
+
+/// Names tests by the start of their id: `coll`, `coll/allred`, `coll/allred 4`, ...
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// From a user's word or a file's line.
+    pub fn new(text: &str) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Self(words.join(" ").trim_end_matches('/').to_string())
+    }
+
+    /// Does it name the test with this id?
+    pub fn matches(&self, id: &str) -> bool {
+        id.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ']))
+    }
+
+    /// The suite's directory in which its tests are.
+    pub fn top(&self) -> &str {
+        self.0.split(['/', ' ']).next().unwrap_or_default()
+    }
+}
+
+/// Failures that are MPICH's own: `PATTERN : REASON` a line.
+#[derive(Debug, Default)]
+pub struct Expected(Vec<(Pattern, String)>);
+
+impl Expected {
+    /// Reads the file; every line must give a reason.
+    pub fn read(file: &Path) -> Result<Self> {
+        let mut entries = Vec::new();
+        for (number, line) in lines(file)? {
+            match line.split_once(" : ") {
+                Some((pattern, reason)) if !reason.trim().is_empty() => {
+                    entries.push((Pattern::new(pattern), reason.trim().to_string()));
+                }
+                _ => bail!("{}:{number}: expected \"dir/test np : reason\"", file.display()),
+            }
+        }
+        Ok(Self(entries))
+    }
+
+    /// Why this test is expected to fail, if it is.
+    pub fn reason(&self, id: &str) -> Option<&str> {
+        self.0.iter().find(|(pattern, _)| pattern.matches(id)).map(|(_, reason)| reason.as_str())
+    }
+}
+
+/// A part of the suite: `run PATTERN`, `skip PATTERN` and `lists NAME...` a line. Of the
+/// lines that name a test the last one counts.
+#[derive(Debug, Default)]
+pub struct Choice {
+    rules: Vec<(bool, Pattern)>,
+    lists: Vec<String>,
+}
+
+impl Choice {
+    /// Reads the file.
+    pub fn read(file: &Path) -> Result<Self> {
+        let mut choice = Self::default();
+        for (number, line) in lines(file)? {
+            match line.split_once(' ') {
+                Some(("run", pattern)) => choice.rules.push((true, Pattern::new(pattern))),
+                Some(("skip", pattern)) => choice.rules.push((false, Pattern::new(pattern))),
+                Some(("lists", names)) => choice.lists.extend(names.split_whitespace().map(str::to_string)),
+                _ => bail!("{}:{number}: expected \"run\", \"skip\" or \"lists\", and what", file.display()),
+            }
+        }
+        Ok(choice)
+    }
+
+    /// Is this test, from the list of that name, part of it?
+    pub fn includes(&self, list: &str, id: &str) -> bool {
+        let rule = self.rules.iter().rev().find(|(_, pattern)| pattern.matches(id));
+        self.lists.iter().any(|name| name == list) && rule.is_some_and(|(run, _)| *run)
+    }
+
+    /// What it runs.
+    pub fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.rules.iter().filter(|(run, _)| *run).map(|(_, pattern)| pattern)
+    }
+}
+
+/// The lines that say something, with their numbers.
+fn lines(file: &Path) -> Result<Vec<(usize, String)>> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.split('#').next().unwrap_or_default().trim().to_string()))
+        .filter(|(_, line)| !line.is_empty())
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn patterns_match_whole_words() {
+        let matches = |pattern: &str, id: &str| Pattern::new(pattern).matches(id);
+        assert!(matches("coll", "coll/allred 4 -count=10"));
+        assert!(matches("coll/", "coll/allred 4"));
+        assert!(matches("coll/allred", "coll/allred 4 -count=10"));
+        assert!(matches("coll/allred  4", "coll/allred 4 -count=10"));
+        assert!(!matches("coll/allred 4 -count=1", "coll/allred 4 -count=10"));
+        assert!(!matches("coll/allred", "coll/allred2 4"));
+        assert!(!matches("co", "coll/allred 4"));
+    }
+
+    #[test]
+    fn expected_failures_have_reasons() {
+        let good = file("# why\na/b 2 : MPICH's ticket 1 # more\n");
+        let expected = Expected::read(good.path()).unwrap();
+        assert_eq!(expected.reason("a/b 2 x"), Some("MPICH's ticket 1"));
+        assert_eq!(expected.reason("a/b 3"), None);
+        let bad = Expected::read(file("a/b 2\n").path()).unwrap_err().to_string();
+        assert!(bad.contains(":1: expected"), "{bad}");
+    }
+
+    #[test]
+    fn of_the_choices_the_last_counts() {
+        let file = file("lists testlist\nrun coll\nskip coll/slow\nrun coll/slow 2\n");
+        let choice = Choice::read(file.path()).unwrap();
+        assert!(choice.includes("testlist", "coll/a 4"));
+        assert!(!choice.includes("testlist.cvar", "coll/a 4"));
+        assert!(!choice.includes("testlist", "coll/slow 4"));
+        assert!(choice.includes("testlist", "coll/slow 2"));
+        assert!(!choice.includes("testlist", "pt2pt/a 2"));
+    }
+}

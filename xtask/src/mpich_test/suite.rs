@@ -1,0 +1,92 @@
+//! MPICH's suite, configured and built against an MPI.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::mpi::Mpi;
+use crate::setup::stamp::{Digest, Stamp};
+use crate::setup::{remove, Profile};
+use crate::{paths, process, ui};
+
+/// A configured suite.
+pub struct Suite {
+    /// Where it is built.
+    pub build: PathBuf,
+    /// Where it comes from.
+    pub source: PathBuf,
+}
+
+/// What kind of MPI it is built against.
+pub struct Against<'a> {
+    /// The MPI.
+    pub mpi: &'a Mpi,
+    /// A name for its directory.
+    pub name: String,
+    /// Which languages it has.
+    pub profile: Profile,
+}
+
+/// Configures the suite, unless that was done for this MPI and this source.
+pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Suite> {
+    let source = source.join("test/mpi");
+    let build = paths::mpich().join(format!("testsuite-{}", against.name));
+    let mut flags = vec![
+        format!("--with-mpi={}", against.mpi.prefix().display()),
+        format!("MPICC={}", against.mpi.mpicc().display()),
+        format!("CC={}", against.mpi.mpicc().display()),
+    ];
+    if against.profile == Profile::Quick {
+        flags.extend(["--disable-fortran", "--disable-cxx", "--disable-romio"].map(String::from));
+    }
+    let mut digest = Digest::of("suite", 1).text(source_id).text(&format!("{flags:?}"));
+    let header = against.mpi.prefix().join("include/mpi.h");
+    if header.exists() {
+        digest = digest.file(&header)?;
+    }
+    let digest = digest.finish();
+
+    let stamp = Stamp::new(&format!("testsuite-{}", against.name));
+    if !build.is_dir() {
+        stamp.clear()?;
+    }
+    stamp.unless_held(&digest, || {
+        ui::step("configure: MPICH's test suite", || {
+            remove(&build)?;
+            fs::create_dir_all(&build)?;
+            let log = paths::logs().join(format!("testsuite-{}.log", against.name));
+            remove(&log)?;
+            let mut command = Command::new(source.join("configure"));
+            command.current_dir(&build).args(&flags);
+            process::check_logged(&mut command, &log)
+        })
+    })?;
+    Ok(Suite { build, source })
+}
+
+impl Suite {
+    /// Compiles the programs of some directories. A program that does not compile is no
+    /// error here: its tests will fail.
+    pub fn build(&self, dirs: &BTreeSet<String>, jobs: usize) -> Result<()> {
+        let log = self.build.join("build.log");
+        remove(&log)?;
+        let make = |dir: &str, keep_going: bool| {
+            let mut command = Command::new("make");
+            command.arg(format!("-j{jobs}")).arg("-C").arg(self.build.join(dir));
+            if keep_going {
+                command.arg("-k");
+            }
+            command
+        };
+        for dir in ["util", "dtpools"] {
+            process::check_logged(&mut make(dir, false), &log)?;
+        }
+        for dir in dirs {
+            process::run_logged(&mut make(dir, true), &log, None)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! Steps 7 and 8: compiling and installing MPICH.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::configure::Configured;
+use super::overlay::Overlaid;
+use super::stamp::{Digest, Stamp};
+use super::{remove, Profile};
+use crate::{paths, process, ui};
+
+/// Makes sure that MPICH is built and installed. Returns the digest of what it was built from.
+pub fn ensure(
+    profile: Profile,
+    source: &Overlaid,
+    configured: &Configured,
+    header: &str,
+    prefix: &Path,
+    jobs: usize,
+) -> Result<String> {
+    let digest = Digest::of("build", 1).text(&configured.digest).text(&source.content).text(header).finish();
+    let stamp = Stamp::new(&format!("build-{profile}"));
+    if !prefix.join("bin/mpicc").exists() {
+        stamp.clear()?;
+    }
+    stamp.unless_held(&digest, || {
+        let log = paths::logs().join(format!("build-{profile}.log"));
+        remove(&log)?;
+        let make = |args: &[&str]| {
+            let mut command = Command::new("make");
+            command.current_dir(&configured.dir).args(args);
+            process::check_logged(&mut command, &log)
+        };
+        ui::step(&format!("build: MPICH, profile {profile} (minutes at first)"), || make(&[&format!("-j{jobs}")]))?;
+        ui::step("install: MPICH", || make(&["install"]))
+    })?;
+    Ok(digest)
+}

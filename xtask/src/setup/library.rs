@@ -1,0 +1,73 @@
+//! Step 3: libntbring, its header and its tool, put where MPICH will look for them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, Result};
+
+use super::remove;
+use super::stamp::{sha256, Digest};
+use crate::{paths, process, ui};
+
+/// Builds the library and installs it below `prefix`, if it has changed. Returns the
+/// digest of the header and of the library.
+pub fn ensure(prefix: &Path) -> Result<(String, String)> {
+    let release = paths::target().join("release");
+    let log = paths::logs().join("library.log");
+    build(&log)?;
+    let mut digest = Digest::of("library", 1);
+    for (from, to) in [(release.join("libntbring.so"), "lib/libntbring.so"), (release.join("ntbring"), "bin/ntbring")] {
+        install(&from, &prefix.join(to))?;
+        digest = digest.file(&from)?;
+    }
+    let header = paths::root().join("include/ntbring.h");
+    install(&header, &prefix.join("include/ntbring.h"))?;
+    Ok((sha256(&header)?, digest.finish()))
+}
+
+fn build(log: &Path) -> Result<()> {
+    remove(log)?;
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(paths::root())
+        .args(["build", "--release", "--package", "ntbring", "--lib", "--bins", "--target-dir"])
+        .arg(paths::target());
+    // What cargo will have to do cannot be asked for beforehand; what it has done shows in
+    // the age of its output.
+    let before = age_of_library();
+    if before.is_none() {
+        return ui::step("library: building libntbring", || process::check_logged(&mut command, log));
+    }
+    let start = Instant::now();
+    process::check_logged(&mut command, log)?;
+    if age_of_library() != before {
+        ui::done("library: libntbring has changed", start.elapsed());
+    }
+    Ok(())
+}
+
+fn age_of_library() -> Option<SystemTime> {
+    let file = paths::target().join("release/libntbring.so");
+    fs::metadata(file).ok()?.modified().ok()
+}
+
+/// Copies a file unless the same is there already. The new one replaces the old one in
+/// one step: a program that has mapped the old one keeps it.
+fn install(from: &Path, to: &Path) -> Result<()> {
+    let work = || -> Result<()> {
+        let content = fs::read(from)?;
+        if fs::read(to).is_ok_and(|old| old == content) {
+            return Ok(());
+        }
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let temporary = to.with_extension("tmp");
+        fs::copy(from, &temporary)?;
+        fs::rename(&temporary, to)?;
+        Ok(())
+    };
+    work().with_context(|| format!("cannot install {} as {}", from.display(), to.display()))
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask setup`: from nothing to an installed MPICH that speaks ntbring.
+//!
+//! Each step does nothing if its inputs have not changed since it was last done. What is
+//! made, all below `target/mpich`:
+//!
+//! | place | what |
+//! |---|---|
+//! | `download`, `pristine` | MPICH's source as released |
+//! | `src` | the same with `netmod/` and `mpich-patches/` in it, regenerated |
+//! | `build-PROFILE` | where it is configured and compiled |
+//! | `PROFILE` | where it is installed, `libntbring.so` with it |
+//! | `current` | a link to the profile that was set up last |
+//! | `stamps`, `logs`, `lock` | what has been done, what it said, who is at it |
+
+mod apt;
+mod build;
+mod configure;
+mod library;
+mod overlay;
+mod packages;
+mod regenerate;
+mod smoke;
+mod source;
+pub mod stamp;
+mod times;
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+use crate::mpi::Mpi;
+use crate::{lock, paths, ui};
+use stamp::Digest;
+
+/// How much of MPICH is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// C only, without ROMIO, with the dataloop datatype engine: minutes.
+    Quick,
+    /// Everything MPICH offers by default, Fortran and C++ included: most of an hour.
+    Full,
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// What all commands that need an MPI can be told about it.
+#[derive(Args, Clone, Debug)]
+pub struct SetupArgs {
+    /// How much of MPICH to build
+    #[arg(long, value_enum, default_value_t = Profile::Quick)]
+    pub profile: Profile,
+
+    /// A source tree or tarball of MPICH 4.0.2, instead of Debian's source package
+    #[arg(long, value_name = "PATH")]
+    pub mpich_src: Option<PathBuf>,
+
+    /// How many compilers run at once; only `setup` itself can be told.
+    #[arg(skip)]
+    jobs: Option<usize>,
+}
+
+/// What `cargo xtask setup` can be told.
+#[derive(Args, Clone, Debug)]
+pub struct SetupCommand {
+    #[command(flatten)]
+    setup: SetupArgs,
+
+    /// How many compilers to run at once [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+/// The command.
+pub fn run(command: &SetupCommand) -> Result<Installed> {
+    let mut args = command.setup.clone();
+    args.jobs = command.jobs.map(usize::from);
+    ensure(&args)
+}
+
+/// What set-up has made.
+pub struct Installed {
+    /// The MPI to compile and run with.
+    pub mpi: Mpi,
+    /// The profile.
+    pub profile: Profile,
+    /// MPICH's source, as released: its test suite is in it.
+    pub source: PathBuf,
+    /// Tells one source from another.
+    pub source_id: String,
+}
+
+/// Does what has not been done yet; says so in a line a step.
+pub fn ensure(args: &SetupArgs) -> Result<Installed> {
+    let start = Instant::now();
+    let profile = args.profile;
+    let jobs = args.jobs.unwrap_or_else(crate::cores);
+    let _lock = lock::take(&paths::mpich().join("lock"))?;
+    let prefix = paths::mpich().join(profile.to_string());
+
+    packages::ensure(profile)?;
+    let pristine = source::ensure(args.mpich_src.as_deref())?;
+    let (header, library) = library::ensure(&prefix)?;
+    let overlaid = overlay::ensure(&pristine)?;
+    let configured = configure::ensure(profile, &overlaid, &prefix)?;
+    let built = build::ensure(profile, &overlaid, &configured, &header, &prefix, jobs)?;
+    link_current(profile)?;
+    let mpi = Mpi::of_prefix(&prefix);
+    let digest = Digest::of("smoke", 1).text(&profile.to_string()).text(&built).text(&library);
+    smoke::ensure(&mpi, &digest.finish())?;
+
+    println!(
+        "set-up: MPICH {} with ntbring, profile {profile}, is in {} ({})",
+        source::VERSION,
+        paths::shown(&prefix),
+        ui::seconds(start.elapsed())
+    );
+    Ok(Installed { mpi, profile, source: pristine.dir, source_id: pristine.id })
+}
+
+/// Only MPICH's source: for whoever has another MPI. Returns its directory and what
+/// tells it from another.
+pub fn source_only(args: &SetupArgs) -> Result<(PathBuf, String)> {
+    let pristine = match source::present() {
+        // Nothing to make, so nobody to wait for.
+        Some(pristine) if args.mpich_src.is_none() => pristine,
+        _ => {
+            let _lock = lock::take(&paths::mpich().join("lock"))?;
+            source::ensure(args.mpich_src.as_deref())?
+        }
+    };
+    Ok((pristine.dir, pristine.id))
+}
+
+fn link_current(profile: Profile) -> Result<()> {
+    let link = paths::mpich().join("current");
+    let wanted = PathBuf::from(profile.to_string());
+    if fs::read_link(&link).is_ok_and(|present| present == wanted) {
+        return Ok(());
+    }
+    let temporary = paths::mpich().join("current.tmp");
+    remove(&temporary)?;
+    std::os::unix::fs::symlink(wanted, &temporary)?;
+    fs::rename(&temporary, &link).with_context(|| format!("cannot make the link {}", link.display()))
+}
+
+/// Removes a file, a link or a whole directory, if it is there.
+pub fn remove(path: &Path) -> Result<()> {
+    let result = match fs::symlink_metadata(path) {
+        Ok(data) if data.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,207 @@
+//! Step 4: MPICH's source with our netmod and patches in it.
+//!
+//! The overlaid tree is kept from call to call and brought up to date file by file: what
+//! has not changed keeps its time, so that make rebuilds only what depends on a change.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{bail, Context, Result};
+
+use super::source::{self, Pristine};
+use super::stamp::{files_below, Digest, Stamp};
+use super::{regenerate, remove};
+use crate::{paths, process, ui};
+
+/// Where the netmod's files go in MPICH's tree.
+const NETMOD_PLACE: &str = "src/mpid/ch4/netmod/ntbring";
+
+/// The overlaid tree.
+pub struct Overlaid {
+    /// Its top directory.
+    pub dir: PathBuf,
+    /// Changes when MPICH must be configured anew.
+    pub structure: String,
+    /// Changes when MPICH must be compiled anew.
+    pub content: String,
+}
+
+/// Makes sure that the overlaid tree is up to date.
+pub fn ensure(pristine: &Pristine) -> Result<Overlaid> {
+    let netmod = netmod_dir();
+    let files = files_below(&netmod).unwrap_or_default();
+    if files.is_empty() {
+        bail!("{} holds no netmod", paths::shown(&netmod));
+    }
+    let patches = patches()?;
+    let dir = paths::mpich().join("src");
+    let structure = structure(pristine, &files, &patches)?;
+    let content = Digest::of("content", 1).text(&structure).files(&netmod, &files)?.finish();
+
+    let stamp = Stamp::new("overlay");
+    if !dir.is_dir() {
+        stamp.clear()?;
+    }
+    stamp.unless_held(&structure, || rebuild(pristine, &patches, &dir))?;
+    sync_files(&netmod, &files, &dir.join(NETMOD_PLACE))?;
+    Ok(Overlaid { dir, structure, content })
+}
+
+/// What decides about the generated parts: which files there are, how they are built,
+/// and what is patched.
+fn structure(pristine: &Pristine, files: &[PathBuf], patches: &[PathBuf]) -> Result<String> {
+    let mut digest = Digest::of("overlay", 1).text(&pristine.id);
+    for file in files {
+        digest = digest.text(&file.to_string_lossy());
+    }
+    let build_files: Vec<PathBuf> = files
+        .iter()
+        .filter(|file| {
+            file.extension().is_some_and(|extension| ["mk", "m4", "txt"].iter().any(|kind| extension == *kind))
+        })
+        .cloned()
+        .collect();
+    digest = digest.files(&netmod_dir(), &build_files)?;
+    for file in files {
+        // MPICH's table of error messages is generated from those that the code uses.
+        let text = fs::read(netmod_dir().join(file))?;
+        for line in String::from_utf8_lossy(&text).lines().filter(|line| line.contains("\"**")) {
+            digest = digest.text(line);
+        }
+    }
+    for patch in patches {
+        digest = digest.file(patch)?;
+    }
+    Ok(digest.text(&regenerate::description()).finish())
+}
+
+fn rebuild(pristine: &Pristine, patches: &[PathBuf], dir: &Path) -> Result<()> {
+    let fresh = dir.with_extension("new");
+    ui::step("overlay: netmod and patches onto MPICH's source", || {
+        source::copy_tree(&pristine.dir, &fresh)?;
+        let netmod = netmod_dir();
+        sync_files(&netmod, &files_below(&netmod)?, &fresh.join(NETMOD_PLACE))?;
+        patches.iter().try_for_each(|patch| apply(patch, &fresh))
+    })?;
+    ui::step("regenerate: MPICH's configure and makefiles", || {
+        regenerate::run(&fresh)?;
+        if !dir.exists() {
+            fs::rename(&fresh, dir)?;
+            return Ok(());
+        }
+        sync_tree(&fresh, dir)?;
+        remove(&fresh)
+    })
+}
+
+fn apply(patch: &Path, tree: &Path) -> Result<()> {
+    let log = paths::logs().join("overlay.log");
+    let mut command = Command::new("patch");
+    command.current_dir(tree).args(["-p1", "--forward", "--batch", "--no-backup-if-mismatch", "-i"]).arg(patch);
+    process::check_logged(&mut command, &log).with_context(|| format!("{} does not apply", paths::shown(patch)))
+}
+
+/// Makes `to` hold what `from` holds, changing only files that differ.
+fn sync_tree(from: &Path, to: &Path) -> Result<()> {
+    let wanted = files_below(from)?;
+    let keep: BTreeSet<&PathBuf> = wanted.iter().collect();
+    for file in files_below(to)? {
+        if !keep.contains(&file) {
+            remove(&to.join(file))?;
+        }
+    }
+    sync_files(from, &wanted, to)
+}
+
+/// Brings some files of `from` into `to`, changing only those that differ. A changed file
+/// gets the present as its time, even if its new content is an old one: that is what make
+/// goes by.
+fn sync_files(from: &Path, files: &[PathBuf], to: &Path) -> Result<()> {
+    for file in files {
+        let (source, dest) = (from.join(file), to.join(file));
+        if same(&source, &dest)? {
+            continue;
+        }
+        if let Some(parent) = dest.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        remove(&dest)?;
+        copy(&source, &dest).with_context(|| format!("cannot copy {}", source.display()))?;
+    }
+    Ok(())
+}
+
+fn same(one: &Path, two: &Path) -> Result<bool> {
+    let (Ok(a), Ok(b)) = (fs::symlink_metadata(one), fs::symlink_metadata(two)) else {
+        return Ok(false);
+    };
+    if a.file_type() != b.file_type() {
+        return Ok(false);
+    }
+    if a.is_symlink() {
+        return Ok(fs::read_link(one)? == fs::read_link(two)?);
+    }
+    Ok(a.len() == b.len() && a.permissions().mode() == b.permissions().mode() && fs::read(one)? == fs::read(two)?)
+}
+
+fn copy(source: &Path, dest: &Path) -> Result<()> {
+    if source.is_symlink() {
+        std::os::unix::fs::symlink(fs::read_link(source)?, dest)?;
+        return Ok(());
+    }
+    let temporary = dest.with_file_name(".xtask.tmp");
+    fs::copy(source, &temporary)?;
+    fs::File::options().append(true).open(&temporary)?.set_modified(SystemTime::now())?;
+    fs::rename(&temporary, dest)?;
+    Ok(())
+}
+
+fn netmod_dir() -> PathBuf {
+    paths::root().join("netmod/ntbring")
+}
+
+fn patches() -> Result<Vec<PathBuf>> {
+    let dir = paths::root().join("mpich-patches").join(source::VERSION);
+    Ok(files_below(&dir)?
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "patch"))
+        .map(|file| dir.join(file))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn only_what_differs_gets_a_new_time() {
+        let from = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir().unwrap();
+        let old = SystemTime::now() - Duration::from_secs(1000);
+        for dir in [from.path(), to.path()] {
+            for name in ["same", "changed"] {
+                let file = fs::File::create(dir.join(name)).unwrap();
+                file.set_modified(old).unwrap();
+            }
+        }
+        fs::write(from.path().join("changed"), "x").unwrap();
+        let file = fs::File::options().append(true).open(from.path().join("changed")).unwrap();
+        file.set_modified(old).unwrap();
+        fs::create_dir(from.path().join("sub")).unwrap();
+        fs::write(from.path().join("sub/new"), "y").unwrap();
+        fs::write(to.path().join("gone"), "z").unwrap();
+
+        sync_tree(from.path(), to.path()).unwrap();
+
+        let time = |name: &str| fs::metadata(to.path().join(name)).unwrap().modified().unwrap();
+        assert_eq!(time("same"), old);
+        assert!(time("changed") > old + Duration::from_secs(900));
+        assert_eq!(fs::read_to_string(to.path().join("sub/new")).unwrap(), "y");
+        assert!(!to.path().join("gone").exists());
+    }
+}

@@ -1,0 +1,125 @@
+//! Step 1: the Debian packages that the build needs.
+
+use std::collections::HashSet;
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+
+use super::Profile;
+use crate::{paths, process, ui};
+
+/// A package, and a program whose presence shows on other systems that the need is met.
+struct Need {
+    package: &'static str,
+    program: Option<&'static str>,
+}
+
+const fn need(package: &'static str, program: &'static str) -> Need {
+    Need { package, program: Some(program) }
+}
+
+/// Whatever the profile: a compiler for MPICH and its suite, what regenerates MPICH's
+/// build system after our overlay, and libclang for bindgen.
+const ALWAYS: &[Need] = &[
+    need("gcc", "gcc"),
+    Need { package: "libc6-dev", program: None },
+    need("make", "make"),
+    need("perl", "perl"),
+    need("python3", "python3"),
+    need("autoconf", "autoconf"),
+    need("automake", "automake"),
+    need("m4", "m4"),
+    need("patch", "patch"),
+    need("xz-utils", "xz"),
+    Need { package: "libclang-dev", program: None },
+];
+
+/// What `full` adds: MPICH's C++ and Fortran bindings.
+const FULL: &[Need] = &[need("g++", "g++"), need("gfortran", "gfortran")];
+
+/// Makes sure that all packages are there: root gets them installed, others are told how to.
+pub fn ensure(profile: Profile) -> Result<()> {
+    let mut needs: Vec<&Need> = ALWAYS.iter().collect();
+    if profile == Profile::Full {
+        needs.extend(FULL);
+    }
+    if !on_path("dpkg-query") {
+        return check_programs(&needs);
+    }
+    let missing = missing(&needs)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let install = format!("apt-get install -y --no-install-recommends {}", missing.join(" "));
+    if !rustix::process::geteuid().is_root() {
+        bail!(
+            "these Debian packages are missing: {}\n\nInstall them with this command, then call again:\n\n    \
+             sudo sh -c 'apt-get update && {install}'\n",
+            missing.join(" ")
+        );
+    }
+    ui::step(&format!("packages: {}", missing.join(" ")), || apply(&missing))
+}
+
+fn apply(missing: &[&str]) -> Result<()> {
+    let log = paths::logs().join("packages.log");
+    let install = || {
+        let mut command = apt_get();
+        command.args(["install", "-y", "--no-install-recommends"]).args(missing);
+        command
+    };
+    // The lists of a system that is in use are there already; those of a fresh image are not.
+    if process::run_logged(&mut install(), &log, None)?.success() {
+        return Ok(());
+    }
+    process::check_logged(apt_get().arg("update"), &log)?;
+    process::check_logged(&mut install(), &log)
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        // Another apt may be at work: wait for it instead of giving up.
+        .args(["-o", "DPkg::Lock::Timeout=300"]);
+    command
+}
+
+fn missing(needs: &[&Need]) -> Result<Vec<&'static str>> {
+    let installed = installed(needs)?;
+    Ok(needs.iter().map(|need| need.package).filter(|package| !installed.contains(*package)).collect())
+}
+
+fn installed(needs: &[&Need]) -> Result<HashSet<String>> {
+    // dpkg-query's exit status is 1 when one of the packages is unknown: not an error here.
+    let result = Command::new("dpkg-query")
+        .args(["-W", "-f", "${Package} ${db:Status-Status}\n"])
+        .args(needs.iter().map(|need| need.package))
+        .output()
+        .context("cannot run dpkg-query")?;
+    Ok(String::from_utf8_lossy(&result.stdout)
+        .lines()
+        .filter_map(|line| line.strip_suffix(" installed"))
+        .map(str::to_string)
+        .collect())
+}
+
+/// Not a Debian system: nothing can be installed, but what is missing can be named.
+fn check_programs(needs: &[&Need]) -> Result<()> {
+    let missing: Vec<_> = needs.iter().filter_map(|need| need.program).filter(|program| !on_path(program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "these programs are missing: {} (and this is no Debian system, so nothing is installed automatically)",
+        missing.join(", ")
+    );
+}
+
+fn on_path(program: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| {
+        env::split_paths(&path).any(|dir: std::path::PathBuf| Path::new(&dir).join(program).is_file())
+    })
+}

@@ -1,0 +1,33 @@
+//! What `cargo test` says about how many tests passed.
+
+use crate::ui::Tally;
+
+/// Sums up the lines `test result: ok. N passed; M failed; ...` of all test binaries.
+pub fn count(output: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in output.lines() {
+        let Some(result) = line.trim().strip_prefix("test result: ") else {
+            continue;
+        };
+        let number = |what: &str| {
+            let words: Vec<&str> = result.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+            words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+        };
+        tally += Tally { passed: number("passed"), failed: number("failed") };
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_binaries_are_counted() {
+        let output = "running 2 tests\ntest a ... ok\n\
+            test result: ok. 14 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 3.32s\n\
+            noise\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s\n";
+        assert_eq!(count(output), Tally { passed: 17, failed: 2 });
+        assert_eq!(count("error: could not compile"), Tally::default());
+    }
+}

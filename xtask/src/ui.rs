@@ -1,0 +1,115 @@
+//! What the user sees: a line a step, log tails on failure, tables, counts.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::ops::AddAssign;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result};
+use comfy_table::{presets, CellAlignment, Table};
+
+use crate::paths;
+
+/// Room for the name of a step.
+const NAME_WIDTH: usize = 56;
+
+/// Lines of a log that are shown when its step fails.
+const TAIL_LINES: usize = 30;
+
+/// Seconds as a person reads them.
+pub fn seconds(time: Duration) -> String {
+    let total = time.as_secs_f64();
+    if total < 60.0 {
+        format!("{total:.1} s")
+    } else {
+        format!("{} min {:02} s", time.as_secs() / 60, time.as_secs() % 60)
+    }
+}
+
+/// Runs `work` and shows it as one line: name, then outcome and elapsed time.
+pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    print!("  {name:<NAME_WIDTH$} ");
+    flush();
+    let start = Instant::now();
+    let result = work();
+    let elapsed = seconds(start.elapsed());
+    let outcome = if result.is_ok() { "done" } else { "FAILED" };
+    println!("{outcome:<6} {elapsed:>12}");
+    flush();
+    result.map_err(|error| error.context(format!("the step \"{name}\" failed")))
+}
+
+/// Shows a step that has been done already: one of which only its end tells that there was
+/// something to do.
+pub fn done(name: &str, elapsed: Duration) {
+    println!("  {name:<NAME_WIDTH$} {:<6} {:>12}", "done", seconds(elapsed));
+    flush();
+}
+
+/// The end of a log, indented.
+pub fn tail(log: &Path) -> String {
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.len().saturating_sub(TAIL_LINES);
+    let mut out = String::new();
+    for line in &lines[first..] {
+        out.push_str("    | ");
+        // A line that never ends (progress bars, binary output) would hide the rest.
+        out.extend(line.chars().take(300));
+        out.push('\n');
+    }
+    out
+}
+
+/// An error that names the log and shows its end.
+pub fn error_with_log(what: impl fmt::Display, log: &Path) -> Error {
+    anyhow::anyhow!("{what}\n  log: {}, which ends with:\n{}", paths::shown(log), tail(log))
+}
+
+/// Makes sure that what was printed is seen before something long starts.
+pub fn flush() {
+    // Nothing sensible can be done if standard output is gone.
+    let _ = io::stdout().flush();
+}
+
+/// A plain table; all columns but the first are right-aligned.
+pub fn table<S: AsRef<str>>(header: &[S], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(header.iter().map(AsRef::as_ref));
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        if column.index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        column.set_padding((1, 1));
+    }
+    table.trim_fmt()
+}
+
+/// How many tests passed and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Tests that passed.
+    pub passed: usize,
+    /// Tests that failed, expected failures not among them.
+    pub failed: usize,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
