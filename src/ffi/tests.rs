@@ -138,7 +138,7 @@ fn endpoints_of_two_jobs_become_peers_and_talk() {
                 handler: 3,
                 data: payload.as_ptr().cast(),
                 data_size: payload.len() as u64,
-                cookie: 1 as *mut c_void,
+                cookie: 0x77 as *mut c_void,
                 ..Default::default()
             };
             assert!(ntbring_send(eps[i], &message) >= 0, "{}", text());

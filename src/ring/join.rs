@@ -412,6 +412,8 @@ impl Meeting<'_> {
         let mut shakes: Vec<_> = ports.iter().map(|port| self.handshake(port.as_ref())).collect();
         let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
         let missing = std::cell::Cell::new(0);
+        // Refusals pass round the ring; the reason may be found on the other link.
+        let mut refused = vec![None; ports.len()];
         let result = self.wait(
             || {
                 ports.get(missing.get()).map_or(String::new(), |p| {
@@ -420,14 +422,26 @@ impl Meeting<'_> {
             },
             || {
                 for (i, port) in ports.iter().enumerate() {
-                    if greetings[i].is_none() && port.link() == LinkState::Up {
-                        greetings[i] = advance(&mut shakes[i], port.as_ref())?;
+                    if greetings[i].is_some() || refused[i].is_some() || port.link() != LinkState::Up {
+                        continue;
+                    }
+                    match advance(&mut shakes[i], port.as_ref()) {
+                        Err(JoinError::Handshake(refusal @ HandshakeError::Refused { .. })) => {
+                            refused[i] = Some(refusal)
+                        }
+                        other => greetings[i] = other?,
                     }
                 }
-                missing.set(greetings.iter().position(Option::is_none).unwrap_or(0));
-                Ok(greetings.iter().all(Option::is_some).then_some(()))
+                let open = |i: &usize| greetings[*i].is_none() && refused[*i].is_none();
+                let first_open = (0..ports.len()).find(open);
+                missing.set(first_open.unwrap_or(0));
+                Ok(first_open.is_none().then_some(()))
             },
         );
+        let result = match (result, refused.into_iter().flatten().next()) {
+            (Ok(()) | Err(JoinError::Timeout { .. }), Some(refusal)) => Err(refusal.into()),
+            (result, _) => result,
+        };
         if let Err(error) = result {
             // The other neighbour is not to wait for a host that will not come.
             for (shake, port) in shakes.iter_mut().zip(ports) {

@@ -45,7 +45,7 @@ pub struct Bench {
 impl Bench {
     pub fn new(dress: Dress) -> Bench {
         let layout = MemoryLayout { window: WINDOW as u64, local: 4096 };
-        let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout, 0).unwrap());
+        let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout).unwrap());
         let paper = Paper::default();
         let record = Record::to(paper.clone());
         let ports = [0, 1].map(|host| {
