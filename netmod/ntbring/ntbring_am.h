@@ -127,16 +127,16 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Ai
                                                       const void *data, MPI_Aint count,
                                                       MPI_Datatype datatype, MPIR_Request * sreq)
 {
-    MPL_UNREFERENCED_ARG(data);
-    MPL_UNREFERENCED_ARG(count);
-    MPL_UNREFERENCED_ARG(datatype);
-    MPL_UNREFERENCED_ARG(sreq);
+    MPIDI_NTBRING_UNUSED(data);
+    MPIDI_NTBRING_UNUSED(count);
+    MPIDI_NTBRING_UNUSED(datatype);
+    MPIDI_NTBRING_UNUSED(sreq);
     return am_hdr_sz + data_sz <= MPIDI_NM_am_eager_limit();
 }
 
 MPL_STATIC_INLINE_PREFIX MPIDIG_recv_data_copy_cb MPIDI_NM_am_get_data_copy_cb(uint32_t attr)
 {
-    MPL_UNREFERENCED_ARG(attr);
+    MPIDI_NTBRING_UNUSED(attr);
     return NULL;
 }
 

@@ -5,25 +5,25 @@
 
 int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
 {
-    MPL_UNREFERENCED_ARG(comm);
+    MPIDI_NTBRING_UNUSED(comm);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_comm_commit_post_hook(MPIR_Comm * comm)
 {
-    MPL_UNREFERENCED_ARG(comm);
+    MPIDI_NTBRING_UNUSED(comm);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
 {
-    MPL_UNREFERENCED_ARG(comm);
+    MPIDI_NTBRING_UNUSED(comm);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_comm_set_hints(MPIR_Comm * comm, MPIR_Info * info)
 {
-    MPL_UNREFERENCED_ARG(comm);
-    MPL_UNREFERENCED_ARG(info);
+    MPIDI_NTBRING_UNUSED(comm);
+    MPIDI_NTBRING_UNUSED(info);
     return MPI_SUCCESS;
 }

@@ -8,6 +8,9 @@
 #define MPIDI_NTBRING_AM(req_) (&MPIDIG_REQUEST(req_, netmod_am.ntbring))
 #define MPIDI_NTBRING_ASYNC(req_) (&MPIDIG_REQUEST(req_, req->recv_async))
 
+/* MPL_UNREFERENCED_ARG does nothing. */
+#define MPIDI_NTBRING_UNUSED(arg_) ((void) (arg_))
+
 #define MPIDI_NTBRING_PROGRESS_COUNT() \
     MPL_atomic_relaxed_load_int(&MPIDI_VCI(0).progress_count)
 

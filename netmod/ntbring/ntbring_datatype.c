@@ -14,12 +14,12 @@ int64_t MPIDI_NTBRING_pack(void *cookie, uint64_t offset, void *dest, uint64_t m
 
 int MPIDI_NTBRING_mpi_type_commit_hook(MPIR_Datatype * datatype_p)
 {
-    MPL_UNREFERENCED_ARG(datatype_p);
+    MPIDI_NTBRING_UNUSED(datatype_p);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_type_free_hook(MPIR_Datatype * datatype_p)
 {
-    MPL_UNREFERENCED_ARG(datatype_p);
+    MPIDI_NTBRING_UNUSED(datatype_p);
     return MPI_SUCCESS;
 }

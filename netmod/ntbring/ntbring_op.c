@@ -5,12 +5,12 @@
 
 int MPIDI_NTBRING_mpi_op_commit_hook(MPIR_Op * op_p)
 {
-    MPL_UNREFERENCED_ARG(op_p);
+    MPIDI_NTBRING_UNUSED(op_p);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_op_free_hook(MPIR_Op * op_p)
 {
-    MPL_UNREFERENCED_ARG(op_p);
+    MPIDI_NTBRING_UNUSED(op_p);
     return MPI_SUCCESS;
 }

@@ -7,7 +7,7 @@ int MPIDI_NTBRING_mpi_psend_init(const void *buf, int partitions, MPI_Aint count
                                  MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
                                  MPIR_Info * info, MPIDI_av_entry_t * av, MPIR_Request ** req_p)
 {
-    MPL_UNREFERENCED_ARG(av);
+    MPIDI_NTBRING_UNUSED(av);
     return MPIDIG_mpi_psend_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
 }
 
@@ -15,6 +15,6 @@ int MPIDI_NTBRING_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_
                                  int rank, int tag, MPIR_Comm * comm, MPIR_Info * info,
                                  MPIDI_av_entry_t * av, MPIR_Request ** req_p)
 {
-    MPL_UNREFERENCED_ARG(av);
+    MPIDI_NTBRING_UNUSED(av);
     return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
 }

@@ -7,7 +7,7 @@
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
 {
-    MPL_UNREFERENCED_ARG(blocking);
+    MPIDI_NTBRING_UNUSED(blocking);
     return MPIDI_NTBRING_progress(vci);
 }
 

@@ -12,7 +12,7 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request * req)
 {
-    MPL_UNREFERENCED_ARG(req);
+    MPIDI_NTBRING_UNUSED(req);
 }
 
 #endif /* NTBRING_REQUEST_H_INCLUDED */

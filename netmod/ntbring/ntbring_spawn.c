@@ -12,7 +12,7 @@ static int not_supported(void)
 
 int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
 {
-    MPL_UNREFERENCED_ARG(comm);
+    MPIDI_NTBRING_UNUSED(comm);
     /* the caller frees both */
     *local_upid_size = NULL;
     *local_upids = NULL;
@@ -22,29 +22,29 @@ int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char 
 int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                                  uint64_t * remote_gpids)
 {
-    MPL_UNREFERENCED_ARG(size);
-    MPL_UNREFERENCED_ARG(remote_upid_size);
-    MPL_UNREFERENCED_ARG(remote_upids);
-    MPL_UNREFERENCED_ARG(remote_gpids);
+    MPIDI_NTBRING_UNUSED(size);
+    MPIDI_NTBRING_UNUSED(remote_upid_size);
+    MPIDI_NTBRING_UNUSED(remote_upids);
+    MPIDI_NTBRING_UNUSED(remote_gpids);
     return not_supported();
 }
 
 int MPIDI_NTBRING_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size,
                                int timeout)
 {
-    MPL_UNREFERENCED_ARG(remote_gpid);
-    MPL_UNREFERENCED_ARG(tag);
-    MPL_UNREFERENCED_ARG(buf);
-    MPL_UNREFERENCED_ARG(size);
-    MPL_UNREFERENCED_ARG(timeout);
+    MPIDI_NTBRING_UNUSED(remote_gpid);
+    MPIDI_NTBRING_UNUSED(tag);
+    MPIDI_NTBRING_UNUSED(buf);
+    MPIDI_NTBRING_UNUSED(size);
+    MPIDI_NTBRING_UNUSED(timeout);
     return not_supported();
 }
 
 int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
 {
-    MPL_UNREFERENCED_ARG(tag);
-    MPL_UNREFERENCED_ARG(buf);
-    MPL_UNREFERENCED_ARG(size);
-    MPL_UNREFERENCED_ARG(timeout);
+    MPIDI_NTBRING_UNUSED(tag);
+    MPIDI_NTBRING_UNUSED(buf);
+    MPIDI_NTBRING_UNUSED(size);
+    MPIDI_NTBRING_UNUSED(timeout);
     return not_supported();
 }

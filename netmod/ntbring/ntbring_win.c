@@ -56,45 +56,45 @@ int MPIDI_NTBRING_mpi_win_get_info(MPIR_Win * win, MPIR_Info ** info_p)
 
 int MPIDI_NTBRING_mpi_win_create_hook(MPIR_Win * win)
 {
-    MPL_UNREFERENCED_ARG(win);
+    MPIDI_NTBRING_UNUSED(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_create_dynamic_hook(MPIR_Win * win)
 {
-    MPL_UNREFERENCED_ARG(win);
+    MPIDI_NTBRING_UNUSED(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_hook(MPIR_Win * win)
 {
-    MPL_UNREFERENCED_ARG(win);
+    MPIDI_NTBRING_UNUSED(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_shared_hook(MPIR_Win * win)
 {
-    MPL_UNREFERENCED_ARG(win);
+    MPIDI_NTBRING_UNUSED(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_attach_hook(MPIR_Win * win, void *base, MPI_Aint size)
 {
-    MPL_UNREFERENCED_ARG(win);
-    MPL_UNREFERENCED_ARG(base);
-    MPL_UNREFERENCED_ARG(size);
+    MPIDI_NTBRING_UNUSED(win);
+    MPIDI_NTBRING_UNUSED(base);
+    MPIDI_NTBRING_UNUSED(size);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_detach_hook(MPIR_Win * win, const void *base)
 {
-    MPL_UNREFERENCED_ARG(win);
-    MPL_UNREFERENCED_ARG(base);
+    MPIDI_NTBRING_UNUSED(win);
+    MPIDI_NTBRING_UNUSED(base);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_free_hook(MPIR_Win * win)
 {
-    MPL_UNREFERENCED_ARG(win);
+    MPIDI_NTBRING_UNUSED(win);
     return MPI_SUCCESS;
 }

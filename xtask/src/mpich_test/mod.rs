@@ -114,7 +114,8 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     let mut directories: Vec<(String, Vec<Job>)> = Vec::new();
     for top in &tops {
         for test in testlist::collect(&suite.build, &suite.source, top)? {
-            if !wanted(&test) {
+            // What MPICH itself expects to fail often hangs until its time is up: not for CI.
+            if !wanted(&test) || (args.ci && test.xfail.is_some()) {
                 continue;
             }
             let xfail = test

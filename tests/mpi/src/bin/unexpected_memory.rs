@@ -1,0 +1,46 @@
+//! Unexpected messages take memory by their size: 20,000 messages of 1 KiB that nobody has asked for yet must not take
+//! much more than 20 MiB. (MPICH itself takes a cell of 69,632 bytes for each: 1.3 GiB.)
+
+use mpi::traits::*;
+use ntbring_mpi_tests::{filled, verify, Job};
+
+const MESSAGES: usize = 20_000;
+const SIZE: usize = 1024;
+
+/// Resident memory of this process, shared mappings left out, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("it says how much memory is ours");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number of KiB") * 1024
+}
+
+fn main() {
+    let job = Job::start("unexpected_memory");
+    job.needs_ranks(2);
+    let (sender, receiver) = (job.size - 1, 0);
+    job.world.barrier();
+    if job.rank == sender {
+        let to = job.world.process_at_rank(receiver);
+        let out = filled(sender, receiver, 3, SIZE);
+        for _ in 0..MESSAGES {
+            to.send_with_tag(&out[..], 3);
+        }
+        to.send_with_tag(&[1_u8][..], 4);
+    } else if job.rank == receiver {
+        let from = job.world.process_at_rank(sender);
+        let before = resident();
+        // Sent last, received first: all the others have arrived by then, and nobody has asked for them.
+        from.receive_into_with_tag(&mut [0_u8][..], 4);
+        let grown = resident().saturating_sub(before);
+        let mut into = vec![0_u8; SIZE];
+        for _ in 0..MESSAGES {
+            from.receive_into_with_tag(&mut into[..], 3);
+        }
+        verify(&into, sender, receiver, 3);
+        // Twice their size, and 1 KiB for the request of each.
+        let limit = MESSAGES * (2 * SIZE + 1024);
+        assert!(grown <= limit, "{MESSAGES} messages of {SIZE} bytes took {grown} bytes, at most {limit} are allowed");
+    }
+    job.world.barrier();
+    job.finish();
+}
