@@ -47,7 +47,6 @@ pub struct Ended {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
-    pub elapsed: Duration,
 }
 
 impl Job {
@@ -178,13 +177,12 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(10));
         };
-        let elapsed = self.started.elapsed();
         if status.is_none() {
             self.kill();
         }
         let (stdout, stderr) = (out.join().unwrap(), err.join().unwrap());
         let status = status.unwrap_or_else(|| panic!("not over after {limit:?}\n{stdout}\n{stderr}"));
-        Ended { status, stdout, stderr, elapsed }
+        Ended { status, stdout, stderr }
     }
 
     /// Kills mpiexec's process group and all ranks.

@@ -34,8 +34,9 @@ pub struct Step {
 pub const STEPS: &[Step] = &[
     Step { name: "rustfmt", what: "the sources are formatted", work: rustfmt },
     Step { name: "clippy", what: "no warnings, in the workspace and in tests/mpi", work: clippy },
-    Step { name: "cargo-test", what: "unit tests, integration tests, robustness under mpiexec", work: cargo_test },
+    Step { name: "cargo-test", what: "unit and integration tests", work: cargo_test },
     Step { name: "loom", what: "the queues under all interleavings", work: loom },
+    Step { name: "jobs", what: "whole jobs: bad input, death, paths, waiting", work: jobs },
     Step { name: "mpi-test", what: "the MPI programs of tests/mpi", work: mpi_test },
     Step { name: "mpich-test", what: "the part of MPICH's own suite that CI runs", work: mpich_suite },
 ];
@@ -74,15 +75,21 @@ fn clippy(context: &Context) -> Result<Tally> {
     Ok(tally)
 }
 
-fn cargo_test(context: &Context) -> Result<Tally> {
-    let programs = mpi_programs::build(&context.installed)?;
+fn cargo_test(_: &Context) -> Result<Tally> {
     let mut command = cargo();
-    command
-        .args(["test", "--workspace", "--no-fail-fast", "--target-dir"])
-        .arg(paths::target())
-        .env("NTBRING_MPI_PREFIX", context.installed.mpi.prefix())
-        .env("NTBRING_MPI_PROGRAMS", programs);
+    command.args(["test", "--workspace", "--no-fail-fast", "--target-dir"]).arg(paths::target());
     counted("cargo-test", &mut command)
+}
+
+fn jobs(context: &Context) -> Result<Tally> {
+    mpi_programs::build(&context.installed)?;
+    let mut command = cargo();
+    // One at a time: some of them measure what a job uses.
+    command
+        .args(["test", "--package", "ntbring", "--no-fail-fast", "--test", "jobs", "--target-dir"])
+        .arg(paths::target())
+        .args(["--", "--ignored", "--test-threads=1"]);
+    counted("jobs", &mut command)
 }
 
 fn loom(_: &Context) -> Result<Tally> {
