@@ -6,8 +6,8 @@ use std::time::Duration;
 /// What can be set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Bytes of each incoming window.
-    pub window: u64,
+    /// Bytes of each incoming window; None: chosen from the number of ranks.
+    pub window: Option<u64>,
     /// Most bytes of one piece of a message that is sent in pieces.
     pub chunk: usize,
     /// Largest header + payload that is packed into one entry.
@@ -39,7 +39,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            window: 1 << 20,
+            window: None,
             chunk: 16 << 10,
             packed_max: 8 << 10,
             eager_max: 64 << 10,
@@ -119,13 +119,16 @@ pub const TABLE: &[Setting] =
     &[
         setting!(
             "NTBRING_WINDOW",
-            "1M",
+            "auto",
             "bytes",
-            "64K to 1G",
+            "auto, or 64K to 1G",
             true,
-            "size of each incoming window; it is divided into lanes",
+            "size of each incoming window, which is divided into lanes; auto: 1M, or more if there are many ranks",
             |s, v| {
-                s.window = within(bytes(v)?, 64 << 10, 1 << 30)?.next_multiple_of(4096);
+                s.window = match v {
+                    "auto" => None,
+                    _ => Some(within(bytes(v)?, 64 << 10, 1 << 30)?.next_multiple_of(4096)),
+                };
                 Ok(())
             }
         ),
@@ -381,8 +384,8 @@ mod tests {
 
     #[test]
     fn sizes_have_suffixes() {
-        assert_eq!(with("NTBRING_WINDOW", "2M").unwrap().window, 2 << 20);
-        assert_eq!(with("NTBRING_WINDOW", "65536").unwrap().window, 64 << 10);
+        assert_eq!(with("NTBRING_WINDOW", "2M").unwrap().window, Some(2 << 20));
+        assert_eq!(with("NTBRING_WINDOW", "65536").unwrap().window, Some(64 << 10));
         assert_eq!(with("NTBRING_CHUNK", "1k").unwrap().chunk, 1024);
     }
 

@@ -437,11 +437,12 @@ fn a_signal_loses_no_ring(bench: &Bench) {
         let over = done.clone();
         let sleeping = scope.spawn(move || {
             // SAFETY: a plain call.
-            tell.send(unsafe { libc::pthread_self() }).unwrap();
+            let me = unsafe { libc::pthread_self() };
+            tell.send(me).unwrap();
             let rung = to.wait(6, LONG);
             over.store(true, Ordering::SeqCst);
             // Until the other side has stopped sending signals here.
-            tell.send(unsafe { libc::pthread_self() }).unwrap();
+            tell.send(me).unwrap();
             rung
         });
         let thread = told.recv().unwrap();

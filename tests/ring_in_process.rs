@@ -33,7 +33,7 @@ fn tiny(layout: &Layout) -> Settings {
     while !fits(window) {
         window += 4096;
     }
-    Settings { window, ..settings() }
+    Settings { window: Some(window), ..settings() }
 }
 
 /// Messages of all kinds between all pairs, different for each. Headers are of at most
@@ -337,7 +337,7 @@ fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let lines = statistics(&stats, 2);
     let count = |rank: usize, name: &str| lines[rank][name].as_u64().unwrap();
-    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.window).unwrap();
+    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.window.unwrap()).unwrap();
     let lane_lines = (window.lane_bytes() / LINE) as u64;
     let used = (MESSAGES * lines_for(HEADER + 8)) as u64;
     assert_eq!(used, MESSAGES as u64, "one line each");
@@ -445,7 +445,7 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
 fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
     let changes: [(&str, Change); 2] =
-        [("NTBRING_WINDOW", |s| s.window = 2 << 20), ("NTBRING_CHUNK", |s| s.chunk = 1024)];
+        [("NTBRING_WINDOW", |s| s.window = Some(2 << 20)), ("NTBRING_CHUNK", |s| s.chunk = 1024)];
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {
             let t = layout.topology();
@@ -474,13 +474,13 @@ fn settings_that_differ_are_named_on_both_sides() {
 #[test]
 fn windows_that_are_too_small_are_refused_with_a_size_that_is_not() {
     let layout = Layout::blocks(&[8; 4]);
-    let small = Settings { window: 64 << 10, ..settings() };
+    let small = Settings { window: Some(64 << 10), ..settings() };
     let error = Candidate::new(layout.topology(), 0, small).err().expect("81 lanes in 64 KiB");
     assert!(matches!(error, JoinError::TooSmall(_)), "{error}");
     let text = error.to_string();
     let (_, needed) = text.rsplit_once("NTBRING_WINDOW=").unwrap();
     let needed: u64 = needed.split_whitespace().next().unwrap().parse().unwrap();
-    assert!(Candidate::new(layout.topology(), 0, Settings { window: needed, ..settings() }).is_ok(), "{text}");
+    assert!(Candidate::new(layout.topology(), 0, Settings { window: Some(needed), ..settings() }).is_ok(), "{text}");
 }
 
 fn cards(ranks: usize) -> (Vec<Candidate>, Vec<Card>) {

@@ -46,11 +46,9 @@ fn info() -> ExitCode {
         Ok(settings) => {
             let same = settings == Settings::default();
             println!("settings: {}", if same { "all at their defaults" } else { "changed by the environment" });
-            println!(
-                "window memory: {} bytes in each direction of a link, in {}",
-                settings.window,
-                settings.shm_dir.display()
-            );
+            let window =
+                settings.window.map_or("1 MiB or more, by the number of ranks".into(), |w| format!("{w} bytes"));
+            println!("windows: {window} in each direction of a link, in {}", settings.shm_dir.display());
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -203,7 +203,10 @@ impl Candidate {
     pub fn new(topology: Topology, rank: u32, settings: Settings) -> Result<Candidate, JoinError> {
         let host = topology.host_of(rank);
         let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.local_lane);
-        let window = if topology.hosts() > 1 { settings.window } else { 0 };
+        let window = match topology.hosts() {
+            1 => 0,
+            _ => settings.window.unwrap_or_else(|| WindowPlan::good_window(&topology)),
+        };
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window)?;
         }
@@ -258,7 +261,14 @@ impl Candidate {
                 ports.push(decorate(port, &settings, record.as_ref(), rank));
             }
         }
-        let meeting = Meeting { topology: &topology, host, settings: &settings, watch: &watch, pids: &pids };
+        let meeting = Meeting {
+            topology: &topology,
+            host,
+            window: layout.window,
+            settings: &settings,
+            watch: &watch,
+            pids: &pids,
+        };
         let control = Control { block: InWindow::new(memory.local()), out: OutWindow::new(memory.local()) };
         let offsets = if rank == leader {
             let result = meeting.neighbours(&ports);
@@ -274,7 +284,7 @@ impl Candidate {
         let packet_max = match topology.hosts() {
             // Nothing is forwarded.
             0..4 => usize::MAX,
-            _ => entry_max(WindowPlan::smallest_lane(&topology, settings.window)? / LINE),
+            _ => entry_max(WindowPlan::smallest_lane(&topology, layout.window)? / LINE),
         };
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
@@ -283,9 +293,9 @@ impl Candidate {
             links.push(Link {
                 neighbour,
                 incoming: port.incoming(),
-                outgoing: port.outgoing(offset, settings.window)?,
-                plan: WindowPlan::new(&topology, host, side, settings.window)?,
-                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), settings.window)?,
+                outgoing: port.outgoing(offset, layout.window)?,
+                plan: WindowPlan::new(&topology, host, side, layout.window)?,
+                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window)?,
                 port,
             });
         }
@@ -372,6 +382,7 @@ impl Control {
 struct Meeting<'a> {
     topology: &'a Topology,
     host: usize,
+    window: u64,
     settings: &'a Settings,
     watch: &'a Watch,
     pids: &'a [u32],
@@ -472,7 +483,7 @@ impl Meeting<'_> {
             host: self.host as u16,
             hosts: self.topology.hosts() as u16,
             ranks: self.topology.ranks_of(self.host).len() as u16,
-            window: self.settings.window,
+            window: self.window,
             offset: port.incoming_offset(),
             chunk: self.settings.chunk as u32,
         };

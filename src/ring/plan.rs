@@ -20,6 +20,12 @@ use crate::ring::Topology;
 /// The smallest lane, bytes.
 pub const LANE_MIN: usize = 4096;
 
+/// The window that is chosen if none is set, and its lanes are not smaller than [`LANE_GOOD`].
+const WINDOW: u64 = 1 << 20;
+
+/// The smallest lane that is chosen if no window is set, bytes.
+const LANE_GOOD: usize = 16 << 10;
+
 /// One end of a lane: a rank, by its number within its host, or the host's forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -68,6 +74,17 @@ impl WindowPlan {
             return Err(TooSmall { window, needed, host, neighbour, receivers, senders, lanes });
         }
         Ok(plan)
+    }
+
+    /// The window for a ring where none is set, bytes; the same on all its hosts.
+    pub fn good_window(topology: &Topology) -> u64 {
+        let ranks = |host| topology.ranks_of(host).len();
+        let lanes = (0..topology.hosts())
+            .map(|host| (ranks(host), ranks(topology.neighbour(host, Side::Right))))
+            .map(|(receivers, senders)| WindowPlan { senders, receivers, lane_bytes: 0 }.lanes())
+            .max();
+        let needed = lanes.unwrap_or(0) * (LANE_GOOD + LINE);
+        WINDOW.max(needed.next_multiple_of(4096) as u64)
     }
 
     /// Bytes of the smallest lane between any two hosts: what every packet must fit into that may
@@ -174,6 +191,15 @@ mod tests {
         let plan = WindowPlan::new(&hosts(&[2; 4]), 0, Side::Left, 1 << 20).unwrap();
         assert_eq!(plan.lanes(), 10);
         assert!(plan.lane_bytes() >= 100 << 10);
+    }
+
+    #[test]
+    fn the_chosen_window_is_a_mebibyte_or_has_good_lanes() {
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 4])), 1 << 20);
+        let many = hosts(&[18, 1, 18, 18]);
+        let window = WindowPlan::good_window(&many);
+        assert!(window > 1 << 20);
+        assert!(WindowPlan::smallest_lane(&many, window).unwrap() >= LANE_GOOD);
     }
 
     #[test]

@@ -1,0 +1,15 @@
+//! What a launcher hands on as a rank's address.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ntbring::ring::guest::GuestAddress;
+use ntbring::ring::join::Card;
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(card) = Card::parse(data) {
+        assert_eq!(Card::parse(&card.bytes()), Ok(card));
+    }
+    if let Some(address) = GuestAddress::parse(data) {
+        assert_eq!(GuestAddress::parse(&address.bytes()), Some(address));
+    }
+});

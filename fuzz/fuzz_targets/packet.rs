@@ -1,0 +1,24 @@
+//! An entry of a lane that a peer has made up.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ntbring::endpoint::wire::{Packet, PREFIX_MAX};
+
+fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
+    let (kind, meta, len, routed, bytes) = input;
+    let len = len as usize;
+    let first = &bytes[..bytes.len().min(len).min(PREFIX_MAX)];
+    if let Ok((packet, route, at)) = Packet::parse(kind, meta & 0x7fff, len, first, routed) {
+        assert_eq!(route.is_some(), routed);
+        let end = match packet {
+            Packet::Message { header, payload, .. } => at + header + payload,
+            Packet::Begin { header, .. } => at + header,
+            Packet::Chunk { payload, .. } => at + payload,
+        };
+        assert_eq!(end, len);
+        // What is understood is what would be sent.
+        let prefix = packet.prefix(route);
+        let again = Packet::parse(prefix.kind, prefix.meta, prefix.bytes().len() + len - at, prefix.bytes(), routed);
+        assert_eq!(again.map(|(p, r, _)| (p, r)), Ok((packet, route)));
+    }
+});
