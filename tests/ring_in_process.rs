@@ -355,7 +355,7 @@ fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
 
 #[test]
 fn a_ping_pong_needs_no_heads_but_at_lap_changes() {
-    const ROUNDS: usize = 2_000;
+    const ROUNDS: usize = 500;
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1, 1]);

@@ -46,6 +46,9 @@ pub struct Token {
     pub begun: Option<(u32, u8)>,
 }
 
+/// Entries that are taken from one lane before the next has its turn.
+const BURST: u32 = 32;
+
 struct Inbox {
     lane: Consumer,
     bell: Bell,
@@ -65,8 +68,12 @@ struct Incoming {
 pub(super) struct Inbound {
     boxes: Vec<Inbox>,
     next: usize,
+    /// Entries taken from one lane in a row.
+    burst: u32,
     /// Ranks in the job.
     size: u32,
+    /// This rank.
+    me: u32,
     /// A row for each rank that has ever sent in pieces.
     streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
     pub msgs: u64,
@@ -103,7 +110,9 @@ impl Inbound {
         Inbound {
             boxes,
             next: 0,
+            burst: 0,
             size: topology.size() as u32,
+            me: members.rank(),
             streams,
             msgs: 0,
             bytes: 0,
@@ -137,8 +146,13 @@ impl Inbound {
             }
             let taken = inbox.lane.take().map_err(|error| EndpointError::Corrupt { from: describe(inbox), error })?;
             if let Some(entry) = taken {
-                // Stay with the lane that has something.
-                self.next = i;
+                // Stay with the lane that has something, but not for ever.
+                self.burst += 1;
+                if self.burst < BURST {
+                    self.next = i;
+                } else {
+                    self.burst = 0;
+                }
                 return self.arrive(i, entry).map(Some);
             }
         }
@@ -156,7 +170,7 @@ impl Inbound {
         let (packet, route, at) = parsed.map_err(|error| EndpointError::Wire { from: describe(inbox), error })?;
         let src = match (inbox.from, route) {
             (Some(rank), _) => rank,
-            (None, Some(route)) if route.src < self.size => route.src,
+            (None, Some(route)) if route.src < self.size && route.dst == self.me => route.src,
             (None, _) => {
                 let error = wire::WireError::Field { kind: entry.kind, field: "route", value: u64::MAX };
                 return Err(EndpointError::Wire { from: describe(inbox), error });

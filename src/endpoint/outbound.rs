@@ -246,10 +246,13 @@ impl Outbound {
         let before = self.doorbells;
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
-            if self.serve(dest, thresholds)? {
-                self.flows[dest as usize].listed = false;
-            } else {
-                self.work.push_back(dest);
+            match self.serve(dest, thresholds) {
+                Ok(true) => self.flows[dest as usize].listed = false,
+                Ok(false) => self.work.push_back(dest),
+                Err(error) => {
+                    self.work.push_back(dest);
+                    return Err(error);
+                }
             }
         }
         Ok(self.doorbells != before)

@@ -70,7 +70,7 @@ impl Figures {
                         return "-".to_string();
                     };
                     let ratio = first.filter(|_| index > 0).map(|first| better(unit, first, value));
-                    let ratio = ratio.map_or(String::new(), |ratio| format!(" ({ratio:.2}x)"));
+                    let ratio = ratio.map_or(String::new(), |ratio| format!(" ({}x)", factor(ratio)));
                     format!("{}{ratio}", number(value))
                 }));
                 row
@@ -127,6 +127,15 @@ fn number(value: f64) -> String {
         format!("{value:.2}")
     } else {
         format!("{value:.0}")
+    }
+}
+
+/// Two digits at least, however bad it looks.
+fn factor(ratio: f64) -> String {
+    match ratio {
+        _ if ratio < 0.1 => format!("{ratio:.3}"),
+        _ if ratio < 10.0 => format!("{ratio:.2}"),
+        _ => format!("{ratio:.0}"),
     }
 }
 
