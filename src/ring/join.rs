@@ -1,19 +1,21 @@
 //! A process's way into the ring, and what it then holds of it.
 
-use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
-use super::plan::{End, LocalPlan, TooSmall, WindowPlan};
+pub use super::card::Card;
+use super::handshake::HandshakeError;
+pub use super::link::Link;
+use super::meeting::{died, Control, Meeting};
+use super::plan::{LocalPlan, TooSmall, WindowPlan};
 use super::topology::TopologyError;
 use super::{Topology, PROTOCOL_VERSION};
 use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Watch};
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
-use crate::ntb::{InWindow, LinkState, NtbError, OutWindow, Port, Side, Vector, SCRATCHPADS};
+use crate::ntb::{InWindow, NtbError, OutWindow, Port, Side, Vector};
 use crate::queue::{entry_max, Consumer, Producer, LINE};
 use crate::settings::Settings;
-use bytes::{Buf, BufMut};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What MPICH's shared-memory module may come to use for each of several ranks of a host, bytes:
 /// 64 cells of 16 KiB and what goes with them.
@@ -78,99 +80,6 @@ pub enum JoinError {
         /// What the system said.
         cause: std::io::Error,
     },
-}
-
-/// What every rank tells all others before they can meet: 48 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Card {
-    /// Protocol version.
-    pub version: u32,
-    /// The rank's process.
-    pub pid: u32,
-    /// The host's memory, if the rank is the first of its host.
-    pub memory: Option<HostAddress>,
-}
-
-impl Card {
-    /// Bytes that a card takes.
-    pub const LEN: usize = 48;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x01");
-
-    /// As bytes.
-    pub fn bytes(&self) -> [u8; Card::LEN] {
-        let m = self.memory.unwrap_or(HostAddress { pid: 0, fd: 0, inode: 0, token: 0 });
-        let mut bytes = [0; Card::LEN];
-        let mut to = &mut bytes[..];
-        to.put_u64_le(Self::MAGIC);
-        to.put_u32_le(self.version);
-        to.put_u32_le(self.pid);
-        to.put_u64_le(self.memory.is_some().into());
-        to.put_u32_le(m.pid);
-        to.put_u32_le(m.fd);
-        to.put_u64_le(m.inode);
-        to.put_u64_le(m.token);
-        bytes
-    }
-
-    /// From bytes.
-    pub fn parse(mut bytes: &[u8]) -> Result<Card, String> {
-        if bytes.len() < Card::LEN {
-            return Err(format!("{} bytes, {} are needed", bytes.len(), Card::LEN));
-        }
-        if bytes.get_u64_le() != Self::MAGIC {
-            return Err("it is not an address of ntbring".into());
-        }
-        let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
-        let has_memory = bytes.get_u64_le() == 1;
-        let (memory_pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
-        let address = HostAddress { pid: memory_pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
-        Ok(Card { version, pid, memory: has_memory.then_some(address) })
-    }
-}
-
-/// One link of this process's host.
-pub struct Link {
-    neighbour: usize,
-    port: Arc<dyn Port>,
-    incoming: InWindow,
-    outgoing: OutWindow,
-    /// Of our incoming window.
-    plan: WindowPlan,
-    /// Of the neighbour's incoming window, which our outgoing window shows.
-    peer_plan: WindowPlan,
-}
-
-impl Link {
-    /// The host at the other end.
-    pub fn neighbour(&self) -> usize {
-        self.neighbour
-    }
-
-    /// The side of this host that the link is on.
-    pub fn side(&self) -> Side {
-        self.port.side()
-    }
-
-    /// The port.
-    pub fn port(&self) -> Arc<dyn Port> {
-        self.port.clone()
-    }
-
-    /// The sending end of the lane from `from` on this host to `to` on the neighbour. To be
-    /// called once a lane, in one process.
-    pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
-        let lane = self.peer_plan.lane(from, to, beyond);
-        let window = self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes());
-        Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), 8))
-    }
-
-    /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
-    /// called once a lane, in one process.
-    pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
-        let lane = self.plan.lane(from, to, beyond);
-        let window = self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes());
-        Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), 8))
-    }
 }
 
 /// A process that is about to join: it owns what it must own, and knows nobody yet.
@@ -313,10 +222,6 @@ impl Candidate {
     }
 }
 
-fn died(topology: &Topology, pids: &[u32], rank: u32) -> JoinError {
-    JoinError::Died { rank, host: topology.host_of(rank), pid: pids[rank as usize] }
-}
-
 fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
     let Some(file) = &settings.trace else { return Ok(None) };
     let mut path = file.clone().into_os_string();
@@ -331,184 +236,6 @@ fn decorate(port: EmuPort, settings: &Settings, record: Option<&Record>, rank: u
         (Some(seed), None) => Arc::new(Weak::new(port, seed)),
         (None, Some(record)) => Arc::new(Trace::new(port, record)),
         (Some(seed), Some(record)) => Arc::new(Trace::new(Weak::new(port, seed), record)),
-    }
-}
-
-/// The start of a host's local part: how its first rank tells the others what it has learned.
-struct Control {
-    block: InWindow,
-    out: OutWindow,
-}
-
-impl Control {
-    const STATE: usize = 0; // 0 unknown, 1 joined, 2 failed
-    const OFFSETS: [usize; 2] = [8, 16];
-    const TEXT_LEN: usize = 24;
-    const TEXT: usize = 32;
-    const TEXT_MAX: usize = 1024;
-
-    fn publish(&self, result: &Result<Vec<u64>, JoinError>) {
-        match result {
-            Ok(offsets) => {
-                for (place, &offset) in Self::OFFSETS.into_iter().zip(offsets) {
-                    self.out.store(place, offset);
-                }
-                self.out.store(Self::STATE, 1);
-            }
-            Err(error) => {
-                let text = error.to_string();
-                let len = text.len().min(Self::TEXT_MAX);
-                self.out.write_bytes(Self::TEXT, &text.as_bytes()[..len]);
-                self.out.store(Self::TEXT_LEN, len as u64);
-                self.out.store(Self::STATE, 2);
-            }
-        }
-    }
-
-    fn state(&self) -> Option<Result<Vec<u64>, JoinError>> {
-        match self.block.load(Self::STATE) {
-            1 => Some(Ok(Self::OFFSETS.map(|place| self.block.load(place)).to_vec())),
-            2 => {
-                let mut text = vec![0; (self.block.load(Self::TEXT_LEN) as usize).min(Self::TEXT_MAX)];
-                self.block.read(Self::TEXT, &mut text);
-                Some(Err(JoinError::Leader(String::from_utf8_lossy(&text).into_owned())))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Waiting for others, with everything that bounds it.
-struct Meeting<'a> {
-    topology: &'a Topology,
-    host: usize,
-    window: u64,
-    settings: &'a Settings,
-    watch: &'a Watch,
-    pids: &'a [u32],
-}
-
-impl Meeting<'_> {
-    /// Calls `look` until it finds something, somebody dies, or the time is over.
-    fn wait<T>(
-        &self,
-        whom: impl Fn() -> String,
-        mut look: impl FnMut() -> Result<Option<T>, JoinError>,
-    ) -> Result<T, JoinError> {
-        let start = Instant::now();
-        for round in 0u32.. {
-            if let Some(found) = look()? {
-                return Ok(found);
-            }
-            if round < 50 {
-                std::thread::yield_now();
-                continue;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-            if round % 64 == 0 {
-                if let Some(&rank) = self.watch.dead().first() {
-                    return Err(died(self.topology, self.pids, rank));
-                }
-                if start.elapsed() > self.settings.connect_timeout {
-                    break;
-                }
-            }
-        }
-        let seconds = self.settings.connect_timeout.as_secs();
-        Err(JoinError::Timeout { host: self.host, whom: whom(), seconds })
-    }
-
-    /// Shakes hands over both ports; returns where the neighbours' windows for us lie.
-    fn neighbours(&self, ports: &[Arc<dyn Port>]) -> Result<Vec<u64>, JoinError> {
-        let mut shakes: Vec<_> = ports.iter().map(|port| self.handshake(port.as_ref())).collect();
-        let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
-        let missing = std::cell::Cell::new(0);
-        // Refusals pass round the ring; the reason may be found on the other link.
-        let mut refused = vec![None; ports.len()];
-        let result = self.wait(
-            || {
-                ports.get(missing.get()).map_or(String::new(), |p| {
-                    format!("host {} on the {} link", self.topology.neighbour(self.host, p.side()), p.side())
-                })
-            },
-            || {
-                for (i, port) in ports.iter().enumerate() {
-                    if greetings[i].is_some() || refused[i].is_some() || port.link() != LinkState::Up {
-                        continue;
-                    }
-                    match advance(&mut shakes[i], port.as_ref()) {
-                        Err(JoinError::Handshake(refusal @ HandshakeError::Refused { .. })) => {
-                            refused[i] = Some(refusal)
-                        }
-                        other => greetings[i] = other?,
-                    }
-                }
-                let open = |i: &usize| greetings[*i].is_none() && refused[*i].is_none();
-                let first_open = (0..ports.len()).find(open);
-                missing.set(first_open.unwrap_or(0));
-                Ok(first_open.is_none().then_some(()))
-            },
-        );
-        let result = match (result, refused.into_iter().flatten().next()) {
-            (Ok(()) | Err(JoinError::Timeout { .. }), Some(refusal)) => Err(refusal.into()),
-            (result, _) => result,
-        };
-        if let Err(error) = result {
-            // The other neighbour is not to wait for a host that will not come.
-            for (shake, port) in shakes.iter_mut().zip(ports) {
-                for (register, value) in shake.refuse() {
-                    port.peer_scratchpad(register, value);
-                }
-            }
-            return Err(error);
-        }
-        let greetings: Vec<Greeting> = greetings.into_iter().flatten().collect();
-        for (port, g) in ports.iter().zip(&greetings) {
-            log::debug!(
-                "host {}: {} neighbour is host {} with {} ranks, window of {} bytes at {}",
-                self.host,
-                port.side(),
-                g.host,
-                g.ranks,
-                g.window,
-                g.offset
-            );
-        }
-        Ok(greetings.iter().map(|g| g.offset).collect())
-    }
-
-    fn handshake(&self, port: &dyn Port) -> Handshake {
-        let mine = Greeting {
-            version: PROTOCOL_VERSION,
-            host: self.host as u16,
-            hosts: self.topology.hosts() as u16,
-            ranks: self.topology.ranks_of(self.host).len() as u16,
-            window: self.window,
-            offset: port.incoming_offset(),
-            chunk: self.settings.chunk as u32,
-        };
-        Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
-    }
-
-    fn leader(&self, control: &Control, leader: u32) -> Result<Vec<u64>, JoinError> {
-        self.wait(|| format!("rank {leader}, the first rank of this host"), || control.state().transpose())
-    }
-}
-
-fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, JoinError> {
-    let mut own = [0; SCRATCHPADS];
-    // In the opposite order to that in which they are written: what the phase vouches for is there.
-    for register in (0..SCRATCHPADS).rev() {
-        own[register] = port.scratchpad(register);
-    }
-    let step = shake.step(&own);
-    for (register, value) in step.write {
-        port.peer_scratchpad(register, value);
-    }
-    match step.outcome {
-        Outcome::Waiting => Ok(None),
-        Outcome::Done(greeting) => Ok(Some(greeting)),
-        Outcome::Failed(error) => Err(error.into()),
     }
 }
 

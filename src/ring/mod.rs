@@ -6,13 +6,17 @@
 //! | `plan` | how a window is divided into lanes and credits |
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
+//! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay` | forwarding what is in transit |
 //! | `transfer` | the thread that forwards while the host's ranks compute |
 
+mod card;
 pub mod guest;
 pub mod handshake;
 pub mod join;
+mod link;
+mod meeting;
 pub mod plan;
 pub mod relay;
 pub mod topology;

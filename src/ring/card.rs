@@ -1,0 +1,52 @@
+//! The card that every rank publishes before it joins.
+
+use crate::ntb::emu::HostAddress;
+use bytes::{Buf, BufMut};
+
+/// What every rank tells all others before they can meet: 48 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Protocol version.
+    pub version: u32,
+    /// The rank's process.
+    pub pid: u32,
+    /// The host's memory, if the rank is the first of its host.
+    pub memory: Option<HostAddress>,
+}
+
+impl Card {
+    /// Bytes that a card takes.
+    pub const LEN: usize = 48;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x01");
+
+    /// As bytes.
+    pub fn bytes(&self) -> [u8; Card::LEN] {
+        let m = self.memory.unwrap_or(HostAddress { pid: 0, fd: 0, inode: 0, token: 0 });
+        let mut bytes = [0; Card::LEN];
+        let mut to = &mut bytes[..];
+        to.put_u64_le(Self::MAGIC);
+        to.put_u32_le(self.version);
+        to.put_u32_le(self.pid);
+        to.put_u64_le(self.memory.is_some().into());
+        to.put_u32_le(m.pid);
+        to.put_u32_le(m.fd);
+        to.put_u64_le(m.inode);
+        to.put_u64_le(m.token);
+        bytes
+    }
+
+    /// From bytes.
+    pub fn parse(mut bytes: &[u8]) -> Result<Card, String> {
+        if bytes.len() < Card::LEN {
+            return Err(format!("{} bytes, {} are needed", bytes.len(), Card::LEN));
+        }
+        if bytes.get_u64_le() != Self::MAGIC {
+            return Err("it is not an address of ntbring".into());
+        }
+        let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
+        let has_memory = bytes.get_u64_le() == 1;
+        let (memory_pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
+        let address = HostAddress { pid: memory_pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
+        Ok(Card { version, pid, memory: has_memory.then_some(address) })
+    }
+}

@@ -1,0 +1,51 @@
+//! One link of a host, and the ends of the lanes in its windows.
+
+use super::plan::{End, WindowPlan};
+use crate::ntb::{InWindow, OutWindow, Port, Side};
+use crate::queue::{Consumer, Producer};
+use std::sync::Arc;
+
+/// One link of this process's host.
+pub struct Link {
+    pub(super) neighbour: usize,
+    pub(super) port: Arc<dyn Port>,
+    pub(super) incoming: InWindow,
+    pub(super) outgoing: OutWindow,
+    /// Of our incoming window.
+    pub(super) plan: WindowPlan,
+    /// Of the neighbour's incoming window, which our outgoing window shows.
+    pub(super) peer_plan: WindowPlan,
+}
+
+impl Link {
+    /// The host at the other end.
+    pub fn neighbour(&self) -> usize {
+        self.neighbour
+    }
+
+    /// The side of this host that the link is on.
+    pub fn side(&self) -> Side {
+        self.port.side()
+    }
+
+    /// The port.
+    pub fn port(&self) -> Arc<dyn Port> {
+        self.port.clone()
+    }
+
+    /// The sending end of the lane from `from` on this host to `to` on the neighbour. To be
+    /// called once a lane, in one process.
+    pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
+        let lane = self.peer_plan.lane(from, to, beyond);
+        let window = self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes());
+        Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), 8))
+    }
+
+    /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
+    /// called once a lane, in one process.
+    pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
+        let lane = self.plan.lane(from, to, beyond);
+        let window = self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes());
+        Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), 8))
+    }
+}

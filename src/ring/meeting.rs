@@ -1,0 +1,193 @@
+//! Meeting the neighbours, and telling the host's other ranks: every wait of joining is in here.
+
+use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
+use super::join::JoinError;
+use super::{Topology, PROTOCOL_VERSION};
+use crate::ntb::emu::Watch;
+use crate::ntb::{InWindow, LinkState, OutWindow, Port, SCRATCHPADS};
+use crate::settings::Settings;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The error for a rank whose process has ended.
+pub(super) fn died(topology: &Topology, pids: &[u32], rank: u32) -> JoinError {
+    JoinError::Died { rank, host: topology.host_of(rank), pid: pids[rank as usize] }
+}
+
+/// The start of a host's local part: how its first rank tells the others what it has learned.
+pub(super) struct Control {
+    pub block: InWindow,
+    pub out: OutWindow,
+}
+
+impl Control {
+    const STATE: usize = 0; // 0 unknown, 1 joined, 2 failed
+    const OFFSETS: [usize; 2] = [8, 16];
+    const TEXT_LEN: usize = 24;
+    const TEXT: usize = 32;
+    const TEXT_MAX: usize = 1024;
+
+    pub fn publish(&self, result: &Result<Vec<u64>, JoinError>) {
+        match result {
+            Ok(offsets) => {
+                for (place, &offset) in Self::OFFSETS.into_iter().zip(offsets) {
+                    self.out.store(place, offset);
+                }
+                self.out.store(Self::STATE, 1);
+            }
+            Err(error) => {
+                let text = error.to_string();
+                let len = text.len().min(Self::TEXT_MAX);
+                self.out.write_bytes(Self::TEXT, &text.as_bytes()[..len]);
+                self.out.store(Self::TEXT_LEN, len as u64);
+                self.out.store(Self::STATE, 2);
+            }
+        }
+    }
+
+    fn state(&self) -> Option<Result<Vec<u64>, JoinError>> {
+        match self.block.load(Self::STATE) {
+            1 => Some(Ok(Self::OFFSETS.map(|place| self.block.load(place)).to_vec())),
+            2 => {
+                let mut text = vec![0; (self.block.load(Self::TEXT_LEN) as usize).min(Self::TEXT_MAX)];
+                self.block.read(Self::TEXT, &mut text);
+                Some(Err(JoinError::Leader(String::from_utf8_lossy(&text).into_owned())))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Waiting for others, with everything that bounds it.
+pub(super) struct Meeting<'a> {
+    pub topology: &'a Topology,
+    pub host: usize,
+    pub window: u64,
+    pub settings: &'a Settings,
+    pub watch: &'a Watch,
+    pub pids: &'a [u32],
+}
+
+impl Meeting<'_> {
+    /// Calls `look` until it finds something, somebody dies, or the time is over.
+    fn wait<T>(
+        &self,
+        whom: impl Fn() -> String,
+        mut look: impl FnMut() -> Result<Option<T>, JoinError>,
+    ) -> Result<T, JoinError> {
+        let start = Instant::now();
+        for round in 0u32.. {
+            if let Some(found) = look()? {
+                return Ok(found);
+            }
+            if round < 50 {
+                std::thread::yield_now();
+                continue;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+            if round % 64 == 0 {
+                if let Some(&rank) = self.watch.dead().first() {
+                    return Err(died(self.topology, self.pids, rank));
+                }
+                if start.elapsed() > self.settings.connect_timeout {
+                    break;
+                }
+            }
+        }
+        let seconds = self.settings.connect_timeout.as_secs();
+        Err(JoinError::Timeout { host: self.host, whom: whom(), seconds })
+    }
+
+    /// Shakes hands over both ports; returns where the neighbours' windows for us lie.
+    pub fn neighbours(&self, ports: &[Arc<dyn Port>]) -> Result<Vec<u64>, JoinError> {
+        let mut shakes: Vec<_> = ports.iter().map(|port| self.handshake(port.as_ref())).collect();
+        let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
+        let missing = std::cell::Cell::new(0);
+        // Refusals pass round the ring; the reason may be found on the other link.
+        let mut refused = vec![None; ports.len()];
+        let result = self.wait(
+            || {
+                ports.get(missing.get()).map_or(String::new(), |p| {
+                    format!("host {} on the {} link", self.topology.neighbour(self.host, p.side()), p.side())
+                })
+            },
+            || {
+                for (i, port) in ports.iter().enumerate() {
+                    if greetings[i].is_some() || refused[i].is_some() || port.link() != LinkState::Up {
+                        continue;
+                    }
+                    match advance(&mut shakes[i], port.as_ref()) {
+                        Err(JoinError::Handshake(refusal @ HandshakeError::Refused { .. })) => {
+                            refused[i] = Some(refusal)
+                        }
+                        other => greetings[i] = other?,
+                    }
+                }
+                let open = |i: &usize| greetings[*i].is_none() && refused[*i].is_none();
+                let first_open = (0..ports.len()).find(open);
+                missing.set(first_open.unwrap_or(0));
+                Ok(first_open.is_none().then_some(()))
+            },
+        );
+        let result = match (result, refused.into_iter().flatten().next()) {
+            (Ok(()) | Err(JoinError::Timeout { .. }), Some(refusal)) => Err(refusal.into()),
+            (result, _) => result,
+        };
+        if let Err(error) = result {
+            // The other neighbour is not to wait for a host that will not come.
+            for (shake, port) in shakes.iter_mut().zip(ports) {
+                for (register, value) in shake.refuse() {
+                    port.peer_scratchpad(register, value);
+                }
+            }
+            return Err(error);
+        }
+        let greetings: Vec<Greeting> = greetings.into_iter().flatten().collect();
+        for (port, g) in ports.iter().zip(&greetings) {
+            log::debug!(
+                "host {}: {} neighbour is host {} with {} ranks, window of {} bytes at {}",
+                self.host,
+                port.side(),
+                g.host,
+                g.ranks,
+                g.window,
+                g.offset
+            );
+        }
+        Ok(greetings.iter().map(|g| g.offset).collect())
+    }
+
+    fn handshake(&self, port: &dyn Port) -> Handshake {
+        let mine = Greeting {
+            version: PROTOCOL_VERSION,
+            host: self.host as u16,
+            hosts: self.topology.hosts() as u16,
+            ranks: self.topology.ranks_of(self.host).len() as u16,
+            window: self.window,
+            offset: port.incoming_offset(),
+            chunk: self.settings.chunk as u32,
+        };
+        Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
+    }
+
+    pub fn leader(&self, control: &Control, leader: u32) -> Result<Vec<u64>, JoinError> {
+        self.wait(|| format!("rank {leader}, the first rank of this host"), || control.state().transpose())
+    }
+}
+
+fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, JoinError> {
+    let mut own = [0; SCRATCHPADS];
+    // In the opposite order to that in which they are written: what the phase vouches for is there.
+    for register in (0..SCRATCHPADS).rev() {
+        own[register] = port.scratchpad(register);
+    }
+    let step = shake.step(&own);
+    for (register, value) in step.write {
+        port.peer_scratchpad(register, value);
+    }
+    match step.outcome {
+        Outcome::Waiting => Ok(None),
+        Outcome::Done(greeting) => Ok(Some(greeting)),
+        Outcome::Failed(error) => Err(error.into()),
+    }
+}
