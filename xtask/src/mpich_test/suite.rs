@@ -40,7 +40,10 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
         format!("CC={}", against.mpi.mpicc().display()),
     ];
     if against.profile == Profile::Quick {
-        flags.extend(["--disable-fortran", "--disable-cxx", "--disable-romio"].map(String::from));
+        // The last two: even so configure stops without a C++ compiler, unless it is told that
+        // there is none.
+        let without = ["--disable-fortran", "--disable-cxx", "--disable-romio", "MPICXX=no", "CXX=no"];
+        flags.extend(without.map(String::from));
     }
     let mut digest = Digest::of("suite", 1).text(source_id).text(&format!("{flags:?}"));
     let header = against.mpi.prefix().join("include/mpi.h");
