@@ -55,8 +55,8 @@ pub fn ensure(profile: Profile) -> Result<()> {
     let install = format!("apt-get install -y --no-install-recommends {}", missing.join(" "));
     if !rustix::process::geteuid().is_root() {
         bail!(
-            "these Debian packages are missing: {}\n\nInstall them with this command, then call again:\n\n    \
-             sudo sh -c 'apt-get update && {install}'\n",
+            "these Debian packages are missing: {}\n\nRun this as root, then call again:\n\n    \
+             apt-get update && {install}\n",
             missing.join(" ")
         );
     }
