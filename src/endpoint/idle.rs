@@ -2,6 +2,7 @@
 //! it, that a process of the job is gone.
 
 use crate::ntb::Vector;
+use crate::ring::transfer::Lease;
 use crate::ring::{rank_doorbell, Membership};
 use crate::settings::Settings;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -25,6 +26,8 @@ const SPINS_CROWDED: u32 = 20;
 pub struct Idle {
     members: Arc<Membership>,
     vector: Arc<dyn Vector>,
+    /// What this rank owes the transfer thread, if it polls beside one.
+    lease: Option<Arc<Lease>>,
     spins: u32,
     yields: u32,
     /// Calls since the latest event.
@@ -42,7 +45,7 @@ struct Waiter {
 
 impl Idle {
     /// For a rank that has joined.
-    pub fn new(members: Arc<Membership>, settings: &Settings) -> Idle {
+    pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>) -> Idle {
         let topology = members.topology();
         let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -56,6 +59,7 @@ impl Idle {
         );
         Idle {
             vector,
+            lease,
             spins,
             yields: settings.yields,
             calls: AtomicU32::new(0),
@@ -79,9 +83,11 @@ impl Idle {
     /// To be called when nothing was found. Sleeps for at most `max`, and only if nothing was found
     /// since the call before this one either.
     pub fn wait(&self, max: Duration) {
-        let calls = self.calls.fetch_add(1, Ordering::Relaxed);
+        // Two threads may count the same call: what matters is that the count goes up.
+        let calls = self.calls.load(Ordering::Relaxed);
+        self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
         if calls < self.spins {
-            std::hint::spin_loop();
+            // No pause: what the caller does between two looks takes longer than one.
             return;
         }
         if calls - self.spins < self.yields || max.is_zero() {
@@ -101,13 +107,15 @@ impl Idle {
             // What is rung from here on ends the sleep; the caller looks once more before that.
             None => {
                 waiter.ticket = Some(self.vector.arm());
+                if let Some(lease) = &self.lease {
+                    lease.hand_over();
+                }
                 self.armed.store(true, Ordering::Relaxed);
             }
             Some(ticket) => {
                 self.sleeps.fetch_add(1, Ordering::Relaxed);
                 self.vector.sleep(ticket, max);
-                self.vector.disarm();
-                self.armed.store(false, Ordering::Relaxed);
+                self.awake();
                 drop(waiter);
                 self.watch();
             }
@@ -117,10 +125,18 @@ impl Idle {
     fn disarm(&self) {
         if let Ok(mut waiter) = self.waiter.try_lock() {
             if waiter.ticket.take().is_some() {
-                self.vector.disarm();
-                self.armed.store(false, Ordering::Relaxed);
+                self.awake();
             }
         }
+    }
+
+    /// The end of what arming began.
+    fn awake(&self) {
+        self.vector.disarm();
+        if let Some(lease) = &self.lease {
+            lease.take_back();
+        }
+        self.armed.store(false, Ordering::Relaxed);
     }
 
     /// Looks whether somebody has died, if the last look is long enough ago.

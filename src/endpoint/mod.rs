@@ -113,7 +113,7 @@ impl Endpoint {
         let out = Outbound::new(&members, settings.chunk);
         let thresholds =
             Thresholds { packed_max: settings.packed_max.min(out.packed_limit()), eager_max: settings.eager_max };
-        let idle = Arc::new(Idle::new(members.clone(), &settings));
+        let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
         let guests = Guests::new(&members, &settings)?;
         let dump = dump::Trigger::new(settings.dump_signal);

@@ -5,7 +5,7 @@
 //! pieces, so a large one does not hold up small ones.
 
 use super::bell::Bell;
-use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX, STREAMS};
+use super::wire::{plain_meta, Head, Packet, HANDLERS, MESSAGE, PREFIX_MAX, STREAMS};
 use super::EndpointError;
 use crate::queue::Producer;
 use crate::ring::plan::End;
@@ -350,6 +350,14 @@ fn put_message(
     payload: &Payload,
 ) -> Result<bool, EndpointError> {
     let size = payload.len() as usize;
+    if let (None, Some(meta), Payload::Contiguous(bytes)) = (route, plain_meta(head, header.len()), payload) {
+        let len = header.len() + size;
+        let Some(mut slot) = lane.reserve(len) else { return Ok(false) };
+        slot.write_bytes(0, header);
+        slot.write(header.len(), *bytes);
+        slot.commit(MESSAGE, len, meta);
+        return Ok(true);
+    }
     let prefix = Packet::Message { head, header: header.len(), payload: size }.prefix(route);
     let at = prefix.bytes().len();
     let len = at + header.len() + size;

@@ -126,6 +126,19 @@ pub enum WireError {
     },
 }
 
+/// What the tag of a message says if there is no extension: about it, and its header's bytes.
+#[inline]
+pub(super) fn plain(meta: u16) -> (Head, usize) {
+    (Head { handler: meta & (HANDLERS - 1), ..Head::default() }, (meta >> 6) as usize * 8)
+}
+
+/// The tag's `meta` for a message that needs no extension; None if it does.
+#[inline]
+pub(super) fn plain_meta(head: Head, header: usize) -> Option<u16> {
+    let plain = head.src_vci | head.dst_vci == 0 && header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX;
+    plain.then_some(head.handler | ((header / 8) as u16) << 6)
+}
+
 impl Packet {
     /// The prefix of this packet, routed if a route is given.
     #[inline]
@@ -190,8 +203,7 @@ impl Packet {
         if base != MESSAGE && base != BEGIN {
             return Err(WireError::Kind { kind });
         }
-        let mut head = Head { handler: meta & (HANDLERS - 1), ..Head::default() };
-        let mut header = (meta >> 6) as usize * 8;
+        let (mut head, mut header) = plain(meta);
         if kind & EXTENDED != 0 {
             let mut b = take(&mut at, EXTENSION)?;
             header = b.get_u32_le() as usize;
@@ -224,10 +236,10 @@ impl Packet {
 impl Prefix {
     #[inline]
     fn head(&mut self, head: Head, header: usize) {
-        self.meta = head.handler;
-        if head.src_vci | head.dst_vci == 0 && header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX {
-            self.meta |= ((header / 8) as u16) << 6;
+        if let Some(meta) = plain_meta(head, header) {
+            self.meta = meta;
         } else {
+            self.meta = head.handler;
             self.kind |= EXTENDED;
             self.push(&(header as u32).to_le_bytes());
             self.push(&[head.src_vci, head.dst_vci, 0, 0]);

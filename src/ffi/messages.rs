@@ -45,16 +45,16 @@ fn call(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
     usize::try_from(packed).ok()
 }
 
-/// An event as C takes it.
+/// Fills in an event as C takes it: what its kind has, and the token.
 #[inline]
-pub fn event(found: Event) -> ntbring_event_t {
-    let mut e = ntbring_event_t::default();
+pub fn fill(e: &mut ntbring_event_t, found: Event) {
+    e.token = [0; 4];
     let arrival = match found {
         Event::Sent { cookie, handler } => {
             e.kind = NTBRING_EVENT_SENT;
             e.cookie = cookie as *mut c_void;
             e.handler = handler;
-            return e;
+            return;
         }
         Event::Arrival(arrival) => arrival,
     };
@@ -90,10 +90,9 @@ pub fn event(found: Event) -> ntbring_event_t {
         e.token[1] = 1 + u64::from(stream);
         e.token[2] = src.into();
     }
-    e
 }
 
-/// The token that [`event`] hid in an event; None if there is nothing to release.
+/// The token that [`fill`] hid in an event; None if there is nothing to release.
 #[inline]
 pub fn token(e: &ntbring_event_t) -> Result<Option<Token>, Failure> {
     let [lane, stream, src, _] = e.token;

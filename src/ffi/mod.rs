@@ -201,8 +201,8 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
             return Err(argument("event must not be NULL"));
         }
         let Some(found) = endpoint.poll()? else { return Ok(NTBRING_NONE as i32) };
-        // SAFETY: not null, writable by contract.
-        unsafe { *event = messages::event(found) };
+        // SAFETY: not null, writable by contract; its fields are plain numbers and addresses.
+        messages::fill(unsafe { &mut *event }, found);
         Ok(NTBRING_SOME as i32)
     })
 }

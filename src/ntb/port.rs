@@ -112,6 +112,8 @@ pub trait Vector: Send + Sync {
     /// Lets rings wake a sleeper from now on, and returns the ticket for [`Vector::sleep`].
     /// Look for work once more between the two: what is rung after this call ends the sleep.
     fn arm(&self) -> u32;
+    /// A ticket by itself, for somebody in whose name another has called [`Vector::arm`], or will.
+    fn ticket(&self) -> u32;
     /// Sleeps until a doorbell of this vector rings (or rang since the ticket was taken), a
     /// signal arrives or `timeout` has passed. True if it rang.
     fn sleep(&self, ticket: u32, timeout: Duration) -> bool;

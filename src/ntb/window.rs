@@ -155,12 +155,53 @@ impl Region {
         unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) }
     }
 
+    #[inline]
     fn copy_in(&self, offset: usize, from: ForeignBytes) {
         self.check(offset, from.len);
         // SAFETY: the destination is inside the mapping (checked); the source is readable by
-        // ForeignBytes' contract; a mapping and application memory do not overlap in a way that
-        // matters to `copy`.
-        unsafe { std::ptr::copy(from.at, self.base.add(offset), from.len) }
+        // ForeignBytes' contract.
+        unsafe { copy(from.at, self.base.add(offset), from.len) }
+    }
+}
+
+/// Copies bytes; few of them without a call. The two may overlap, though what is in an overlap is
+/// then not told.
+///
+/// # Safety
+/// `from` must be readable and `to` be writable for `len` bytes.
+#[cfg(not(loom))]
+#[inline]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    /// The first and the last bytes of a stretch of at least `N`; together all of up to 2 `N`.
+    #[inline]
+    unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: `len` is at least `N`, and the caller vouches for `len` bytes.
+        unsafe {
+            let first = from.cast::<[u8; N]>().read();
+            let last = from.add(len - N).cast::<[u8; N]>().read();
+            to.cast::<[u8; N]>().write(first);
+            to.add(len - N).cast::<[u8; N]>().write(last);
+        }
+    }
+    // SAFETY: each arm has at least the bytes it asks for; the rest is the caller's promise.
+    unsafe {
+        match len {
+            0 => {}
+            1..=3 => {
+                ends::<1>(from, to, len);
+                if len == 3 {
+                    *to.add(1) = *from.add(1);
+                }
+            }
+            4..=7 => ends::<4>(from, to, len),
+            8..=16 => ends::<8>(from, to, len),
+            17..=32 => ends::<16>(from, to, len),
+            33..=64 => {
+                ends::<16>(from, to, 32);
+                ends::<16>(from.add(len - 32), to.add(len - 32), 32);
+            }
+            _ => std::ptr::copy(from, to, len),
+        }
     }
 }
 

@@ -9,6 +9,8 @@ pub struct Consumer {
     /// The word in the producer's memory that takes our head.
     credit: OutWindow,
     lines: usize,
+    /// The most bytes that an entry may have.
+    entry_max: usize,
     /// Lines looked at so far; `at` is where the next entry must begin.
     cursor: u64,
     at: usize,
@@ -39,7 +41,8 @@ impl Consumer {
     pub fn new(lane: InWindow, credit: OutWindow) -> Self {
         let lines = lane.len() / LINE;
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
-        Consumer { lane, credit, lines, cursor: 0, at: 0, sequence: 0, held: 0, returned: 0 }
+        let entry_max = entry_max(lines);
+        Consumer { lane, credit, lines, entry_max, cursor: 0, at: 0, sequence: 0, held: 0, returned: 0 }
     }
 
     /// The lane's memory, to read entries from.
@@ -66,52 +69,56 @@ impl Consumer {
     /// space is returned once none is held any more.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Entry>, Corrupt> {
-        loop {
-            let word = self.lane.load(self.at * LINE);
-            let Some(tag) = self.judge(word)? else { return Ok(None) };
-            let rest = self.lines - self.at;
-            if tag.kind == PAD {
-                // It is there because an entry did not fit: what did fit is no reason for one.
-                if lines_for(entry_max(self.lines)) <= rest {
-                    return Err(Corrupt::NoTag { line: self.at, word });
-                }
-                self.advance(rest);
-                continue;
-            }
-            let len = tag.len as usize;
-            let lines = lines_for(len);
-            let max = entry_max(self.lines).min(rest * LINE - TAG);
-            if len > max {
-                return Err(Corrupt::Length { line: self.at, len, max });
-            }
-            let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
-            self.advance(lines);
-            self.held += 1;
-            return Ok(Some(entry));
+        let word = self.lane.load(self.at * LINE);
+        if !Tag::carries(word, self.sequence) {
+            return self.nothing(word);
         }
+        let Some(tag) = Tag::parse(word).filter(|tag| tag.kind != PAD) else { return self.take_padded(word) };
+        self.accept(tag).map(Some)
+    }
+
+    /// Takes the filling at the end of a lap, and what may follow it.
+    #[cold]
+    fn take_padded(&mut self, word: u64) -> Result<Option<Entry>, Corrupt> {
+        let rest = self.lines - self.at;
+        // It is there because an entry did not fit: what did fit is no reason for one.
+        if lines_for(self.entry_max) <= rest {
+            return Err(Corrupt::NoTag { line: self.at, word });
+        }
+        self.advance(rest);
+        self.take()
+    }
+
+    /// Takes the entry whose tag was found.
+    #[inline]
+    fn accept(&mut self, tag: Tag) -> Result<Entry, Corrupt> {
+        let len = tag.len as usize;
+        let max = self.entry_max.min((self.lines - self.at) * LINE - TAG);
+        if len > max {
+            return Err(Corrupt::Length { line: self.at, len, max });
+        }
+        let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
+        self.advance(lines_for(len));
+        self.held += 1;
+        Ok(entry)
     }
 
     /// Whether an entry is there, without taking it.
     #[inline]
     pub fn is_empty(&self) -> bool {
         let word = self.lane.load(self.at * LINE);
-        !matches!(Tag::parse(word), Some(tag) if tag.sequence == self.sequence)
+        !Tag::carries(word, self.sequence)
     }
 
-    /// The tag that is expected now; None if it is not there yet.
+    /// What it means that a word is not the tag that is expected now.
     #[inline]
-    fn judge(&self, word: u64) -> Result<Option<Tag>, Corrupt> {
-        let Some(tag) = Tag::parse(word) else {
-            return match word {
-                0 => Ok(None),
-                _ => Err(Corrupt::NoTag { line: self.at, word }),
-            };
-        };
-        match self.sequence.wrapping_sub(tag.sequence) as usize {
-            0 => Ok(Some(tag)),
+    fn nothing(&self, word: u64) -> Result<Option<Entry>, Corrupt> {
+        match Tag::parse(word) {
             // The lap before had at most one entry a line.
-            age if age <= self.lines => Ok(None),
-            _ => Err(Corrupt::Sequence { line: self.at, expected: self.sequence, found: tag.sequence }),
+            Some(tag) if self.sequence.wrapping_sub(tag.sequence) as usize <= self.lines => Ok(None),
+            Some(tag) => Err(Corrupt::Sequence { line: self.at, expected: self.sequence, found: tag.sequence }),
+            None if word == 0 => Ok(None),
+            None => Err(Corrupt::NoTag { line: self.at, word }),
         }
     }
 

@@ -12,6 +12,7 @@ pub struct Producer {
     /// One word of own memory, into which the consumer writes its head.
     credit: InWindow,
     lines: usize,
+    entry_max: usize,
     /// Lines produced so far; `tail % lines` is where the next entry begins.
     tail: u64,
     /// The same, kept without a division.
@@ -30,12 +31,13 @@ impl Producer {
         let lines = lane.len() / LINE;
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
         let stale = vec![0; lines.div_ceil(64)];
-        Producer { lane, credit, lines, tail: 0, at: 0, head: 0, sequence: 0, stale }
+        let entry_max = entry_max(lines);
+        Producer { lane, credit, lines, entry_max, tail: 0, at: 0, head: 0, sequence: 0, stale }
     }
 
     /// The most bytes that an entry may have.
     pub fn entry_max(&self) -> usize {
-        entry_max(self.lines)
+        self.entry_max
     }
 
     /// Lines in the lane.

@@ -33,6 +33,12 @@ impl Tag {
             | u64::from(self.meta) << 48
     }
 
+    /// Whether a word is a tag with this sequence number.
+    #[inline]
+    pub fn carries(word: u64, sequence: u16) -> bool {
+        word & (VALID | 0xffff) == VALID | u64::from(sequence)
+    }
+
     /// The tag that a word is; None if it is none.
     #[inline]
     pub fn parse(word: u64) -> Option<Tag> {

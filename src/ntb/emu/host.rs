@@ -43,6 +43,7 @@ impl EmuHost {
 
     fn with(memory: Memory, address: HostAddress, layout: MemoryLayout) -> Result<EmuHost, NtbError> {
         let registers = memory.registers()?;
+        registers.attend();
         let local = memory.map(layout.local_offset(), layout.local)?;
         Ok(EmuHost { memory, address, layout, registers, local })
     }

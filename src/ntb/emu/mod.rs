@@ -6,6 +6,7 @@
 //! | `memory` | a host's memory file: creating it, opening a neighbour's |
 //! | `registers` | the register page: scratchpads, doorbells, interrupt vectors |
 //! | `host` | a host, and its ports |
+//! | `barrier` | what lets a busy exchange do without fences |
 //! | `futex` | the system call that stands for an interrupt |
 //! | `mailbox` | notes between processes that meet outside the ring |
 //! | `watch` | evidence that a process has died |
@@ -14,6 +15,7 @@
 //! it went. Other processes of the same user reach it through `/proc/PID/fd`, which the kernel
 //! refuses to everybody else.
 
+mod barrier;
 mod futex;
 mod host;
 mod mailbox;

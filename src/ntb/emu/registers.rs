@@ -1,6 +1,6 @@
 //! The register page of an emulated host: what lies behind BAR 0 of real adapters.
 
-use super::futex;
+use super::{barrier, futex};
 use crate::ntb::{Region, Side, Vector, DOORBELLS, SCRATCHPADS};
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,6 +13,7 @@ const IDENTITY: usize = 0; // magic, token, size of the file: three 64-bit words
 const SCRATCHPAD: usize = LINE; // a line per side
 const DOORBELL: usize = 3 * LINE; // a line per side
 const LINK: usize = 5 * LINE; // a line per side
+const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
 
 /// A doorbell register holds the doorbells that are pending and, this much further up, those that
@@ -25,13 +26,15 @@ const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x01");
 #[derive(Clone)]
 pub struct Registers {
     page: Region,
+    /// Whether this process's rings may do without a fence, as far as it depends on this process.
+    expedited: bool,
 }
 
 impl Registers {
     /// The registers in the first page of a host's memory.
     pub fn new(page: Region) -> Self {
         assert!(page.len() >= PAGE, "the register page is too short");
-        Registers { page }
+        Registers { page, expedited: barrier::available() }
     }
 
     /// Marks the memory as that of a host, once, by its creator.
@@ -46,6 +49,14 @@ impl Registers {
     pub fn identity(&self) -> Option<(u64, u64)> {
         let page = crate::ntb::InWindow::new(self.page.clone());
         (page.load(IDENTITY) == MAGIC).then(|| (page.load(IDENTITY + 8), page.load(IDENTITY + 16)))
+    }
+
+    /// To be called by every process of the host before it can be rung: says whether it is able to
+    /// spare its neighbours a fence a ring.
+    pub fn attend(&self) {
+        if !self.expedited {
+            self.page.register(FENCED).store(1, Ordering::SeqCst);
+        }
     }
 
     pub fn scratchpad(&self, side: Side, register: usize) -> &AtomicU32 {
@@ -76,11 +87,11 @@ impl Registers {
     ///
     /// If an earlier ring has raised it and nobody has got ready to sleep or cleared the doorbell
     /// since, whoever does will look for work after that, so there is nothing to do: in a busy
-    /// exchange a ring costs a fence and a load.
+    /// exchange a ring costs two loads (and a fence where [`barrier`] is not to be had).
     pub fn ring(&self, side: Side, doorbell: usize) {
         assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
-        // Orders the deposit before the look at the bit; pairs with the fence in `arm`.
-        fence(Ordering::SeqCst);
+        // Orders the deposit before the look at the bit; pairs with the barrier in `arm`.
+        barrier::light(self.expedited && self.page.register(FENCED).load(Ordering::Relaxed) == 0);
         let bells = self.doorbells(side);
         let (pending, raised) = (1u32 << doorbell, 1u32 << doorbell << RAISED);
         if bells.load(Ordering::Relaxed) & raised == 0 {
@@ -98,7 +109,7 @@ impl Registers {
     pub fn clear(&self, side: Side, bits: u16) {
         let bits = u32::from(bits);
         self.doorbells(side).fetch_and(!(bits | bits << RAISED), Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        barrier::heavy();
     }
 
     /// Raises a vector from inside the host.
@@ -131,8 +142,12 @@ impl Vector for EmuVector {
         for side in Side::BOTH {
             r.doorbells(side).fetch_and(!(1 << self.doorbell << RAISED), Ordering::SeqCst);
         }
-        fence(Ordering::SeqCst);
+        barrier::heavy();
         ticket
+    }
+
+    fn ticket(&self) -> u32 {
+        self.registers.rings(self.doorbell).load(Ordering::SeqCst)
     }
 
     fn sleep(&self, ticket: u32, timeout: Duration) -> bool {

@@ -1,44 +1,108 @@
-//! Evidence that a process has died: descriptors of processes, which become readable then.
-//! A process that is only stopped is not dead and never reported.
+//! Evidence that a process has died. A process that is only stopped is not dead and never reported.
+//!
+//! The evidence is a descriptor of the process, which becomes readable when it ends; where there
+//! are none (an old kernel, a checker or sandbox between it and us, too many open files), what
+//! `/proc` says of it.
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Watches other processes of the machine.
 pub struct Watch {
-    watched: Vec<(u32, OwnedFd)>,
+    watched: Vec<(u32, Evidence)>,
+}
+
+enum Evidence {
+    Descriptor(OwnedFd),
+    /// The process with this number that was started at this time, in ticks since boot.
+    Entry {
+        pid: u32,
+        started: u64,
+    },
 }
 
 impl Watch {
     /// Watches the processes `(id, pid)`; ids are the caller's names for them. A process that
     /// cannot be found has died already and is returned as an error with its id.
     pub fn new(processes: impl IntoIterator<Item = (u32, u32)>) -> Result<Watch, (u32, io::Error)> {
-        let mut watched = Vec::new();
-        for (id, pid) in processes {
-            // SAFETY: a plain system call without pointers.
-            let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
-            if fd < 0 {
-                return Err((id, io::Error::last_os_error()));
-            }
-            // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
-            watched.push((id, unsafe { OwnedFd::from_raw_fd(fd as i32) }));
-        }
-        Ok(Watch { watched })
+        let watched = processes.into_iter().map(|(id, pid)| Ok((id, evidence(pid).map_err(|e| (id, e))?)));
+        Ok(Watch { watched: watched.collect::<Result<_, _>>()? })
     }
 
     /// The ids of the watched processes that have ended. Does not block.
     pub fn dead(&self) -> Vec<u32> {
-        let mut fds: Vec<libc::pollfd> = self
-            .watched
-            .iter()
-            .map(|(_, fd)| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-            .collect();
+        let (mut fds, mut ids, mut dead) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, evidence) in &self.watched {
+            match evidence {
+                Evidence::Descriptor(fd) => {
+                    fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+                    ids.push(*id);
+                }
+                Evidence::Entry { pid, started } if start_time(*pid) != Some(*started) => dead.push(*id),
+                Evidence::Entry { .. } => {}
+            }
+        }
         // SAFETY: the array is ours and as long as we say; a time-out of 0 does not block.
         let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
-        if n <= 0 {
-            return Vec::new();
+        if n > 0 {
+            let ended = fds.iter().zip(ids).filter(|(fd, _)| fd.revents & libc::POLLIN != 0);
+            dead.extend(ended.map(|(_, id)| id));
         }
-        let ended = fds.iter().zip(&self.watched).filter(|(fd, _)| fd.revents & libc::POLLIN != 0);
-        ended.map(|(_, (id, _))| *id).collect()
+        dead
+    }
+}
+
+fn evidence(pid: u32) -> io::Result<Evidence> {
+    // SAFETY: a plain system call without pointers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if fd >= 0 {
+        // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
+        return Ok(Evidence::Descriptor(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
+    }
+    let error = io::Error::last_os_error();
+    match start_time(pid) {
+        Some(started) => Ok(Evidence::Entry { pid, started }),
+        None => Err(error),
+    }
+}
+
+/// When a process was started; None if it has ended.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in brackets, may hold anything. After it: state, 18 fields more, the time.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_end_of_a_process_is_seen_either_way() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        let by_entry = Watch { watched: vec![(7, Evidence::Entry { pid, started: start_time(pid).unwrap() })] };
+        let both = [Watch::new([(7, pid)]).unwrap(), by_entry];
+        assert!(both.iter().all(|watch| watch.dead().is_empty()));
+        child.kill().unwrap();
+        // Not waited for, it is a zombie: ended all the same.
+        while start_time(pid).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(both.iter().all(|watch| watch.dead() == [7]));
+        child.wait().unwrap();
+        assert!(both.iter().all(|watch| watch.dead() == [7]));
+        assert!(matches!(Watch::new([(3, pid)]), Err((3, _))));
+    }
+
+    #[test]
+    fn another_process_of_the_same_number_is_not_the_same() {
+        let pid = std::process::id();
+        let watch = Watch { watched: vec![(1, Evidence::Entry { pid, started: start_time(pid).unwrap() - 1 })] };
+        assert_eq!(watch.dead(), [1]);
     }
 }
