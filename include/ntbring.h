@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 1
+#define NTBRING_ABI_VERSION 2
 
 /* An upper limit for the size of an address, in bytes. */
 #define NTBRING_ADDRESS_MAX 256
@@ -58,7 +58,8 @@ typedef struct ntbring_job {
 /* Sizes that steer the caller's choices. Constant once connected. */
 typedef struct ntbring_limits {
     uint64_t header_max;        /* largest hdr_size of a message, bytes */
-    uint64_t eager_max;         /* largest header + payload to be sent without rendezvous, bytes */
+    uint64_t packed_max;        /* largest header + payload that ntbring_send_now takes, bytes */
+    uint64_t eager_max;         /* largest header + payload to be sent without an offer, bytes */
 } ntbring_limits_t;
 
 /* Reads the settings, allocates what this process owns. The arrays in job are
@@ -114,11 +115,43 @@ typedef struct ntbring_message {
  * delivered in the order of the calls. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
+/* Sends a small message with contiguous payload, VCIs 0, at once or not at all.
+ * NTBRING_OK: nothing of the caller's is needed any more. NTBRING_PENDING: there
+ * is no room for it now; ntbring_send would queue it. */
+int ntbring_send_now(ntbring_endpoint_t * endpoint, int32_t dest, uint16_t handler,
+                     const void *hdr, uint64_t hdr_size, const void *data, uint64_t data_size);
+
+/* The largest header + payload to be sent to this destination without an offer, bytes. */
+uint64_t ntbring_eager_max(ntbring_endpoint_t * endpoint, int32_t dest);
+
+/* Sends a message's header, and keeps its payload, which must not be empty, until
+ * the receiver has fetched it: then there is an NTBRING_EVENT_TAKEN with its cookie.
+ * Always returns NTBRING_PENDING, if it does not fail. */
+int ntbring_offer(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
+
+/* An offer as its receiver sees it. It may be copied. */
+typedef struct ntbring_offer {
+    int32_t src;                /* rank, or number of a peer, that made it */
+    uint32_t id;
+    uint64_t address;
+    uint64_t total;             /* size of the payload */
+} ntbring_offer_t;
+
+/* Fetches the first size bytes of an offered payload, once. With a buffer they
+ * go there. NTBRING_OK: they are there. NTBRING_PENDING: they are when there is an
+ * NTBRING_EVENT_FETCHED with this cookie, and the buffer must stay until then.
+ * Without a buffer there are NTBRING_EVENT_CHUNKs with this cookie. */
+int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer, void *buffer,
+                   uint64_t size, void *cookie);
+
 /* What ntbring_poll found. */
 #define NTBRING_EVENT_MESSAGE 1 /* a whole message: hdr, data */
 #define NTBRING_EVENT_BEGIN 2   /* a message whose payload follows in chunks: hdr, total */
-#define NTBRING_EVENT_CHUNK 3   /* a piece of that payload: cookie, data, last */
+#define NTBRING_EVENT_CHUNK 3   /* a piece of a payload: cookie, data, last */
 #define NTBRING_EVENT_SENT 4    /* a pending message's payload may be reused: cookie, handler */
+#define NTBRING_EVENT_OFFER 5   /* a message whose payload may be fetched: hdr, offer, total */
+#define NTBRING_EVENT_FETCHED 6 /* an accepted payload is in its buffer: cookie */
+#define NTBRING_EVENT_TAKEN 7   /* an offered payload may be reused: cookie */
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
@@ -131,8 +164,10 @@ typedef struct ntbring_event {
     uint64_t hdr_size;
     void *data;                 /* MESSAGE, CHUNK; any alignment */
     uint64_t data_size;
-    uint64_t total;             /* BEGIN: size of the whole payload; MESSAGE: data_size */
-    void *cookie;               /* BEGIN: set it before ntbring_release; CHUNK, SENT: as given */
+    uint64_t total;             /* BEGIN, OFFER: size of the whole payload; MESSAGE: data_size */
+    void *cookie;               /* BEGIN: set it before ntbring_release; CHUNK, SENT, FETCHED,
+                                 * TAKEN: as given */
+    ntbring_offer_t offer;      /* OFFER */
     uint64_t token[4];          /* belongs to the library */
 } ntbring_event_t;
 

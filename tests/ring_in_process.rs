@@ -250,7 +250,8 @@ fn statistics_tell_the_path_of_every_message() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1, 1, 2, 1, 1]);
-    let plan = |_: u32, _: u32| vec![Shape::contiguous(HEADER, 100), Shape::contiguous(HEADER, 50_000)];
+    // The second one is offered.
+    let plan = |_: u32, _: u32| [100, 50_000, 50_000].map(|n| Shape::contiguous(HEADER, n)).to_vec();
     let settings = Settings { stats: Some(stats.clone()), ..settings() };
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let t = layout.topology();
@@ -260,27 +261,31 @@ fn statistics_tell_the_path_of_every_message() {
         let count = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name} in {line}"));
         let host = t.host_of(me as u32);
         let at = |wanted: fn(usize) -> bool| {
-            2 * (0..layout.size() as u32).filter(|&r| wanted(t.distance(host, t.host_of(r)))).count() as u64
+            3 * (0..layout.size() as u32).filter(|&r| wanted(t.distance(host, t.host_of(r)))).count() as u64
         };
         assert_eq!(count("host"), host as u64);
         assert_eq!(count("hosts"), 5);
         assert_eq!(count("msgs_local"), at(|d| d == 0));
         assert_eq!(count("msgs_direct"), at(|d| d == 1));
         assert_eq!(count("msgs_relayed"), at(|d| d == 2));
-        assert_eq!(count("bytes_direct"), at(|d| d == 1) / 2 * (50_100 + 2 * HEADER as u64));
-        assert_eq!(count("bytes_relayed"), at(|d| d == 2) / 2 * (50_100 + 2 * HEADER as u64));
-        assert_eq!(count("msgs_received"), 2 * layout.size() as u64);
-        assert_eq!(count("bytes_received"), layout.size() as u64 * (50_100 + 2 * HEADER as u64));
+        assert_eq!(count("bytes_direct"), at(|d| d == 1) / 3 * (100_100 + 3 * HEADER as u64));
+        assert_eq!(count("bytes_relayed"), at(|d| d == 2) / 3 * (100_100 + 3 * HEADER as u64));
+        assert_eq!(count("msgs_received"), 3 * layout.size() as u64);
+        assert_eq!(count("bytes_received"), layout.size() as u64 * (100_100 + 3 * HEADER as u64));
         assert_eq!(count("msgs_packed"), layout.size() as u64);
         assert_eq!(count("msgs_separate"), layout.size() as u64);
+        assert_eq!(count("msgs_offered"), layout.size() as u64);
+        assert_eq!(count("fetches_streamed"), at(|d| d == 2) / 3);
+        assert_eq!(count("bytes_single_copy"), (layout.size() as u64 - at(|d| d == 2) / 3) * 50_000);
         assert!(count("doorbells") > 0);
         forwarded += count("forwarded_chunks");
         assert_eq!(line["peers"].as_array().unwrap().len(), layout.size());
     }
-    // On a ring of five every relayed message is forwarded once: its whole, or its beginning and pieces.
+    // On a ring of five everything relayed is forwarded once: whole, beginning and pieces, or
+    // offer, acceptance, beginning and pieces.
     let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
     let pieces = 50_000u64.div_ceil(settings.chunk as u64);
-    assert_eq!(forwarded, relayed / 2 * (1 + 1 + pieces));
+    assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
 }
 
 #[test]

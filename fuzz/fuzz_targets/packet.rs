@@ -12,8 +12,9 @@ fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
         assert_eq!(route.is_some(), routed);
         let end = match packet {
             Packet::Message { header, payload, .. } => at + header + payload,
-            Packet::Begin { header, .. } => at + header,
+            Packet::Begin { header, .. } | Packet::Offer { header, .. } => at + header,
             Packet::Chunk { payload, .. } => at + payload,
+            _ => at,
         };
         assert_eq!(end, len);
         // What is understood is what would be sent.

@@ -3,13 +3,17 @@
 #ifndef NETMOD_INLINE_H_INCLUDED
 #define NETMOD_INLINE_H_INCLUDED
 
-#include "netmod_am_fallback.h"
+#include "netmod_am_fallback_recv.h"
+#include "netmod_am_fallback_probe.h"
+#include "netmod_am_fallback_rma.h"
 #include "netmod_am_fallback_coll.h"
+#include "netmod_am_fallback_part.h"
 
 #include "ntbring_am.h"
 #include "ntbring_proc.h"
 #include "ntbring_progress.h"
 #include "ntbring_request.h"
+#include "ntbring_send.h"
 
 /* Not-inlined ntbring netmod functions */
 #include "ntbring_noinline.h"

@@ -21,6 +21,9 @@ void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq);
 void MPIDI_NTBRING_recv_chunk(MPIR_Request * rreq, void *data, MPI_Aint data_sz);
 void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
 
+int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq);
+int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq);
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_dest(int rank, MPIR_Comm * comm)
 {
     int avtid = 0, lpid = 0;

@@ -68,6 +68,7 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
     MPIR_ERR_CHKANDJUMP1(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ntbring_vcis",
                          "**ntbring_vcis %d", MPIDI_global.n_vcis);
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
+    MPIDIG_global.rndv_cbs[MPIDI_NTBRING_RNDV] = MPIDI_NTBRING_offer_matched;
 
     /* before MPICH takes any shared memory of its own */
     mpi_errno = open_endpoint();

@@ -79,6 +79,41 @@ static bool header_fits(const ntbring_event_t * event)
     }
 }
 
+static int handle_short(ntbring_event_t * event)
+{
+    const MPIDI_NTBRING_short_hdr_t *short_hdr = event->hdr;
+    MPIDIG_hdr_t hdr = {
+        .src_rank = short_hdr->src_rank,
+        .tag = short_hdr->tag,
+        .context_id = short_hdr->context_id,
+        .error_bits = short_hdr->error_bits,
+        .data_sz = event->data_size,
+    };
+    return MPIDIG_send_target_msg_cb(&hdr, event->data, event->data_size, 0, NULL);
+}
+
+static bool offer_fits(const ntbring_event_t * event)
+{
+    const MPIDIG_hdr_t *hdr = event->hdr;
+    return event->handler == MPIDIG_SEND && event->hdr_size == sizeof(*hdr) &&
+        hdr->flags & MPIDIG_AM_SEND_FLAGS_RTS &&
+        MPIDIG_AM_SEND_GET_RNDV_ID(hdr->flags) == MPIDI_NTBRING_RNDV &&
+        (uint64_t) hdr->data_sz == event->total;
+}
+
+static int handle_offer(ntbring_event_t * event)
+{
+    struct {
+        MPIDIG_hdr_t hdr;
+        ntbring_offer_t offer;
+    } msg = {
+        .hdr = *(const MPIDIG_hdr_t *) event->hdr,
+        .offer = event->offer,
+    };
+    msg.hdr.rndv_hdr_sz = sizeof(msg.offer);
+    return MPIDIG_send_target_msg_cb(&msg.hdr, NULL, 0, 0, NULL);
+}
+
 static int handle_message(ntbring_event_t * event)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -142,6 +177,12 @@ static int handle_event(ntbring_event_t * event)
 
     switch (event->kind) {
         case NTBRING_EVENT_MESSAGE:
+            if (event->handler == MPIDI_NTBRING_SEND_SHORT &&
+                event->hdr_size == sizeof(MPIDI_NTBRING_short_hdr_t)) {
+                mpi_errno = handle_short(event);
+                break;
+            }
+            /* fallthrough */
         case NTBRING_EVENT_BEGIN:
             event->cookie = NULL;
             MPIR_ERR_CHKANDJUMP2(!header_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
@@ -153,6 +194,18 @@ static int handle_event(ntbring_event_t * event)
             break;
         case NTBRING_EVENT_SENT:
             mpi_errno = handle_sent(event);
+            break;
+        case NTBRING_EVENT_OFFER:
+            MPIR_ERR_CHKANDJUMP2(!offer_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
+                                 "**ntbring_header %d %d", event->src, (int) event->handler);
+            mpi_errno = handle_offer(event);
+            break;
+        case NTBRING_EVENT_FETCHED:
+            mpi_errno = MPIDIG_REQUEST((MPIR_Request *) event->cookie, req->target_cmpl_cb)
+                (event->cookie);
+            break;
+        case NTBRING_EVENT_TAKEN:
+            mpi_errno = MPIDI_NTBRING_offer_taken(event->cookie);
             break;
         default:
             break;

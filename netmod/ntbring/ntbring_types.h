@@ -5,6 +5,21 @@
 
 #include <ntbring.h>
 
+/* A handler that MPIDIG does not know: a message that is not synchronous, in one piece. */
+#define MPIDI_NTBRING_SEND_SHORT (MPIDI_AM_HANDLERS_MAX - 1)
+
+/* An entry of MPIDIG's rndv_cbs that nobody uses. */
+#define MPIDI_NTBRING_RNDV MPIDIG_RNDV_STATIC_MAX
+
+/* What MPIDI_NTBRING_SEND_SHORT needs of MPIDIG_hdr_t: with 40 bytes of payload it is one line. */
+typedef struct {
+    int32_t src_rank;
+    int32_t tag;
+    int32_t error_bits;
+    uint16_t context_id;
+    uint16_t unused;
+} MPIDI_NTBRING_short_hdr_t;
+
 typedef struct {
     ntbring_endpoint_t *endpoint;       /* NULL before init_world and after finalize */
     ntbring_limits_t limits;

@@ -3,6 +3,7 @@
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
+use crate::ntb::ForeignRoom;
 use crate::queue::{Consumer, Entry};
 use crate::ring::plan::End;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
@@ -19,6 +20,16 @@ pub enum Event {
         /// As sent.
         handler: u16,
     },
+    /// The payload of an offer is not needed any more.
+    Taken {
+        /// As offered.
+        cookie: usize,
+    },
+    /// The payload of an accepted offer is where it belongs.
+    Fetched {
+        /// As accepted.
+        cookie: usize,
+    },
 }
 
 /// Something that has arrived. Its bytes stay where they are until its token is released.
@@ -33,6 +44,10 @@ pub struct Arrival {
     pub cookie: usize,
     /// Whether it is the last chunk.
     pub last: bool,
+    /// What a chunk is fetched for.
+    pub(super) fetch: Option<u32>,
+    /// Where `header` points to, in the lane.
+    pub(super) offset: usize,
     /// To be released.
     pub token: Token,
 }
@@ -62,6 +77,7 @@ struct Inbox {
 struct Incoming {
     cookie: usize,
     left: u64,
+    fetch: Option<u32>,
 }
 
 /// All lanes to a rank.
@@ -180,6 +196,8 @@ impl Inbound {
             header: inbox.lane.window().address(entry.offset, entry.len),
             cookie: 0,
             last: false,
+            fetch: None,
+            offset: entry.offset,
             token: Token { lane: i, begun: None },
         })
     }
@@ -201,21 +219,18 @@ impl Inbound {
                 return Err(EndpointError::Wire { from: describe(inbox), error });
             }
         };
-        let header = window.address(entry.offset + at, entry.len - at);
-        let mut arrival =
-            Arrival { src, packet, header, cookie: 0, last: false, token: Token { lane: i, begun: None } };
+        let offset = entry.offset + at;
+        let header = window.address(offset, entry.len - at);
+        let token = Token { lane: i, begun: None };
+        let mut arrival = Arrival { src, packet, header, cookie: 0, last: false, fetch: None, offset, token };
         match packet {
             Packet::Message { header, payload, .. } => {
                 self.msgs += 1;
                 self.bytes += (header + payload) as u64;
             }
             Packet::Begin { header, stream, total, .. } => {
-                let row = self.streams[src as usize].get_or_insert_with(|| Box::new([None; STREAMS]));
-                if row[stream as usize].is_some() {
-                    return Err(EndpointError::Stream { src, stream, what: "a message in a stream that is in use" });
-                }
-                row[stream as usize] = Some(Incoming { cookie: 0, left: total });
                 inbox.beginning = true;
+                self.open(src, stream, total, None)?;
                 arrival.token.begun = Some((src, stream));
                 self.msgs += 1;
                 self.bytes += header as u64;
@@ -230,14 +245,35 @@ impl Inbound {
                 };
                 open.left = left;
                 arrival.cookie = open.cookie;
+                arrival.fetch = open.fetch;
                 arrival.last = left == 0;
                 if left == 0 {
                     self.close(src, stream);
                 }
                 self.bytes += payload as u64;
             }
+            Packet::Offer { header, .. } => {
+                self.msgs += 1;
+                self.bytes += header as u64;
+            }
+            _ => {}
         }
         Ok(arrival)
+    }
+
+    /// Opens a stream.
+    pub fn open(&mut self, src: u32, stream: u8, total: u64, fetch: Option<u32>) -> Result<(), EndpointError> {
+        let row = self.streams[src as usize].get_or_insert_with(|| Box::new([None; STREAMS]));
+        if row[stream as usize].is_some() {
+            return Err(EndpointError::Stream { src, stream, what: "a message in a stream that is in use" });
+        }
+        row[stream as usize] = Some(Incoming { cookie: 0, left: total, fetch });
+        Ok(())
+    }
+
+    /// Copies bytes that lie at `offset` in a lane to the application.
+    pub fn copy_out(&self, lane: usize, offset: usize, room: ForeignRoom) {
+        self.boxes[lane].lane.window().copy_out(offset, room);
     }
 
     fn close(&mut self, src: u32, stream: u8) {

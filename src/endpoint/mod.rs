@@ -5,6 +5,7 @@
 //! | `wire` | what an entry of a lane means |
 //! | `outbound` | flows to other ranks: what is sent, and what waits for room |
 //! | `inbound` | lanes from other ranks: what has arrived |
+//! | `offers` | large payloads, which the receiver fetches |
 //! | `bell` | whom to ring |
 //! | `guests` | peers that are added later |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
@@ -16,12 +17,14 @@ mod dump;
 mod guests;
 mod idle;
 mod inbound;
+mod offers;
 mod outbound;
 mod stats;
 pub mod wire;
 
 pub use idle::{Fault, Idle};
 pub use inbound::{Arrival, Event, Token};
+pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 
 use crate::queue::Corrupt;
@@ -32,9 +35,10 @@ use crate::settings::Settings;
 use crate::zerocopy::{PackFailed, Thresholds};
 use guests::Guests;
 use inbound::Inbound;
+use offers::Offers;
 use outbound::Outbound;
 use std::sync::Arc;
-use wire::WireError;
+use wire::{Packet, WireError};
 
 /// Why an endpoint cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,16 @@ pub enum EndpointError {
         /// What is wrong.
         what: &'static str,
     },
+    /// A packet about a payload that was offered, but not as it says.
+    #[error("rank {src} {what} (offer or fetch {id})")]
+    Offer {
+        /// The sender.
+        src: u32,
+        /// The number it names.
+        id: u32,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// A payload could not be packed.
     #[error(transparent)]
     Pack(#[from] PackFailed),
@@ -88,6 +102,9 @@ pub enum EndpointError {
 /// Fruitless polls between two looks at whether everybody is alive, for callers that never idle.
 const GLANCE_EVERY: u32 = 1 << 14;
 
+/// Arrivals that one poll handles without a word to the caller.
+const INTERNAL_MAX: usize = 8;
+
 /// A rank's end of all its flows.
 pub struct Endpoint {
     members: Arc<Membership>,
@@ -95,6 +112,7 @@ pub struct Endpoint {
     thresholds: Thresholds,
     out: Outbound,
     inbound: Inbound,
+    offers: Offers,
     idle: Arc<Idle>,
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
@@ -111,8 +129,7 @@ impl Endpoint {
         let relay = Arc::new(RelayCounters::default());
         let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
         let out = Outbound::new(&members, settings.chunk);
-        let thresholds =
-            Thresholds { packed_max: settings.packed_max.min(out.packed_limit()), eager_max: settings.eager_max };
+        let thresholds = thresholds(&members, &settings, out.packed_limit());
         let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
         let guests = Guests::new(&members, &settings)?;
@@ -127,7 +144,20 @@ impl Endpoint {
             thresholds.eager_max,
             out.chunk(),
         );
-        Ok(Endpoint { members, settings, thresholds, out, inbound, idle, relay, transfer, guests, dump, fruitless: 0 })
+        Ok(Endpoint {
+            members,
+            settings,
+            thresholds,
+            out,
+            inbound,
+            offers: Offers::default(),
+            idle,
+            relay,
+            transfer,
+            guests,
+            dump,
+            fruitless: 0,
+        })
     }
 
     /// The largest header of a message, bytes.
@@ -151,25 +181,45 @@ impl Endpoint {
         self.out.send(message, &self.thresholds)
     }
 
+    /// Sends a message that is one entry, if there is room for it right now.
+    #[inline]
+    pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
+        self.out.send_now(message, &self.thresholds)
+    }
+
     /// One event, if there is any; sends what waits for room, forwards what is in transit.
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
         if self.out.has_work() {
-            if self.out.advance(&self.thresholds)? {
+            if self.out.advance()? {
                 self.idle.busy();
             }
             if let Some(sent) = self.out.take_sent() {
                 self.idle.busy();
-                return Ok(Some(Event::Sent { cookie: sent.cookie, handler: sent.handler }));
+                return Ok(Some(match sent.offered {
+                    true => Event::Taken { cookie: sent.cookie },
+                    false => Event::Sent { cookie: sent.cookie, handler: sent.handler },
+                }));
             }
         }
-        match self.inbound.poll()? {
-            Some(arrival) => {
-                self.idle.busy();
-                Ok(Some(Event::Arrival(arrival)))
-            }
-            None => self.nothing_found(),
+        if self.offers.is_copying() {
+            self.idle.busy();
+            self.copy_some()?;
         }
+        if let Some(event) = self.offers.event() {
+            return Ok(Some(event));
+        }
+        for _ in 0..INTERNAL_MAX {
+            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found() };
+            self.idle.busy();
+            if let Packet::Message { .. } = arrival.packet {
+                return Ok(Some(Event::Arrival(arrival)));
+            }
+            if let Some(event) = self.settle(arrival)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
     }
 
     /// The rest of a poll that found no event.
@@ -207,7 +257,20 @@ impl Endpoint {
 
     /// Whether everything sent has been deposited.
     pub fn is_flushed(&self) -> bool {
-        !self.out.has_work()
+        !self.out.has_work() && self.offers.is_settled()
+    }
+}
+
+/// The sizes that decide how messages travel, from the settings and what there is.
+fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) -> Thresholds {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    // With more ranks than cores, the other side had better do something else.
+    let crowded = members.topology().size() > cores;
+    Thresholds {
+        packed_max: settings.packed_max.min(packed_limit),
+        eager_max: settings.eager_max,
+        near_eager_max: 16 << 10,
+        both_min: (!crowded).then_some(64 << 10),
     }
 }
 

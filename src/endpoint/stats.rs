@@ -7,8 +7,10 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 
 /// One rank's line of NTBRING_STATS. Messages and bytes are those sent; sizes include MPICH's
-/// headers. `local` are those to ranks of the same host and to processes outside the ring. `head_updates` and `doorbells` are of the rank and, in a host's first rank, of the
-/// host's forwarder too.
+/// headers. `local` are those to ranks of the same host and to processes outside the ring.
+/// `fetches_streamed` counts payloads that this rank had to have sent through a lane,
+/// `bytes_single_copy` what it has copied itself, from or to another process. `head_updates` and
+/// `doorbells` are of the rank and, in a host's first rank, of the host's forwarder too.
 #[derive(Serialize)]
 struct Line {
     rank: u32,
@@ -24,6 +26,9 @@ struct Line {
     bytes_relayed: u64,
     msgs_packed: u64,
     msgs_separate: u64,
+    msgs_offered: u64,
+    fetches_streamed: u64,
+    bytes_single_copy: u64,
     msgs_received: u64,
     bytes_received: u64,
     forwarded_chunks: u64,
@@ -71,6 +76,9 @@ impl Endpoint {
             bytes_relayed,
             msgs_packed: self.out.packed,
             msgs_separate: self.out.separate,
+            msgs_offered: self.offers.offered,
+            fetches_streamed: self.offers.streamed,
+            bytes_single_copy: self.offers.copied,
             msgs_received: self.inbound.msgs,
             bytes_received: self.inbound.bytes,
             forwarded_chunks: load(&self.relay.chunks),

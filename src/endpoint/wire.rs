@@ -1,7 +1,8 @@
 //! What an entry of a lane means to the ranks at its ends.
 //!
 //! An entry's bytes are, each part only if the kind says so:
-//! route (8, see `ring::relay`), extension (8), announcement (16), MPICH's header, payload.
+//! route (8, see `ring::relay`), extension (8), up to four words of the kind's own, MPICH's
+//! header, payload.
 //!
 //! The tag's `meta` holds the handler (6 bits) and the header's size in words (9 bits), so that a
 //! plain message needs nothing but its tag. A header of another size and VCIs other than 0 need
@@ -17,18 +18,30 @@ pub const MESSAGE: u8 = 1;
 pub const BEGIN: u8 = 2;
 /// A piece of a payload.
 pub const CHUNK: u8 = 3;
+/// The header of a message whose payload the receiver will ask for.
+const OFFER: u8 = 4;
+/// What is to be done with a payload that was offered.
+const ACCEPT: u8 = 5;
+/// The payload that was asked for follows in chunks.
+const FEED: u8 = 6;
+/// The part of it that the sender was to copy is there.
+const DONE: u8 = 7;
+/// A payload that was offered is not needed any more.
+const TAKEN: u8 = 8;
 /// Has an extension.
 const EXTENDED: u8 = 0x20;
 
 const EXTENSION: usize = 8;
-const ANNOUNCEMENT: usize = 16;
+const WORDS_MAX: usize = 4;
 /// The most bytes before MPICH's header.
-pub const PREFIX_MAX: usize = Route::LEN + EXTENSION + ANNOUNCEMENT;
+pub const PREFIX_MAX: usize = Route::LEN + EXTENSION + 8 * WORDS_MAX;
 /// Handlers are below this.
 pub const HANDLERS: u16 = 64;
 /// Streams that one rank may have open to another.
 pub const STREAMS: usize = 16;
 
+/// The most bytes that a payload may have.
+const MOST: u64 = i64::MAX as u64;
 const HEADER_WORDS_MAX: usize = (META_MAX >> 6) as usize;
 
 /// What is said of a message beside its bytes.
@@ -71,6 +84,75 @@ pub enum Packet {
         stream: u8,
         /// Bytes, at least one.
         payload: usize,
+    },
+    /// A message whose payload stays with the sender until it is accepted.
+    Offer {
+        /// About it.
+        head: Head,
+        /// Bytes of MPICH's header.
+        header: usize,
+        /// What is offered.
+        offer: Offer,
+    },
+    /// The answer to an offer, if the receiver needs the sender for it.
+    Accept {
+        /// The sender's number for what it has offered.
+        offer: u32,
+        /// The receiver's number for what it fetches.
+        fetch: u32,
+        /// What the sender has to do.
+        request: Request,
+    },
+    /// The beginning of a payload that was accepted, in pieces.
+    Feed {
+        /// As accepted.
+        fetch: u32,
+        /// The stream that its pieces will name.
+        stream: u8,
+        /// Bytes, at least one.
+        total: u64,
+    },
+    /// The sender has copied its part, or could not.
+    Done {
+        /// As accepted.
+        fetch: u32,
+        /// Whether it could.
+        ok: bool,
+    },
+    /// The receiver has all it wants of an offer.
+    Taken {
+        /// As offered.
+        offer: u32,
+    },
+}
+
+/// A payload that is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The sender's number for it.
+    pub id: u32,
+    /// Where it lies in the sender's memory; 0 if it does not lie there in one piece.
+    pub address: u64,
+    /// Bytes, at least one.
+    pub total: u64,
+}
+
+/// What a receiver asks of the sender of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// To send the first `len` bytes in pieces; more if it cannot end there.
+    Stream {
+        /// How many, at least one.
+        len: u64,
+    },
+    /// To copy `len` bytes from `from` on to `address` in the receiver's memory.
+    Push {
+        /// Where they go, not 0.
+        address: u64,
+        /// Where they begin in the payload.
+        from: u64,
+        /// How many, at least one.
+        len: u64,
     },
 }
 
@@ -156,12 +238,36 @@ impl Packet {
             Packet::Begin { head, header, stream, total } => {
                 p.kind |= BEGIN;
                 p.head(head, header);
-                p.push(&total.to_le_bytes());
-                p.push(&u64::from(stream).to_le_bytes());
+                p.words(&[total, stream.into()]);
             }
             Packet::Chunk { stream, .. } => {
                 p.kind |= CHUNK;
                 p.meta = stream.into();
+            }
+            Packet::Offer { head, header, offer } => {
+                p.kind |= OFFER;
+                p.head(head, header);
+                p.words(&[offer.id.into(), offer.address, offer.total]);
+            }
+            Packet::Accept { offer, fetch, request } => {
+                p.kind |= ACCEPT;
+                let (address, from, len) = match request {
+                    Request::Stream { len } => (0, 0, len),
+                    Request::Push { address, from, len } => (address, from, len),
+                };
+                p.words(&[u64::from(offer) | u64::from(fetch) << 32, address, from, len]);
+            }
+            Packet::Feed { fetch, stream, total } => {
+                p.kind |= FEED;
+                p.words(&[fetch.into(), stream.into(), total]);
+            }
+            Packet::Done { fetch, ok } => {
+                p.kind |= DONE;
+                p.words(&[fetch.into(), ok.into()]);
+            }
+            Packet::Taken { offer } => {
+                p.kind |= TAKEN;
+                p.words(&[offer.into()]);
             }
         }
         p
@@ -200,40 +306,70 @@ impl Packet {
             let payload = len.checked_sub(at).filter(|&n| n > 0).ok_or(WireError::Short { kind, len })?;
             return Ok((Packet::Chunk { stream, payload }, route, at));
         }
-        if base != MESSAGE && base != BEGIN {
+        let mut head = Head::default();
+        let mut header = 0;
+        if matches!(base, MESSAGE | BEGIN | OFFER) {
+            (head, header) = plain(meta);
+            if kind & EXTENDED != 0 {
+                let mut b = take(&mut at, EXTENSION)?;
+                header = b.get_u32_le() as usize;
+                (head.src_vci, head.dst_vci) = (b.get_u8(), b.get_u8());
+            }
+        } else if kind & EXTENDED != 0 {
             return Err(WireError::Kind { kind });
         }
-        let (mut head, mut header) = plain(meta);
-        if kind & EXTENDED != 0 {
-            let mut b = take(&mut at, EXTENSION)?;
-            header = b.get_u32_le() as usize;
-            (head.src_vci, head.dst_vci) = (b.get_u8(), b.get_u8());
-        }
-        let announced = match base {
-            BEGIN => {
-                let mut b = take(&mut at, ANNOUNCEMENT)?;
-                let (total, stream) = (b.get_u64_le(), stream_of(b.get_u64_le())?);
-                if total == 0 || total > i64::MAX as u64 {
-                    return Err(impossible("total", total));
-                }
-                Some((stream, total))
-            }
-            _ => None,
+        let count = match base {
+            MESSAGE => 0,
+            TAKEN => 1,
+            BEGIN | DONE => 2,
+            OFFER | FEED => 3,
+            ACCEPT => 4,
+            _ => return Err(WireError::Kind { kind }),
+        };
+        let mut words = [0u64; WORDS_MAX];
+        let mut b = take(&mut at, 8 * count)?;
+        words[..count].iter_mut().for_each(|word| *word = b.get_u64_le());
+        let number = |field, value: u64| u32::try_from(value).map_err(|_| impossible(field, value));
+        let size = |field, value: u64| match value {
+            1..=MOST => Ok(value),
+            _ => Err(impossible(field, value)),
         };
         let left = len - at;
         if header > left {
             return Err(impossible("header size", header as u64));
         }
-        let packet = match announced {
-            None => Packet::Message { head, header, payload: left - header },
-            Some(_) if header < left => return Err(impossible("length", len as u64)),
-            Some((stream, total)) => Packet::Begin { head, header, stream, total },
+        if base != MESSAGE && header < left {
+            return Err(impossible("length", len as u64));
+        }
+        let [w0, w1, w2, w3] = words;
+        let packet = match base {
+            MESSAGE => Packet::Message { head, header, payload: left - header },
+            BEGIN => Packet::Begin { head, header, stream: stream_of(w1)?, total: size("total", w0)? },
+            OFFER => {
+                let offer = Offer { id: number("offer", w0)?, address: w1, total: size("total", w2)? };
+                Packet::Offer { head, header, offer }
+            }
+            FEED => Packet::Feed { fetch: number("fetch", w0)?, stream: stream_of(w1)?, total: size("total", w2)? },
+            DONE => Packet::Done { fetch: number("fetch", w0)?, ok: w1 == 1 },
+            TAKEN => Packet::Taken { offer: number("offer", w0)? },
+            _ => {
+                let len = size("length", w3)?;
+                let request = match w1 {
+                    0 => Request::Stream { len },
+                    address => Request::Push { address, from: w2, len },
+                };
+                Packet::Accept { offer: w0 as u32, fetch: (w0 >> 32) as u32, request }
+            }
         };
         Ok((packet, route, at))
     }
 }
 
 impl Prefix {
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|word| self.push(&word.to_le_bytes()));
+    }
+
     #[inline]
     fn head(&mut self, head: Head, header: usize) {
         if let Some(meta) = plain_meta(head, header) {
@@ -248,59 +384,4 @@ impl Prefix {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn packets() -> impl Strategy<Value = Packet> {
-        let head =
-            (0..HANDLERS, 0u8..3, 0u8..3).prop_map(|(handler, src_vci, dst_vci)| Head { handler, src_vci, dst_vci });
-        prop_oneof![
-            (head.clone(), 0usize..5000, 0usize..5000).prop_map(|(head, header, payload)| Packet::Message {
-                head,
-                header,
-                payload
-            }),
-            (head, 0usize..5000, 0..STREAMS as u8, 1..i64::MAX as u64)
-                .prop_map(|(head, header, stream, total)| Packet::Begin { head, header, stream, total }),
-            (0..STREAMS as u8, 1usize..5000).prop_map(|(stream, payload)| Packet::Chunk { stream, payload }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn packets_survive_the_wire(packet in packets(), route in proptest::option::of((any::<u32>(), any::<u32>()))) {
-            let route = route.map(|(src, dst)| Route { src, dst });
-            let prefix = packet.prefix(route);
-            let rest = match packet {
-                Packet::Message { header, payload, .. } => header + payload,
-                Packet::Begin { header, .. } => header,
-                Packet::Chunk { payload, .. } => payload,
-            };
-            let len = prefix.bytes().len() + rest;
-            let parsed = Packet::parse(prefix.kind, prefix.meta, len, prefix.bytes(), route.is_some());
-            prop_assert_eq!(parsed, Ok((packet, route, prefix.bytes().len())));
-            prop_assert_eq!(prefix.bytes().len() % 8, 0);
-        }
-
-        #[test]
-        fn hostile_entries_are_refused_or_stay_inside(kind: u8, meta in 0..=META_MAX, first in proptest::collection::vec(any::<u8>(), PREFIX_MAX), len in 0usize..10_000, routed: bool) {
-            let first = &first[..len.min(PREFIX_MAX)];
-            if let Ok((packet, _, at)) = Packet::parse(kind, meta, len, first, routed) {
-                let end = match packet {
-                    Packet::Message { header, payload, .. } => at + header + payload,
-                    Packet::Begin { header, .. } => at + header,
-                    Packet::Chunk { payload, .. } => at + payload,
-                };
-                prop_assert_eq!(end, len);
-            }
-        }
-    }
-
-    #[test]
-    fn the_smallest_messages_need_one_line() {
-        // MPICH's header for a send has 48 bytes.
-        let packet = Packet::Message { head: Head::default(), header: 48, payload: 8 };
-        assert_eq!(crate::queue::lines_for(packet.prefix(None).bytes().len() + 48 + 8), 1);
-    }
-}
+mod tests;

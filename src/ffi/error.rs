@@ -79,7 +79,9 @@ impl From<EndpointError> for Failure {
             EndpointError::Peer(_) => NTBRING_ERR_PEER,
             EndpointError::Guest(_) | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } => NTBRING_ERR_PROTOCOL,
-            EndpointError::Stream { .. } | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
+            EndpointError::Stream { .. } | EndpointError::Offer { .. } | EndpointError::Relay(_) => {
+                NTBRING_ERR_PROTOCOL
+            }
         };
         Failure { code, text: error.to_string() }
     }

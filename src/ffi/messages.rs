@@ -2,7 +2,7 @@
 
 use super::abi::*;
 use super::{argument, Failure};
-use crate::endpoint::wire::{Head, Packet};
+use crate::endpoint::wire::{Head, Offer, Packet};
 use crate::endpoint::{Event, Message, Token};
 use crate::ntb::{ForeignBytes, Room};
 use crate::zerocopy::Payload;
@@ -34,6 +34,35 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
     Ok(Message { dest: m.dest as u32, head, header, payload, cookie: m.cookie as usize })
 }
 
+/// A small message that is not kept.
+///
+/// # Safety
+/// `hdr` and `data` must be valid for the call.
+#[inline]
+pub unsafe fn small<'a>(
+    dest: i32,
+    handler: u16,
+    hdr: *const c_void,
+    hdr_size: u64,
+    data: *const c_void,
+    data_size: u64,
+) -> Result<Message<'a>, Failure> {
+    if dest < 0 || hdr.is_null() || data_size > 0 && data.is_null() || (hdr_size | data_size) > u64::from(u32::MAX) {
+        return Err(argument("a small message without rank, header or payload"));
+    }
+    // SAFETY: valid for the call by contract; ordinary memory of this process.
+    let header = unsafe { std::slice::from_raw_parts(hdr.cast(), hdr_size as usize) };
+    // SAFETY: as above.
+    let payload = Payload::Contiguous(unsafe { ForeignBytes::new(data.cast(), data_size as usize) });
+    Ok(Message { dest: dest as u32, head: Head { handler, ..Head::default() }, header, payload, cookie: 0 })
+}
+
+/// An offer that was in an event.
+pub fn offer(o: &ntbring_offer_t) -> Result<(u32, Offer), Failure> {
+    let src = u32::try_from(o.src).map_err(|_| argument("an offer of a negative rank"))?;
+    Ok((src, Offer { id: o.id, address: o.address, total: o.total }))
+}
+
 /// Calls the C function that packs a payload; `context` is its address and its cookie.
 fn call(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
     // SAFETY: `outgoing` made the context from a function of this type and its cookie, and the
@@ -54,6 +83,16 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             e.kind = NTBRING_EVENT_SENT;
             e.cookie = cookie as *mut c_void;
             e.handler = handler;
+            return;
+        }
+        Event::Taken { cookie } => {
+            e.kind = NTBRING_EVENT_TAKEN;
+            e.cookie = cookie as *mut c_void;
+            return;
+        }
+        Event::Fetched { cookie } => {
+            e.kind = NTBRING_EVENT_FETCHED;
+            e.cookie = cookie as *mut c_void;
             return;
         }
         Event::Arrival(arrival) => arrival,
@@ -85,6 +124,14 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             e.cookie = arrival.cookie as *mut c_void;
             e.last = arrival.last.into();
         }
+        Packet::Offer { head: h, header, offer } => {
+            head(h, header);
+            e.kind = NTBRING_EVENT_OFFER;
+            e.total = offer.total;
+            e.offer = ntbring_offer { src: e.src, id: offer.id, address: offer.address, total: offer.total };
+        }
+        // The endpoint keeps these to itself.
+        Packet::Accept { .. } | Packet::Feed { .. } | Packet::Done { .. } | Packet::Taken { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

@@ -12,6 +12,8 @@ mod error;
 mod handle;
 mod messages;
 
+use crate::endpoint::Accepted;
+use crate::ntb::ForeignRoom;
 use crate::ring::guest::GuestAddress;
 use crate::ring::join::Card;
 use abi::*;
@@ -160,9 +162,10 @@ pub unsafe extern "C" fn ntbring_limits(endpoint: *mut ntbring_endpoint_t, limit
         if limits.is_null() {
             return Err(argument("limits must not be NULL"));
         }
-        let (header_max, eager_max) = (endpoint.header_max() as u64, endpoint.thresholds().eager_max as u64);
+        let (header_max, thresholds) = (endpoint.header_max() as u64, endpoint.thresholds());
+        let (packed_max, eager_max) = (thresholds.packed_max as u64, thresholds.eager_max as u64);
         // SAFETY: not null, writable by contract.
-        unsafe { *limits = ntbring_limits_t { header_max, eager_max } };
+        unsafe { *limits = ntbring_limits_t { header_max, packed_max, eager_max } };
         Ok(NTBRING_OK as i32)
     })
 }
@@ -184,6 +187,93 @@ pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message
         Ok(match sent {
             crate::endpoint::Sent::Done => NTBRING_OK as i32,
             crate::endpoint::Sent::Pending => NTBRING_PENDING as i32,
+        })
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `hdr` and `data` must have the sizes given.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_send_now(
+    endpoint: *mut ntbring_endpoint_t,
+    dest: i32,
+    handler: u16,
+    hdr: *const c_void,
+    hdr_size: u64,
+    data: *const c_void,
+    data_size: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        // SAFETY: by contract; nothing of it is kept beyond the call.
+        let message = unsafe { messages::small(dest, handler, hdr, hdr_size, data, data_size) }?;
+        Ok(if endpoint.send_now(&message)? { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_eager_max(endpoint: *mut ntbring_endpoint_t, dest: i32) -> u64 {
+    let mut max = 0;
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        max = endpoint.eager_max(dest.max(0) as u32) as u64;
+        Ok(0)
+    });
+    max
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `message` and what it points to must be valid as the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_offer(endpoint: *mut ntbring_endpoint_t, message: *const ntbring_message_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if message.is_null() {
+            return Err(argument("message must not be NULL"));
+        }
+        // SAFETY: not null, valid by contract.
+        endpoint.offer(unsafe { messages::outgoing(&*message) }?)?;
+        Ok(NTBRING_PENDING as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `offer` must come from an event; `buffer` must have room for
+/// `size` bytes until they are there, or be NULL.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_accept(
+    endpoint: *mut ntbring_endpoint_t,
+    offer: *const ntbring_offer_t,
+    buffer: *mut c_void,
+    size: u64,
+    cookie: *mut c_void,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if offer.is_null() {
+            return Err(argument("offer must not be NULL"));
+        }
+        // SAFETY: not null, valid by contract.
+        let (src, offer) = messages::offer(unsafe { &*offer })?;
+        // SAFETY: writable until the payload is there, by contract.
+        let room = (!buffer.is_null()).then(|| unsafe { ForeignRoom::new(buffer.cast(), size as usize) });
+        Ok(match endpoint.accept(src, offer, room, size, cookie as usize)? {
+            Accepted::Done => NTBRING_OK as i32,
+            Accepted::Pending => NTBRING_PENDING as i32,
         })
     })
 }

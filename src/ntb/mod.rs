@@ -9,7 +9,7 @@
 //! [`OutWindow`] (the neighbour's memory, which can be written but not read).
 
 mod window;
-pub use window::{ForeignBytes, InWindow, OutWindow, Region, Room, WriteSink};
+pub use window::{ForeignBytes, ForeignRoom, InWindow, OutWindow, Region, Room, WriteSink};
 
 #[cfg(not(loom))]
 mod port;

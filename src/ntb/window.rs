@@ -45,6 +45,11 @@ impl ForeignBytes {
         ForeignBytes { at, len }
     }
 
+    /// The address of the first byte.
+    pub fn address(&self) -> *const u8 {
+        self.at
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> usize {
         self.len
@@ -59,6 +64,47 @@ impl ForeignBytes {
     pub fn part(&self, from: usize, len: usize) -> ForeignBytes {
         assert!(from <= self.len && len <= self.len - from, "part beyond the bytes");
         ForeignBytes { at: self.at.wrapping_add(from), len }
+    }
+}
+
+/// Room that belongs to the application: memory of this process that is only ever copied to.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignRoom {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: it is an address; the constructor's contract covers every later access.
+unsafe impl Send for ForeignRoom {}
+
+impl ForeignRoom {
+    /// `len` bytes at `at`.
+    ///
+    /// # Safety
+    /// The bytes must stay writable for as long as the value or a part of it is used.
+    pub unsafe fn new(at: *mut u8, len: usize) -> Self {
+        ForeignRoom { at, len }
+    }
+
+    /// The address of the first byte.
+    pub fn address(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    pub fn part(&self, from: usize, len: usize) -> ForeignRoom {
+        assert!(from <= self.len && len <= self.len - from, "part beyond the room");
+        ForeignRoom { at: self.at.wrapping_add(from), len }
     }
 }
 
@@ -315,6 +361,15 @@ impl InWindow {
     pub fn address(&self, offset: usize, len: usize) -> *mut u8 {
         self.region.check(offset, len);
         self.region.base.wrapping_add(offset)
+    }
+
+    /// Copies the bytes at `offset` to the application, as many as there is room for.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn copy_out(&self, offset: usize, to: ForeignRoom) {
+        self.region.check(offset, to.len);
+        // SAFETY: the source is inside the mapping (checked); the room is writable by its contract.
+        unsafe { copy(self.region.base.add(offset), to.at, to.len) }
     }
 
     /// The bytes at `offset`, to be copied on from where they lie.

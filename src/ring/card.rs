@@ -3,7 +3,7 @@
 use crate::ntb::emu::HostAddress;
 use bytes::{Buf, BufMut};
 
-/// What every rank tells all others before they can meet: 48 bytes.
+/// What every rank tells all others before they can meet: 56 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
@@ -12,12 +12,14 @@ pub struct Card {
     pub pid: u32,
     /// The host's memory, if the rank is the first of its host.
     pub memory: Option<HostAddress>,
+    /// What others look for to see whether the kernel lets them copy from its process.
+    pub probe: u64,
 }
 
 impl Card {
     /// Bytes that a card takes.
-    pub const LEN: usize = 48;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x01");
+    pub const LEN: usize = 56;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x02");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -32,6 +34,7 @@ impl Card {
         to.put_u32_le(m.fd);
         to.put_u64_le(m.inode);
         to.put_u64_le(m.token);
+        to.put_u64_le(self.probe);
         bytes
     }
 
@@ -47,6 +50,6 @@ impl Card {
         let has_memory = bytes.get_u64_le() == 1;
         let (memory_pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
         let address = HostAddress { pid: memory_pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
-        Ok(Card { version, pid, memory: has_memory.then_some(address) })
+        Ok(Card { version, pid, memory: has_memory.then_some(address), probe: bytes.get_u64_le() })
     }
 }

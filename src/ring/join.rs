@@ -7,7 +7,7 @@ use super::meeting::{died, Control, Meeting};
 use super::plan::{LocalPlan, TooSmall, WindowPlan};
 use super::topology::TopologyError;
 use super::{Topology, PROTOCOL_VERSION};
-use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Watch};
+use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Reach, Watch};
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
 use crate::ntb::{InWindow, NtbError, OutWindow, Port, Side, Vector};
@@ -103,6 +103,8 @@ pub struct Membership {
     packet_max: usize,
     watch: Watch,
     pids: Vec<u32>,
+    /// The way around the windows to each rank that has one.
+    reach: Vec<Option<Reach>>,
     record: Option<Record>,
 }
 
@@ -138,7 +140,7 @@ impl Candidate {
     /// What the others must be told.
     pub fn card(&self) -> Card {
         let memory = self.memory.as_ref().map(EmuHost::address);
-        Card { version: PROTOCOL_VERSION.into(), pid: std::process::id(), memory }
+        Card { version: PROTOCOL_VERSION.into(), pid: std::process::id(), memory, probe: Reach::probe_address() }
     }
 
     /// Joins, given everybody's card in rank order. Waits for the neighbours, but not for ever.
@@ -208,18 +210,27 @@ impl Candidate {
                 port,
             });
         }
-        Ok(Membership {
-            topology,
-            rank,
-            memory,
-            local_plan,
-            links: links.try_into().ok(),
-            packet_max,
-            watch,
-            pids,
-            record,
-        })
+        let links = links.try_into().ok();
+        let reach = find_reach(&topology, rank, links.as_ref(), cards);
+        Ok(Membership { topology, rank, memory, local_plan, links, packet_max, watch, pids, reach, record })
     }
+}
+
+/// Whom the kernel lets this process copy from and to: ranks of its own host, and of those
+/// neighbours whose memory is ordinary memory of this machine.
+fn find_reach(topology: &Topology, rank: u32, links: Option<&[Link; 2]>, cards: &[Card]) -> Vec<Option<Reach>> {
+    let host = topology.host_of(rank);
+    let near = |other: usize| {
+        other == host || links.into_iter().flatten().any(|l| l.neighbour() == other && l.port().coherent())
+    };
+    let probe = |r: u32| match Reach::probe(cards[r as usize].pid, cards[r as usize].probe) {
+        Ok(reach) => Some(reach),
+        Err(error) => {
+            log::info!("rank {rank}: no single copies from and to rank {r}: {error}");
+            None
+        }
+    };
+    (0..topology.size() as u32).map(|r| near(topology.host_of(r)).then(|| probe(r)).flatten()).collect()
 }
 
 fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
@@ -300,6 +311,11 @@ impl Membership {
     pub fn dead(&self) -> Vec<(u32, usize, u32)> {
         let place = |rank| (rank, self.topology.host_of(rank), self.pids[rank as usize]);
         self.watch.dead().into_iter().map(place).collect()
+    }
+
+    /// How to copy from and to a rank's memory, if that can be done at all.
+    pub fn reach(&self, rank: u32) -> Option<Reach> {
+        *self.reach.get(rank as usize)?
     }
 
     /// Pushes out the record of accesses.

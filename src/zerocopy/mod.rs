@@ -1,10 +1,19 @@
-//! How a message travels, chosen by its size (selective zero-copy, MPI-VMMC, KAIST 2000).
+//! How a message travels, chosen by its size and by what lies between the ranks (selective
+//! zero-copy, MPI-VMMC, KAIST 2000).
 //!
 //! | way | sizes | sender | receiver |
 //! |---|---|---|---|
 //! | [`Way::Packed`] | small | header and payload are one contiguous write | copies once, out of the lane |
 //! | [`Way::Separate`] | medium | the header goes first, the payload follows in pieces from where it lies | copies each piece once |
-//! | [`Way::Rendezvous`] | large | asks first; then as `Separate` | each piece goes straight from the lane to the user's buffer |
+//! | [`Way::Offered`] | large | sends the header, and where the payload lies | fetches it when it is known where to |
+//!
+//! An offered payload is fetched in one of three ways:
+//!
+//! | fetching | where | who copies |
+//! |---|---|---|
+//! | [`Fetching::Streamed`] | everywhere | the sender into the lane, the receiver from there straight to the user's buffer |
+//! | [`Fetching::Single`] | coherent memory | the receiver, from user's buffer to user's buffer |
+//! | [`Fetching::Both`] | coherent memory | each of them a half of it, at the same time |
 //!
 //! No way copies the payload at the sender before it is written to the window; payload that is
 //! not contiguous is packed into the window.
@@ -20,8 +29,19 @@ pub enum Way {
     Packed,
     /// The header in one entry, the payload in as many as it takes; sent at once.
     Separate,
-    /// The same, but only once the receiver has named the place for it.
-    Rendezvous,
+    /// The header in one entry; the payload when the receiver has named the place for it.
+    Offered,
+}
+
+/// How a payload that was offered gets to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetching {
+    /// Through the lane, in pieces.
+    Streamed,
+    /// Copied by the receiver from the sender's memory.
+    Single,
+    /// Copied by the receiver and the sender together.
+    Both,
 }
 
 /// The sizes where one way ends and the next begins, in bytes of header + payload.
@@ -31,15 +51,36 @@ pub struct Thresholds {
     pub packed_max: usize,
     /// The largest message that is sent without asking.
     pub eager_max: usize,
+    /// The largest message that is sent without asking to a rank whose memory can be reached.
+    pub near_eager_max: usize,
+    /// The smallest payload that both sides copy; None if they never do.
+    pub both_min: Option<u64>,
 }
 
 impl Thresholds {
-    /// The way of a message of which nothing has been said to the receiver yet.
-    pub fn choose(&self, header: usize, payload: u64) -> Way {
-        match header as u64 + payload {
+    /// The way of a message; `reached` if the two ranks reach each other's memory.
+    pub fn choose(&self, size: u64, reached: bool) -> Way {
+        match size {
             n if n <= self.packed_max as u64 => Way::Packed,
-            n if n <= self.eager_max as u64 => Way::Separate,
-            _ => Way::Rendezvous,
+            n if n <= self.eager_max(reached) as u64 => Way::Separate,
+            _ => Way::Offered,
+        }
+    }
+
+    /// The largest message that is sent without asking.
+    pub fn eager_max(&self, reached: bool) -> usize {
+        match reached {
+            true => self.eager_max.min(self.near_eager_max),
+            false => self.eager_max,
+        }
+    }
+
+    /// How an offered payload of which `size` bytes are wanted is fetched.
+    pub fn fetching(&self, size: u64, reached: bool) -> Fetching {
+        match self.both_min {
+            _ if !reached => Fetching::Streamed,
+            Some(min) if size >= min => Fetching::Both,
+            _ => Fetching::Single,
         }
     }
 
@@ -56,11 +97,13 @@ mod tests {
 
     #[test]
     fn each_way_ends_at_its_threshold() {
-        let t = Thresholds { packed_max: 100, eager_max: 1000 };
-        assert_eq!(t.choose(48, 52), Way::Packed);
-        assert_eq!(t.choose(48, 53), Way::Separate);
-        assert_eq!(t.choose(48, 952), Way::Separate);
-        assert_eq!(t.choose(48, 953), Way::Rendezvous);
-        assert_eq!(t.choose(48, u64::MAX - 48), Way::Rendezvous);
+        let t = Thresholds { packed_max: 100, eager_max: 1000, near_eager_max: 200, both_min: Some(5000) };
+        let ways = |reached| [0, 100, 101, 200, 201, 1000, 1001, u64::MAX].map(|n| t.choose(n, reached));
+        use Way::*;
+        assert_eq!(ways(false), [Packed, Packed, Separate, Separate, Separate, Separate, Offered, Offered]);
+        assert_eq!(ways(true), [Packed, Packed, Separate, Separate, Offered, Offered, Offered, Offered]);
+        assert_eq!(t.fetching(u64::MAX, false), Fetching::Streamed);
+        assert_eq!([4999, 5000].map(|n| t.fetching(n, true)), [Fetching::Single, Fetching::Both]);
+        assert_eq!(Thresholds { both_min: None, ..t }.fetching(u64::MAX, true), Fetching::Single);
     }
 }

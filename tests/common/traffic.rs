@@ -1,9 +1,10 @@
 //! Messages whose every byte can be told from who sent it to whom and when.
 
 use super::ring::Rank;
+use ntbring::endpoint::wire::Offer;
 use ntbring::endpoint::wire::{Head, Packet, HANDLERS};
-use ntbring::endpoint::{Arrival, Event, Message, Sent};
-use ntbring::ntb::{ForeignBytes, Room};
+use ntbring::endpoint::{Accepted, Arrival, Event, Message, Sent};
+use ntbring::ntb::{ForeignBytes, ForeignRoom, Room};
 use ntbring::zerocopy::Payload;
 use std::collections::HashMap;
 
@@ -83,6 +84,25 @@ struct Open {
     src: u32,
     number: usize,
     got: usize,
+    /// How much of it was accepted; all that was announced, if it was not an offer.
+    wanted: usize,
+    /// Where it goes, if not in pieces.
+    room: Vec<u8>,
+}
+
+/// Whether a message is offered rather than sent.
+fn is_offered(number: usize, shape: Shape) -> bool {
+    shape.payload >= 1000 && number % 2 == 1
+}
+
+/// How much of an offer is accepted, and whether in pieces.
+fn accepted(number: usize, shape: Shape) -> (usize, bool) {
+    let size = match number % 16 {
+        5 => 0,
+        7 => shape.payload / 3,
+        _ => shape.payload,
+    };
+    (size, number % 8 == 3)
 }
 
 /// What one rank has sent and received.
@@ -136,7 +156,11 @@ impl Traffic {
         };
         let mut header = header_of(id, shape.header);
         let message = Message { dest: dst, head: head(number, shape), header: &header, payload, cookie };
-        let sent = rank.endpoint.send(message).map_err(|e| e.to_string())?;
+        let sent = match is_offered(number, shape) {
+            true => rank.endpoint.offer(message).map(|()| Sent::Pending),
+            false => rank.endpoint.send(message),
+        };
+        let sent = sent.map_err(|e| e.to_string())?;
         header.fill(0xdd);
         match sent {
             Sent::Done => spoil(buffer),
@@ -148,15 +172,47 @@ impl Traffic {
     /// Takes in an event and checks it against the plan.
     pub fn take(&mut self, rank: &mut Rank, event: Event, plan: &Plan) -> Result<(), String> {
         match event {
-            Event::Sent { cookie, .. } => {
+            Event::Sent { cookie, .. } | Event::Taken { cookie } => {
                 let buffer = self.lent.remove(&cookie).ok_or("a buffer is given back that was not lent")?;
                 spoil(buffer);
                 Ok(())
             }
+            Event::Fetched { cookie } => self.fetched(rank.rank, cookie),
             Event::Arrival(arrival) => {
-                let cookie = self.arrive(rank.rank, &arrival, plan)?;
+                let cookie = self.arrive(rank, &arrival, plan)?;
                 rank.endpoint.release(arrival.token, cookie).map_err(|e| e.to_string())
             }
+        }
+    }
+
+    /// A payload is in its room.
+    fn fetched(&mut self, me: u32, cookie: usize) -> Result<(), String> {
+        let Open { src, number, wanted, room, .. } = self.open.remove(&cookie).ok_or("nothing was fetched")?;
+        if room[..wanted] != content(id(src, me, number), 0, wanted) || room[wanted..].iter().any(|&b| b != 0xaa) {
+            return Err(format!("offered message {number} from rank {src} is wrong in its room of {wanted} bytes"));
+        }
+        self.complete += 1;
+        Ok(())
+    }
+
+    /// Accepts an offer: all of it or less, into a room or in pieces.
+    fn accept(&mut self, rank: &mut Rank, src: u32, offer: Offer, number: usize, shape: Shape) -> Result<(), String> {
+        let (wanted, in_pieces) = accepted(number, shape);
+        self.cookies += 1;
+        let cookie = self.cookies;
+        let mut room = vec![0xaa; wanted + 64];
+        // SAFETY: the room is kept until the payload is there.
+        let place = (!in_pieces).then(|| unsafe { ForeignRoom::new(room.as_mut_ptr(), wanted) });
+        self.open.insert(cookie, Open { src, number, got: 0, wanted, room });
+        match rank.endpoint.accept(src, offer, place, wanted as u64, cookie).map_err(|e| e.to_string())? {
+            Accepted::Done if !in_pieces => self.fetched(rank.rank, cookie),
+            Accepted::Done if wanted > 0 => Err("pieces that were never shown".into()),
+            Accepted::Done => {
+                self.open.remove(&cookie);
+                self.complete += 1;
+                Ok(())
+            }
+            Accepted::Pending => Ok(()),
         }
     }
 
@@ -176,7 +232,8 @@ impl Traffic {
         Ok((number, shape))
     }
 
-    fn arrive(&mut self, me: u32, a: &Arrival, plan: &Plan) -> Result<usize, String> {
+    fn arrive(&mut self, rank: &mut Rank, a: &Arrival, plan: &Plan) -> Result<usize, String> {
+        let me = rank.rank;
         match a.packet {
             Packet::Message { head, header, payload } => {
                 let (number, shape) = self.begin(me, a, head, header, plan)?;
@@ -193,18 +250,26 @@ impl Traffic {
                     return Err(format!("message {number} from rank {} announces {total} bytes", a.src));
                 }
                 self.cookies += 1;
-                self.open.insert(self.cookies, Open { src: a.src, number, got: 0 });
+                let open = Open { src: a.src, number, got: 0, wanted: shape.payload, room: Vec::new() };
+                self.open.insert(self.cookies, open);
                 Ok(self.cookies)
+            }
+            Packet::Offer { head, header, offer } => {
+                let (number, shape) = self.begin(me, a, head, header, plan)?;
+                if offer.total != shape.payload as u64 || !is_offered(number, shape) {
+                    return Err(format!("message {number} from rank {} is offered with {offer:?}", a.src));
+                }
+                self.accept(rank, a.src, offer, number, shape)?;
+                Ok(0)
             }
             Packet::Chunk { payload, .. } => {
                 let open = self.open.get_mut(&a.cookie).ok_or("a piece of nothing")?;
-                let Open { src, number, got } = *open;
+                let Open { src, number, got, wanted: total, .. } = *open;
                 open.got += payload;
                 let found = bytes_at(a.header, payload);
                 if src != a.src || found != content(id(src, me, number), got as u64, payload) {
                     return Err(format!("message {number} from rank {src} is wrong in the piece at {got}"));
                 }
-                let total = plan(src, me)[number].payload;
                 if a.last != (got + payload == total) {
                     return Err(format!("message {number} from rank {src}: {} of {total} bytes", got + payload));
                 }
@@ -214,6 +279,7 @@ impl Traffic {
                 }
                 Ok(0)
             }
+            _ => Err(format!("the endpoint should have kept {:?} to itself", a.packet)),
         }
     }
 

@@ -7,6 +7,7 @@
 //! | `registers` | the register page: scratchpads, doorbells, interrupt vectors |
 //! | `host` | a host, and its ports |
 //! | `barrier` | what lets a busy exchange do without fences |
+//! | `reach` | copies between processes that the kernel makes |
 //! | `futex` | the system call that stands for an interrupt |
 //! | `mailbox` | notes between processes that meet outside the ring |
 //! | `watch` | evidence that a process has died |
@@ -20,10 +21,12 @@ mod futex;
 mod host;
 mod mailbox;
 mod memory;
+mod reach;
 mod registers;
 mod watch;
 
 pub use host::{EmuHost, EmuPort, ForeignBell};
 pub use mailbox::Mailbox;
 pub use memory::{check_space, HostAddress, MemoryLayout};
+pub use reach::Reach;
 pub use watch::Watch;

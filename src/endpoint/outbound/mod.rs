@@ -4,14 +4,17 @@
 //! pieces keeps its place only until its header is sent; later messages may pass between its
 //! pieces, so a large one does not hold up small ones.
 
+mod flow;
+
 use super::bell::Bell;
-use super::wire::{plain_meta, Head, Packet, HANDLERS, MESSAGE, PREFIX_MAX, STREAMS};
+use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
 use super::EndpointError;
 use crate::queue::Producer;
 use crate::ring::plan::End;
 use crate::ring::relay::Route;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use crate::zerocopy::{Payload, Thresholds};
+use flow::{put_message, Flow, Opening, Waiting};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,10 +46,10 @@ pub enum Sent {
 pub(super) struct Released {
     pub cookie: usize,
     pub handler: u16,
+    /// Whether it had been offered.
+    pub offered: bool,
 }
 
-/// Messages of one flow that may be under way in pieces at once.
-const STREAMS_AT_ONCE: usize = 8;
 /// Pieces of one flow that are sent before another flow has its turn.
 const TURN: usize = 8;
 
@@ -56,35 +59,6 @@ const NOWHERE: usize = usize::MAX;
 struct Outbox {
     lane: Producer,
     bell: Bell,
-}
-
-struct Waiting {
-    head: Head,
-    header: SmallVec<[u8; 64]>,
-    payload: Payload,
-    cookie: usize,
-}
-
-struct Stream {
-    id: u8,
-    head: Head,
-    payload: Payload,
-    offset: u64,
-    cookie: usize,
-}
-
-#[derive(Default)]
-pub(super) struct Flow {
-    outbox: usize,
-    route: Option<Route>,
-    pub distance: usize,
-    waiting: VecDeque<Waiting>,
-    streams: Vec<Stream>,
-    /// One bit for each stream number in use.
-    used: u16,
-    listed: bool,
-    pub msgs: u64,
-    pub bytes: u64,
 }
 
 /// All flows of a rank.
@@ -173,7 +147,7 @@ impl Outbound {
     /// Makes room for peers up to this number.
     pub fn admit(&mut self, peer: usize) {
         while self.flows.len() <= peer {
-            self.flows.push(Flow { outbox: NOWHERE, ..Flow::default() });
+            self.flows.push(Flow::nowhere(NOWHERE));
         }
     }
 
@@ -191,62 +165,111 @@ impl Outbound {
         self.sent.pop_front()
     }
 
-    #[inline]
-    pub fn send(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
+    /// Whether a message can be sent at all.
+    pub fn check(&mut self, m: &Message<'_>) -> Result<(), EndpointError> {
         let Some(flow) = self.flows.get_mut(m.dest as usize) else {
             return Err(EndpointError::Argument(format!("there is no rank {}", m.dest)));
         };
         if m.head.handler >= HANDLERS {
             return Err(EndpointError::Argument(format!("there is no handler {}", m.head.handler)));
         }
-        let Some(outbox) = self.outboxes.get_mut(flow.outbox) else {
+        if flow.outbox == NOWHERE {
             return Err(EndpointError::Argument(format!("peer {} was never added", m.dest)));
-        };
+        }
         flow.msgs += 1;
         flow.bytes += m.header.len() as u64 + m.payload.len();
-        if flow.waiting.is_empty()
-            && thresholds.packs(m.header.len(), m.payload.len())
-            && put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?
-        {
-            outbox.bell.ring();
-            self.doorbells += 1;
-            self.packed += 1;
-            return Ok(Sent::Done);
-        }
-        self.keep(m, thresholds)
-    }
-
-    /// Takes a message that cannot be deposited as one entry right now.
-    fn keep(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
         if m.header.len() > self.header_max() {
             let text = format!("a header of {} bytes, at most {} are possible", m.header.len(), self.header_max());
             return Err(EndpointError::Argument(text));
         }
+        Ok(())
+    }
+
+    /// Deposits a message at once, if it is one entry and there is room.
+    #[inline]
+    pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
+        let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
+        let Some(outbox) = self.outboxes.get_mut(flow.outbox) else { return Ok(false) };
+        if !flow.is_clear()
+            || m.head.handler >= HANDLERS
+            || !thresholds.packs(m.header.len(), m.payload.len())
+            || !put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?
+        {
+            return Ok(false);
+        }
+        flow.msgs += 1;
+        flow.bytes += m.header.len() as u64 + m.payload.len();
+        outbox.bell.ring();
+        self.doorbells += 1;
+        self.packed += 1;
+        Ok(true)
+    }
+
+    #[inline]
+    pub fn send(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
+        match self.send_now(&m, thresholds)? {
+            true => Ok(Sent::Done),
+            false => self.keep(m, thresholds),
+        }
+    }
+
+    /// Takes a message that cannot be deposited as one entry right now.
+    fn keep(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
+        self.check(&m)?;
         let dest = m.dest;
         let (empty, cookie) = (m.payload.is_empty(), m.cookie);
-        let flow = &mut self.flows[dest as usize];
         let header = SmallVec::from_slice(m.header);
-        flow.waiting.push_back(Waiting { head: m.head, header, payload: m.payload, cookie });
         let before = self.sent.len();
-        let idle = self.serve(dest, thresholds)?;
-        if !idle && !self.flows[dest as usize].listed {
-            self.flows[dest as usize].listed = true;
-            self.work.push_back(dest);
+        // A header alone always fits.
+        let whole = empty || thresholds.packs(m.header.len(), m.payload.len());
+        self.queue(
+            dest,
+            match whole {
+                true => Waiting::Whole { head: m.head, header, payload: m.payload, cookie },
+                false => Waiting::Pieces { opening: Opening::Begin(m.head), header, payload: m.payload, cookie },
+            },
+        )?;
+        match whole {
+            true => self.packed += 1,
+            false => self.separate += 1,
         }
         // All of it may have found room after all.
-        let done = (before..self.sent.len()).find(|&i| !empty && self.sent[i].cookie == cookie);
+        let mine = |released: &Released| !released.offered && released.cookie == cookie;
+        let done = (before..self.sent.len()).find(|&i| !empty && mine(&self.sent[i]));
         if let Some(i) = done {
             self.sent.remove(i);
         }
         Ok(if empty || done.is_some() { Sent::Done } else { Sent::Pending })
     }
 
+    /// Queues something for a rank, and sends what there is room for.
+    fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
+        self.flows[dest as usize].waiting.push_back(waiting);
+        let idle = self.serve(dest)?;
+        if !idle && !self.flows[dest as usize].listed {
+            self.flows[dest as usize].listed = true;
+            self.work.push_back(dest);
+        }
+        Ok(())
+    }
+
+    /// Sends an entry without payload, after what was sent before.
+    pub fn send_bare(&mut self, dest: u32, packet: Packet, header: &[u8]) -> Result<(), EndpointError> {
+        self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
+    }
+
+    /// Sends a payload that was offered and that the receiver fetches by this number.
+    pub fn feed(&mut self, dest: u32, fetch: u32, payload: Payload, cookie: usize) -> Result<(), EndpointError> {
+        let opening = Opening::Feed(fetch);
+        self.queue(dest, Waiting::Pieces { opening, header: SmallVec::new(), payload, cookie })
+    }
+
     /// Sends of what waits as much as there is room for. Whether there was room for anything.
-    pub fn advance(&mut self, thresholds: &Thresholds) -> Result<bool, EndpointError> {
+    pub fn advance(&mut self) -> Result<bool, EndpointError> {
         let before = self.doorbells;
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
-            match self.serve(dest, thresholds) {
+            match self.serve(dest) {
                 Ok(true) => self.flows[dest as usize].listed = false,
                 Ok(false) => self.work.push_back(dest),
                 Err(error) => {
@@ -260,76 +283,30 @@ impl Outbound {
 
     /// A turn for one flow: first messages that wait, then a piece of each stream, and again.
     /// True if nothing is left to be sent.
-    fn serve(&mut self, dest: u32, thresholds: &Thresholds) -> Result<bool, EndpointError> {
+    fn serve(&mut self, dest: u32) -> Result<bool, EndpointError> {
         let flow = &mut self.flows[dest as usize];
         let Outbox { lane, bell } = &mut self.outboxes[flow.outbox];
         for _ in 0..TURN {
-            let mut moved = false;
-            while let Some(w) = flow.waiting.front() {
-                // A header alone always fits, and has no pieces.
-                if w.payload.is_empty() || thresholds.packs(w.header.len(), w.payload.len()) {
-                    if !put_message(lane, flow.route, w.head, &w.header, &w.payload)? {
-                        break;
-                    }
-                    self.packed += 1;
-                    if !w.payload.is_empty() {
-                        self.sent.push_back(Released { cookie: w.cookie, handler: w.head.handler });
-                    }
-                } else {
-                    if flow.streams.len() >= STREAMS_AT_ONCE {
-                        break;
-                    }
-                    let id = flow.used.trailing_ones() as u8;
-                    debug_assert!((id as usize) < STREAMS);
-                    if !put_begin(lane, flow.route, w, id) {
-                        break;
-                    }
-                    self.separate += 1;
-                    flow.used |= 1 << id;
-                    let (head, payload, cookie) = (w.head, w.payload, w.cookie);
-                    flow.streams.push(Stream { id, head, payload, offset: 0, cookie });
-                }
-                flow.waiting.pop_front();
-                moved = true;
-            }
-            let mut i = 0;
-            while i < flow.streams.len() {
-                let stream = &mut flow.streams[i];
-                if !put_chunk(lane, flow.route, stream, self.chunk)? {
-                    break;
-                }
-                moved = true;
-                if stream.offset == stream.payload.len() {
-                    let stream = flow.streams.remove(i);
-                    flow.used &= !(1 << stream.id);
-                    self.sent.push_back(Released { cookie: stream.cookie, handler: stream.head.handler });
-                } else {
-                    i += 1;
-                }
-            }
-            if !moved {
+            if !flow.put_some(lane, self.chunk, &mut self.sent)? {
                 break;
             }
             bell.ring();
             self.doorbells += 1;
-            // The piece that was refused comes first next time.
-            if flow.streams.len() > 1 && i < flow.streams.len() {
-                flow.streams.rotate_left(i);
-            }
         }
-        Ok(flow.waiting.is_empty() && flow.streams.is_empty())
+        Ok(flow.is_idle())
     }
 
     /// Lines on every flow in which something waits.
     pub fn describe(&self) -> Vec<String> {
-        let waiting = self.flows.iter().enumerate().filter(|(_, f)| !f.waiting.is_empty() || !f.streams.is_empty());
+        let waiting = self.flows.iter().enumerate().filter(|(_, f)| !f.is_idle());
         let mut lines: Vec<String> = waiting
             .map(|(rank, f)| {
                 let lane = &self.outboxes[f.outbox].lane;
-                let rest: u64 = f.streams.iter().map(|s| s.payload.len() - s.offset).sum();
                 format!(
-                    "to rank {rank}: {} messages wait, {} under way with {rest} bytes to go; lane: {} of {} lines not known to be free",
-                    f.waiting.len(), f.streams.len(), lane.taken(), lane.lines(),
+                    "to rank {rank}: {}; lane: {} of {} lines not known to be free",
+                    f.describe(),
+                    lane.taken(),
+                    lane.lines(),
                 )
             })
             .collect();
@@ -338,64 +315,4 @@ impl Outbound {
         }
         lines
     }
-}
-
-/// Deposits a whole message; false if there is no room.
-#[inline]
-fn put_message(
-    lane: &mut Producer,
-    route: Option<Route>,
-    head: Head,
-    header: &[u8],
-    payload: &Payload,
-) -> Result<bool, EndpointError> {
-    let size = payload.len() as usize;
-    if let (None, Some(meta), Payload::Contiguous(bytes)) = (route, plain_meta(head, header.len()), payload) {
-        let len = header.len() + size;
-        let Some(mut slot) = lane.reserve(len) else { return Ok(false) };
-        slot.write_bytes(0, header);
-        slot.write(header.len(), *bytes);
-        slot.commit(MESSAGE, len, meta);
-        return Ok(true);
-    }
-    let prefix = Packet::Message { head, header: header.len(), payload: size }.prefix(route);
-    let at = prefix.bytes().len();
-    let len = at + header.len() + size;
-    let Some(mut slot) = lane.reserve(len) else { return Ok(false) };
-    slot.write_bytes(0, prefix.bytes());
-    slot.write_bytes(at, header);
-    let mut put = 0;
-    while put < size {
-        put += payload.put(put as u64, &mut slot, at + header.len() + put, size - put)?;
-    }
-    slot.commit(prefix.kind, len, prefix.meta);
-    Ok(true)
-}
-
-fn put_begin(lane: &mut Producer, route: Option<Route>, w: &Waiting, stream: u8) -> bool {
-    let packet = Packet::Begin { head: w.head, header: w.header.len(), stream, total: w.payload.len() };
-    let prefix = packet.prefix(route);
-    let at = prefix.bytes().len();
-    let Some(mut slot) = lane.reserve(at + w.header.len()) else { return false };
-    slot.write_bytes(0, prefix.bytes());
-    slot.write_bytes(at, &w.header);
-    slot.commit(prefix.kind, at + w.header.len(), prefix.meta);
-    true
-}
-
-fn put_chunk(
-    lane: &mut Producer,
-    route: Option<Route>,
-    stream: &mut Stream,
-    chunk: usize,
-) -> Result<bool, EndpointError> {
-    let size = (stream.payload.len() - stream.offset).min(chunk as u64) as usize;
-    let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
-    let at = prefix.bytes().len();
-    let Some(mut slot) = lane.reserve(at + size) else { return Ok(false) };
-    slot.write_bytes(0, prefix.bytes());
-    let put = stream.payload.put(stream.offset, &mut slot, at, size)?;
-    slot.commit(prefix.kind, at + put, prefix.meta);
-    stream.offset += put as u64;
-    Ok(true)
 }

@@ -1,0 +1,353 @@
+//! Payloads that are offered, and fetched by the receiver when it knows where they go.
+//!
+//! ```text
+//! sender                      receiver
+//!   | -- OFFER header, where ---> |   matched: ntbring_accept
+//!   |                             |
+//!   |                             |   single: copies it all      \
+//!   | <---------- TAKEN --------- |                              /  one message back
+//!   |                             |
+//!   | <- ACCEPT push second half -|   both: copies the first half
+//!   | copies the second half      |   meanwhile
+//!   | -- DONE ------------------> |
+//!   | <---------- TAKEN --------- |
+//!   |                             |
+//!   | <- ACCEPT stream ---------- |   streamed
+//!   | -- FEED, CHUNK, CHUNK ... ->|   straight from the lane to its place
+//! ```
+//!
+//! If the kernel refuses a copy, the whole payload is streamed instead.
+
+use super::inbound::{Arrival, Event};
+use super::wire::{Offer, Packet, Request};
+use super::{Endpoint, EndpointError, Message};
+use crate::ntb::emu::Reach;
+use crate::ntb::{ForeignBytes, ForeignRoom};
+use crate::zerocopy::{Fetching, Payload};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// The most bytes that are copied before somebody else has a turn.
+const PIECE: usize = 256 << 10;
+/// Halves end where a page does.
+const PAGE: u64 = 4096;
+
+/// What a rank has offered, and what it fetches.
+#[derive(Default)]
+pub(super) struct Offers {
+    given: Slab<Given>,
+    fetches: Slab<Fetch>,
+    copies: VecDeque<Copy>,
+    events: VecDeque<Event>,
+    pub offered: u64,
+    pub streamed: u64,
+    /// Bytes copied without a window, by this rank.
+    pub copied: u64,
+}
+
+struct Given {
+    dest: u32,
+    payload: Payload,
+    cookie: usize,
+}
+
+struct Fetch {
+    src: u32,
+    offer: u32,
+    /// Where the payload goes, if to one place.
+    room: Option<ForeignRoom>,
+    size: u64,
+    cookie: usize,
+    /// Bytes that have come through the lane.
+    arrived: u64,
+    /// Copies that are still to be made, by either side.
+    pending: u8,
+    refused: bool,
+}
+
+/// A copy that is being made.
+struct Copy {
+    with: Reach,
+    /// Where the rest begins in the other process.
+    address: u64,
+    what: Part,
+}
+
+enum Part {
+    Read { fetch: u32, to: ForeignRoom },
+    Write { dest: u32, fetch: u32, from: ForeignBytes },
+}
+
+impl Offers {
+    #[inline]
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    #[inline]
+    pub fn is_copying(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// Whether nothing of this rank's is awaited by others.
+    pub fn is_settled(&self) -> bool {
+        self.given.is_empty() && self.copies.is_empty()
+    }
+
+    /// A line on what is open, for the diagnosis of a hang.
+    pub fn describe(&self) -> String {
+        let to: Vec<String> =
+            self.given.iter().map(|(_, g)| format!("rank {} ({} bytes)", g.dest, g.payload.len())).collect();
+        let from: Vec<String> = self
+            .fetches
+            .iter()
+            .map(|(_, f)| {
+                format!("rank {} ({} bytes, {} here, {} copies to be made)", f.src, f.size, f.arrived, f.pending)
+            })
+            .collect();
+        format!("offered to: [{}]; fetched from: [{}]", to.join(", "), from.join(", "))
+    }
+}
+
+/// What became of an offer that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// The payload is there.
+    Done,
+    /// It will be when an event with the cookie says so.
+    Pending,
+}
+
+impl Endpoint {
+    /// The largest message, header and payload, that should be sent to a rank without an offer.
+    pub fn eager_max(&self, dest: u32) -> usize {
+        self.thresholds.eager_max(self.members.reach(dest).is_some())
+    }
+
+    /// Sends a message's header and keeps its payload, which must not be empty, for the receiver
+    /// to fetch. An [`Event::Taken`] says when it is not needed any more.
+    pub fn offer(&mut self, m: Message<'_>) -> Result<(), EndpointError> {
+        self.out.check(&m)?;
+        let (address, total) = match m.payload {
+            Payload::Contiguous(bytes) => (bytes.address() as u64, bytes.len() as u64),
+            Payload::Packed { len, .. } => (0, len),
+        };
+        if total == 0 {
+            return Err(EndpointError::Argument("an offer of nothing".into()));
+        }
+        let id = self.offers.given.insert(Given { dest: m.dest, payload: m.payload, cookie: m.cookie }) as u32;
+        self.offers.offered += 1;
+        let offer = Offer { id, address, total };
+        let packet = Packet::Offer { head: m.head, header: m.header.len(), offer };
+        self.out.send_bare(m.dest, packet, m.header)
+    }
+
+    /// Accepts the first `size` bytes of an offer: into the room, or, without one, in pieces that
+    /// carry the cookie.
+    pub fn accept(
+        &mut self,
+        src: u32,
+        offer: Offer,
+        room: Option<ForeignRoom>,
+        size: u64,
+        cookie: usize,
+    ) -> Result<Accepted, EndpointError> {
+        if size > offer.total || room.is_some_and(|r| r.len() as u64 != size) {
+            return Err(EndpointError::Argument("more is accepted than was offered, or than there is room for".into()));
+        }
+        if size == 0 {
+            self.out.send_bare(src, Packet::Taken { offer: offer.id }, &[])?;
+            return Ok(Accepted::Done);
+        }
+        let reach = self.members.reach(src).filter(|_| offer.address != 0);
+        let fetch = Fetch { src, offer: offer.id, room, size, cookie, arrived: 0, pending: 0, refused: false };
+        let id = self.offers.fetches.insert(fetch) as u32;
+        let (Some(with), Some(room)) = (reach, room) else {
+            self.ask_to_stream(id)?;
+            return Ok(Accepted::Pending);
+        };
+        let mut mine = size;
+        if self.thresholds.fetching(size, true) == Fetching::Both {
+            mine = (size / 2).next_multiple_of(PAGE).min(size - 1);
+            let request = Request::Push { address: room.address() as u64 + mine, from: mine, len: size - mine };
+            self.out.send_bare(src, Packet::Accept { offer: offer.id, fetch: id, request }, &[])?;
+            self.offers.fetches[id as usize].pending += 1;
+        }
+        self.offers.fetches[id as usize].pending += 1;
+        let what = Part::Read { fetch: id, to: room.part(0, mine as usize) };
+        self.offers.copies.push_back(Copy { with, address: offer.address, what });
+        // What is small is there before this returns.
+        if self.offers.copies.len() == 1 {
+            self.copy_some()?;
+            let mine = |e: &Event| matches!(e, Event::Fetched { cookie: c } if *c == cookie);
+            if self.offers.events.back().is_some_and(mine) {
+                self.offers.events.pop_back();
+                return Ok(Accepted::Done);
+            }
+        }
+        Ok(Accepted::Pending)
+    }
+
+    fn ask_to_stream(&mut self, fetch: u32) -> Result<(), EndpointError> {
+        let f = &self.offers.fetches[fetch as usize];
+        let request = Request::Stream { len: f.size };
+        self.offers.streamed += 1;
+        self.out.send_bare(f.src, Packet::Accept { offer: f.offer, fetch, request }, &[])
+    }
+
+    /// Goes on with the copy that has waited longest.
+    pub(super) fn copy_some(&mut self) -> Result<(), EndpointError> {
+        let Some(Copy { with, address, what }) = self.offers.copies.pop_front() else { return Ok(()) };
+        let (result, n, rest) = match what {
+            Part::Read { fetch, to } => {
+                let n = to.len().min(PIECE);
+                let rest = to.part(n, to.len() - n);
+                (with.read(address, to.part(0, n)), n, Part::Read { fetch, to: rest })
+            }
+            Part::Write { dest, fetch, from } => {
+                let n = from.len().min(PIECE);
+                let rest = from.part(n, from.len() - n);
+                (with.write(address, from.part(0, n)), n, Part::Write { dest, fetch, from: rest })
+            }
+        };
+        let ok = match result {
+            Ok(()) => {
+                self.offers.copied += n as u64;
+                true
+            }
+            Err(error) => {
+                log::info!("rank {}: a single copy was refused, streaming instead: {error}", self.members.rank());
+                false
+            }
+        };
+        match rest {
+            Part::Read { fetch, to } if !ok || to.is_empty() => self.copy_made(fetch, ok),
+            Part::Write { dest, fetch, from } if !ok || from.is_empty() => {
+                self.out.send_bare(dest, Packet::Done { fetch, ok }, &[])
+            }
+            what => {
+                self.offers.copies.push_back(Copy { with, address: address + n as u64, what });
+                Ok(())
+            }
+        }
+    }
+
+    /// One of the copies of a fetch is made, or cannot be.
+    fn copy_made(&mut self, fetch: u32, ok: bool) -> Result<(), EndpointError> {
+        let f = &mut self.offers.fetches[fetch as usize];
+        f.pending -= 1;
+        f.refused |= !ok;
+        if f.pending > 0 {
+            return Ok(());
+        }
+        if f.refused {
+            return self.ask_to_stream(fetch);
+        }
+        let (src, packet) = (f.src, Packet::Taken { offer: f.offer });
+        self.inbound.bytes += f.size;
+        self.fetched(fetch);
+        self.out.send_bare(src, packet, &[])
+    }
+
+    fn fetched(&mut self, fetch: u32) {
+        let f = self.offers.fetches.remove(fetch as usize);
+        self.offers.events.push_back(Event::Fetched { cookie: f.cookie });
+    }
+
+    /// Handles an arrival that concerns an offer. Returns it if it is for the caller.
+    pub(super) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
+        match a.packet {
+            Packet::Chunk { stream, payload } => {
+                let Some(fetch) = a.fetch else { return Ok(Some(Event::Arrival(a))) };
+                // The stream was only opened for a fetch that there is.
+                let f = &mut self.offers.fetches[fetch as usize];
+                let wanted = (f.size - f.arrived).min(payload as u64) as usize;
+                let room = f.room.map(|r| r.part(f.arrived as usize, wanted));
+                f.arrived += wanted as u64;
+                match room {
+                    Some(room) => {
+                        self.inbound.copy_out(a.token.lane, a.offset, room);
+                        if a.last {
+                            self.fetched(fetch);
+                        }
+                    }
+                    None if wanted > 0 || a.last => {
+                        a.packet = Packet::Chunk { stream, payload: wanted };
+                        a.cookie = f.cookie;
+                        if a.last {
+                            self.offers.fetches.remove(fetch as usize);
+                        }
+                        return Ok(Some(Event::Arrival(a)));
+                    }
+                    None => {}
+                }
+            }
+            Packet::Accept { offer, fetch, request } => self.serve_request(a.src, offer, fetch, request)?,
+            Packet::Feed { fetch, stream, total } => {
+                let f = self.fetch_from(a.src, fetch)?;
+                if f.size > total || f.pending > 0 || f.arrived > 0 {
+                    return Err(EndpointError::Offer { src: a.src, id: fetch, what: "feeds what was not asked for" });
+                }
+                self.inbound.open(a.src, stream, total, Some(fetch))?;
+            }
+            Packet::Done { fetch, ok } => {
+                if self.fetch_from(a.src, fetch)?.pending == 0 {
+                    return Err(EndpointError::Offer {
+                        src: a.src,
+                        id: fetch,
+                        what: "has copied what was not asked for",
+                    });
+                }
+                self.copy_made(fetch, ok)?;
+            }
+            Packet::Taken { offer } => {
+                self.given_to(a.src, offer)?;
+                let given = self.offers.given.remove(offer as usize);
+                self.offers.events.push_back(Event::Taken { cookie: given.cookie });
+            }
+            _ => return Ok(Some(Event::Arrival(a))),
+        }
+        self.inbound.release(a.token, 0)?;
+        Ok(self.offers.event())
+    }
+
+    /// Does what the receiver of an offer asks for.
+    fn serve_request(&mut self, src: u32, offer: u32, fetch: u32, request: Request) -> Result<(), EndpointError> {
+        let wrong = |what| EndpointError::Offer { src, id: offer, what };
+        let payload = self.given_to(src, offer)?.payload;
+        match request {
+            Request::Stream { len } if len <= payload.len() => {
+                let given = self.offers.given.remove(offer as usize);
+                // A packed payload cannot end anywhere: the receiver drops what it does not want.
+                let payload = match payload {
+                    Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
+                    packed => packed,
+                };
+                self.out.feed(src, fetch, payload, given.cookie)
+            }
+            Request::Push { address, from, len } => {
+                let Payload::Contiguous(bytes) = payload else { return Err(wrong("asks for a copy of no one place")) };
+                if from > payload.len() || len > payload.len() - from {
+                    return Err(wrong("asks for more than was offered"));
+                }
+                let Some(with) = self.members.reach(src) else {
+                    return self.out.send_bare(src, Packet::Done { fetch, ok: false }, &[]);
+                };
+                let what = Part::Write { dest: src, fetch, from: bytes.part(from as usize, len as usize) };
+                self.offers.copies.push_back(Copy { with, address, what });
+                self.copy_some()
+            }
+            Request::Stream { .. } => Err(wrong("asks for more than was offered")),
+        }
+    }
+
+    fn given_to(&self, src: u32, offer: u32) -> Result<&Given, EndpointError> {
+        let given = self.offers.given.get(offer as usize).filter(|g| g.dest == src);
+        given.ok_or(EndpointError::Offer { src, id: offer, what: "wants what was not offered to it" })
+    }
+
+    fn fetch_from(&self, src: u32, fetch: u32) -> Result<&Fetch, EndpointError> {
+        let found = self.offers.fetches.get(fetch as usize).filter(|f| f.src == src);
+        found.ok_or(EndpointError::Offer { src, id: fetch, what: "answers what was not asked" })
+    }
+}

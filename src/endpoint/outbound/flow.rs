@@ -1,0 +1,215 @@
+//! What waits to be sent to one rank, and how it gets into the lane.
+
+use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
+use super::super::EndpointError;
+use super::Released;
+use crate::queue::Producer;
+use crate::ring::relay::Route;
+use crate::zerocopy::Payload;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Payloads of one flow that may be under way in pieces at once.
+const STREAMS_AT_ONCE: usize = 8;
+
+type Header = SmallVec<[u8; 64]>;
+
+/// Something that has found no room yet.
+pub(super) enum Waiting {
+    /// A message that is one entry.
+    Whole { head: Head, header: Header, payload: Payload, cookie: usize },
+    /// An entry without payload.
+    Bare { packet: Packet, header: Header },
+    /// An entry, and a payload that follows in pieces.
+    Pieces { opening: Opening, header: Header, payload: Payload, cookie: usize },
+}
+
+/// What a payload in pieces belongs to.
+#[derive(Clone, Copy)]
+pub(super) enum Opening {
+    /// A message that begins with it.
+    Begin(Head),
+    /// What the receiver fetches by this number.
+    Feed(u32),
+}
+
+struct Stream {
+    id: u8,
+    payload: Payload,
+    offset: u64,
+    released: Released,
+}
+
+/// All that goes to one rank.
+#[derive(Default)]
+pub(in super::super) struct Flow {
+    /// Its lane; several flows may share one.
+    pub(super) outbox: usize,
+    pub(super) route: Option<Route>,
+    pub distance: usize,
+    pub(super) waiting: VecDeque<Waiting>,
+    streams: Vec<Stream>,
+    /// One bit for each stream number in use.
+    used: u16,
+    pub(super) listed: bool,
+    pub msgs: u64,
+    pub bytes: u64,
+}
+
+impl Flow {
+    /// The flow to a rank to which there is no lane yet.
+    pub(super) fn nowhere(outbox: usize) -> Flow {
+        Flow { outbox, ..Flow::default() }
+    }
+
+    /// Whether a message may go before anything that is queued here.
+    #[inline]
+    pub(super) fn is_clear(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether nothing is left to be sent.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.streams.is_empty()
+    }
+
+    /// Puts what waits into the lane, then a piece of each stream. False if there was no room for
+    /// anything.
+    pub(super) fn put_some(
+        &mut self,
+        lane: &mut Producer,
+        chunk: usize,
+        sent: &mut VecDeque<Released>,
+    ) -> Result<bool, EndpointError> {
+        let mut moved = false;
+        while self.put_first(lane, sent)? {
+            moved = true;
+        }
+        let mut i = 0;
+        while i < self.streams.len() {
+            let stream = &mut self.streams[i];
+            if !put_chunk(lane, self.route, stream, chunk)? {
+                break;
+            }
+            moved = true;
+            if stream.offset == stream.payload.len() {
+                let stream = self.streams.remove(i);
+                self.used &= !(1 << stream.id);
+                sent.push_back(stream.released);
+            } else {
+                i += 1;
+            }
+        }
+        // The piece that was refused comes first next time.
+        if i < self.streams.len() {
+            self.streams.rotate_left(i);
+        }
+        Ok(moved)
+    }
+
+    /// Puts the first thing that waits into the lane; false if there is none, or no room for it.
+    fn put_first(&mut self, lane: &mut Producer, sent: &mut VecDeque<Released>) -> Result<bool, EndpointError> {
+        let put = match self.waiting.front() {
+            None => false,
+            Some(Waiting::Bare { packet, header }) => put_bare(lane, self.route, *packet, header),
+            Some(Waiting::Whole { head, header, payload, cookie }) => {
+                let put = put_message(lane, self.route, *head, header, payload)?;
+                if put && !payload.is_empty() {
+                    sent.push_back(Released { cookie: *cookie, handler: head.handler, offered: false });
+                }
+                put
+            }
+            Some(Waiting::Pieces { .. }) if self.streams.len() >= STREAMS_AT_ONCE => false,
+            Some(Waiting::Pieces { opening, header, payload, cookie }) => {
+                let id = self.used.trailing_ones() as u8;
+                debug_assert!((id as usize) < STREAMS);
+                let (stream, total, cookie) = (id, payload.len(), *cookie);
+                let (packet, released) = match *opening {
+                    Opening::Begin(head) => (
+                        Packet::Begin { head, header: header.len(), stream, total },
+                        Released { cookie, handler: head.handler, offered: false },
+                    ),
+                    Opening::Feed(fetch) => {
+                        (Packet::Feed { fetch, stream, total }, Released { cookie, handler: 0, offered: true })
+                    }
+                };
+                let put = put_bare(lane, self.route, packet, header);
+                if put {
+                    self.used |= 1 << id;
+                    self.streams.push(Stream { id, payload: *payload, offset: 0, released });
+                }
+                put
+            }
+        };
+        if put {
+            self.waiting.pop_front();
+        }
+        Ok(put)
+    }
+
+    /// What is left to be sent, for the diagnosis of a hang.
+    pub(super) fn describe(&self) -> String {
+        let rest: u64 = self.streams.iter().map(|s| s.payload.len() - s.offset).sum();
+        format!("{} messages wait, {} under way with {rest} bytes to go", self.waiting.len(), self.streams.len())
+    }
+}
+
+/// Deposits a whole message; false if there is no room.
+#[inline]
+pub(super) fn put_message(
+    lane: &mut Producer,
+    route: Option<Route>,
+    head: Head,
+    header: &[u8],
+    payload: &Payload,
+) -> Result<bool, EndpointError> {
+    let size = payload.len() as usize;
+    if let (None, Some(meta), Payload::Contiguous(bytes)) = (route, plain_meta(head, header.len()), payload) {
+        let len = header.len() + size;
+        let Some(mut slot) = lane.reserve(len) else { return Ok(false) };
+        slot.write_bytes(0, header);
+        slot.write(header.len(), *bytes);
+        slot.commit(MESSAGE, len, meta);
+        return Ok(true);
+    }
+    let prefix = Packet::Message { head, header: header.len(), payload: size }.prefix(route);
+    let at = prefix.bytes().len();
+    let len = at + header.len() + size;
+    let Some(mut slot) = lane.reserve(len) else { return Ok(false) };
+    slot.write_bytes(0, prefix.bytes());
+    slot.write_bytes(at, header);
+    let mut put = 0;
+    while put < size {
+        put += payload.put(put as u64, &mut slot, at + header.len() + put, size - put)?;
+    }
+    slot.commit(prefix.kind, len, prefix.meta);
+    Ok(true)
+}
+
+/// Deposits an entry that has no payload; false if there is no room.
+fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
+    let prefix = packet.prefix(route);
+    let at = prefix.bytes().len();
+    let Some(mut slot) = lane.reserve(at + header.len()) else { return false };
+    slot.write_bytes(0, prefix.bytes());
+    slot.write_bytes(at, header);
+    slot.commit(prefix.kind, at + header.len(), prefix.meta);
+    true
+}
+
+fn put_chunk(
+    lane: &mut Producer,
+    route: Option<Route>,
+    stream: &mut Stream,
+    chunk: usize,
+) -> Result<bool, EndpointError> {
+    let size = (stream.payload.len() - stream.offset).min(chunk as u64) as usize;
+    let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
+    let at = prefix.bytes().len();
+    let Some(mut slot) = lane.reserve(at + size) else { return Ok(false) };
+    slot.write_bytes(0, prefix.bytes());
+    let put = stream.payload.put(stream.offset, &mut slot, at, size)?;
+    slot.commit(prefix.kind, at + put, prefix.meta);
+    stream.offset += put as u64;
+    Ok(true)
+}

@@ -1,0 +1,82 @@
+use super::*;
+use proptest::prelude::*;
+
+fn packets() -> impl Strategy<Value = Packet> {
+    let head = (0..HANDLERS, 0u8..3, 0u8..3).prop_map(|(handler, src_vci, dst_vci)| Head { handler, src_vci, dst_vci });
+    prop_oneof![
+        (head.clone(), 0usize..5000, 0usize..5000).prop_map(|(head, header, payload)| Packet::Message {
+            head,
+            header,
+            payload
+        }),
+        (head, 0usize..5000, 0..STREAMS as u8, 1..i64::MAX as u64)
+            .prop_map(|(head, header, stream, total)| Packet::Begin { head, header, stream, total }),
+        (0..STREAMS as u8, 1usize..5000).prop_map(|(stream, payload)| Packet::Chunk { stream, payload }),
+        offers(),
+        (any::<u32>(), any::<u32>(), requests()).prop_map(|(offer, fetch, request)| Packet::Accept {
+            offer,
+            fetch,
+            request
+        }),
+        (any::<u32>(), 0..STREAMS as u8, 1..MOST).prop_map(|(fetch, stream, total)| Packet::Feed {
+            fetch,
+            stream,
+            total
+        }),
+        (any::<u32>(), any::<bool>()).prop_map(|(fetch, ok)| Packet::Done { fetch, ok }),
+        any::<u32>().prop_map(|offer| Packet::Taken { offer }),
+    ]
+}
+
+fn offers() -> impl Strategy<Value = Packet> {
+    (0..HANDLERS, 0usize..5000, any::<u32>(), any::<u64>(), 1..MOST).prop_map(
+        |(handler, header, id, address, total)| {
+            let head = Head { handler, ..Head::default() };
+            Packet::Offer { head, header, offer: Offer { id, address, total } }
+        },
+    )
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        (1..MOST).prop_map(|len| Request::Stream { len }),
+        (1..=u64::MAX, any::<u64>(), 1..MOST).prop_map(|(address, from, len)| Request::Push { address, from, len }),
+    ]
+}
+
+/// Bytes of an entry that come after the prefix.
+fn rest(packet: Packet) -> usize {
+    match packet {
+        Packet::Message { header, payload, .. } => header + payload,
+        Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
+        Packet::Chunk { payload, .. } => payload,
+        _ => 0,
+    }
+}
+
+proptest! {
+    #[test]
+    fn packets_survive_the_wire(packet in packets(), route in proptest::option::of((any::<u32>(), any::<u32>()))) {
+        let route = route.map(|(src, dst)| Route { src, dst });
+        let prefix = packet.prefix(route);
+        let len = prefix.bytes().len() + rest(packet);
+        let parsed = Packet::parse(prefix.kind, prefix.meta, len, prefix.bytes(), route.is_some());
+        prop_assert_eq!(parsed, Ok((packet, route, prefix.bytes().len())));
+        prop_assert_eq!(prefix.bytes().len() % 8, 0);
+    }
+
+    #[test]
+    fn hostile_entries_are_refused_or_stay_inside(kind: u8, meta in 0..=META_MAX, first in proptest::collection::vec(any::<u8>(), PREFIX_MAX), len in 0usize..10_000, routed: bool) {
+        let first = &first[..len.min(PREFIX_MAX)];
+        if let Ok((packet, _, at)) = Packet::parse(kind, meta, len, first, routed) {
+            prop_assert_eq!(at + rest(packet), len);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_messages_need_one_line() {
+    // MPICH's header for a send has 48 bytes.
+    let packet = Packet::Message { head: Head::default(), header: 48, payload: 8 };
+    assert_eq!(crate::queue::lines_for(packet.prefix(None).bytes().len() + 48 + 8), 1);
+}

@@ -1,0 +1,94 @@
+//! Copies between processes that the kernel makes, without a stop in a window: the memory of
+//! another process of this machine is read or written where it lies. Only possible where the
+//! "hosts" are one machine, and only if the kernel allows it.
+
+use crate::ntb::{ForeignBytes, ForeignRoom};
+use std::io;
+
+/// What [`Reach::probe`] looks for in the other process.
+static PROBE: u64 = u64::from_le_bytes(*b"ntbreach");
+
+/// The right to copy from and to another process's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    pid: libc::pid_t,
+}
+
+impl Reach {
+    /// The address that others need to find out whether they reach this process.
+    pub fn probe_address() -> u64 {
+        std::ptr::addr_of!(PROBE) as u64
+    }
+
+    /// Tries whether the process can be reached, given its probe address.
+    pub fn probe(pid: u32, address: u64) -> io::Result<Reach> {
+        let reach = Reach { pid: pid as libc::pid_t };
+        let mut found = 0u64;
+        // SAFETY: eight bytes of a local variable, which outlives the call.
+        reach.read(address, unsafe { ForeignRoom::new((&raw mut found).cast(), 8) })?;
+        if found != PROBE {
+            return Err(io::Error::other("it holds something else than it should"));
+        }
+        Ok(reach)
+    }
+
+    /// Fills `to` with the bytes at `address` in the other process.
+    pub fn read(&self, address: u64, to: ForeignRoom) -> io::Result<()> {
+        let mut done = 0;
+        while done < to.len() {
+            let rest = to.part(done, to.len() - done);
+            let (local, remote) = pair(rest.address(), address + done as u64, rest.len());
+            // SAFETY: the local bytes are writable by ForeignRoom's contract; a wrong address in
+            // the other process is an error.
+            let n = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
+            done += moved(n)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes to `address` in the other process.
+    pub fn write(&self, address: u64, from: ForeignBytes) -> io::Result<()> {
+        let mut done = 0;
+        while done < from.len() {
+            let rest = from.part(done, from.len() - done);
+            let (local, remote) = pair(rest.address().cast_mut(), address + done as u64, rest.len());
+            // SAFETY: the local bytes are readable by ForeignBytes' contract; the caller was given
+            // the remote address by that process for this purpose, and a wrong one is an error.
+            let n = unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) };
+            done += moved(n)?;
+        }
+        Ok(())
+    }
+}
+
+fn pair(local: *mut u8, remote: u64, len: usize) -> (libc::iovec, libc::iovec) {
+    let at = |base: *mut libc::c_void| libc::iovec { iov_base: base, iov_len: len };
+    (at(local.cast()), at(remote as *mut libc::c_void))
+}
+
+fn moved(n: isize) -> io::Result<usize> {
+    match n {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        n if n < 0 => Err(io::Error::last_os_error()),
+        n => Ok(n as usize),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_reaches_itself_and_no_wrong_address() {
+        let reach = Reach::probe(std::process::id(), Reach::probe_address()).unwrap();
+        let from = [7u8; 100];
+        let mut to = [0u8; 100];
+        // SAFETY: both arrays outlive their uses.
+        let (bytes, room) = unsafe { (ForeignBytes::new(from.as_ptr(), 100), ForeignRoom::new(to.as_mut_ptr(), 100)) };
+        reach.read(from.as_ptr() as u64, room.part(0, 60)).unwrap();
+        reach.write(room.address() as u64 + 60, bytes.part(60, 40)).unwrap();
+        assert!(reach.read(8, room).is_err());
+        assert_eq!(to, from);
+        assert!(Reach::probe(std::process::id(), from.as_ptr() as u64).is_err());
+    }
+}
