@@ -17,6 +17,12 @@ same_type! {
     ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
     ntbring_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
+    ntbring_send_now:
+        unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u16, *const c_void, u64, *const c_void, u64) -> i32,
+    ntbring_eager_max: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> u64,
+    ntbring_offer: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
+    ntbring_accept:
+        unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_offer_t, *mut c_void, u64, *mut c_void) -> i32,
     ntbring_poll: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
     ntbring_release: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
     ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32),
@@ -94,6 +100,73 @@ fn a_ring_of_one_sends_to_itself() {
         assert_eq!(got, payload);
         assert_eq!(ntbring_flush(ep), 0);
         assert_eq!(ntbring_close(ep), 0);
+    }
+}
+
+/// The next event of an endpoint; its bytes are gone after this.
+fn event(ep: *mut ntbring_endpoint_t) -> ntbring_event_t {
+    let mut e = ntbring_event_t::default();
+    for _ in 0..1_000_000 {
+        // SAFETY: all pointers are valid for the calls.
+        match unsafe { ntbring_poll(ep, &mut e) } {
+            0 => continue,
+            1 => {
+                // SAFETY: as above.
+                assert_eq!(unsafe { ntbring_release(ep, &mut e) }, 0, "{}", text());
+                return e;
+            }
+            code => panic!("{code}: {}", text()),
+        }
+    }
+    panic!("no event");
+}
+
+#[test]
+fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
+    let ep = alone();
+    let payload: Vec<u8> = (0..700_000u32).map(|i| (i % 247) as u8).collect();
+    let cookie = 0x4321 as *mut c_void;
+    // SAFETY: all pointers are valid for the calls, and payload and room until their events.
+    unsafe {
+        let eager_max = ntbring_eager_max(ep, 0) as usize;
+        assert!(eager_max < payload.len());
+        for wanted in [0, 1, eager_max, payload.len() - 1, payload.len()] {
+            let message = ntbring_message_t {
+                hdr: b"question".as_ptr().cast(),
+                hdr_size: 8,
+                data: payload.as_ptr().cast(),
+                data_size: payload.len() as u64,
+                cookie,
+                ..Default::default()
+            };
+            assert_eq!(ntbring_offer(ep, &message), NTBRING_PENDING as i32, "{}", text());
+            let e = event(ep);
+            assert_eq!((e.kind, e.offer.total, e.hdr_size), (NTBRING_EVENT_OFFER, payload.len() as u64, 8));
+            assert_eq!(ntbring_flush(ep), NTBRING_PENDING as i32);
+            let mut room = vec![0u8; wanted + 1];
+            let at: *mut c_void = room.as_mut_ptr().cast();
+            let more = payload.len() as u64 + 1;
+            assert_eq!(ntbring_accept(ep, &e.offer, at, more, cookie), NTBRING_ERR_ARGUMENT);
+            let mut left = match ntbring_accept(ep, &e.offer, at, wanted as u64, cookie) {
+                0 => 1,
+                1 => 2,
+                code => panic!("{code}: {}", text()),
+            };
+            while left > 0 {
+                let done = event(ep);
+                assert!([NTBRING_EVENT_FETCHED, NTBRING_EVENT_TAKEN].contains(&done.kind) && done.cookie == cookie);
+                left -= 1;
+            }
+            assert_eq!(room[..wanted], payload[..wanted]);
+            assert_eq!((room[wanted], ntbring_flush(ep)), (0, 0));
+        }
+        let nothing = ntbring_message_t::default();
+        assert_eq!(ntbring_offer(ep, &nothing), NTBRING_ERR_ARGUMENT);
+        let (to_nobody, small) = (7, [1u8; 8]);
+        let at = small.as_ptr().cast();
+        assert_eq!(ntbring_send_now(ep, to_nobody, 1, at, 8, at, 8), NTBRING_PENDING as i32);
+        assert_eq!(ntbring_send_now(ep, 0, 1, at, 8, at, 8), 0);
+        assert_eq!((event(ep).kind, ntbring_close(ep)), (NTBRING_EVENT_MESSAGE, 0));
     }
 }
 

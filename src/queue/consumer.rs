@@ -3,6 +3,10 @@
 use super::{entry_max, lines_for, Corrupt, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 use crate::ntb::{InWindow, OutWindow};
 
+/// Lines of an entry that are asked for as soon as it is seen. More than a core has under way at
+/// once would only delay the first.
+const PREFETCH: usize = 17;
+
 /// The only consumer of a lane. The lane lies in its own memory.
 pub struct Consumer {
     lane: InWindow,
@@ -98,7 +102,12 @@ impl Consumer {
             return Err(Corrupt::Length { line: self.at, len, max });
         }
         let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
-        self.advance(lines_for(len));
+        let lines = lines_for(len);
+        // The rest of the entry comes near while its header is looked at.
+        for line in 1..lines.min(PREFETCH) {
+            self.lane.prefetch((self.at + line) * LINE);
+        }
+        self.advance(lines);
         self.held += 1;
         Ok(entry)
     }
