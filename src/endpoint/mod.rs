@@ -269,7 +269,7 @@ fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) ->
     Thresholds {
         packed_max: settings.packed_max.min(packed_limit),
         eager_max: settings.eager_max,
-        near_eager_max: 16 << 10,
+        near_eager_max: 6 << 10,
         both_min: (!crowded).then_some(64 << 10),
     }
 }
