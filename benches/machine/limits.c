@@ -9,14 +9,11 @@
  *                   own, chunk by chunk, with nothing but flags between them                                            MB/s
  *   raw_latency     half the round trip of a message through two such windows                                           us
  *
- * A raw window is a circle of slots. A slot's flag has a cache line of its own, with which a message of at most INLINE_MOST bytes
- * travels. Chunk and number of slots are those of CHUNKS and DEPTHS that are fastest for the size. Sizes as in common.h.
+ * The window (window.h) has that chunk and number of slots of CHUNKS and DEPTHS that are fastest for the size. Sizes as in common.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,37 +23,16 @@
 #include <unistd.h>
 
 #include "../mpi/common.h"
+#include "window.h"
 
-#define LINE 64
-#define INLINE_MOST (LINE - (long) sizeof(atomic_ulong))
 #define BATCHES 11
 #define ROOM (64L << 20)                /* of the largest message */
-#define WINDOW_MOST (4L << 20)          /* of the slots of one window */
 
 static const long CHUNKS[] = {4096, 8192, 16384, 32768, 65536, 131072, 262144};
 static const long DEPTHS[] = {4, 16, 64};
 
 /* Slots of a window of messages that fit one line. */
 #define DEPTH_INLINE 1024
-
-struct slot {
-    _Alignas(LINE) atomic_ulong full;       /* the lap in which it was filled, from 1 */
-    char small[INLINE_MOST];
-    char large[];
-};
-
-/* One way. What one side writes is not in a line that the other writes. */
-struct lane {
-    _Alignas(LINE) atomic_ulong taken;      /* slots emptied so far; written by the receiver */
-    _Alignas(LINE) char slots[WINDOW_MOST];
-};
-
-/* One side's private view of a lane. */
-struct end {
-    struct lane *lane;
-    long chunk, depth, stride;
-    unsigned long count, known_taken;
-};
 
 struct shared {
     _Alignas(LINE) atomic_ulong order;      /* grows by one for each piece of work */
@@ -74,10 +50,9 @@ static struct shared *shared;
 static char *from, *to;
 static double budget = 0.3;
 
-static void wait_for(atomic_ulong *flag, unsigned long value)
+static struct end open_end(int lane)
 {
-    while (atomic_load_explicit(flag, memory_order_acquire) != value)
-        ;
+    return end_of(&shared->lanes[lane], shared->work.chunk, shared->work.depth);
 }
 
 static void one_line(int side, long n)
@@ -103,51 +78,6 @@ static void two_lines(int side, long n)
             atomic_store_explicit(&shared->pong, i, memory_order_release);
         }
     }
-}
-
-static struct end open_end(int lane)
-{
-    const struct work *work = &shared->work;
-    long large = work->chunk <= INLINE_MOST ? 0 : (work->chunk + LINE - 1) / LINE * LINE;
-    struct end end = {&shared->lanes[lane], work->chunk, work->depth, LINE + large, 0, 0};
-
-    return end;
-}
-
-static struct slot *slot_of(const struct end *end)
-{
-    return (struct slot *) (end->lane->slots + (long) (end->count & (unsigned long) (end->depth - 1)) * end->stride);
-}
-
-static void push(struct end *end, const char *data, long bytes)
-{
-    do {
-        long piece = bytes < end->chunk ? bytes : end->chunk;
-        struct slot *slot = slot_of(end);
-        while (end->count - end->known_taken == (unsigned long) end->depth)
-            end->known_taken = atomic_load_explicit(&end->lane->taken, memory_order_acquire);
-        memcpy(piece <= INLINE_MOST ? slot->small : slot->large, data, (size_t) piece);
-        end->count++;
-        atomic_store_explicit(&slot->full, end->count, memory_order_release);
-        data += piece;
-        bytes -= piece;
-    } while (bytes > 0);
-}
-
-static void pull(struct end *end, char *data, long bytes)
-{
-    do {
-        long piece = bytes < end->chunk ? bytes : end->chunk;
-        struct slot *slot = slot_of(end);
-        wait_for(&slot->full, end->count + 1);
-        memcpy(data, piece <= INLINE_MOST ? slot->small : slot->large, (size_t) piece);
-        end->count++;
-        /* A quarter at a time: a flag a slot would cost small messages more than their copy. */
-        if ((end->count & (unsigned long) (end->depth / 4 - 1)) == 0)
-            atomic_store_explicit(&end->lane->taken, end->count, memory_order_release);
-        data += piece;
-        bytes -= piece;
-    } while (bytes > 0);
 }
 
 static void stream(int side, long n)
@@ -214,7 +144,7 @@ static double batch(long n)
     return now() - start;
 }
 
-/* Iterations that take `wanted` seconds. */
+/* Iterations that take `wanted` seconds. A long batch is not believed at once: another process may have had the core. */
 static long iterations(double wanted)
 {
     long n = 1;
@@ -222,6 +152,10 @@ static long iterations(double wanted)
     batch(1);
     for (;;) {
         double seconds = batch(n);
+        for (int tries = 0; tries < 2 && seconds >= wanted / 2; tries++) {
+            double again = batch(n);
+            seconds = again < seconds ? again : seconds;
+        }
         if (seconds >= wanted / 2) {
             double fitting = (double) n * wanted / seconds;
             return fitting < 1 ? 1 : (long) fitting;
@@ -298,7 +232,7 @@ static const struct limit {
     double (*value)(long bytes);
 } limits[] = {
     {"cacheline", "us", "0", cacheline},
-    {"memcpy", "MB/s", "64..4M,64M", memcpy_mb_s},
+    {"memcpy", "MB/s", "8..4M,64M", memcpy_mb_s},
     {"raw_bandwidth", "MB/s", "8..4M,64M", raw_bandwidth},
     {"raw_latency", "us", "8..4M", raw_latency},
 };

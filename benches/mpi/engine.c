@@ -137,49 +137,66 @@ static void obey(const struct test *test, long bytes)
     }
 }
 
-/* Seconds of a batch of `n` iterations, on the slowest rank. */
-static double batch(const struct test *test, long bytes, long n)
+/* Seconds that count of a batch of `n` iterations, on the slowest rank; what it took altogether is what the budget pays for. */
+static double batch(const struct test *test, long bytes, long n, double *taken)
 {
+    double start = now();
+
     order(test, n);
-    return largest_answer(test, test->work(bytes, n));
+    double seconds = largest_answer(test, test->work(bytes, n));
+    *taken = now() - start;
+    return seconds;
 }
 
-/* Also warms up: first messages may have connections and memory to set up. */
-static long iterations(const struct test *test, long bytes, double wanted, double *last)
+/* Whether batches of `n` take at least `wanted`. Not believed at once: another process may have had the core for a while, and a batch
+ * that is too short cannot be timed. */
+static int long_enough(const struct test *test, long bytes, long n, double wanted, double *taken)
+{
+    for (int tries = 0; tries < 3; tries++) {
+        batch(test, bytes, n, taken);
+        if (*taken < wanted)
+            return 0;
+    }
+    return 1;
+}
+
+/* Iterations that take about `wanted` seconds; `taken` is what a batch took that is not much shorter. Also warms up: first messages
+ * may have connections and memory to set up. */
+static long iterations(const struct test *test, long bytes, double wanted, double *taken)
 {
     long n = 1;
 
-    batch(test, bytes, 1);
-    for (;;) {
-        double seconds = *last = batch(test, bytes, n);
-        if (seconds >= wanted / 2 || n >= ITERATIONS_MOST) {
-            double fitting = (double) n * wanted / seconds;
-            return fitting < 1 ? 1 : fitting > (double) ITERATIONS_MOST ? ITERATIONS_MOST : (long) fitting;
-        }
-        double factor = seconds > 0 ? wanted / seconds : 16;
+    batch(test, bytes, 1, taken);
+    while (!long_enough(test, bytes, n, wanted / 2, taken) && n < ITERATIONS_MOST) {
+        double factor = wanted / *taken;
         n *= factor > 16 ? 16 : factor < 2 ? 2 : (long) factor;
+    }
+    double fitting = (double) n * wanted / *taken;
+    return fitting < 1 ? 1 : fitting > (double) ITERATIONS_MOST ? ITERATIONS_MOST : (long) fitting;
+}
+
+static void check(const struct test *test, long bytes)
+{
+    order(test, ORDER_CHECK);
+    double bad = largest_answer(test, (double) test->check(bytes));
+    if (bad > 0) {
+        fprintf(stderr, "%s, %ld bytes: wrong data arrived\n", test->name, bytes);
+        MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }
 
 static void drive(const struct test *test, long bytes)
 {
-    double times[BATCHES], seconds;
-    int batches = 0, enough;
+    double times[BATCHES], taken, wanted = options.budget / BATCHES;
+    int batches = 0;
 
-    if (test->check) {
-        order(test, ORDER_CHECK);
-        double bad = largest_answer(test, (double) test->check(bytes));
-        if (bad > 0) {
-            fprintf(stderr, "%s, %ld bytes: wrong data arrived (%.0f bytes)\n", test->name, bytes, bad);
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        }
-    }
-    double wanted = options.budget / BATCHES;
-    long n = iterations(test, bytes, wanted, &seconds);
-    enough = seconds > 2 * wanted ? (int) (options.budget / seconds) : BATCHES;
-    enough = enough < 3 ? 3 : enough > BATCHES ? BATCHES : enough;
+    if (test->check)
+        check(test, bytes);
+    long n = iterations(test, bytes, wanted, &taken);
+    double fitting = taken > 2 * wanted ? options.budget / taken : BATCHES;
+    int enough = fitting < 3 ? 3 : fitting > BATCHES ? BATCHES : (int) fitting;
     while (batches < enough)
-        times[batches++] = batch(test, bytes, n) / (double) n;
+        times[batches++] = batch(test, bytes, n, &taken) / (double) n;
     order(test, ORDER_END);
     print_figure(test->name, bytes, test->value(median(times, batches), bytes), test->unit);
 }
