@@ -7,10 +7,11 @@
 //! | `session` | compiling, and running round by round |
 //! | `figures`, `stored` | what came out; the file of `--json` |
 //! | `tables`, `compare`, `report` | how it is shown |
-//! | `machine` | what it was measured on |
+//! | `machine`, `disturbance` | what it was measured on, and what else ran there |
 
 mod compare;
 mod contestants;
+mod disturbance;
 mod figures;
 mod jobs;
 mod machine;
@@ -26,6 +27,7 @@ use clap::{Args, ValueEnum};
 
 use crate::setup::{self, SetupArgs};
 use crate::{paths, ui};
+use disturbance::Watch;
 use jobs::Job;
 use session::{Effort, Session};
 use stored::Stored;
@@ -133,7 +135,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     }
     let installed = setup::ensure(&args.setup)?;
     let cores = machine::cores();
-    let machine = machine::describe(&cores);
+    let mut machine = machine::describe(&cores);
     let effort = args.effort();
     let mut session = Session::new(&installed, effort, cores)?;
     ui::step("compiling the benchmarks", || session.compile(&jobs))?;
@@ -145,9 +147,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     println!("\n{}", machine::shown(&machine, &mpis));
     machine::warn(&machine);
 
+    let watch = Watch::start();
     session.run(&jobs)?;
-    let figures = session.figures.clone();
-    let stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures };
+    if let Some(disturbance) = watch.end() {
+        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
+        machine.warnings.extend(disturbance.warning());
+    }
+    let (figures, notes) = (session.figures.clone(), session.notes());
+    let stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, notes };
     if let Some(file) = &args.json {
         stored.write(file)?;
     }
@@ -158,6 +165,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         _ => show_tables(&stored),
     }
     machine::warn(&stored.machine);
+    stored.notes.iter().for_each(|note| println!("{note}"));
     session.conclude()
 }
 

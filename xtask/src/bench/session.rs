@@ -119,11 +119,13 @@ impl Session {
         Ok(())
     }
 
-    /// What was skipped and what failed; an error if that was ours.
+    /// What was skipped and what failed.
+    pub fn notes(&self) -> Vec<String> {
+        self.remarks.iter().chain(self.failures.values()).cloned().collect()
+    }
+
+    /// An error if ours failed: whoever reads only the exit status must know.
     pub fn conclude(&self) -> Result<()> {
-        for line in self.remarks.iter().chain(self.failures.values()) {
-            println!("{line}");
-        }
         if self.ours_failed {
             bail!("ntbring failed a benchmark: see above");
         }

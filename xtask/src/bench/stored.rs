@@ -22,6 +22,8 @@ pub struct Stored {
     pub quick: bool,
     /// The figures.
     pub figures: Figures,
+    /// What was skipped and what failed.
+    pub notes: Vec<String>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -31,6 +33,7 @@ struct File {
     rounds: usize,
     quick: bool,
     figures: Vec<Row>,
+    notes: Vec<String>,
 }
 
 impl Stored {
@@ -57,6 +60,7 @@ impl Stored {
             rounds: self.rounds,
             quick: self.quick,
             figures: self.figures.rows(),
+            notes: self.notes.clone(),
         };
         let text = serde_json::to_string_pretty(&content)?;
         fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
@@ -65,9 +69,9 @@ impl Stored {
     /// What [`Stored::write`] has written.
     pub fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let File { machine, mpis, rounds, quick, figures } = serde_json::from_str(&text)
+        let File { machine, mpis, rounds, quick, figures, notes } = serde_json::from_str(&text)
             .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", file.display()))?;
-        Ok(Self { machine, mpis, rounds, quick, figures: Figures::of_rows(figures) })
+        Ok(Self { machine, mpis, rounds, quick, figures: Figures::of_rows(figures), notes })
     }
 }
 
@@ -101,7 +105,8 @@ pub mod tests {
             lines: vec![("cpu".to_string(), "fast & small".to_string())],
             warnings: vec!["not idle".to_string()],
         };
-        Stored { machine, mpis: vec![mpi("ntbring", false), mpi("other", true)], rounds: 1, quick: true, figures }
+        let mpis = vec![mpi("ntbring", false), mpi("other", true)];
+        Stored { machine, mpis, rounds: 1, quick: true, figures, notes: vec!["third: skipped".to_string()] }
     }
 
     #[test]

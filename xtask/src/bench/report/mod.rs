@@ -41,6 +41,9 @@ fn page(stored: &Stored) -> Result<String> {
     for warning in &stored.machine.warnings {
         page += &format!("<p class=\"warning\">{}</p>\n", escaped(warning));
     }
+    for note in &stored.notes {
+        page += &format!("<p>{}</p>\n", escaped(note));
+    }
     page += "<h2>The machine</h2>\n";
     page += &texts(&stored.machine.lines);
     page += "<h2>The MPIs</h2>\n";
@@ -128,9 +131,16 @@ mod tests {
     #[test]
     fn the_page_has_everything_and_needs_nothing() {
         let page = page(&example()).unwrap();
-        for part in
-            ["fast &amp; small", "an &lt;MPI&gt;", "not idle", "<svg", "latency_8B", "--with-all", "A=1 mpiexec"]
-        {
+        for part in [
+            "fast &amp; small",
+            "an &lt;MPI&gt;",
+            "not idle",
+            "third: skipped",
+            "<svg",
+            "latency_8B",
+            "--with-all",
+            "A=1 mpiexec",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         // One size only: a table, no plot. No measures without figures.
