@@ -8,9 +8,13 @@
 //! reference. It is reached through [`InWindow`] (own memory, written by the neighbour) and
 //! [`OutWindow`] (the neighbour's memory, which can be written but not read).
 
+mod bytes;
 mod window;
-pub use window::{ForeignBytes, InWindow, OutWindow, Region, Room, WriteSink};
+pub use bytes::{ForeignBytes, Room};
+pub use window::{InWindow, OutWindow, Region, WriteSink};
 
+#[cfg(not(loom))]
+mod delegate;
 #[cfg(not(loom))]
 mod port;
 #[cfg(not(loom))]
