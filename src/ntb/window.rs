@@ -22,6 +22,19 @@ pub trait WriteSink: Send + Sync {
     fn store(&self, offset: usize, value: u64);
     /// All writes before it become visible before any write after it.
     fn fence(&self);
+    /// Whether the window may itself write the `len` bytes at `offset` to where they are to lie, as
+    /// it does without a sink. For sinks that only need to know of them.
+    fn let_through(&self, _offset: usize, _len: usize) -> bool {
+        false
+    }
+}
+
+/// Answers the loads of an [`InWindow`], for decorators to which a word may be on its way.
+///
+/// Offsets are bytes from the start of the port's whole incoming window.
+pub trait ReadGate: Send + Sync {
+    /// The word at `offset`, as far as it has arrived.
+    fn load(&self, offset: usize) -> u64;
 }
 
 /// A stretch of shared memory together with what keeps it mapped.
@@ -76,7 +89,7 @@ impl Region {
         Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
     }
 
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
         assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
         // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`; an
@@ -116,7 +129,7 @@ impl Region {
         Region { words: self.words.clone(), first: self.first + from / 8, len }
     }
 
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
         assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
         &self.words[self.first + offset / 8]
@@ -159,12 +172,23 @@ impl Region {
 #[derive(Clone)]
 pub struct InWindow {
     region: Region,
+    /// Where this part starts in the port's whole window, bytes: what a gate counts from.
+    start: usize,
+    gate: Option<Arc<dyn ReadGate>>,
 }
 
 impl InWindow {
     /// The window over `region`.
     pub fn new(region: Region) -> Self {
-        InWindow { region }
+        InWindow { region, start: 0, gate: None }
+    }
+
+    /// The same window with all loads going through `gate`, which is handed the plain window.
+    /// What is read after a word that was loaded needs no gate.
+    pub fn with_gate(self, wrap: impl FnOnce(InWindow) -> Arc<dyn ReadGate>) -> Self {
+        assert!(self.start == 0 && self.gate.is_none(), "a gate is put before a whole window, once");
+        let region = self.region.clone();
+        InWindow { region, start: 0, gate: Some(wrap(self)) }
     }
 
     /// Size in bytes.
@@ -179,13 +203,17 @@ impl InWindow {
 
     /// The part `[from, from + len)`. Panics if it reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> InWindow {
-        InWindow { region: self.region.part(from, len) }
+        InWindow { region: self.region.part(from, len), start: self.start + from, gate: self.gate.clone() }
     }
 
     /// The word at `offset`; reads after it see what was written before the word was stored.
     #[inline]
     pub fn load(&self, offset: usize) -> u64 {
-        self.region.word(offset).load(Ordering::Acquire)
+        let word = self.region.word(offset);
+        match &self.gate {
+            None => word.load(Ordering::Acquire),
+            Some(gate) => gate.load(self.start + offset),
+        }
     }
 
     /// Copies out the bytes at `offset`. They may change under the copy if the neighbour breaks
@@ -267,6 +295,9 @@ impl OutWindow {
             None => self.region.copy_in(offset, bytes),
             Some(sink) => {
                 self.region.check(offset, bytes.len);
+                if sink.let_through(self.start + offset, bytes.len) {
+                    return self.region.copy_in(offset, bytes);
+                }
                 let mut copy = vec![0u8; bytes.len];
                 // SAFETY: readable by ForeignBytes' contract; the copy has room for all of it.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.at, copy.as_mut_ptr(), bytes.len) }
@@ -280,8 +311,10 @@ impl OutWindow {
     #[cfg(not(loom))]
     pub fn fill(&self, offset: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         self.region.check(offset, max);
+        let in_place = || Room { at: self.region.base.wrapping_add(offset), len: max };
         match &self.sink {
-            None => pack(Room { at: self.region.base.wrapping_add(offset), len: max }).min(max),
+            None => pack(in_place()).min(max),
+            Some(sink) if sink.let_through(self.start + offset, max) => pack(in_place()).min(max),
             Some(sink) => {
                 let mut copy = vec![0u8; max];
                 let n = pack(Room { at: copy.as_mut_ptr(), len: max }).min(max);
@@ -307,6 +340,13 @@ impl OutWindow {
                 sink.store(self.start + offset, value)
             }
         }
+    }
+
+    /// The word that a store to `offset` will replace. Only for decorators that model a device:
+    /// on hardware nothing can be read here.
+    #[cfg(not(loom))]
+    pub(super) fn replaced(&self, offset: usize) -> u64 {
+        self.region.word(offset).load(Ordering::Relaxed)
     }
 
     /// All writes before it become visible before any write after it; also pushes out what a

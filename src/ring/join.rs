@@ -8,6 +8,7 @@ use super::plan::{LocalPlan, TooSmall, WindowPlan};
 use super::topology::TopologyError;
 use super::{Topology, PROTOCOL_VERSION};
 use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Watch};
+use crate::ntb::timing::Timing;
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
 use crate::ntb::{InWindow, NtbError, OutWindow, Port, Side, Vector};
@@ -119,7 +120,8 @@ impl Candidate {
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window)?;
         }
-        let layout = MemoryLayout { window, local: local_plan.total() };
+        let accounts = settings.link_model.is_some();
+        let layout = MemoryLayout { window, local: local_plan.total(), accounts };
         let memory = match topology.local_of(rank) {
             0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
             _ => None,
@@ -165,10 +167,11 @@ impl Candidate {
         let record = open_record(&settings, rank)?;
         let mut ports: Vec<Arc<dyn Port>> = Vec::new();
         if topology.hosts() > 1 {
-            for side in Side::BOTH {
-                let port = memory.port(side, &address(topology.neighbour(host, side))?)?;
-                ports.push(decorate(port, &settings, record.as_ref(), rank));
-            }
+            let port = |side| -> Result<EmuPort, JoinError> {
+                Ok(memory.port(side, &address(topology.neighbour(host, side))?)?)
+            };
+            let pair = [port(Side::Left)?, port(Side::Right)?];
+            ports = decorate(pair, &settings, record.as_ref(), rank)?;
         }
         let meeting = Meeting {
             topology: &topology,
@@ -230,7 +233,19 @@ fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinErr
     record.map(Some).map_err(|cause| JoinError::Trace { path: path.to_string_lossy().into_owned(), cause })
 }
 
-fn decorate(port: EmuPort, settings: &Settings, record: Option<&Record>, rank: u32) -> Arc<dyn Port> {
+fn decorate(
+    pair: [EmuPort; 2],
+    settings: &Settings,
+    record: Option<&Record>,
+    rank: u32,
+) -> Result<Vec<Arc<dyn Port>>, NtbError> {
+    Ok(match settings.link_model {
+        None => pair.map(|port| dress(port, settings, record, rank)).into(),
+        Some(model) => Timing::pair(pair, model)?.map(|port| dress(port, settings, record, rank)).into(),
+    })
+}
+
+fn dress(port: impl Port + 'static, settings: &Settings, record: Option<&Record>, rank: u32) -> Arc<dyn Port> {
     match (settings.weak.map(|seed| seed ^ u64::from(rank) << 8), record.cloned()) {
         (None, None) => Arc::new(port),
         (Some(seed), None) => Arc::new(Weak::new(port, seed)),
@@ -272,7 +287,11 @@ impl Membership {
 
     /// A vector of this process's host.
     pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
-        self.memory.vector(doorbell)
+        match &self.links {
+            // Through the port's decorators.
+            Some([left, _]) => left.port.vector(doorbell),
+            None => self.memory.vector(doorbell),
+        }
     }
 
     /// Rings a doorbell of this process's own host.

@@ -5,6 +5,7 @@ mod table;
 
 pub use table::{Setting, TABLE};
 
+use crate::ntb::timing::Model;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct Settings {
     pub spin: Option<u32>,
     /// Yields before it sleeps on its doorbell.
     pub yields: u32,
+    /// The link that every cable is to be as fast as; None: as fast as memory is.
+    pub link_model: Option<Model>,
     /// Seed of the disorder, if windows are to be weakly ordered.
     pub weak: Option<u64>,
     /// Where accesses to the ports are recorded; the rank is appended.
@@ -53,6 +56,7 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(60),
             spin: None,
             yields: 32,
+            link_model: None,
             weak: None,
             trace: None,
             stats: None,
@@ -158,6 +162,8 @@ mod tests {
             ("NTBRING_DUMP_SIGNAL", "9"),
             ("NTBRING_STATS", ""),
             ("NTBRING_SPIN", "fast"),
+            ("NTBRING_LINK_MODEL", "gen9"),
+            ("NTBRING_LINK_MODEL", "latency=5"),
         ] {
             let text = with(name, value).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(&format!("{value:?}")), "{text}");

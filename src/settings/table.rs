@@ -2,6 +2,7 @@
 
 use super::parse::{bytes, number, path, signal, text, within};
 use super::Settings;
+use crate::ntb::timing::Model;
 use std::time::Duration;
 
 /// One line of the table of settings.
@@ -146,6 +147,19 @@ pub const TABLE: &[Setting] =
             "yields of a waiting rank before it sleeps until its doorbell rings",
             |s, v| {
                 s.yields = within(number(v)?, 0, 1_000_000)? as u32;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_LINK_MODEL",
+            "none",
+            "model",
+            "none, gen3x8, pex8733, pex8749, or values such as bandwidth=6G,latency=900ns,doorbell=2us,register=1us \
+             (a name may stand before them; what is left out is as in gen3x8)",
+            true,
+            "gives every link the bandwidth, latency, doorbell and register cost of a real one (docs/link-model.md)",
+            |s, v| {
+                s.link_model = Model::parse(v)?;
                 Ok(())
             }
         ),
