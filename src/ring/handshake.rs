@@ -230,14 +230,14 @@ impl Handshake {
         if g.version == mine.version && g.host != self.expected {
             return Err(HandshakeError::WrongHost { host: mine.host, expected: self.expected, found: g.host });
         }
-        let number = |n: u64| n.to_string();
-        let model = |digest: u64| Model::name_of(digest as u16);
-        let pairs: [(_, u64, u64, &dyn Fn(u64) -> String); 5] = [
-            ("the protocol version", mine.version.into(), g.version.into(), &number),
-            ("the number of hosts", mine.hosts.into(), g.hosts.into(), &number),
-            ("NTBRING_WINDOW", mine.window, g.window, &number),
-            ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), &number),
-            ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), &model),
+        type Show = fn(u64) -> String;
+        let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
+        let pairs: [(_, u64, u64, Show); 5] = [
+            ("the protocol version", mine.version.into(), g.version.into(), number),
+            ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
+            ("NTBRING_WINDOW", mine.window, g.window, number),
+            ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), number),
+            ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
         ];
         for (what, mine_value, theirs, show) in pairs {
             if mine_value != theirs {

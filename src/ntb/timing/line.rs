@@ -75,42 +75,37 @@ impl<'a> Line<'a> {
         under_way.map_or(value, |(_, replaced)| replaced)
     }
 
-    /// Enters a store into the account and carries it out: `replaced` reads the word, `store`
-    /// writes it. It is seen from `arrival` on, which must not be less than that of the store
-    /// before it.
+    /// Enters a store into the account and carries it out. It was reckoned at `now`; `clock`
+    /// tells the time; `replaced` reads the word,
+    /// `store` writes it. It is seen from `arrival` on, which must not be less than that of the
+    /// store before it.
     ///
     /// If more stores are on their way to the line than the account has room for, the latest to
     /// this word arrives together with the new one.
-    pub fn enter(&self, arrival: u64, clock: impl Fn() -> u64, replaced: impl Fn() -> u64, store: impl Fn()) {
-        loop {
-            let changes = self.lock();
-            let now = clock();
-            let arrivals: [u64; ENTRIES] = std::array::from_fn(|i| self.load(1 + 2 * i));
-            let new = arrival << 3 | self.word;
-            let free = (0..ENTRIES).find(|&i| arrivals[i] >> 3 <= now);
-            let last = (0..ENTRIES).filter(|&i| arrivals[i] & 7 == self.word).max_by_key(|&i| arrivals[i]);
-            let entered = match (free, last) {
-                (Some(i), _) => {
-                    self.set(2 + 2 * i, replaced());
-                    self.set(1 + 2 * i, new);
-                    true
-                }
-                (None, Some(i)) => {
-                    self.set(1 + 2 * i, new.max(arrivals[i]));
-                    true
-                }
-                // Three other words of this line are on their way, which no protocol does.
-                (None, None) => false,
-            };
-            if entered {
-                store();
+    pub fn enter(&self, arrival: u64, now: u64, clock: impl Fn() -> u64, replaced: impl Fn() -> u64, store: impl Fn()) {
+        let changes = self.lock();
+        let entries: [u64; ENTRIES] = std::array::from_fn(|i| self.load(1 + 2 * i));
+        let new = arrival << 3 | self.word;
+        let free = (0..ENTRIES).find(|&i| entries[i] >> 3 <= now);
+        let latest = (0..ENTRIES).filter(|&i| entries[i] & 7 == self.word).max_by_key(|&i| entries[i]);
+        match free.ok_or(latest) {
+            // Nobody may have seen that it has arrived, or would see it go away again: that is
+            // asked of the clock anew, as everybody who looked before has read an earlier time.
+            Err(Some(i)) if entries[i] >> 3 > clock() => self.set(1 + 2 * i, new.max(entries[i])),
+            Ok(i) | Err(Some(i)) => self.replace(i, new, replaced()),
+            // Words beside this one: the first of them to arrive is seen a little early.
+            Err(None) => {
+                let first = (0..ENTRIES).min_by_key(|&i| entries[i]).unwrap_or(0);
+                self.replace(first, new, replaced());
             }
-            self.set(0, changes.wrapping_add(1));
-            if entered {
-                return;
-            }
-            std::thread::yield_now();
         }
+        store();
+        self.set(0, changes.wrapping_add(1));
+    }
+
+    fn replace(&self, i: usize, entry: u64, replaced: u64) {
+        self.set(2 + 2 * i, replaced);
+        self.set(1 + 2 * i, entry);
     }
 
     /// Makes the number of changes odd. Who stands in the way for long is taken for dead.
@@ -159,7 +154,7 @@ mod tests {
         fn store(&self, word: usize, value: u64, arrival: u64) {
             let cell = &self.memory[word];
             let line = Line::new(&self.accounts, LINE + 8 * word);
-            line.enter(arrival, || self.now.get(), || cell.get(), || cell.set(value));
+            line.enter(arrival, self.now.get(), || self.now.get(), || cell.get(), || cell.set(value));
         }
 
         fn load(&self, word: usize, now: u64) -> u64 {

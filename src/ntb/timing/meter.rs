@@ -30,11 +30,11 @@ impl Direction {
         Direction { prices: model.prices(), meter }
     }
 
-    /// Puts a write of `bytes` on the link; returns its arrival, ns.
+    /// Puts a write of `bytes` on the link at `now`; returns its arrival, ns.
     #[inline]
-    pub fn send(&self, bytes: usize) -> u64 {
+    pub fn send(&self, now: u64, bytes: usize) -> u64 {
         let free_at = self.meter.word(FREE_AT);
-        let now = clock::now() * TICKS_PER_NS;
+        let now = now * TICKS_PER_NS;
         let mut old = free_at.load(Ordering::Relaxed);
         loop {
             let end = self.prices.reserve(old, now, bytes);

@@ -99,15 +99,16 @@ impl WriteSink for Sink {
     fn let_through(&self, _offset: usize, len: usize) -> bool {
         // The link is busy while the bytes are copied, not only afterwards.
         if len > 0 {
-            self.direction.send(len);
+            self.direction.send(clock::now(), len);
         }
         true
     }
 
     fn store(&self, offset: usize, value: u64) {
-        let arrival = self.direction.send(8);
+        let now = clock::now();
+        let arrival = self.direction.send(now, 8);
         let line = Line::new(&self.accounts, offset);
-        line.enter(arrival, clock::now, || self.plain.replaced(offset), || self.plain.store(offset, value));
+        line.enter(arrival, now, clock::now, || self.plain.replaced(offset), || self.plain.store(offset, value));
     }
 
     fn fence(&self) {
@@ -167,7 +168,7 @@ impl<P: Port + Accounts> Port for Timing<P> {
     fn ring(&self, doorbell: usize) {
         // A register of 4 bytes, written through the link behind all that was written before.
         let now = clock::now();
-        let arrival = self.direction.send(4);
+        let arrival = self.direction.send(now, 4);
         self.peer_bells.announce(doorbell, arrival + self.model.doorbell, now);
         self.inner.ring(doorbell);
     }
