@@ -6,6 +6,7 @@ use common::ring::{run, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
 use ntbring::endpoint::wire::Head;
 use ntbring::endpoint::{EndpointError, Message, Sent, Token};
+use ntbring::ntb::timing::Model;
 use ntbring::ntb::Side;
 use ntbring::queue::{lines_for, Tag, LINE};
 use ntbring::ring::handshake::HandshakeError;
@@ -449,8 +450,11 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
 #[test]
 fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
-    let changes: [(&str, Change); 2] =
-        [("NTBRING_WINDOW", |s| s.window = Some(2 << 20)), ("NTBRING_CHUNK", |s| s.chunk = 1024)];
+    let changes: [(&str, Change); 3] = [
+        ("NTBRING_WINDOW", |s| s.window = Some(2 << 20)),
+        ("NTBRING_CHUNK", |s| s.chunk = 1024),
+        ("NTBRING_LINK_MODEL", |s| s.link_model = Model::parse("gen3x8").unwrap()),
+    ];
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {
             let t = layout.topology();
