@@ -3,7 +3,9 @@
 //! Under `--cfg loom` the memory is an array of loom's atomics, so that the queue's code can be
 //! model-checked as it stands; otherwise it is a mapping.
 
-use super::bytes::{ForeignBytes, Room};
+use super::bytes::ForeignBytes;
+#[cfg(not(loom))]
+use super::bytes::Room;
 use std::sync::Arc;
 
 #[cfg(loom)]
