@@ -8,8 +8,10 @@ use common::ports::{aim, Bench, Dress, MODEL};
 use common::ring::{run, Layout};
 use common::traffic::{crossing, exchange, Plan, Shape};
 use ntbring::ntb::emu::{EmuHost, MemoryLayout};
+use ntbring::ntb::timing::model::NAMED;
 use ntbring::ntb::timing::{Model, Timing};
 use ntbring::ntb::{OutWindow, Side};
+use ntbring::queue::{Consumer, Producer};
 use ntbring::settings::Settings;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -148,6 +150,47 @@ fn all_senders_of_a_host_share_the_link() {
         out.store(4096, 5);
         until(|| to.incoming().load(4096) == 5);
         println!("beside a busy link: {:?}", start.elapsed());
+    }
+}
+
+/// Streams through one lane, by one thread that is both ends, each so short that the scheduler
+/// leaves the best of them alone.
+#[test]
+fn a_lane_comes_close_to_the_link() {
+    const CHUNK: usize = 8 << 10;
+    const CHUNKS: usize = 256;
+    for (name, model) in NAMED {
+        let bench = Bench::with_model(Dress::Timing, model);
+        let (a, b) = (bench.port(0, Side::Right), bench.port(1, Side::Left));
+        let lane = (4096, 48 << 10);
+        let (there, back) = (aim(a.as_ref(), b.as_ref()), aim(b.as_ref(), a.as_ref()));
+        let mut producer = Producer::new(there.part(lane.0, lane.1), a.incoming().part(0, 8));
+        let mut consumer = Consumer::new(b.incoming().part(lane.0, lane.1), back.part(0, 8));
+        let (bytes, mut taken) = (vec![7; CHUNK], vec![0; CHUNK]);
+        let least = Duration::from_nanos((CHUNK * CHUNKS) as u64 * 1_000_000_000 / model.bandwidth + model.latency);
+        let mut best = Duration::MAX;
+        for _ in 0..30 {
+            let (start, mut sent, mut got) = (Instant::now(), 0, 0);
+            while got < CHUNKS {
+                if sent < CHUNKS {
+                    if let Some(mut slot) = producer.reserve(CHUNK) {
+                        slot.write_bytes(0, &bytes);
+                        slot.commit(1, CHUNK, 0);
+                        sent += 1;
+                    }
+                }
+                if let Some(entry) = consumer.take().unwrap() {
+                    consumer.window().read(entry.offset, &mut taken);
+                    consumer.release();
+                    got += 1;
+                }
+            }
+            let took = start.elapsed();
+            assert!(took >= least, "{name}: {took:?} instead of at least {least:?}");
+            best = best.min(took);
+        }
+        println!("{name}: a lane reaches {:.1} % of the link", 100.0 * least.as_secs_f64() / best.as_secs_f64());
+        assert!(best < 20 * least);
     }
 }
 

@@ -71,7 +71,7 @@ impl Default for Settings {
             shm_dir: PathBuf::from("/dev/shm"),
             connect_timeout: Duration::from_secs(60),
             spin: None,
-            yields: 200,
+            yields: 2000,
             link_model: None,
             weak: None,
             trace: None,

@@ -171,7 +171,7 @@ pub const TABLE: &[Setting] =
         ),
         setting!(
             "NTBRING_YIELDS",
-            "200",
+            "2000",
             "yields",
             "0 to 1000000",
             false,

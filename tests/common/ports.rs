@@ -57,6 +57,11 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(dress: Dress) -> Bench {
+        Bench::with_model(dress, MODEL)
+    }
+
+    /// With links of that model, if they are timed.
+    pub fn with_model(dress: Dress, model: Model) -> Bench {
         let layout = MemoryLayout { window: WINDOW as u64, local: 4096, accounts: dress.is_timed() };
         let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout).unwrap());
         let paper = Paper::default();
@@ -66,7 +71,7 @@ impl Bench {
             if !dress.is_timed() {
                 return pair.map(|port| dressed(port, dress, &record));
             }
-            Timing::pair(pair, MODEL).unwrap().map(|port| dressed(port, dress, &record))
+            Timing::pair(pair, model).unwrap().map(|port| dressed(port, dress, &record))
         });
         Bench { dress, hosts, ports, paper }
     }
