@@ -36,7 +36,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
 {
     if (MPIDI_NTBRING_COMM(comm)->is_ring &&
         MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
-        MPL_is_pof2(comm->local_size) &&
+        MPL_is_pof2(comm->local_size, NULL) &&
         HANDLE_IS_BUILTIN(datatype) && MPIR_Op_is_commutative(op) &&
         count * MPIR_Datatype_get_basic_size(datatype) <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ) {
         return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
