@@ -64,7 +64,7 @@ impl Default for Settings {
             window: None,
             chunk: 16 << 10,
             packed_max: 8 << 10,
-            eager_max: 64 << 10,
+            eager_max: 66 << 10,
             single_copy: Some(6 << 10),
             both_copy: None,
             local_lane: 64 << 10,

@@ -80,13 +80,13 @@ pub const TABLE: &[Setting] =
         ),
         setting!(
             "NTBRING_EAGER_MAX",
-            "64K",
+            "66K",
             "bytes",
-            "0 to 64K",
+            "0 to 66K",
             false,
-            "largest header + payload that is sent without asking the receiver first",
+            "largest header + payload that is sent without asking the receiver first (64K of payload by default)",
             |s, v| {
-                s.eager_max = within(bytes(v)?, 0, 64 << 10)? as usize;
+                s.eager_max = within(bytes(v)?, 0, 66 << 10)? as usize;
                 Ok(())
             }
         ),
