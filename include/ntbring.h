@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 2
+#define NTBRING_ABI_VERSION 3
 
 /* An upper limit for the size of an address, in bytes. */
 #define NTBRING_ADDRESS_MAX 256
@@ -176,6 +176,41 @@ typedef struct ntbring_event {
  * be called while other events are not released yet. */
 int ntbring_poll(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
 int ntbring_release(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
+
+/* Window memory. A segment is memory of one rank that the ranks near it map, and then
+ * read and write as their own: ranks of its host, and of hosts next to it whose ports
+ * are coherent. It has a lock, for operations that must be atomic with each other. */
+typedef struct ntbring_segment ntbring_segment_t;
+
+/* Where others find a segment. Its words belong to the library. */
+typedef struct ntbring_segment_address {
+    uint64_t words[4];
+} ntbring_segment_address_t;
+
+/* 1 if that rank is near this one (which is near itself), 0 if not. Both see it alike. */
+int ntbring_is_near(ntbring_endpoint_t * endpoint, int32_t rank);
+
+/* Allocates a segment of size bytes, which must not be 0: zeros, aligned to a page.
+ * All of them are there, or it fails with NTBRING_ERR_RESOURCE. */
+int ntbring_segment_create(ntbring_endpoint_t * endpoint, uint64_t size,
+                           ntbring_segment_t ** segment, void **base,
+                           ntbring_segment_address_t * address);
+
+/* Maps the segment of a rank that is near. */
+int ntbring_segment_open(ntbring_endpoint_t * endpoint, int32_t rank,
+                         const ntbring_segment_address_t * address,
+                         ntbring_segment_t ** segment, void **base);
+
+/* Tells that all who are to open this segment have done so: nobody can any more. */
+int ntbring_segment_seal(ntbring_segment_t * segment);
+
+/* Takes a segment's lock, for a few accesses without any call in between but the unlock.
+ * Blocks while another rank has it; an error if that rank has died with it. */
+int ntbring_segment_lock(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment);
+int ntbring_segment_unlock(ntbring_segment_t * segment);
+
+/* Unmaps a segment. The memory is there for others until they have done so, too. */
+int ntbring_segment_free(ntbring_segment_t * segment);
 
 /* To be called by a loop that waits and has found nothing: spins, yields or
  * sleeps, depending on how often it was called since the last event, until a

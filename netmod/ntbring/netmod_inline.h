@@ -5,7 +5,6 @@
 
 #include "netmod_am_fallback_recv.h"
 #include "netmod_am_fallback_probe.h"
-#include "netmod_am_fallback_rma.h"
 #include "netmod_am_fallback_part.h"
 
 #include "ntbring_am.h"
@@ -13,7 +12,9 @@
 #include "ntbring_proc.h"
 #include "ntbring_progress.h"
 #include "ntbring_request.h"
+#include "ntbring_rma.h"
 #include "ntbring_send.h"
+#include "ntbring_sync.h"
 
 /* Not-inlined ntbring netmod functions */
 #include "ntbring_noinline.h"

@@ -24,6 +24,10 @@ void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
 int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq);
 int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq);
 
+int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, MPIR_Comm * comm,
+                               void **base, MPIR_Win ** win_p);
+void MPIDI_NTBRING_win_release(MPIR_Win * win);
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_dest(int rank, MPIR_Comm * comm)
 {
     int avtid = 0, lpid = 0;

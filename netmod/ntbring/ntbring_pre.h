@@ -34,8 +34,18 @@ typedef struct {
     int dummy;
 } MPIDI_NTBRING_op_t;
 
+struct ntbring_segment;
+
+/* A window's memory at one rank, as this process sees it. */
 typedef struct {
-    int dummy;
+    char *base;                 /* NULL if this process cannot reach it */
+    MPI_Aint size;
+    struct ntbring_segment *segment;    /* NULL if nobody else can reach it */
+    int disp_unit;
+} MPIDI_NTBRING_target_t;
+
+typedef struct {
+    MPIDI_NTBRING_target_t *targets;    /* one a rank; NULL if all operations are messages */
 } MPIDI_NTBRING_win_t;
 
 typedef struct {

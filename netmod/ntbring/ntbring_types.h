@@ -27,6 +27,7 @@ typedef struct {
     int idle_polls;             /* calls of MPIDI_NTBRING_idle that may not sleep after progress */
     int idle_count;             /* such calls since progress was made */
     int idle_progress_count;    /* ch4's progress_count at the latest of them */
+    unsigned flushes;           /* flushes of windows */
 } MPIDI_NTBRING_global_t;
 
 extern MPIDI_NTBRING_global_t MPIDI_NTBRING_global;

@@ -17,7 +17,10 @@ int MPIDI_NTBRING_mpi_win_create_dynamic(MPIR_Info * info, MPIR_Comm * comm, MPI
 int MPIDI_NTBRING_mpi_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info,
                                    MPIR_Comm * comm, void *baseptr, MPIR_Win ** win_p)
 {
-    return MPIDIG_mpi_win_allocate(size, disp_unit, info, comm, baseptr, win_p);
+    if (comm->local_size == 1) {
+        return MPIDIG_mpi_win_allocate(size, disp_unit, info, comm, baseptr, win_p);
+    }
+    return MPIDI_NTBRING_win_allocate(size, disp_unit, info, comm, baseptr, win_p);
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_shared(MPI_Aint size, int disp_unit, MPIR_Info * info,
@@ -52,29 +55,29 @@ int MPIDI_NTBRING_mpi_win_get_info(MPIR_Win * win, MPIR_Info ** info_p)
     return MPIDIG_mpi_win_get_info(win, info_p);
 }
 
-/* The hooks: there is nothing to do. */
+/* The hooks. MPIDI_NTBRING_win_allocate sets what MPI_Win_allocate needs, later. */
 
 int MPIDI_NTBRING_mpi_win_create_hook(MPIR_Win * win)
 {
-    MPIDI_NTBRING_UNUSED(win);
+    win->dev.netmod.ntbring.targets = NULL;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_create_dynamic_hook(MPIR_Win * win)
 {
-    MPIDI_NTBRING_UNUSED(win);
+    win->dev.netmod.ntbring.targets = NULL;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_hook(MPIR_Win * win)
 {
-    MPIDI_NTBRING_UNUSED(win);
+    win->dev.netmod.ntbring.targets = NULL;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_shared_hook(MPIR_Win * win)
 {
-    MPIDI_NTBRING_UNUSED(win);
+    win->dev.netmod.ntbring.targets = NULL;
     return MPI_SUCCESS;
 }
 
@@ -95,6 +98,6 @@ int MPIDI_NTBRING_mpi_win_detach_hook(MPIR_Win * win, const void *base)
 
 int MPIDI_NTBRING_mpi_win_free_hook(MPIR_Win * win)
 {
-    MPIDI_NTBRING_UNUSED(win);
+    MPIDI_NTBRING_win_release(win);
     return MPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 //! | `outbound` | flows to other ranks: what is sent, and what waits for room |
 //! | `inbound` | lanes from other ranks: what has arrived |
 //! | `offers` | large payloads, which the receiver fetches |
+//! | `segments` | memory that near ranks map |
 //! | `bell` | whom to ring |
 //! | `guests` | peers that are added later |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
@@ -19,6 +20,7 @@ mod idle;
 mod inbound;
 mod offers;
 mod outbound;
+mod segments;
 mod stats;
 pub mod wire;
 
@@ -94,6 +96,23 @@ pub enum EndpointError {
     /// A process outside the ring could not be reached.
     #[error(transparent)]
     Guest(#[from] crate::ntb::NtbError),
+    /// A segment could not be created or opened.
+    #[error("{0}")]
+    Segment(crate::ntb::NtbError),
+    /// Nobody will ever give the lock of a segment back.
+    #[error(
+        "rank {rank} (process {pid}) has died in the middle of an accumulate: the window it was working on \
+         cannot be used any more"
+    )]
+    Orphaned {
+        /// Who had the lock.
+        rank: u32,
+        /// Its process.
+        pid: u32,
+    },
+    /// The lock of a segment holds a number that is nobody's.
+    #[error("the lock of a window was overwritten: {0} is no rank of this job")]
+    Lock(u32),
     /// The transfer thread could not be started.
     #[error("cannot start the transfer thread: {0}")]
     Thread(std::io::Error),

@@ -76,9 +76,9 @@ impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Failure {
         let code = match &error {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
-            EndpointError::Peer(_) => NTBRING_ERR_PEER,
-            EndpointError::Guest(_) | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
-            EndpointError::Corrupt { .. } | EndpointError::Wire { .. } => NTBRING_ERR_PROTOCOL,
+            EndpointError::Peer(_) | EndpointError::Orphaned { .. } => NTBRING_ERR_PEER,
+            EndpointError::Guest(_) | EndpointError::Segment(_) | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
+            EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,
             EndpointError::Stream { .. } | EndpointError::Offer { .. } | EndpointError::Relay(_) => {
                 NTBRING_ERR_PROTOCOL
             }

@@ -11,6 +11,7 @@ mod abi {
 mod error;
 mod handle;
 mod messages;
+mod segments;
 
 use crate::endpoint::Accepted;
 use crate::ntb::ForeignRoom;

@@ -1,5 +1,9 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
+use super::segments::{
+    ntbring_is_near, ntbring_segment_create, ntbring_segment_free, ntbring_segment_lock, ntbring_segment_open,
+    ntbring_segment_seal, ntbring_segment_unlock,
+};
 use super::*;
 
 /// Compiles only if definition and declaration have the same type.
@@ -28,6 +32,25 @@ same_type! {
     ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32),
     ntbring_flush: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_close: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
+    ntbring_is_near: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_segment_create: unsafe extern "C" fn(
+        *mut ntbring_endpoint_t,
+        u64,
+        *mut *mut ntbring_segment_t,
+        *mut *mut c_void,
+        *mut ntbring_segment_address_t,
+    ) -> i32,
+    ntbring_segment_open: unsafe extern "C" fn(
+        *mut ntbring_endpoint_t,
+        i32,
+        *const ntbring_segment_address_t,
+        *mut *mut ntbring_segment_t,
+        *mut *mut c_void,
+    ) -> i32,
+    ntbring_segment_seal: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
+    ntbring_segment_lock: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t) -> i32,
+    ntbring_segment_unlock: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
+    ntbring_segment_free: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }
@@ -242,5 +265,34 @@ fn endpoints_of_two_jobs_become_peers_and_talk() {
         for ep in eps {
             assert_eq!(ntbring_close(ep), 0);
         }
+    }
+}
+
+#[test]
+fn a_segment_is_created_opened_locked_sealed_and_freed() {
+    let ep = alone();
+    // SAFETY: all pointers are valid for the calls, and the segments' bytes until they are freed.
+    unsafe {
+        assert_eq!((ntbring_is_near(ep, 0), ntbring_is_near(ep, 1), ntbring_is_near(ep, -1)), (1, 0, 0));
+        let mut address = ntbring_segment_address_t::default();
+        let (mut own, mut twin) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let (mut base, mut twin_base) = (std::ptr::null_mut(), std::ptr::null_mut());
+        assert_eq!(ntbring_segment_create(ep, 0, &mut own, &mut base, &mut address), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_segment_create(ep, 1 << 55, &mut own, &mut base, &mut address), NTBRING_ERR_RESOURCE);
+        assert!(text().contains("/dev/shm") && text().contains(&(1u64 << 55).to_string()), "{}", text());
+        assert_eq!(ntbring_segment_create(ep, 100, &mut own, &mut base, &mut address), 0, "{}", text());
+        assert_eq!(ntbring_segment_open(ep, 1, &address, &mut twin, &mut twin_base), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_segment_open(ep, 0, &address, &mut twin, &mut twin_base), 0, "{}", text());
+        base.cast::<u64>().write_volatile(5);
+        assert_eq!(twin_base.cast::<u64>().read_volatile(), 5);
+        for _ in 0..3 {
+            assert_eq!((ntbring_segment_lock(ep, own), ntbring_segment_unlock(own)), (0, 0));
+            assert_eq!((ntbring_segment_lock(ep, twin), ntbring_segment_unlock(twin)), (0, 0));
+        }
+        assert_eq!(ntbring_segment_seal(own), 0);
+        let mut late = std::ptr::null_mut();
+        assert_eq!(ntbring_segment_open(ep, 0, &address, &mut late, &mut twin_base), NTBRING_ERR_RESOURCE);
+        assert_eq!((ntbring_segment_free(own), ntbring_segment_free(twin), ntbring_close(ep)), (0, 0, 0));
+        assert_eq!(ntbring_segment_lock(std::ptr::null_mut(), own), NTBRING_ERR_ARGUMENT);
     }
 }

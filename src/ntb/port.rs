@@ -65,6 +65,19 @@ pub enum NtbError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// A segment could not be had.
+    #[error(
+        "cannot allocate {bytes} bytes of memory for others to reach in {dir}: {cause}. \
+         Free space there, or set NTBRING_SHM_DIR to another directory"
+    )]
+    NoSegment {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The directory.
+        dir: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
     /// The windows are there, but too little is left for MPICH's own shared memory, which is
     /// not allocated before it is used: running out would end in SIGBUS.
     #[error(

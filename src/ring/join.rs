@@ -234,9 +234,6 @@ impl Candidate {
 /// neighbours whose memory is ordinary memory of this machine.
 fn find_reach(topology: &Topology, rank: u32, links: Option<&[Link; 2]>, cards: &[Card]) -> Vec<Option<Reach>> {
     let host = topology.host_of(rank);
-    let near = |other: usize| {
-        other == host || links.into_iter().flatten().any(|l| l.neighbour() == other && l.port().coherent())
-    };
     let probe = |r: u32| match Reach::probe(cards[r as usize].pid, cards[r as usize].probe) {
         Ok(reach) => Some(reach),
         Err(error) => {
@@ -244,7 +241,14 @@ fn find_reach(topology: &Topology, rank: u32, links: Option<&[Link; 2]>, cards: 
             None
         }
     };
-    (0..topology.size() as u32).map(|r| near(topology.host_of(r)).then(|| probe(r)).flatten()).collect()
+    let near = |r: u32| is_near(host, links, topology.host_of(r));
+    (0..topology.size() as u32).map(|r| near(r).then(|| probe(r)).flatten()).collect()
+}
+
+/// Whether memory of the other host is as good as the own one's: only then may anything but a
+/// write through the window touch it.
+fn is_near(host: usize, links: Option<&[Link; 2]>, other: usize) -> bool {
+    other == host || links.into_iter().flatten().any(|l| l.neighbour() == other && l.port().coherent())
 }
 
 fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
@@ -341,6 +345,17 @@ impl Membership {
     pub fn dead(&self) -> Vec<(u32, usize, u32)> {
         let place = |rank| (rank, self.topology.host_of(rank), self.pids[rank as usize]);
         self.watch.dead().into_iter().map(place).collect()
+    }
+
+    /// Whether this process may map memory of a rank: on its own host, or on a neighbour behind a
+    /// coherent port.
+    pub fn is_near(&self, rank: u32) -> bool {
+        (rank as usize) < self.topology.size() && is_near(self.host(), self.links.as_ref(), self.topology.host_of(rank))
+    }
+
+    /// The process of a rank.
+    pub fn pid(&self, rank: u32) -> u32 {
+        self.pids[rank as usize]
     }
 
     /// How to copy from and to a rank's memory, if that can be done at all.

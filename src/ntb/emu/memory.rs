@@ -86,10 +86,13 @@ impl Memory {
             .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
             .open(dir)
             .map_err(no_space)?;
-        // SAFETY: a plain system call on a descriptor that `file` owns.
-        let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) };
-        if code != 0 {
-            return Err(no_space(io::Error::from_raw_os_error(code)));
+        loop {
+            // SAFETY: a plain system call on a descriptor that `file` owns.
+            match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) } {
+                0 => break,
+                libc::EINTR => continue,
+                code => return Err(no_space(io::Error::from_raw_os_error(code))),
+            }
         }
         let token = random().map_err(no_space)?;
         let inode = file.metadata().map_err(no_space)?.ino();

@@ -10,6 +10,7 @@
 //! | `reach` | copies between processes that the kernel makes |
 //! | `futex` | the system call that stands for an interrupt |
 //! | `mailbox` | notes between processes that meet outside the ring |
+//! | `segment` | memory of one process that others map, with a lock |
 //! | `watch` | evidence that a process has died |
 //!
 //! The file has no name, so nothing is left when the last process that maps it is gone, however
@@ -23,10 +24,12 @@ mod mailbox;
 mod memory;
 mod reach;
 mod registers;
+mod segment;
 mod watch;
 
 pub use host::{EmuHost, EmuPort, ForeignBell};
 pub use mailbox::Mailbox;
 pub use memory::{check_space, HostAddress, MemoryLayout};
 pub use reach::Reach;
+pub use segment::{Segment, SegmentAddress};
 pub use watch::Watch;

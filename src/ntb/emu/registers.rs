@@ -16,6 +16,7 @@ const DOORBELL: usize = 3 * LINE; // a line per side
 const LINK: usize = 5 * LINE; // a line per side
 const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
+const LOCK: usize = VECTOR + DOORBELLS * LINE; // of a segment: who holds it
 const METERS: usize = 32 * LINE; // for a link model: a meter per side
 
 /// A doorbell register holds the doorbells that are pending and, this much further up, those that
@@ -51,6 +52,11 @@ impl Registers {
     pub fn identity(&self) -> Option<(u64, u64)> {
         let page = crate::ntb::InWindow::new(self.page.clone());
         (page.load(IDENTITY) == MAGIC).then(|| (page.load(IDENTITY + 8), page.load(IDENTITY + 16)))
+    }
+
+    /// The lock of a segment, which has no other use for its registers.
+    pub fn lock(&self) -> &AtomicU32 {
+        self.page.register(LOCK)
     }
 
     /// To be called by every process of the host before it can be rung: says whether it is able to

@@ -10,6 +10,7 @@ mod job;
 mod pattern;
 pub mod raw;
 mod rng;
+pub mod window;
 
 pub use exchange::{exchange, received_bytes, shifts};
 pub use hosts::Hosts;

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpi::traits::*;
+use ntbring_mpi_tests::window::Window;
 use ntbring_mpi_tests::{arg, exchange, fail, shifts, Hosts, Job};
 
 /// One line per mapped file: device, inode and name.
@@ -68,6 +69,8 @@ fn main() {
         exchange(&job.world, shift, 1, 100);
         exchange(&job.world, shift, 1, 300_000);
     }
+    // Window memory lies in a file of each rank.
+    let window = Window::new(&job, 1000);
     let mine: Vec<String> = own_maps().into_iter().collect();
     if job.rank == 0 {
         let mut files: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
@@ -88,6 +91,7 @@ fn main() {
     }
     // Nobody unmaps anything before all have looked.
     job.world.barrier();
+    drop(window);
     job.finish();
 }
 

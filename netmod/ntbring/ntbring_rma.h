@@ -1,0 +1,231 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#ifndef NTBRING_RMA_H_INCLUDED
+#define NTBRING_RMA_H_INCLUDED
+
+#include "ntbring_impl.h"
+
+/* Operations on memory that this process maps go straight there, all others are MPIDIG's messages.
+ * Which it is depends on window and target alone, so the accumulates of one origin stay in order. */
+
+int MPIDI_NTBRING_accumulate(const void *origin_addr, int origin_count,
+                             MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                             int target_count, MPI_Datatype target_datatype, MPI_Op op,
+                             MPIR_Win * win);
+int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
+                                 MPI_Datatype origin_datatype, void *result_addr, int result_count,
+                                 MPI_Datatype result_datatype, int target_rank,
+                                 MPI_Aint target_disp, int target_count,
+                                 MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win);
+
+/* NULL if the target's memory cannot be reached. */
+MPL_STATIC_INLINE_PREFIX MPIDI_NTBRING_target_t *MPIDI_NTBRING_target(int rank, MPIR_Win * win)
+{
+    MPIDI_NTBRING_target_t *targets = win->dev.netmod.ntbring.targets;
+    return targets && targets[rank].base ? &targets[rank] : NULL;
+}
+
+/* Where the target's part of an operation is; an error if it is not all in the window. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_locate(const MPIDI_NTBRING_target_t * target,
+                                                  MPI_Aint disp, MPI_Aint count,
+                                                  MPI_Datatype datatype, char **addr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint offset = target->disp_unit * disp;
+
+#ifdef HAVE_ERROR_CHECKING
+    MPID_BEGIN_ERROR_CHECKS;
+    MPI_Aint low = offset, high = offset;
+    if (HANDLE_IS_BUILTIN(datatype)) {
+        high += count * (MPI_Aint) MPIR_Datatype_get_basic_size(datatype);
+    } else {
+        MPIR_Datatype *dt_ptr;
+        MPIR_Datatype_get_ptr(datatype, dt_ptr);
+        MPI_Aint last = (count - 1) * dt_ptr->extent;
+        low += dt_ptr->true_lb + MPL_MIN(last, 0);
+        high += dt_ptr->true_ub + MPL_MAX(last, 0);
+    }
+    MPIR_ERR_CHKANDJUMP(unlikely(low < 0 || high > target->size), mpi_errno, MPI_ERR_RMA_RANGE,
+                        "**rmarange");
+    MPID_END_ERROR_CHECKS;
+#endif
+    *addr = target->base + offset;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_copy(const void *from, MPI_Aint from_count,
+                                                MPI_Datatype from_type, void *to,
+                                                MPI_Aint to_count, MPI_Datatype to_type)
+{
+    if (HANDLE_IS_BUILTIN(from_type) && HANDLE_IS_BUILTIN(to_type)) {
+        MPI_Aint size = from_count * (MPI_Aint) MPIR_Datatype_get_basic_size(from_type);
+        if (size == to_count * (MPI_Aint) MPIR_Datatype_get_basic_size(to_type)) {
+            return MPIR_Typerep_copy(to, from, size);
+        }
+    }
+    return MPIR_Localcopy(from, from_count, from_type, to, to_count, to_type);
+}
+
+/* Makes accumulates to one target atomic with each other; messages' too, through
+ * MPIDI_NTBRING_rma_op_cs_enter. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_acc_lock(const MPIDI_NTBRING_target_t * target)
+{
+    int mpi_errno = MPI_SUCCESS;
+    if (target->segment) {
+        int rc = ntbring_segment_lock(MPIDI_NTBRING_global.endpoint, target->segment);
+        MPIDI_NTBRING_CHKRC(rc);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_acc_unlock(const MPIDI_NTBRING_target_t * target)
+{
+    if (target->segment) {
+        ntbring_segment_unlock(target->segment);
+    }
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_put(const void *origin_addr, int origin_count,
+                                               MPI_Datatype origin_datatype, int target_rank,
+                                               MPI_Aint target_disp, int target_count,
+                                               MPI_Datatype target_datatype, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint origin_data_sz, target_data_sz;
+    char *target_addr;
+    MPIR_FUNC_ENTER;
+
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    MPIDI_Datatype_check_origin_target_size(origin_datatype, target_datatype, origin_count,
+                                            target_count, origin_data_sz, target_data_sz);
+    if (origin_data_sz == 0 || target_data_sz == 0) {
+        goto fn_exit;
+    }
+
+    mpi_errno = MPIDI_NTBRING_locate(MPIDI_NTBRING_target(target_rank, win), target_disp,
+                                     target_count, target_datatype, &target_addr);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_NTBRING_copy(origin_addr, origin_count, origin_datatype, target_addr,
+                                   target_count, target_datatype);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_get(void *origin_addr, int origin_count,
+                                               MPI_Datatype origin_datatype, int target_rank,
+                                               MPI_Aint target_disp, int target_count,
+                                               MPI_Datatype target_datatype, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint origin_data_sz, target_data_sz;
+    char *target_addr;
+    MPIR_FUNC_ENTER;
+
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    MPIDI_Datatype_check_origin_target_size(origin_datatype, target_datatype, origin_count,
+                                            target_count, origin_data_sz, target_data_sz);
+    if (origin_data_sz == 0 || target_data_sz == 0) {
+        goto fn_exit;
+    }
+
+    mpi_errno = MPIDI_NTBRING_locate(MPIDI_NTBRING_target(target_rank, win), target_disp,
+                                     target_count, target_datatype, &target_addr);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_NTBRING_copy(target_addr, target_count, target_datatype, origin_addr,
+                                   origin_count, origin_datatype);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_fetch_and_op(const void *origin_addr, void *result_addr,
+                                                        MPI_Datatype datatype, int target_rank,
+                                                        MPI_Aint target_disp, MPI_Op op,
+                                                        MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_target_t *target = MPIDI_NTBRING_target(target_rank, win);
+    MPI_Aint one = 1;
+    char *target_addr;
+    MPIR_FUNC_ENTER;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    mpi_errno = MPIDI_NTBRING_locate(target, target_disp, 1, datatype, &target_addr);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (op != MPI_NO_OP) {
+        mpi_errno = (*MPIR_OP_HDL_TO_DTYPE_FN(op)) (datatype);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+    mpi_errno = MPIDI_NTBRING_acc_lock(target);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_NTBRING_copy(target_addr, 1, datatype, result_addr, 1, datatype);
+    if (mpi_errno == MPI_SUCCESS && op != MPI_NO_OP) {
+        (*MPIR_OP_HDL_TO_FN(op)) ((void *) origin_addr, target_addr, &one, &datatype);
+    }
+    MPIDI_NTBRING_acc_unlock(target);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_compare_and_swap(const void *origin_addr,
+                                                            const void *compare_addr,
+                                                            void *result_addr,
+                                                            MPI_Datatype datatype, int target_rank,
+                                                            MPI_Aint target_disp, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_target_t *target = MPIDI_NTBRING_target(target_rank, win);
+    MPI_Aint size;
+    char *target_addr;
+    MPIR_FUNC_ENTER;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    MPIDI_Datatype_check_size(datatype, 1, size);
+    mpi_errno = MPIDI_NTBRING_locate(target, target_disp, 1, datatype, &target_addr);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    mpi_errno = MPIDI_NTBRING_acc_lock(target);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_Typerep_copy(result_addr, target_addr, size);
+    if (MPIR_Compare_equal(compare_addr, target_addr, datatype)) {
+        MPIR_Typerep_copy(target_addr, origin_addr, size);
+    }
+    MPIDI_NTBRING_acc_unlock(target);
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+#include "ntbring_rma_ops.h"
+
+#endif /* NTBRING_RMA_H_INCLUDED */

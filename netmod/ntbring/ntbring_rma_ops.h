@@ -1,0 +1,290 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#ifndef NTBRING_RMA_OPS_H_INCLUDED
+#define NTBRING_RMA_OPS_H_INCLUDED
+
+/* What ch4 calls: straight to memory or by MPIDIG's messages. A direct operation that has a
+ * request is complete at once. */
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_put(const void *origin_addr,
+                                              int origin_count,
+                                              MPI_Datatype origin_datatype,
+                                              int target_rank,
+                                              MPI_Aint target_disp,
+                                              int target_count, MPI_Datatype target_datatype,
+                                              MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                              MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                      target_disp, target_count, target_datatype, win);
+    } else {
+        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get(void *origin_addr,
+                                              int origin_count,
+                                              MPI_Datatype origin_datatype,
+                                              int target_rank,
+                                              MPI_Aint target_disp,
+                                              int target_count, MPI_Datatype target_datatype,
+                                              MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                              MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                      target_disp, target_count, target_datatype, win);
+    } else {
+        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rput(const void *origin_addr,
+                                               int origin_count,
+                                               MPI_Datatype origin_datatype,
+                                               int target_rank,
+                                               MPI_Aint target_disp,
+                                               int target_count,
+                                               MPI_Datatype target_datatype,
+                                               MPIR_Win * win,
+                                               MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr,
+                                               MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                      target_disp, target_count, target_datatype, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
+    } else {
+        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, win, request);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_compare_and_swap(const void *origin_addr,
+                                                           const void *compare_addr,
+                                                           void *result_addr,
+                                                           MPI_Datatype datatype,
+                                                           int target_rank, MPI_Aint target_disp,
+                                                           MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                           MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
+                                                   target_rank, target_disp, win);
+    } else {
+        mpi_errno = MPIDIG_mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
+                                                target_rank, target_disp, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_raccumulate(const void *origin_addr,
+                                                      int origin_count,
+                                                      MPI_Datatype origin_datatype,
+                                                      int target_rank,
+                                                      MPI_Aint target_disp,
+                                                      int target_count,
+                                                      MPI_Datatype target_datatype,
+                                                      MPI_Op op, MPIR_Win * win,
+                                                      MPIDI_av_entry_t * addr,
+                                                      MPIDI_winattr_t winattr,
+                                                      MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_accumulate(origin_addr, origin_count, origin_datatype,
+                                             target_rank, target_disp, target_count,
+                                             target_datatype, op, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
+    } else {
+        mpi_errno = MPIDIG_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank,
+                                           target_disp, target_count, target_datatype, op, win,
+                                           request);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget_accumulate(const void *origin_addr,
+                                                          int origin_count,
+                                                          MPI_Datatype origin_datatype,
+                                                          void *result_addr,
+                                                          int result_count,
+                                                          MPI_Datatype result_datatype,
+                                                          int target_rank,
+                                                          MPI_Aint target_disp,
+                                                          int target_count,
+                                                          MPI_Datatype target_datatype,
+                                                          MPI_Op op, MPIR_Win * win,
+                                                          MPIDI_av_entry_t * addr,
+                                                          MPIDI_winattr_t winattr,
+                                                          MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_get_accumulate(origin_addr, origin_count, origin_datatype,
+                                                 result_addr, result_count, result_datatype,
+                                                 target_rank, target_disp, target_count,
+                                                 target_datatype, op, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
+    } else {
+        mpi_errno = MPIDIG_mpi_rget_accumulate(origin_addr, origin_count, origin_datatype,
+                                               result_addr, result_count, result_datatype,
+                                               target_rank, target_disp, target_count,
+                                               target_datatype, op, win, request);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_fetch_and_op(const void *origin_addr,
+                                                       void *result_addr,
+                                                       MPI_Datatype datatype,
+                                                       int target_rank,
+                                                       MPI_Aint target_disp, MPI_Op op,
+                                                       MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                       MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
+                                               target_disp, op, win);
+    } else {
+        mpi_errno = MPIDIG_mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
+                                            target_disp, op, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget(void *origin_addr,
+                                               int origin_count,
+                                               MPI_Datatype origin_datatype,
+                                               int target_rank,
+                                               MPI_Aint target_disp,
+                                               int target_count,
+                                               MPI_Datatype target_datatype,
+                                               MPIR_Win * win,
+                                               MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr,
+                                               MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                      target_disp, target_count, target_datatype, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
+    } else {
+        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, win, request);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get_accumulate(const void *origin_addr,
+                                                         int origin_count,
+                                                         MPI_Datatype origin_datatype,
+                                                         void *result_addr,
+                                                         int result_count,
+                                                         MPI_Datatype result_datatype,
+                                                         int target_rank,
+                                                         MPI_Aint target_disp,
+                                                         int target_count,
+                                                         MPI_Datatype target_datatype, MPI_Op op,
+                                                         MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                         MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_get_accumulate(origin_addr, origin_count, origin_datatype,
+                                                 result_addr, result_count, result_datatype,
+                                                 target_rank, target_disp, target_count,
+                                                 target_datatype, op, win);
+    } else {
+        mpi_errno = MPIDIG_mpi_get_accumulate(origin_addr, origin_count, origin_datatype,
+                                              result_addr, result_count, result_datatype,
+                                              target_rank, target_disp, target_count,
+                                              target_datatype, op, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_accumulate(const void *origin_addr,
+                                                     int origin_count,
+                                                     MPI_Datatype origin_datatype,
+                                                     int target_rank,
+                                                     MPI_Aint target_disp,
+                                                     int target_count,
+                                                     MPI_Datatype target_datatype, MPI_Op op,
+                                                     MPIR_Win * win, MPIDI_av_entry_t * addr,
+                                                     MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_UNUSED(winattr);
+
+    if (MPIDI_NTBRING_target(target_rank, win)) {
+        mpi_errno = MPIDI_NTBRING_accumulate(origin_addr, origin_count, origin_datatype,
+                                             target_rank, target_disp, target_count,
+                                             target_datatype, op, win);
+    } else {
+        mpi_errno = MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
+                                          target_disp, target_count, target_datatype, op, win);
+    }
+    return mpi_errno;
+}
+
+#endif /* NTBRING_RMA_OPS_H_INCLUDED */

@@ -1,0 +1,183 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#ifndef NTBRING_SYNC_H_INCLUDED
+#define NTBRING_SYNC_H_INCLUDED
+
+#include "ntbring_impl.h"
+#include "ntbring_rma.h"
+
+/* Flushes that find nothing to wait for, to one look for messages. */
+#define MPIDI_NTBRING_FLUSHES_A_POLL 16
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_start(MPIR_Group * group, int assert, MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_start(group, assert, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_complete(MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_complete(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_post(MPIR_Group * group, int assert, MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_post(group, assert, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_wait(MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_wait(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_test(MPIR_Win * win, int *flag)
+{
+    return MPIDIG_mpi_win_test(win, flag);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock(int lock_type, int rank, int assert,
+                                                   MPIR_Win * win, MPIDI_av_entry_t * addr)
+{
+    MPIDI_NTBRING_UNUSED(addr);
+    return MPIDIG_mpi_win_lock(lock_type, rank, assert, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock(int rank, MPIR_Win * win,
+                                                     MPIDI_av_entry_t * addr)
+{
+    MPIDI_NTBRING_UNUSED(addr);
+    return MPIDIG_mpi_win_unlock(rank, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_fence(int assert, MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_fence(assert, win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_shared_query(MPIR_Win * win,
+                                                           int rank,
+                                                           MPI_Aint * size, int *disp_unit,
+                                                           void *baseptr)
+{
+    return MPIDIG_mpi_win_shared_query(win, rank, size, disp_unit, baseptr);
+}
+
+/* Sets *done if nothing has to be waited for. Every so often it does not, so that there is a look
+ * for what others want of this process. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_flush(int rank, MPIR_Win * win, bool * done)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_FUNC_ENTER;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPIDIG_EPOCH_CHECK_PASSIVE(win, mpi_errno, goto fn_fail);
+
+    *done = MPIDI_NTBRING_target(rank, win) &&
+        ++MPIDI_NTBRING_global.flushes % MPIDI_NTBRING_FLUSHES_A_POLL != 0;
+
+    MPIDIG_win_target_t *target_ptr = MPIDIG_win_target_find(win, rank);
+    if (target_ptr) {
+        if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
+            MPIDIG_EPOCH_CHECK_TARGET_LOCK(target_ptr, mpi_errno, goto fn_fail);
+        if (MPIR_cc_get(target_ptr->local_cmpl_cnts) != 0 ||
+            MPIR_cc_get(target_ptr->remote_cmpl_cnts) != 0 ||
+            MPIR_cc_get(target_ptr->remote_acc_cmpl_cnts) != 0) {
+            *done = false;
+        }
+    }
+    MPL_atomic_read_write_barrier();
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush(int rank, MPIR_Win * win,
+                                                    MPIDI_av_entry_t * addr)
+{
+    MPIDI_NTBRING_UNUSED(addr);
+    bool done = false;
+    int mpi_errno = MPIDI_NTBRING_flush(rank, win, &done);
+    if (mpi_errno == MPI_SUCCESS && !done) {
+        mpi_errno = MPIDIG_mpi_win_flush(rank, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_local(int rank, MPIR_Win * win,
+                                                          MPIDI_av_entry_t * addr)
+{
+    MPIDI_NTBRING_UNUSED(addr);
+    bool done = false;
+    int mpi_errno = MPIDI_NTBRING_flush(rank, win, &done);
+    if (mpi_errno == MPI_SUCCESS && !done) {
+        mpi_errno = MPIDIG_mpi_win_flush_local(rank, win);
+    }
+    return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_local_all(MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_flush_local_all(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock_all(MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_unlock_all(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_sync(MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_sync(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_all(MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_flush_all(win);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock_all(int assert, MPIR_Win * win)
+{
+    return MPIDIG_mpi_win_lock_all(assert, win);
+}
+
+/* Direct operations are complete, here and at the target, once no later access can overtake them.
+ * The hook of the shared-memory module, which follows where there is one, has a full barrier. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_rma_barrier(void)
+{
+#ifdef MPIDI_CH4_DIRECT_NETMOD
+    MPL_atomic_read_write_barrier();
+#endif
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_cmpl_hook(MPIR_Win * win)
+{
+    MPIDI_NTBRING_UNUSED(win);
+    MPIDI_NTBRING_rma_barrier();
+    return MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_local_cmpl_hook(MPIR_Win * win)
+{
+    MPIDI_NTBRING_UNUSED(win);
+    return MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_target_cmpl_hook(int rank, MPIR_Win * win)
+{
+    MPIDI_NTBRING_UNUSED(rank);
+    MPIDI_NTBRING_UNUSED(win);
+    MPIDI_NTBRING_rma_barrier();
+    return MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_target_local_cmpl_hook(int rank, MPIR_Win * win)
+{
+    MPIDI_NTBRING_UNUSED(rank);
+    MPIDI_NTBRING_UNUSED(win);
+    return MPI_SUCCESS;
+}
+
+#endif /* NTBRING_SYNC_H_INCLUDED */

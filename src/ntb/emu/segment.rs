@@ -1,0 +1,158 @@
+//! A segment: memory of one process that others map too, and a lock for what must be atomic there.
+
+use super::memory::{HostAddress, Memory, MemoryLayout};
+use super::registers::{Registers, PAGE};
+use crate::ntb::{InWindow, NtbError, Region};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// Where another process finds a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentAddress {
+    /// Its memory file.
+    pub file: HostAddress,
+    /// Bytes that were asked for.
+    pub size: u64,
+}
+
+/// A segment, as one of the processes that map it holds it.
+pub struct Segment {
+    /// Only in its owner, and until all others have opened it.
+    memory: Option<Memory>,
+    registers: Registers,
+    bytes: Region,
+}
+
+impl Segment {
+    /// Creates a segment of `size` bytes in `dir`, all of them zero, and allocates every page of it.
+    pub fn create(dir: &Path, size: u64) -> Result<(Segment, SegmentAddress), NtbError> {
+        let no_segment = |cause| NtbError::NoSegment { bytes: size, dir: dir.display().to_string(), cause };
+        let layout = layout(size).ok_or_else(|| no_segment(io::ErrorKind::OutOfMemory.into()))?;
+        let (memory, file) = Memory::create(dir, &layout).map_err(|error| match error {
+            NtbError::NoSpace { cause, .. } => no_segment(cause),
+            other => other,
+        })?;
+        let mut segment = Self::with(&memory, &layout)?;
+        segment.memory = Some(memory);
+        Ok((segment, SegmentAddress { file, size }))
+    }
+
+    /// Opens a segment that another process has created and not sealed.
+    pub fn open(address: &SegmentAddress) -> Result<Segment, NtbError> {
+        let memory = Memory::open(&address.file)?;
+        match layout(address.size) {
+            Some(layout) if layout.total() == memory.size() => Self::with(&memory, &layout),
+            _ => Err(NtbError::Foreign { pid: address.file.pid, what: "its size differs" }),
+        }
+    }
+
+    fn with(memory: &Memory, layout: &MemoryLayout) -> Result<Segment, NtbError> {
+        let bytes = memory.map(layout.local_offset(), layout.local)?;
+        Ok(Segment { memory: None, registers: memory.registers()?, bytes })
+    }
+
+    /// Nobody can open it any more. Who has opened it keeps it.
+    pub fn seal(&mut self) {
+        self.memory = None;
+    }
+
+    /// The address of its first byte in this process.
+    pub fn base(&self) -> *mut u8 {
+        InWindow::new(self.bytes.clone()).address(0, self.bytes.len())
+    }
+
+    /// Takes the lock for `holder`, unless somebody has it.
+    #[inline]
+    pub fn try_lock(&self, holder: u32) -> bool {
+        let lock = self.registers.lock();
+        lock.load(Ordering::Relaxed) == 0
+            && lock.compare_exchange(0, holder + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Who has the lock.
+    pub fn holder(&self) -> Option<u32> {
+        self.registers.lock().load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Gives the lock back.
+    #[inline]
+    pub fn unlock(&self) {
+        self.registers.lock().store(0, Ordering::Release);
+    }
+}
+
+/// None if no file is that large.
+fn layout(size: u64) -> Option<MemoryLayout> {
+    let local = size.checked_next_multiple_of(PAGE as u64).filter(|&local| local < i64::MAX as u64 / 2)?;
+    Some(MemoryLayout { window: 0, local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ntb::OutWindow;
+
+    fn create(size: u64) -> (Segment, SegmentAddress) {
+        Segment::create(Path::new("/dev/shm"), size).unwrap()
+    }
+
+    #[test]
+    fn all_who_open_it_see_the_same_zeroed_bytes_even_when_it_is_sealed() {
+        let (mut own, address) = create(5000);
+        let others = [Segment::open(&address).unwrap(), Segment::open(&address).unwrap()];
+        own.seal();
+        assert!(Segment::open(&address).is_err(), "it is sealed");
+        assert_eq!(own.base() as usize % PAGE, 0);
+        assert_ne!(own.base(), others[0].base());
+        let read = |s: &Segment, at| InWindow::new(s.bytes.clone()).load(at);
+        assert!((0..5000 / 8).all(|word| read(&others[0], 8 * word) == 0));
+        OutWindow::new(own.bytes.clone()).store(4992, 77);
+        drop(own);
+        assert!(others.iter().all(|s| read(s, 4992) == 77));
+    }
+
+    #[test]
+    fn an_address_that_is_not_its_own_is_refused() {
+        let (own, address) = create(100);
+        for size in [0, 4097, u64::MAX] {
+            let wrong = SegmentAddress { size, ..address };
+            assert!(matches!(Segment::open(&wrong), Err(NtbError::Foreign { .. })), "{size}");
+        }
+        let wrong = SegmentAddress { file: HostAddress { token: address.file.token ^ 1, ..address.file }, ..address };
+        assert!(Segment::open(&wrong).is_err());
+        drop(own);
+    }
+
+    #[test]
+    fn no_space_is_an_error_that_names_bytes_and_directory() {
+        for size in [1 << 55, i64::MAX as u64, u64::MAX] {
+            let Err(error) = Segment::create(Path::new("/dev/shm"), size) else { panic!("{size} bytes") };
+            let text = error.to_string();
+            assert!(text.contains(&size.to_string()) && text.contains("/dev/shm"), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_has_the_lock_and_what_it_guards_adds_up() {
+        let (own, address) = create(8);
+        let adders: Vec<_> = (0..4)
+            .map(|i| {
+                let s = Segment::open(&address).unwrap();
+                std::thread::spawn(move || {
+                    for _ in 0..2000 {
+                        while !s.try_lock(i) {
+                            std::thread::yield_now();
+                        }
+                        assert_eq!(s.holder(), Some(i));
+                        let value = InWindow::new(s.bytes.clone()).load(0);
+                        OutWindow::new(s.bytes.clone()).store(0, value + 1);
+                        s.unlock();
+                    }
+                })
+            })
+            .collect();
+        adders.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!((own.holder(), InWindow::new(own.bytes.clone()).load(0)), (None, 8000));
+    }
+}

@@ -1,0 +1,132 @@
+//! Accumulates of all ranks to the same numbers, whichever way they come, add up; and near ranks get on while the target computes.
+//!
+//! `window_atomics hold` never ends: it is for a test that kills rank 1, which nearly always works on rank 0's memory.
+
+use std::time::{Duration, Instant};
+
+use mpi::traits::*;
+use ntbring_mpi_tests::window::{op, row, spread, Window};
+use ntbring_mpi_tests::{arg, Hosts, Job};
+
+/// Rounds in which each rank adds 4 to the first number of every rank and 1 to the others.
+const ROUNDS: usize = 40;
+const LEN: usize = 64;
+
+fn sums(job: &Job) {
+    let w = Window::new(job, LEN);
+    (0..LEN).for_each(|i| w.set(i, 0));
+    w.settle(job);
+    let (ones, mut before) = ([1_i64; LEN], [0; LEN]);
+    let (half, less) = (spread(LEN / 2, 2), spread(LEN / 2 - 1, 2));
+    for round in 0..ROUNDS {
+        for target in 0..job.size {
+            let target = (target + job.rank) % job.size;
+            w.accumulate(op("sum"), &ones, row(1), target, 0, row(1));
+            w.fetch(op("sum"), 1, target, 0);
+            w.get_accumulate(op("sum"), &ones, &mut before, row(1), target, 0, row(1));
+            let mut old = w.fetch(op("sum"), 0, target, 0);
+            loop {
+                match w.swap(old, old + 1, target, 0) {
+                    found if found == old => break,
+                    found => old = found,
+                }
+            }
+            // All others, half of them in a row, half as vectors.
+            match round % 2 {
+                0 => w.accumulate(op("sum"), &ones, row(LEN - 1), target, 1, row(LEN - 1)),
+                _ => {
+                    w.accumulate(op("sum"), &ones, half, target, 1, half);
+                    w.accumulate(op("sum"), &ones, row(LEN / 2 - 1), target, 2, less);
+                }
+            }
+        }
+    }
+    w.settle(job);
+    let rounds = ROUNDS as i64 * i64::from(job.size);
+    (0..LEN).for_each(|i| assert_eq!(w.own(i), if i == 0 { 4 * rounds } else { rounds }, "number {i} after all have added"));
+    job.world.barrier();
+}
+
+/// What one rank accumulates arrives in the order of the calls.
+fn order(job: &Job) {
+    let w = Window::new(job, job.size as usize);
+    let maxima: Vec<[i64; 1]> = (0..200).map(|i| [2 * i]).collect();
+    for target in 0..job.size {
+        let mut last = i64::MIN;
+        for i in 0..200 {
+            // In another order the sum would come out differently.
+            w.accumulate(op("max"), &maxima[i as usize], row(1), target, job.rank as usize, row(1));
+            w.accumulate(op("sum"), &[1], row(1), target, job.rank as usize, row(1));
+            if i % 50 == 0 {
+                let now = w.fetch(op("sum"), 0, target, job.rank as usize);
+                assert_eq!(now, 2 * i + 1, "after {i} pairs; it was {last}");
+                last = now;
+            }
+        }
+    }
+    w.settle(job);
+    (0..job.size as usize).for_each(|i| assert_eq!(w.own(i), 399, "number {i}"));
+    job.world.barrier();
+}
+
+/// Rank `target` makes no MPI call until all ranks near it have done all that they want with its memory.
+fn while_it_computes(job: &Job, hosts: &Hosts, target: i32) {
+    let w = Window::new(job, LEN);
+    (0..LEN).for_each(|i| w.set(i, 0));
+    w.settle(job);
+    let near = |rank: i32| rank != target && hosts.distance(rank, target) <= 1;
+    let count = (0..job.size).filter(|r| near(*r)).count() as i64;
+    if job.rank == target {
+        let end = Instant::now() + Duration::from_secs(30);
+        while w.own(0) != count {
+            assert!(Instant::now() < end, "{} of {count} near ranks got through while rank {target} computed", w.own(0));
+            std::thread::yield_now();
+        }
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        assert_eq!((w.own(1), w.own(2)), (100 * count, count), "what they added");
+        (0..job.size).filter(|r| near(*r)).for_each(|r| assert_eq!(w.own(8 + r as usize), i64::from(r), "what rank {r} put"));
+    } else if near(job.rank) {
+        let mine = [i64::from(job.rank)];
+        w.put(&mine, row(1), target, 8 + job.rank as usize, row(1));
+        w.flush(target);
+        let mut back = [-1];
+        w.get(&mut back, row(1), target, 8 + job.rank as usize, row(1));
+        assert_eq!(back, mine);
+        (0..100).for_each(|_| w.accumulate(op("sum"), &[1], row(1), target, 1, row(1)));
+        let mut old = 0;
+        while w.swap(old, old + 1, target, 2) != old {
+            old = w.fetch(op("sum"), 0, target, 2);
+        }
+        // The sign that this rank is done comes last.
+        w.flush(target);
+        w.fetch(op("sum"), 1, target, 0);
+    }
+    w.settle(job);
+}
+
+/// All on rank 0's memory, rank 1 with accumulates that take long.
+fn hold(job: &Job) {
+    const LONG: usize = 2_000_000;
+    let w = Window::new(job, LONG);
+    let ones = vec![1; LONG];
+    loop {
+        if job.rank == 1 {
+            w.accumulate(op("sum"), &ones, row(LONG), 0, 0, row(LONG));
+        } else {
+            w.fetch(op("sum"), 1, 0, 0);
+        }
+    }
+}
+
+fn main() {
+    let job = Job::start("window_atomics");
+    if arg(1, String::new()) == "hold" {
+        hold(&job);
+    }
+    let hosts = Hosts::discover(&job.world);
+    sums(&job);
+    order(&job);
+    while_it_computes(&job, &hosts, 0);
+    while_it_computes(&job, &hosts, job.size - 1);
+    job.finish();
+}

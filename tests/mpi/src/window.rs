@@ -1,0 +1,218 @@
+//! A window of MPI_Win_allocate, for the calls that rsmpi does not offer. It is locked at all ranks while it lives.
+
+use std::os::raw::{c_int, c_void};
+
+use mpi::ffi;
+use mpi::traits::*;
+
+use crate::{raw, Job};
+
+/// Numbers at one side of an operation: `count` times `datatype`.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// How many.
+    pub count: c_int,
+    /// Of what.
+    pub datatype: ffi::MPI_Datatype,
+}
+
+/// `count` numbers in a row.
+pub fn row(count: usize) -> Shape {
+    Shape { count: count as c_int, datatype: i64::equivalent_datatype().as_raw() }
+}
+
+/// `count` numbers, each `stride` after the one before. The datatype is never freed.
+pub fn spread(count: usize, stride: usize) -> Shape {
+    let mut datatype = row(1).datatype;
+    // SAFETY: `datatype` is a place for what the calls return.
+    unsafe {
+        raw::ok(ffi::MPI_Type_vector(count as c_int, 1, stride as c_int, datatype, &mut datatype), "MPI_Type_vector");
+        raw::ok(ffi::MPI_Type_commit(&mut datatype), "MPI_Type_commit");
+    }
+    Shape { count: 1, datatype }
+}
+
+/// An operation that accumulates.
+pub fn op(name: &str) -> ffi::MPI_Op {
+    // SAFETY: the constants are initialized by the C side at load time and never written.
+    unsafe {
+        match name {
+            "sum" => ffi::RSMPI_SUM,
+            "max" => ffi::RSMPI_MAX,
+            _ => panic!("no operation {name}"),
+        }
+    }
+}
+
+/// See the module. Displacements are in numbers, whatever the unit of the target is.
+pub struct Window {
+    win: ffi::MPI_Win,
+    base: *mut i64,
+    len: usize,
+}
+
+/// The displacement unit of a rank: they differ.
+fn unit(rank: i32) -> usize {
+    if rank % 2 == 0 {
+        8
+    } else {
+        1
+    }
+}
+
+fn at(rank: i32, number: usize) -> ffi::MPI_Aint {
+    (number * 8 / unit(rank)) as ffi::MPI_Aint
+}
+
+/// Tries to allocate a window: the code, the window and its memory.
+pub fn allocate(job: &Job, bytes: usize) -> (c_int, ffi::MPI_Win, *mut i64) {
+    let mut base: *mut i64 = std::ptr::null_mut();
+    // SAFETY: null is overwritten by the call before anyone reads it.
+    let mut win = unsafe { ffi::RSMPI_WIN_NULL };
+    let (size, place) = (bytes as ffi::MPI_Aint, std::ptr::from_mut(&mut base).cast());
+    let unit = unit(job.rank) as c_int;
+    // SAFETY: `base` and `win` are places for what the call returns; the rest are valid handles.
+    let code = unsafe { ffi::MPI_Win_allocate(size, unit, ffi::RSMPI_INFO_NULL, job.world.as_raw(), place, &mut win) };
+    (code, win, base)
+}
+
+impl Window {
+    /// A window of `len` numbers on this rank, locked by all at all. Collective.
+    pub fn new(job: &Job, len: usize) -> Self {
+        let (code, win, base) = allocate(job, len * 8);
+        raw::ok(code, "MPI_Win_allocate");
+        // SAFETY: a valid window.
+        unsafe {
+            ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN);
+            raw::ok(ffi::MPI_Win_lock_all(0, win), "MPI_Win_lock_all");
+        }
+        Self { win, base, len }
+    }
+
+    /// This rank's own number `i`.
+    pub fn own(&self, i: usize) -> i64 {
+        assert!(i < self.len, "an index within the window");
+        // SAFETY: within the window's memory; volatile since other processes write it.
+        unsafe { self.base.add(i).read_volatile() }
+    }
+
+    /// Sets this rank's own number `i`.
+    pub fn set(&self, i: usize, value: i64) {
+        assert!(i < self.len, "an index within the window");
+        // SAFETY: as above.
+        unsafe { self.base.add(i).write_volatile(value) }
+    }
+
+    /// Completes what was begun to `rank`.
+    pub fn flush(&self, rank: i32) {
+        // SAFETY: a valid window, locked.
+        raw::ok(unsafe { ffi::MPI_Win_flush(rank, self.win) }, "MPI_Win_flush");
+    }
+
+    /// Completes everything, and waits for the others to do so.
+    pub fn settle(&self, job: &Job) {
+        // SAFETY: a valid window, locked.
+        raw::ok(unsafe { ffi::MPI_Win_flush_all(self.win) }, "MPI_Win_flush_all");
+        job.world.barrier();
+        // SAFETY: as above.
+        raw::ok(unsafe { ffi::MPI_Win_sync(self.win) }, "MPI_Win_sync");
+    }
+
+    /// Puts and returns the code.
+    pub fn try_put(&self, from: &[i64], shape: Shape, rank: i32, number: usize, there: Shape) -> c_int {
+        let (p, disp) = (from.as_ptr().cast(), at(rank, number));
+        // SAFETY: callers keep `from`, which has the shape, until they flush.
+        unsafe { ffi::MPI_Put(p, shape.count, shape.datatype, rank, disp, there.count, there.datatype, self.win) }
+    }
+
+    /// Puts numbers.
+    pub fn put(&self, from: &[i64], shape: Shape, rank: i32, number: usize, there: Shape) {
+        raw::ok(self.try_put(from, shape, rank, number, there), "MPI_Put");
+    }
+
+    /// Gets numbers, and flushes.
+    pub fn get(&self, into: &mut [i64], shape: Shape, rank: i32, number: usize, there: Shape) {
+        let (p, disp) = (into.as_mut_ptr().cast(), at(rank, number));
+        // SAFETY: `into` has the shape and outlives the flush.
+        let code = unsafe { ffi::MPI_Get(p, shape.count, shape.datatype, rank, disp, there.count, there.datatype, self.win) };
+        raw::ok(code, "MPI_Get");
+        self.flush(rank);
+    }
+
+    /// Accumulates.
+    pub fn accumulate(&self, op: ffi::MPI_Op, from: &[i64], shape: Shape, rank: i32, number: usize, there: Shape) {
+        let (p, disp) = (from.as_ptr().cast(), at(rank, number));
+        // SAFETY: callers keep `from`, which has the shape, until they flush.
+        let code = unsafe { ffi::MPI_Accumulate(p, shape.count, shape.datatype, rank, disp, there.count, there.datatype, op, self.win) };
+        raw::ok(code, "MPI_Accumulate");
+    }
+
+    /// Accumulates, returns what was there before; both in the same shape.
+    #[allow(clippy::too_many_arguments)]
+    pub fn get_accumulate(&self, op: ffi::MPI_Op, from: &[i64], into: &mut [i64], shape: Shape, rank: i32, number: usize, there: Shape) {
+        let (p, r, disp) = (from.as_ptr().cast(), into.as_mut_ptr().cast(), at(rank, number));
+        let (n, t) = (shape.count, shape.datatype);
+        // SAFETY: both slices have the shape and outlive the flush.
+        let code = unsafe { ffi::MPI_Get_accumulate(p, n, t, r, n, t, rank, disp, there.count, there.datatype, op, self.win) };
+        raw::ok(code, "MPI_Get_accumulate");
+        self.flush(rank);
+    }
+
+    /// One number: accumulates `value`, returns what was there before.
+    pub fn fetch(&self, op: ffi::MPI_Op, value: i64, rank: i32, number: usize) -> i64 {
+        let mut before = i64::MIN;
+        let (from, into): (*const c_void, *mut c_void) = (std::ptr::from_ref(&value).cast(), std::ptr::from_mut(&mut before).cast());
+        // SAFETY: both places outlive the flush.
+        let code = unsafe { ffi::MPI_Fetch_and_op(from, into, row(1).datatype, rank, at(rank, number), op, self.win) };
+        raw::ok(code, "MPI_Fetch_and_op");
+        self.flush(rank);
+        before
+    }
+
+    /// One number: sets it to `new` if it is `old`, returns what was there before.
+    pub fn swap(&self, old: i64, new: i64, rank: i32, number: usize) -> i64 {
+        let mut before = i64::MIN;
+        let (new, old): (*const c_void, *const c_void) = (std::ptr::from_ref(&new).cast(), std::ptr::from_ref(&old).cast());
+        let into = std::ptr::from_mut(&mut before).cast();
+        // SAFETY: the three places outlive the flush.
+        let code = unsafe { ffi::MPI_Compare_and_swap(new, old, into, row(1).datatype, rank, at(rank, number), self.win) };
+        raw::ok(code, "MPI_Compare_and_swap");
+        self.flush(rank);
+        before
+    }
+
+    /// The operations that have requests, on rows: put or get, then accumulate and get_accumulate, each waited for.
+    pub fn with_requests(&self, values: &[i64], rank: i32, number: usize) -> [Vec<i64>; 2] {
+        let (n, t, disp) = (values.len() as c_int, row(1).datatype, at(rank, number));
+        let from: *const c_void = values.as_ptr().cast();
+        let (mut got, mut before) = (vec![0; values.len()], vec![0; values.len()]);
+        let (into, result) = (got.as_mut_ptr().cast(), before.as_mut_ptr().cast());
+        let mut request = raw::no_request();
+        // SAFETY: the slices outlive the waits; a put is complete at the target before what follows.
+        unsafe {
+            raw::ok(ffi::MPI_Rput(from, n, t, rank, disp, n, t, self.win, &mut request), "MPI_Rput");
+            raw::ok(raw::wait(&mut request).0, "MPI_Wait");
+            self.flush(rank);
+            raw::ok(ffi::MPI_Raccumulate(from, n, t, rank, disp, n, t, op("sum"), self.win, &mut request), "MPI_Raccumulate");
+            raw::ok(raw::wait(&mut request).0, "MPI_Wait");
+            self.flush(rank);
+            raw::ok(ffi::MPI_Rget(into, n, t, rank, disp, n, t, self.win, &mut request), "MPI_Rget");
+            raw::ok(raw::wait(&mut request).0, "MPI_Wait");
+            let code = ffi::MPI_Rget_accumulate(from, n, t, result, n, t, rank, disp, n, t, op("max"), self.win, &mut request);
+            raw::ok(code, "MPI_Rget_accumulate");
+            raw::ok(raw::wait(&mut request).0, "MPI_Wait");
+        }
+        self.flush(rank);
+        [got, before]
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: a valid window, locked; its memory is not used afterwards.
+        unsafe {
+            raw::ok(ffi::MPI_Win_unlock_all(self.win), "MPI_Win_unlock_all");
+            raw::ok(ffi::MPI_Win_free(&mut self.win), "MPI_Win_free");
+        }
+    }
+}
