@@ -1,7 +1,7 @@
 //! The device: one NTB adapter as the protocol sees it, and the backends and decorators for it.
 //!
 //! [`Port`] is what every backend offers. [`emu`] emulates it between the processes of one
-//! machine; [`weak`], [`trace`] and [`timing`] wrap ports. `tests/port_conformance.rs` is the suite that
+//! machine; [`weak`], [`trace`] and [`timing`] wrap ports. `tests/port_conformance` is the suite that
 //! each of them must pass.
 //!
 //! The rule of this module: memory that another process can write is never turned into a Rust

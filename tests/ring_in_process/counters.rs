@@ -1,0 +1,179 @@
+//! Statistics and the record of accesses: what has gone which way.
+
+use super::*;
+
+/// The lines of NTBRING_STATS, by rank.
+fn statistics(path: &Path, size: usize) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    lines.sort_by_key(|l| l["rank"].as_u64());
+    assert_eq!(lines.iter().map(|l| l["rank"].as_u64().unwrap() as usize).collect::<Vec<_>>(), Vec::from_iter(0..size));
+    lines
+}
+
+#[test]
+fn statistics_tell_the_path_of_every_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let layout = Layout::blocks(&[1, 1, 2, 1, 1]);
+    // The second one is offered.
+    let plan = |_: u32, _: u32| [100, 50_000, 50_000].map(|n| Shape::contiguous(HEADER, n)).to_vec();
+    let settings = Settings { stats: Some(stats.clone()), ..settings() };
+    run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
+    let t = layout.topology();
+    let lines = statistics(&stats, layout.size());
+    let mut forwarded = 0;
+    for (me, line) in lines.iter().enumerate() {
+        let count = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name} in {line}"));
+        let host = t.host_of(me as u32);
+        let at = |wanted: fn(usize) -> bool| {
+            3 * (0..layout.size() as u32).filter(|&r| wanted(t.distance(host, t.host_of(r)))).count() as u64
+        };
+        assert_eq!(count("host"), host as u64);
+        assert_eq!(count("hosts"), 5);
+        assert_eq!(count("msgs_local"), at(|d| d == 0));
+        assert_eq!(count("msgs_direct"), at(|d| d == 1));
+        assert_eq!(count("msgs_relayed"), at(|d| d == 2));
+        assert_eq!(count("bytes_direct"), at(|d| d == 1) / 3 * (100_100 + 3 * HEADER as u64));
+        assert_eq!(count("bytes_relayed"), at(|d| d == 2) / 3 * (100_100 + 3 * HEADER as u64));
+        assert_eq!(count("msgs_received"), 3 * layout.size() as u64);
+        assert_eq!(count("bytes_received"), layout.size() as u64 * (100_100 + 3 * HEADER as u64));
+        assert_eq!(count("msgs_packed"), layout.size() as u64);
+        assert_eq!(count("msgs_separate"), layout.size() as u64);
+        assert_eq!(count("msgs_offered"), layout.size() as u64);
+        assert_eq!(count("fetches_streamed"), at(|d| d == 2) / 3);
+        assert_eq!(count("bytes_single_copy"), (layout.size() as u64 - at(|d| d == 2) / 3) * 50_000);
+        assert!(count("doorbells") > 0);
+        forwarded += count("forwarded_chunks");
+        assert_eq!(line["peers"].as_array().unwrap().len(), layout.size());
+    }
+    // On a ring of five everything relayed is forwarded once: whole, beginning and pieces, or
+    // offer, acceptance, beginning and pieces.
+    let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
+    let pieces = 50_000u64.div_ceil(settings.chunk as u64);
+    assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
+}
+
+#[test]
+fn nobody_forwards_on_small_rings() {
+    let dir = tempfile::tempdir().unwrap();
+    for hosts in 2..=3 {
+        let layout = Layout::blocks(&vec![1; hosts]);
+        let stats = dir.path().join(hosts.to_string());
+        let settings = Settings { stats: Some(stats.clone()), ..settings() };
+        run(&layout, &settings, |rank| exchange(rank, 0, &|_, _| vec![Shape::contiguous(HEADER, 9); 3]).map(drop));
+        for line in statistics(&stats, hosts) {
+            assert_eq!((line["msgs_relayed"].as_u64(), line["forwarded_chunks"].as_u64()), (Some(0), Some(0)));
+            assert_eq!(line["msgs_direct"].as_u64(), Some(3 * (hosts as u64 - 1)));
+        }
+    }
+}
+
+/// What one rank did to its ports, from the record of NTBRING_TRACE.
+struct Recorded {
+    /// Words written into the credits of the neighbour.
+    heads: u64,
+    /// Tags, without fillings.
+    entries: u64,
+    rings: u64,
+}
+
+fn recorded(trace: &Path, rank: usize, credits: u64) -> Recorded {
+    let mut found = Recorded { heads: 0, entries: 0, rings: 0 };
+    for line in std::fs::read_to_string(format!("{}.{rank}", trace.display())).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        match line["op"].as_str().unwrap() {
+            "store" if line["offset"].as_u64().unwrap() < credits => found.heads += 1,
+            "store" => {
+                let tag = Tag::parse(line["value"].as_u64().unwrap());
+                found.entries += u64::from(tag.is_some_and(|t| t.kind != 0xff));
+            }
+            "ring" => found.rings += 1,
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
+    const MESSAGES: usize = 10_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (stats, trace) = (dir.path().join("stats"), dir.path().join("trace"));
+    let layout = Layout::blocks(&[1, 1]);
+    let settings = Settings { stats: Some(stats.clone()), trace: Some(trace.clone()), ..tiny(&layout) };
+    let plan = |src: u32, _: u32| vec![Shape::contiguous(HEADER, 8); if src == 0 { MESSAGES } else { 0 }];
+    // To itself a rank sends through its host's own lanes, which are no business of the ports.
+    let plan = move |src: u32, dst: u32| if dst == 1 { plan(src, dst) } else { vec![] };
+    run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
+    let lines = statistics(&stats, 2);
+    let count = |rank: usize, name: &str| lines[rank][name].as_u64().unwrap();
+    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.window.unwrap()).unwrap();
+    let lane_lines = (window.lane_bytes() / LINE) as u64;
+    let used = (MESSAGES * lines_for(HEADER + 8)) as u64;
+    assert_eq!(used, MESSAGES as u64, "one line each");
+    assert!(count(1, "head_updates") <= used / (lane_lines / 2) + 1);
+    assert!(count(1, "head_updates") >= used / lane_lines - 1, "without heads it cannot have worked");
+    assert_eq!(count(0, "head_updates"), 0);
+    let credits = (window.lanes() * LINE) as u64;
+    let (sender, receiver) = (recorded(&trace, 0, credits), recorded(&trace, 1, credits));
+    assert_eq!((receiver.heads, receiver.entries), (count(1, "head_updates"), 0));
+    assert_eq!((sender.heads, sender.entries), (0, MESSAGES as u64));
+    assert_eq!(sender.rings, count(0, "doorbells"));
+    assert_eq!(receiver.rings, count(1, "doorbells"));
+    assert_eq!(receiver.rings, receiver.heads);
+}
+
+#[test]
+fn a_ping_pong_needs_no_heads_but_at_lap_changes() {
+    const ROUNDS: usize = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let layout = Layout::blocks(&[1, 1]);
+    let settings = Settings { stats: Some(stats.clone()), ..tiny(&layout) };
+    let shape = Shape::contiguous(HEADER, 8);
+    let plan = move |src: u32, dst: u32| vec![shape; if src == dst { 0 } else { ROUNDS }];
+    run(&layout, &settings, |rank| {
+        let mut traffic = Traffic::new(2);
+        let (me, other) = (rank.rank, 1 - rank.rank);
+        for round in 0..ROUNDS {
+            if me == 0 {
+                traffic.send(rank, other, round, shape)?;
+            }
+            while traffic.complete <= round {
+                let event = rank.event()?;
+                traffic.take(rank, event, &plan)?;
+            }
+            if me == 1 && traffic.send(rank, other, round, shape)? != Sent::Done {
+                return Err("no room in a ping-pong".into());
+            }
+        }
+        Ok(())
+    });
+    for line in statistics(&stats, 2) {
+        let lane_lines = line["lane_bytes"].as_u64().unwrap() / LINE as u64;
+        assert!(line["head_updates"].as_u64().unwrap() <= ROUNDS as u64 / (lane_lines / 2));
+    }
+}
+
+#[test]
+fn large_payloads_are_copied_in_halves_by_both_sides() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let both = Settings { both_copy: Some(BothCopy::From(100_000)), stats: Some(stats.clone()), ..settings() };
+    let layout = Layout::blocks(&[1, 1]);
+    // These are offered, and accepted as a whole; the rest is small.
+    let large = [(1, 99_999u64), (9, 100_000), (13, 3_000_001)];
+    let size_of = move |n| large.iter().find(|l| l.0 == n).map_or(8, |l| l.1 as usize);
+    let plan = move |src: u32, dst: u32| match (src, dst) {
+        (0, 1) => (0..14).map(|n| Shape::contiguous(HEADER, size_of(n))).collect(),
+        _ => vec![],
+    };
+    run(&layout, &both, |rank| exchange(rank, 3, &plan).map(drop));
+    let lines = statistics(&stats, 2);
+    let copied = |rank: usize| lines[rank]["bytes_single_copy"].as_u64().unwrap();
+    // Halves end where a page does.
+    let first_half = |n: u64| (n / 2).next_multiple_of(4096);
+    assert_eq!(copied(1), 99_999 + first_half(100_000) + first_half(3_000_001));
+    assert_eq!(copied(0) + copied(1), 99_999 + 100_000 + 3_000_001);
+}

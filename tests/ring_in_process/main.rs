@@ -1,0 +1,244 @@
+//! A whole ring of hosts in one process, ranks as threads: messages between all of them.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod counters;
+mod joining;
+
+use common::ring::{run, try_to_join, Layout, Rank};
+use common::traffic::{exchange, Plan, Shape, Traffic};
+use ntbring::endpoint::wire::Head;
+use ntbring::endpoint::{EndpointError, Message, Sent, Token};
+use ntbring::ntb::timing::Model;
+use ntbring::ntb::Side;
+use ntbring::queue::{lines_for, Tag, LINE};
+use ntbring::ring::handshake::HandshakeError;
+use ntbring::ring::join::{Candidate, Card, JoinError};
+use ntbring::ring::plan::WindowPlan;
+use ntbring::settings::{BothCopy, Settings};
+use ntbring::zerocopy::Payload;
+use std::path::Path;
+use std::time::Duration;
+
+/// MPICH's header of an ordinary message.
+const HEADER: usize = 48;
+
+fn settings() -> Settings {
+    Settings { connect_timeout: Duration::from_secs(30), ..Settings::default() }
+}
+
+/// The smallest windows that such hosts can do with.
+fn tiny(layout: &Layout) -> Settings {
+    let mut window = 64 << 10;
+    let fits = |window| {
+        let t = layout.topology();
+        (0..layout.hosts).all(|h| Side::BOTH.iter().all(|&side| WindowPlan::new(&t, h, side, window).is_ok()))
+    };
+    while !fits(window) {
+        window += 4096;
+    }
+    Settings { window: Some(window), ..settings() }
+}
+
+/// Messages of all kinds between all pairs, different for each. Headers are of at most
+/// `header_max` bytes.
+fn all_kinds(seed: u64, messages: usize, largest: usize) -> impl Fn(u32, u32) -> Vec<Shape> {
+    move |src, dst| {
+        let mut rng = fastrand::Rng::with_seed(seed ^ u64::from(src) << 20 ^ u64::from(dst) << 40);
+        let mut shapes = Vec::new();
+        for _ in 0..messages {
+            let header = match rng.u8(..8) {
+                0 => 0,
+                1 => rng.usize(..=984),
+                2 => rng.usize(..=120),
+                _ => HEADER,
+            };
+            let payload = match rng.u8(..12) {
+                0 => 0,
+                1 => rng.usize(..=largest),
+                // About the limits of a line, of what is packed, and of a piece.
+                2 => [7, 8, 9, 63, 64, 65][rng.usize(..6)],
+                3 => (8192 - HEADER).saturating_add_signed(rng.i8(..).into()),
+                4 => (16usize << 10).saturating_add_signed(rng.i8(..).into()),
+                _ => rng.usize(..2000),
+            };
+            let payload = payload.min(largest);
+            shapes.push(match rng.u8(..3) {
+                0 => {
+                    let size = rng.usize(1..=24);
+                    Shape::packed(header, payload / size, size)
+                }
+                _ => Shape::contiguous(header, payload),
+            });
+        }
+        shapes
+    }
+}
+
+fn everybody_to_everybody(layout: &Layout, settings: &Settings, messages: usize, largest: usize) {
+    let seed = layout.size() as u64 * 1000 + layout.hosts as u64;
+    let plan = all_kinds(seed, messages, largest);
+    run(layout, settings, |rank| exchange(rank, seed, &plan).map(drop));
+}
+
+#[test]
+fn one_host() {
+    for ranks in 1..=3 {
+        everybody_to_everybody(&Layout::blocks(&[ranks]), &settings(), 100, 200 << 10);
+    }
+}
+
+#[test]
+fn two_hosts() {
+    for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[1, 3]), Layout::cyclic(2, 4)] {
+        everybody_to_everybody(&layout, &settings(), 100, 200 << 10);
+    }
+}
+
+#[test]
+fn three_hosts() {
+    for layout in [Layout::blocks(&[1, 1, 1]), Layout::blocks(&[2, 1, 3])] {
+        everybody_to_everybody(&layout, &settings(), 80, 200 << 10);
+    }
+}
+
+#[test]
+fn four_hosts() {
+    for layout in [Layout::blocks(&[1; 4]), Layout::cyclic(4, 8), Layout::blocks(&[3, 1, 2, 1])] {
+        everybody_to_everybody(&layout, &settings(), 50, 200 << 10);
+    }
+}
+
+#[test]
+fn five_hosts() {
+    for layout in [Layout::blocks(&[1; 5]), Layout::blocks(&[1, 2, 3, 1, 2])] {
+        everybody_to_everybody(&layout, &settings(), 40, 200 << 10);
+    }
+}
+
+#[test]
+fn eight_hosts() {
+    for layout in [Layout::blocks(&[1; 8]), Layout::blocks(&[2, 1, 1, 2, 1, 1, 2, 1])] {
+        everybody_to_everybody(&layout, &settings(), 25, 100 << 10);
+    }
+}
+
+#[test]
+fn sixteen_hosts() {
+    everybody_to_everybody(&Layout::blocks(&[1; 16]), &settings(), 10, 100 << 10);
+}
+
+#[test]
+fn over_weakly_ordered_windows() {
+    for (layout, messages) in [
+        (Layout::blocks(&[1, 1]), 30),
+        (Layout::blocks(&[2, 1, 1]), 15),
+        (Layout::blocks(&[2, 1, 2, 1]), 10),
+        (Layout::blocks(&[1; 5]), 10),
+        (Layout::blocks(&[1; 8]), 5),
+    ] {
+        let settings = Settings { weak: Some(layout.size() as u64), ..tiny(&layout) };
+        everybody_to_everybody(&layout, &settings, messages, 40 << 10);
+    }
+}
+
+/// Everybody's lanes are full all the time, those between forwarders too.
+#[test]
+fn large_messages_to_everybody_through_tiny_windows() {
+    for (layout, weak) in [
+        (Layout::blocks(&[1; 4]), None),
+        (Layout::blocks(&[2, 3, 1, 3]), None),
+        (Layout::blocks(&[1; 6]), None),
+        (Layout::blocks(&[1; 8]), None),
+        (Layout::blocks(&[1; 8]), Some(8)),
+    ] {
+        let size = if weak.is_some() { 40_000 } else { 200_000 };
+        let settings = Settings { weak, ..tiny(&layout) };
+        let plan = move |src: u32, dst: u32| match (src + dst) % 2 {
+            0 => vec![Shape::contiguous(HEADER, size); 2],
+            _ => vec![Shape::packed(HEADER, size / 24, 24), Shape::contiguous(HEADER, 8)],
+        };
+        run(&layout, &settings, |rank| exchange(rank, 1, &plan).map(drop));
+    }
+}
+
+#[test]
+fn settings_at_their_limits() {
+    let layout = Layout::blocks(&[1, 2, 1, 1]);
+    for settings in [
+        Settings { packed_max: 0, ..settings() },
+        Settings { packed_max: 4 << 20, chunk: 4 << 20, ..settings() },
+        Settings { chunk: 64, packed_max: 100, local_lane: 4096, ..tiny(&layout) },
+        Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
+        Settings { spin: Some(1_000_000), ..settings() },
+        Settings { single_copy: None, ..settings() },
+        Settings { single_copy: Some(0), both_copy: Some(BothCopy::Never), ..settings() },
+        Settings { single_copy: Some(64 << 10), both_copy: Some(BothCopy::From(2)), ..settings() },
+    ] {
+        everybody_to_everybody(&layout, &settings, 12, 30_000);
+    }
+}
+
+#[test]
+fn ranks_that_sleep_at_once_are_woken() {
+    let layout = Layout::blocks(&[1, 2, 1, 1, 1]);
+    let settings = Settings { spin: Some(0), yields: 0, ..tiny(&layout) };
+    everybody_to_everybody(&layout, &settings, 20, 50_000);
+}
+
+#[test]
+fn a_small_message_passes_between_the_pieces_of_a_large_one() {
+    // A neighbour, and a host further away.
+    for (layout, dst) in [(Layout::blocks(&[1, 1]), 1), (Layout::blocks(&[1; 4]), 2)] {
+        let plan: Box<Plan> = Box::new(move |src, to| match (src, to) {
+            (0, to) if to == dst => vec![Shape::contiguous(HEADER, 1 << 20), Shape::contiguous(HEADER, 8)],
+            _ => vec![],
+        });
+        let settings = tiny(&layout);
+        run(&layout, &settings, |rank| {
+            if rank.rank != dst {
+                return exchange(rank, 0, plan.as_ref()).map(drop);
+            }
+            let mut traffic = Traffic::new(layout.size());
+            while traffic.complete == 0 {
+                let event = rank.event()?;
+                traffic.take(rank, event, plan.as_ref())?;
+            }
+            if traffic.open() != 1 {
+                return Err("the large message was complete before the small one".into());
+            }
+            while traffic.complete < 2 {
+                let event = rank.event()?;
+                traffic.take(rank, event, plan.as_ref())?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// More messages in pieces than may be under way at once, of which small ones wait behind none.
+#[test]
+fn many_messages_in_pieces_at_once() {
+    let layout = Layout::blocks(&[1, 1, 1, 1]);
+    let plan = |src: u32, dst: u32| match (src, dst) {
+        (0, 1 | 2) => (0..60).map(|n| Shape::contiguous(HEADER, if n % 3 == 0 { 10 } else { 9_000 + n })).collect(),
+        _ => vec![],
+    };
+    run(&layout, &tiny(&layout), |rank| exchange(rank, 3, &plan).map(drop));
+}
+
+#[test]
+fn hosts_forward_while_their_ranks_do_not_poll() {
+    let layout = Layout::blocks(&[1; 4]);
+    let plan = |src: u32, dst: u32| match (src, dst) {
+        (0, 2) | (2, 0) => vec![Shape::contiguous(HEADER, 100_000), Shape::contiguous(HEADER, 8)],
+        _ => vec![],
+    };
+    run(&layout, &settings(), |rank| {
+        if rank.rank % 2 == 0 {
+            exchange(rank, 0, &plan)?;
+        }
+        // Ranks 1 and 3, through which everything goes, wait here from the start.
+        rank.barrier()
+    });
+}
