@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const LAYOUT: MemoryLayout = MemoryLayout { window: 64 << 10, local: 8 << 10 };
+const LAYOUT: MemoryLayout = MemoryLayout { window: 64 << 10, local: 8 << 10, accounts: false };
 
 fn create() -> EmuHost {
     EmuHost::create(Path::new("/dev/shm"), LAYOUT).unwrap()
@@ -160,7 +160,7 @@ fn what_is_not_there_cannot_be_opened() {
 
 #[test]
 fn a_place_without_room_is_named() {
-    let huge = MemoryLayout { window: 1 << 50, local: 4096 };
+    let huge = MemoryLayout { window: 1 << 50, ..LAYOUT };
     for (dir, layout) in [("/dev/shm", huge), ("/dev/shm/there is no such directory", LAYOUT)] {
         match EmuHost::create(Path::new(dir), layout) {
             Err(error @ NtbError::NoSpace { .. }) => {

@@ -20,6 +20,8 @@ macro_rules! run_on_every_port {
         run_on_every_port!(weak Dress::Weak, $($test)*);
         run_on_every_port!(trace Dress::Trace, $($test)*);
         run_on_every_port!(trace_of_weak Dress::TraceWeak, $($test)*);
+        run_on_every_port!(timing Dress::Timing, $($test)*);
+        run_on_every_port!(trace_of_weak_of_timing Dress::TraceWeakTiming, $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {
@@ -74,9 +76,9 @@ fn sides_and_links(bench: &Bench) {
 }
 
 fn only_memory_is_coherent(bench: &Bench) {
-    let weak = matches!(bench.dress, Dress::Weak | Dress::TraceWeak);
+    let memory = matches!(bench.dress, Dress::Emu | Dress::Trace);
     for (port, _) in bench.cables() {
-        assert_eq!(port.coherent(), !weak);
+        assert_eq!(port.coherent(), memory);
     }
 }
 
@@ -127,6 +129,7 @@ fn writing_reaches_all_kinds_of_places(bench: &Bench) {
     part.store(8, 99);
     part.write_bytes(1, b"part");
     out.fence();
+    bench.settle();
     assert_eq!(incoming.load(0), u64::from_le_bytes(*b"the word"));
     assert_eq!(incoming.load(WINDOW - 8), 7);
     assert_eq!(incoming.part(4096, 64).load(16), 99);
@@ -174,6 +177,7 @@ fn an_outgoing_window_shows_what_was_asked_for(bench: &Bench) {
         assert_eq!(out.len(), 4096);
         out.store(16, shift as u64);
         out.fence();
+        bench.settle();
         assert_eq!(to.incoming().load(shift + 16), shift as u64);
     }
 }
@@ -219,6 +223,7 @@ fn nothing_reaches_beyond_a_window(bench: &Bench) {
     panics("a part that is not aligned", || small_out.part(4, 8));
     panics("a part that is not aligned", || small_in.part(4, 8));
     out.fence();
+    bench.settle();
     assert!((0..WINDOW).step_by(8).all(|at| incoming.load(at) == 0), "what was refused has been written");
 }
 
@@ -321,6 +326,7 @@ fn a_doorbell_is_pending_until_it_is_cleared(bench: &Bench) {
             assert_eq!(to.doorbells(), 0);
             from.ring(bell);
             from.ring(bell);
+            bench.settle();
             assert_eq!(to.doorbells(), bit);
             assert_eq!(to.doorbells(), bit, "looking changes nothing");
             to.clear_doorbells(!bit);
@@ -328,12 +334,14 @@ fn a_doorbell_is_pending_until_it_is_cleared(bench: &Bench) {
             to.clear_doorbells(bit);
             assert_eq!(to.doorbells(), 0, "two rings are one");
             from.ring(bell);
+            bench.settle();
             assert_eq!(to.doorbells(), bit, "a doorbell that was cleared rings again");
             to.clear_doorbells(bit);
         }
         from.ring(0);
         from.ring(15);
         from.ring(7);
+        bench.settle();
         assert_eq!(to.doorbells(), 0x8081);
         to.clear_doorbells(0x8001);
         assert_eq!(to.doorbells(), 0x0080);
@@ -345,6 +353,7 @@ fn doorbells_of_different_links_do_not_mix(bench: &Bench) {
     for (i, (from, _)) in bench.cables().into_iter().enumerate() {
         from.ring(i);
     }
+    bench.settle();
     for (i, (_, to)) in bench.cables().into_iter().enumerate() {
         assert_eq!(to.doorbells(), 1 << i);
     }
@@ -360,6 +369,7 @@ fn doorbells_of_different_links_do_not_mix(bench: &Bench) {
 fn getting_ready_to_sleep_clears_no_doorbell(bench: &Bench) {
     let (from, to) = (bench.port(0, Side::Right), bench.port(1, Side::Left));
     from.ring(5);
+    bench.settle();
     let vector = to.vector(5);
     let ticket = vector.arm();
     assert_eq!(to.doorbells(), 1 << 5);
@@ -393,6 +403,7 @@ fn a_ring_before_the_wait_is_not_lost(bench: &Bench) {
             assert!(!to.wait(4, Duration::ZERO), "waiting clears the doorbell");
         }
         from.ring(4);
+        bench.settle();
         assert!(to.wait(4, Duration::ZERO), "even without any time to wait");
     }
 }
@@ -474,6 +485,7 @@ fn a_ring_between_arming_and_sleeping_ends_the_sleep(bench: &Bench) {
             vector.disarm();
         }
         // Others' doorbells do not.
+        bench.settle();
         let ticket = vector.arm();
         from.ring(7);
         assert!(!vector.sleep(ticket, SHORT));

@@ -6,12 +6,13 @@ use common::ring::{run, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
 use ntbring::endpoint::wire::Head;
 use ntbring::endpoint::{EndpointError, Message, Sent, Token};
+use ntbring::ntb::timing::Model;
 use ntbring::ntb::Side;
 use ntbring::queue::{lines_for, Tag, LINE};
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::plan::WindowPlan;
-use ntbring::settings::Settings;
+use ntbring::settings::{BothCopy, Settings};
 use ntbring::zerocopy::Payload;
 use std::path::Path;
 use std::time::Duration;
@@ -167,9 +168,34 @@ fn settings_at_their_limits() {
         Settings { chunk: 64, packed_max: 100, local_lane: 4096, ..tiny(&layout) },
         Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
         Settings { spin: Some(1_000_000), ..settings() },
+        Settings { single_copy: None, ..settings() },
+        Settings { single_copy: Some(0), both_copy: Some(BothCopy::Never), ..settings() },
+        Settings { single_copy: Some(64 << 10), both_copy: Some(BothCopy::From(2)), ..settings() },
     ] {
         everybody_to_everybody(&layout, &settings, 12, 30_000);
     }
+}
+
+#[test]
+fn large_payloads_are_copied_in_halves_by_both_sides() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let both = Settings { both_copy: Some(BothCopy::From(100_000)), stats: Some(stats.clone()), ..settings() };
+    let layout = Layout::blocks(&[1, 1]);
+    // These are offered, and accepted as a whole; the rest is small.
+    let large = [(1, 99_999u64), (9, 100_000), (13, 3_000_001)];
+    let size_of = move |n| large.iter().find(|l| l.0 == n).map_or(8, |l| l.1 as usize);
+    let plan = move |src: u32, dst: u32| match (src, dst) {
+        (0, 1) => (0..14).map(|n| Shape::contiguous(HEADER, size_of(n))).collect(),
+        _ => vec![],
+    };
+    run(&layout, &both, |rank| exchange(rank, 3, &plan).map(drop));
+    let lines = statistics(&stats, 2);
+    let copied = |rank: usize| lines[rank]["bytes_single_copy"].as_u64().unwrap();
+    // Halves end where a page does.
+    let first_half = |n: u64| (n / 2).next_multiple_of(4096);
+    assert_eq!(copied(1), 99_999 + first_half(100_000) + first_half(3_000_001));
+    assert_eq!(copied(0) + copied(1), 99_999 + 100_000 + 3_000_001);
 }
 
 #[test]
@@ -449,8 +475,11 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
 #[test]
 fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
-    let changes: [(&str, Change); 2] =
-        [("NTBRING_WINDOW", |s| s.window = Some(2 << 20)), ("NTBRING_CHUNK", |s| s.chunk = 1024)];
+    let changes: [(&str, Change); 3] = [
+        ("NTBRING_WINDOW", |s| s.window = Some(2 << 20)),
+        ("NTBRING_CHUNK", |s| s.chunk = 1024),
+        ("NTBRING_LINK_MODEL", |s| s.link_model = Model::parse("gen3x8").unwrap()),
+    ];
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {
             let t = layout.topology();

@@ -5,10 +5,10 @@
 
 #include "netmod_am_fallback_recv.h"
 #include "netmod_am_fallback_probe.h"
-#include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
 
 #include "ntbring_am.h"
+#include "ntbring_coll.h"
 #include "ntbring_proc.h"
 #include "ntbring_progress.h"
 #include "ntbring_request.h"

@@ -3,15 +3,49 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
+/* Nodes without a rank are no hosts of the ring. */
+static int host_count(void)
+{
+    int hosts = 0;
+    for (int node = 0; node < MPIR_Process.num_nodes; node++) {
+        for (int i = 0; i < MPIR_Process.size; i++) {
+            if (MPIR_Process.node_map[i] == node) {
+                hosts++;
+                break;
+            }
+        }
+    }
+    return hosts;
+}
+
+static bool is_ring(MPIR_Comm * comm)
+{
+    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->local_size < 2 ||
+        comm->local_size != host_count()) {
+        return false;
+    }
+    /* as many ranks as hosts, in rising order: one on each */
+    int last = -1;
+    for (int i = 0; i < comm->local_size; i++) {
+        int avtid = 0, lpid = 0;
+        MPIDIU_comm_rank_to_pid(comm, i, &lpid, &avtid);
+        if (avtid != 0 || lpid >= MPIR_Process.size || MPIR_Process.node_map[lpid] <= last) {
+            return false;
+        }
+        last = MPIR_Process.node_map[lpid];
+    }
+    return true;
+}
+
 int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
 {
-    MPIDI_NTBRING_UNUSED(comm);
+    MPIDI_NTBRING_COMM(comm)->is_ring = false;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_comm_commit_post_hook(MPIR_Comm * comm)
 {
-    MPIDI_NTBRING_UNUSED(comm);
+    MPIDI_NTBRING_COMM(comm)->is_ring = is_ring(comm);
     return MPI_SUCCESS;
 }
 

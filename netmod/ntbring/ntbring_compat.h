@@ -6,6 +6,7 @@
 /* What depends on MPICH's version. This file fits 4.0.x. */
 
 #define MPIDI_NTBRING_AM(req_) (&MPIDIG_REQUEST(req_, netmod_am.ntbring))
+#define MPIDI_NTBRING_COMM(comm_) (&(comm_)->dev.ch4.netmod.ntbring)
 #define MPIDI_NTBRING_ASYNC(req_) (&MPIDIG_REQUEST(req_, req->recv_async))
 
 /* MPL_UNREFERENCED_ARG does nothing. */

@@ -23,7 +23,7 @@ typedef struct {
 } MPIDI_NTBRING_request_t;
 
 typedef struct {
-    int dummy;
+    bool is_ring;               /* one rank a host, in the order of the hosts, all of them */
 } MPIDI_NTBRING_comm_t;
 
 typedef struct {

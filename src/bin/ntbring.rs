@@ -49,6 +49,9 @@ fn info() -> ExitCode {
             let window =
                 settings.window.map_or("1 MiB or more, by the number of ranks".into(), |w| format!("{w} bytes"));
             println!("windows: {window} in each direction of a link, in {}", settings.shm_dir.display());
+            if let Some(model) = settings.link_model {
+                println!("links: {model}");
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {

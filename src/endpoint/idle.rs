@@ -20,7 +20,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(100);
 const CLOCK_EVERY: u32 = 1024;
 
 const SPINS_ALONE: u32 = 2000;
-const SPINS_CROWDED: u32 = 20;
+const SPINS_CROWDED: u32 = 2;
 
 /// The waiting of one rank. Any thread may use it at any time.
 pub struct Idle {
@@ -48,15 +48,10 @@ impl Idle {
     pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>) -> Idle {
         let topology = members.topology();
         let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         // The emulated hosts share one machine.
-        let auto = if topology.size() > cores { SPINS_CROWDED } else { SPINS_ALONE };
+        let auto = if members.is_crowded() { SPINS_CROWDED } else { SPINS_ALONE };
         let spins = settings.spin.unwrap_or(auto);
-        log::debug!(
-            "{} ranks on {cores} cores: {spins} polls, {} yields, then sleep",
-            topology.size(),
-            settings.yields
-        );
+        log::debug!("{spins} polls, {} yields, then sleep", settings.yields);
         Idle {
             vector,
             lease,

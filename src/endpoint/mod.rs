@@ -33,7 +33,7 @@ use crate::queue::Corrupt;
 use crate::ring::relay::{Forwarder, RelayCounters, RelayError};
 use crate::ring::transfer::Transfer;
 use crate::ring::{Membership, FORWARDER_DOORBELL};
-use crate::settings::Settings;
+use crate::settings::{BothCopy, Settings};
 use crate::zerocopy::{PackFailed, Thresholds};
 use guests::Guests;
 use inbound::Inbound;
@@ -282,14 +282,17 @@ impl Endpoint {
 
 /// The sizes that decide how messages travel, from the settings and what there is.
 fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) -> Thresholds {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     // With more ranks than cores, the other side had better do something else.
-    let crowded = members.topology().size() > cores;
+    let both_auto = (!members.is_crowded()).then_some(64 << 10);
     Thresholds {
         packed_max: settings.packed_max.min(packed_limit),
         eager_max: settings.eager_max,
-        near_eager_max: 6 << 10,
-        both_min: (!crowded).then_some(64 << 10),
+        near_eager_max: settings.single_copy.unwrap_or(settings.eager_max),
+        both_min: match settings.both_copy {
+            None => both_auto,
+            Some(BothCopy::Never) => None,
+            Some(BothCopy::From(bytes)) => Some(bytes),
+        },
     }
 }
 

@@ -1,16 +1,20 @@
 //! The device: one NTB adapter as the protocol sees it, and the backends and decorators for it.
 //!
 //! [`Port`] is what every backend offers. [`emu`] emulates it between the processes of one
-//! machine; [`weak`] and [`trace`] wrap any port. `tests/port_conformance.rs` is the suite that
+//! machine; [`weak`], [`trace`] and [`timing`] wrap ports. `tests/port_conformance.rs` is the suite that
 //! each of them must pass.
 //!
 //! The rule of this module: memory that another process can write is never turned into a Rust
 //! reference. It is reached through [`InWindow`] (own memory, written by the neighbour) and
 //! [`OutWindow`] (the neighbour's memory, which can be written but not read).
 
+mod bytes;
 mod window;
-pub use window::{ForeignBytes, ForeignRoom, InWindow, OutWindow, Region, Room, WriteSink};
+pub use bytes::{ForeignBytes, ForeignRoom, Room};
+pub use window::{InWindow, OutWindow, ReadGate, Region, WriteSink};
 
+#[cfg(not(loom))]
+mod delegate;
 #[cfg(not(loom))]
 mod port;
 #[cfg(not(loom))]
@@ -18,6 +22,8 @@ pub use port::{LinkState, NtbError, Port, Side, Vector, DOORBELLS, SCRATCHPADS};
 
 #[cfg(not(loom))]
 pub mod emu;
+#[cfg(not(loom))]
+pub mod timing;
 #[cfg(not(loom))]
 pub mod trace;
 #[cfg(not(loom))]

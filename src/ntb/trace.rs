@@ -4,7 +4,8 @@
 //! `write`, `store` (with `value`), `fence`, `ring` (with `doorbell`) or `scratchpad` (with
 //! `register` and `value`). Offsets are bytes in the outgoing window.
 
-use super::{InWindow, LinkState, NtbError, OutWindow, Port, Side, Vector, WriteSink};
+use super::delegate::left_to_inner;
+use super::{NtbError, OutWindow, Port, Side, WriteSink};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -74,25 +75,11 @@ impl WriteSink for Sink {
 }
 
 impl<P: Port> Port for Trace<P> {
-    fn side(&self) -> Side {
-        self.inner.side()
-    }
-    fn coherent(&self) -> bool {
-        self.inner.coherent()
-    }
-    fn incoming(&self) -> InWindow {
-        self.inner.incoming()
-    }
+    left_to_inner! { side coherent incoming incoming_offset scratchpad doorbells clear_doorbells vector link }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         let (side, record) = (self.side(), self.record.clone());
         let sink = |plain| Arc::new(Sink { plain, side, record }) as Arc<dyn WriteSink>;
         Ok(self.inner.outgoing(offset, len)?.with_sink(sink))
-    }
-    fn incoming_offset(&self) -> u64 {
-        self.inner.incoming_offset()
-    }
-    fn scratchpad(&self, register: usize) -> u32 {
-        self.inner.scratchpad(register)
     }
     fn peer_scratchpad(&self, register: usize, value: u32) {
         let rest = format_args!(",\"register\":{register},\"value\":{value}");
@@ -102,17 +89,5 @@ impl<P: Port> Port for Trace<P> {
     fn ring(&self, doorbell: usize) {
         self.record.line(self.side(), "ring", format_args!(",\"doorbell\":{doorbell}"));
         self.inner.ring(doorbell)
-    }
-    fn doorbells(&self) -> u16 {
-        self.inner.doorbells()
-    }
-    fn clear_doorbells(&self, bits: u16) {
-        self.inner.clear_doorbells(bits)
-    }
-    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
-        self.inner.vector(doorbell)
-    }
-    fn link(&self) -> LinkState {
-        self.inner.link()
     }
 }

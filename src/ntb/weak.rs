@@ -3,7 +3,8 @@
 //!
 //! What works over it works over write-combining mappings and on machines whose stores reorder.
 
-use super::{InWindow, LinkState, NtbError, OutWindow, Port, Side, Vector, WriteSink};
+use super::delegate::left_to_inner;
+use super::{NtbError, OutWindow, Port, WriteSink};
 use std::sync::{Arc, Mutex};
 
 /// A port whose outgoing window is weakly ordered.
@@ -86,40 +87,13 @@ impl WriteSink for Sink {
 }
 
 impl<P: Port> Port for Weak<P> {
-    fn side(&self) -> Side {
-        self.inner.side()
+    left_to_inner! {
+        side incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector link
     }
     fn coherent(&self) -> bool {
         false
     }
-    fn incoming(&self) -> InWindow {
-        self.inner.incoming()
-    }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ self.side() as u64))
-    }
-    fn incoming_offset(&self) -> u64 {
-        self.inner.incoming_offset()
-    }
-    fn scratchpad(&self, register: usize) -> u32 {
-        self.inner.scratchpad(register)
-    }
-    fn peer_scratchpad(&self, register: usize, value: u32) {
-        self.inner.peer_scratchpad(register, value)
-    }
-    fn ring(&self, doorbell: usize) {
-        self.inner.ring(doorbell)
-    }
-    fn doorbells(&self) -> u16 {
-        self.inner.doorbells()
-    }
-    fn clear_doorbells(&self, bits: u16) {
-        self.inner.clear_doorbells(bits)
-    }
-    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
-        self.inner.vector(doorbell)
-    }
-    fn link(&self) -> LinkState {
-        self.inner.link()
     }
 }

@@ -3,6 +3,9 @@
 //! Under `--cfg loom` the memory is an array of loom's atomics, so that the queue's code can be
 //! model-checked as it stands; otherwise it is a mapping.
 
+use super::bytes::ForeignBytes;
+#[cfg(not(loom))]
+use super::bytes::{copy, ForeignRoom, Room};
 use std::sync::Arc;
 
 #[cfg(loom)]
@@ -21,116 +24,19 @@ pub trait WriteSink: Send + Sync {
     fn store(&self, offset: usize, value: u64);
     /// All writes before it become visible before any write after it.
     fn fence(&self);
-}
-
-/// Bytes that belong to the application: memory of this process that is only ever copied from.
-#[derive(Clone, Copy, Debug)]
-pub struct ForeignBytes {
-    at: *const u8,
-    len: usize,
-}
-
-// SAFETY: it is an address; the constructor's contract covers every later access.
-unsafe impl Send for ForeignBytes {}
-
-impl ForeignBytes {
-    /// No bytes at all.
-    pub const EMPTY: ForeignBytes = ForeignBytes { at: std::ptr::null(), len: 0 };
-
-    /// `len` bytes at `at`.
-    ///
-    /// # Safety
-    /// The bytes must stay readable for as long as the value or a part of it is used.
-    pub unsafe fn new(at: *const u8, len: usize) -> Self {
-        ForeignBytes { at, len }
-    }
-
-    /// The address of the first byte.
-    pub fn address(&self) -> *const u8 {
-        self.at
-    }
-
-    /// Number of bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
-    pub fn part(&self, from: usize, len: usize) -> ForeignBytes {
-        assert!(from <= self.len && len <= self.len - from, "part beyond the bytes");
-        ForeignBytes { at: self.at.wrapping_add(from), len }
+    /// Whether the window may itself write the `len` bytes at `offset` to where they are to lie, as
+    /// it does without a sink. For sinks that only need to know of them.
+    fn let_through(&self, _offset: usize, _len: usize) -> bool {
+        false
     }
 }
 
-/// Room that belongs to the application: memory of this process that is only ever copied to.
-#[derive(Clone, Copy, Debug)]
-pub struct ForeignRoom {
-    at: *mut u8,
-    len: usize,
-}
-
-// SAFETY: it is an address; the constructor's contract covers every later access.
-unsafe impl Send for ForeignRoom {}
-
-impl ForeignRoom {
-    /// `len` bytes at `at`.
-    ///
-    /// # Safety
-    /// The bytes must stay writable for as long as the value or a part of it is used.
-    pub unsafe fn new(at: *mut u8, len: usize) -> Self {
-        ForeignRoom { at, len }
-    }
-
-    /// The address of the first byte.
-    pub fn address(&self) -> *mut u8 {
-        self.at
-    }
-
-    /// Number of bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
-    pub fn part(&self, from: usize, len: usize) -> ForeignRoom {
-        assert!(from <= self.len && len <= self.len - from, "part beyond the room");
-        ForeignRoom { at: self.at.wrapping_add(from), len }
-    }
-}
-
-/// Where something may be written: handed to code that packs a payload in place.
-#[derive(Debug)]
-pub struct Room {
-    at: *mut u8,
-    len: usize,
-}
-
-impl Room {
-    /// The address of the first byte. All of `len` bytes may be written, none be read, until the
-    /// call that was handed the room returns.
-    pub fn address(&self) -> *mut u8 {
-        self.at
-    }
-
-    /// Bytes that may be written.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing may be written.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+/// Answers the loads of an [`InWindow`], for decorators to which a word may be on its way.
+///
+/// Offsets are bytes from the start of the port's whole incoming window.
+pub trait ReadGate: Send + Sync {
+    /// The word at `offset`, as far as it has arrived.
+    fn load(&self, offset: usize) -> u64;
 }
 
 /// A stretch of shared memory together with what keeps it mapped.
@@ -185,7 +91,7 @@ impl Region {
         Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
     }
 
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
         assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
         // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`; an
@@ -210,47 +116,6 @@ impl Region {
     }
 }
 
-/// Copies bytes; few of them without a call. The two may overlap, though what is in an overlap is
-/// then not told.
-///
-/// # Safety
-/// `from` must be readable and `to` be writable for `len` bytes.
-#[cfg(not(loom))]
-#[inline]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    /// The first and the last bytes of a stretch of at least `N`; together all of up to 2 `N`.
-    #[inline]
-    unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: `len` is at least `N`, and the caller vouches for `len` bytes.
-        unsafe {
-            let first = from.cast::<[u8; N]>().read();
-            let last = from.add(len - N).cast::<[u8; N]>().read();
-            to.cast::<[u8; N]>().write(first);
-            to.add(len - N).cast::<[u8; N]>().write(last);
-        }
-    }
-    // SAFETY: each arm has at least the bytes it asks for; the rest is the caller's promise.
-    unsafe {
-        match len {
-            0 => {}
-            1..=3 => {
-                ends::<1>(from, to, len);
-                if len == 3 {
-                    *to.add(1) = *from.add(1);
-                }
-            }
-            4..=7 => ends::<4>(from, to, len),
-            8..=16 => ends::<8>(from, to, len),
-            17..=32 => ends::<16>(from, to, len),
-            33..=64 => {
-                ends::<16>(from, to, 32);
-                ends::<16>(from.add(len - 32), to.add(len - 32), 32);
-            }
-            _ => std::ptr::copy(from, to, len),
-        }
-    }
-}
-
 #[cfg(loom)]
 impl Region {
     /// Zeroed memory that loom watches.
@@ -266,7 +131,7 @@ impl Region {
         Region { words: self.words.clone(), first: self.first + from / 8, len }
     }
 
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
         assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
         &self.words[self.first + offset / 8]
@@ -309,12 +174,23 @@ impl Region {
 #[derive(Clone)]
 pub struct InWindow {
     region: Region,
+    /// Where this part starts in the port's whole window, bytes: what a gate counts from.
+    start: usize,
+    gate: Option<Arc<dyn ReadGate>>,
 }
 
 impl InWindow {
     /// The window over `region`.
     pub fn new(region: Region) -> Self {
-        InWindow { region }
+        InWindow { region, start: 0, gate: None }
+    }
+
+    /// The same window with all loads going through `gate`, which is handed the plain window.
+    /// What is read after a word that was loaded needs no gate.
+    pub fn with_gate(self, wrap: impl FnOnce(InWindow) -> Arc<dyn ReadGate>) -> Self {
+        assert!(self.start == 0 && self.gate.is_none(), "a gate is put before a whole window, once");
+        let region = self.region.clone();
+        InWindow { region, start: 0, gate: Some(wrap(self)) }
     }
 
     /// Size in bytes.
@@ -329,13 +205,17 @@ impl InWindow {
 
     /// The part `[from, from + len)`. Panics if it reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> InWindow {
-        InWindow { region: self.region.part(from, len) }
+        InWindow { region: self.region.part(from, len), start: self.start + from, gate: self.gate.clone() }
     }
 
     /// The word at `offset`; reads after it see what was written before the word was stored.
     #[inline]
     pub fn load(&self, offset: usize) -> u64 {
-        self.region.word(offset).load(Ordering::Acquire)
+        let word = self.region.word(offset);
+        match &self.gate {
+            None => word.load(Ordering::Acquire),
+            Some(gate) => gate.load(self.start + offset),
+        }
     }
 
     /// Asks for the line at `offset` to be brought near; one beyond the window is ignored.
@@ -444,6 +324,9 @@ impl OutWindow {
             None => self.region.copy_in(offset, bytes),
             Some(sink) => {
                 self.region.check(offset, bytes.len);
+                if sink.let_through(self.start + offset, bytes.len) {
+                    return self.region.copy_in(offset, bytes);
+                }
                 let mut copy = vec![0u8; bytes.len];
                 // SAFETY: readable by ForeignBytes' contract; the copy has room for all of it.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.at, copy.as_mut_ptr(), bytes.len) }
@@ -457,8 +340,10 @@ impl OutWindow {
     #[cfg(not(loom))]
     pub fn fill(&self, offset: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         self.region.check(offset, max);
+        let in_place = || Room { at: self.region.base.wrapping_add(offset), len: max };
         match &self.sink {
-            None => pack(Room { at: self.region.base.wrapping_add(offset), len: max }).min(max),
+            None => pack(in_place()).min(max),
+            Some(sink) if sink.let_through(self.start + offset, max) => pack(in_place()).min(max),
             Some(sink) => {
                 let mut copy = vec![0u8; max];
                 let n = pack(Room { at: copy.as_mut_ptr(), len: max }).min(max);
@@ -484,6 +369,13 @@ impl OutWindow {
                 sink.store(self.start + offset, value)
             }
         }
+    }
+
+    /// The word that a store to `offset` will replace. Only for decorators that model a device:
+    /// on hardware nothing can be read here.
+    #[cfg(not(loom))]
+    pub(super) fn replaced(&self, offset: usize) -> u64 {
+        self.region.word(offset).load(Ordering::Relaxed)
     }
 
     /// All writes before it become visible before any write after it; also pushes out what a

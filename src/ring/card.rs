@@ -3,7 +3,7 @@
 use crate::ntb::emu::HostAddress;
 use bytes::{Buf, BufMut};
 
-/// What every rank tells all others before they can meet: 56 bytes.
+/// What every rank tells all others before they can meet: 72 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
@@ -14,12 +14,14 @@ pub struct Card {
     pub memory: Option<HostAddress>,
     /// What others look for to see whether the kernel lets them copy from its process.
     pub probe: u64,
+    /// The cores that its process may run on: bit n for all whose number is n modulo 128.
+    pub cores: u128,
 }
 
 impl Card {
     /// Bytes that a card takes.
-    pub const LEN: usize = 56;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x02");
+    pub const LEN: usize = 72;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x03");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -35,6 +37,7 @@ impl Card {
         to.put_u64_le(m.inode);
         to.put_u64_le(m.token);
         to.put_u64_le(self.probe);
+        to.put_u128_le(self.cores);
         bytes
     }
 
@@ -50,6 +53,7 @@ impl Card {
         let has_memory = bytes.get_u64_le() == 1;
         let (memory_pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
         let address = HostAddress { pid: memory_pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
-        Ok(Card { version, pid, memory: has_memory.then_some(address), probe: bytes.get_u64_le() })
+        let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
+        Ok(Card { version, pid, memory: has_memory.then_some(address), probe, cores })
     }
 }

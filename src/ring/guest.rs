@@ -85,7 +85,7 @@ fn announced(mut bytes: &[u8]) -> Option<(HostAddress, GuestAddress)> {
 
 fn layout(lane_bytes: u64) -> MemoryLayout {
     let lane = (lane_bytes as usize / LINE * LINE).max(LANE_MIN);
-    MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64 }
+    MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64, accounts: false }
 }
 
 /// Makes a lane to a guest and announces it there. The lane lives as long as either side maps it.

@@ -5,6 +5,7 @@
 //! out. (Ids, offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
 
 use super::PROTOCOL_VERSION;
+use crate::ntb::timing::Model;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 const PHASE: usize = 7;
@@ -29,6 +30,8 @@ pub struct Greeting {
     pub offset: u64,
     /// Most bytes of a piece of a message.
     pub chunk: u32,
+    /// Digest of the link model; 0 if there is none.
+    pub link_model: u16,
 }
 
 /// Why two neighbours do not get together.
@@ -44,9 +47,9 @@ pub enum HandshakeError {
         /// The setting or fact.
         what: &'static str,
         /// This host's value.
-        mine: u64,
+        mine: String,
         /// The neighbour's.
-        theirs: u64,
+        theirs: String,
     },
     /// Another host is at the other end of the cable.
     #[error("host {host} expects host {expected} on this link, but host {found} is there")]
@@ -83,7 +86,7 @@ impl Greeting {
         let mut regs = [
             MAGIC << 16 | u32::from(self.version),
             u32::from(self.host) << 16 | u32::from(self.hosts),
-            u32::from(self.ranks),
+            u32::from(self.link_model) << 16 | u32::from(self.ranks),
             (self.window / OFFSET_UNIT) as u32,
             (self.offset / OFFSET_UNIT) as u32,
             self.chunk,
@@ -108,6 +111,7 @@ impl Greeting {
             window: u64::from(regs[3]) * OFFSET_UNIT,
             offset: u64::from(regs[4]) * OFFSET_UNIT,
             chunk: regs[5],
+            link_model: (regs[2] >> 16) as u16,
         })
     }
 }
@@ -226,16 +230,20 @@ impl Handshake {
         if g.version == mine.version && g.host != self.expected {
             return Err(HandshakeError::WrongHost { host: mine.host, expected: self.expected, found: g.host });
         }
-        let pairs = [
-            ("the protocol version", u64::from(mine.version), u64::from(g.version)),
-            ("the number of hosts", u64::from(mine.hosts), u64::from(g.hosts)),
-            ("NTBRING_WINDOW", mine.window, g.window),
-            ("NTBRING_CHUNK", u64::from(mine.chunk), u64::from(g.chunk)),
+        type Show = fn(u64) -> String;
+        let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
+        let pairs: [(_, u64, u64, Show); 5] = [
+            ("the protocol version", mine.version.into(), g.version.into(), number),
+            ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
+            ("NTBRING_WINDOW", mine.window, g.window, number),
+            ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), number),
+            ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
         ];
-        for (what, mine_value, theirs) in pairs {
+        for (what, mine_value, theirs, show) in pairs {
             if mine_value != theirs {
                 let (host, neighbour) = (mine.host, self.expected);
-                return Err(HandshakeError::Disagree { host, neighbour, what, mine: mine_value, theirs });
+                let (mine, theirs) = (show(mine_value), show(theirs));
+                return Err(HandshakeError::Disagree { host, neighbour, what, mine, theirs });
             }
         }
         Ok(g)
@@ -244,7 +252,16 @@ impl Handshake {
 
 impl Default for Greeting {
     fn default() -> Self {
-        Greeting { version: PROTOCOL_VERSION, host: 0, hosts: 0, ranks: 0, window: 0, offset: 0, chunk: 0 }
+        Greeting {
+            version: PROTOCOL_VERSION,
+            host: 0,
+            hosts: 0,
+            ranks: 0,
+            window: 0,
+            offset: 0,
+            chunk: 0,
+            link_model: 0,
+        }
     }
 }
 
@@ -286,6 +303,7 @@ mod tests {
         for (other, what) in [
             (Greeting { window: 2 << 20, ..greeting(1) }, "NTBRING_WINDOW"),
             (Greeting { chunk: 64, ..greeting(1) }, "NTBRING_CHUNK"),
+            (Greeting { link_model: 7, ..greeting(1) }, "NTBRING_LINK_MODEL"),
             (Greeting { version: 9, ..greeting(1) }, "the protocol version"),
             (Greeting { hosts: 5, ..greeting(1) }, "the number of hosts"),
         ] {
@@ -322,9 +340,9 @@ mod tests {
         }
 
         #[test]
-        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk: u32) {
+        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk: u32, link_model: u16) {
             let g = Greeting {
-                host, ranks, chunk, hosts: 4,
+                host, ranks, chunk, link_model, hosts: 4,
                 window: u64::from(window) * OFFSET_UNIT,
                 offset: u64::from(offset) * OFFSET_UNIT,
                 ..Default::default()

@@ -6,8 +6,9 @@ pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
 use super::plan::{LocalPlan, TooSmall, WindowPlan};
 use super::topology::TopologyError;
-use super::{Topology, PROTOCOL_VERSION};
+use super::{cores, Topology, PROTOCOL_VERSION};
 use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Reach, Watch};
+use crate::ntb::timing::Timing;
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
 use crate::ntb::{InWindow, NtbError, OutWindow, Port, Side, Vector};
@@ -105,6 +106,7 @@ pub struct Membership {
     pids: Vec<u32>,
     /// The way around the windows to each rank that has one.
     reach: Vec<Option<Reach>>,
+    cores: usize,
     record: Option<Record>,
 }
 
@@ -121,7 +123,8 @@ impl Candidate {
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window)?;
         }
-        let layout = MemoryLayout { window, local: local_plan.total() };
+        let accounts = settings.link_model.is_some();
+        let layout = MemoryLayout { window, local: local_plan.total(), accounts };
         let memory = match topology.local_of(rank) {
             0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
             _ => None,
@@ -140,7 +143,13 @@ impl Candidate {
     /// What the others must be told.
     pub fn card(&self) -> Card {
         let memory = self.memory.as_ref().map(EmuHost::address);
-        Card { version: PROTOCOL_VERSION.into(), pid: std::process::id(), memory, probe: Reach::probe_address() }
+        Card {
+            version: PROTOCOL_VERSION.into(),
+            pid: std::process::id(),
+            memory,
+            probe: Reach::probe_address(),
+            cores: cores::mine(),
+        }
     }
 
     /// Joins, given everybody's card in rank order. Waits for the neighbours, but not for ever.
@@ -167,10 +176,11 @@ impl Candidate {
         let record = open_record(&settings, rank)?;
         let mut ports: Vec<Arc<dyn Port>> = Vec::new();
         if topology.hosts() > 1 {
-            for side in Side::BOTH {
-                let port = memory.port(side, &address(topology.neighbour(host, side))?)?;
-                ports.push(decorate(port, &settings, record.as_ref(), rank));
-            }
+            let port = |side| -> Result<EmuPort, JoinError> {
+                Ok(memory.port(side, &address(topology.neighbour(host, side))?)?)
+            };
+            let pair = [port(Side::Left)?, port(Side::Right)?];
+            ports = decorate(pair, &settings, record.as_ref(), rank)?;
         }
         let meeting = Meeting {
             topology: &topology,
@@ -211,8 +221,12 @@ impl Candidate {
             });
         }
         let links = links.try_into().ok();
-        let reach = find_reach(&topology, rank, links.as_ref(), cards);
-        Ok(Membership { topology, rank, memory, local_plan, links, packet_max, watch, pids, reach, record })
+        let reach = match settings.single_copy {
+            Some(_) => find_reach(&topology, rank, links.as_ref(), cards),
+            None => vec![None; topology.size()],
+        };
+        let cores = cores::count(cards.iter().map(|c| c.cores));
+        Ok(Membership { topology, rank, memory, local_plan, links, packet_max, watch, pids, reach, cores, record })
     }
 }
 
@@ -245,7 +259,19 @@ fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinErr
     record.map(Some).map_err(|cause| JoinError::Trace { path: path.to_string_lossy().into_owned(), cause })
 }
 
-fn decorate(port: EmuPort, settings: &Settings, record: Option<&Record>, rank: u32) -> Arc<dyn Port> {
+fn decorate(
+    pair: [EmuPort; 2],
+    settings: &Settings,
+    record: Option<&Record>,
+    rank: u32,
+) -> Result<Vec<Arc<dyn Port>>, NtbError> {
+    Ok(match settings.link_model {
+        None => pair.map(|port| dress(port, settings, record, rank)).into(),
+        Some(model) => Timing::pair(pair, model)?.map(|port| dress(port, settings, record, rank)).into(),
+    })
+}
+
+fn dress(port: impl Port + 'static, settings: &Settings, record: Option<&Record>, rank: u32) -> Arc<dyn Port> {
     match (settings.weak.map(|seed| seed ^ u64::from(rank) << 8), record.cloned()) {
         (None, None) => Arc::new(port),
         (Some(seed), None) => Arc::new(Weak::new(port, seed)),
@@ -287,7 +313,11 @@ impl Membership {
 
     /// A vector of this process's host.
     pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
-        self.memory.vector(doorbell)
+        match &self.links {
+            // Through the port's decorators.
+            Some([left, _]) => left.port.vector(doorbell),
+            None => self.memory.vector(doorbell),
+        }
     }
 
     /// Rings a doorbell of this process's own host.
@@ -331,6 +361,11 @@ impl Membership {
     /// How to copy from and to a rank's memory, if that can be done at all.
     pub fn reach(&self, rank: u32) -> Option<Reach> {
         *self.reach.get(rank as usize)?
+    }
+
+    /// Whether the job has more ranks than cores.
+    pub fn is_crowded(&self) -> bool {
+        self.topology.size() > self.cores
     }
 
     /// Pushes out the record of accesses.

@@ -166,6 +166,7 @@ impl Meeting<'_> {
             window: self.window,
             offset: port.incoming_offset(),
             chunk: self.settings.chunk as u32,
+            link_model: self.settings.link_model.map_or(0, |model| model.digest()),
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }

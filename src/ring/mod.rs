@@ -7,11 +7,13 @@
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
 //! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
+//! | `cores` | how many cores the job has |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay` | forwarding what is in transit |
 //! | `transfer` | the thread that forwards while the host's ranks compute |
 
 mod card;
+mod cores;
 pub mod guest;
 pub mod handshake;
 pub mod join;
@@ -26,7 +28,7 @@ pub use join::{JoinError, Membership};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, lane layout, packets.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 
 /// The doorbell of a host's forwarder.
 pub const FORWARDER_DOORBELL: usize = 0;

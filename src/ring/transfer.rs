@@ -45,16 +45,11 @@ impl Lease {
         }
     }
 
-    /// To be called by the rank when it polls again.
+    /// To be called by the rank when it polls again, and by the thread when it has armed itself.
     pub fn take_back(&self) {
-        if self.take() {
+        if self.handed.swap(false, Ordering::AcqRel) {
             self.vector.disarm();
         }
-    }
-
-    /// Makes what was armed the caller's, if it still is nobody's.
-    fn take(&self) -> bool {
-        self.handed.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -174,7 +169,9 @@ fn run(shared: &Shared, counters: &RelayCounters, lease: &Lease) {
             std::thread::yield_now();
             continue;
         }
-        let ticket = if lease.take() { vector.ticket() } else { vector.arm() };
+        // Anew, even if the rank has armed it: it may have been rung since.
+        let ticket = vector.arm();
+        lease.take_back();
         if shared.step_locked() == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
             vector.sleep(ticket, SLEEP);

@@ -1,6 +1,7 @@
 //! Two hosts in one process, joined by two cables, with any decorators around their ports.
 
-use ntbring::ntb::emu::{EmuHost, EmuPort, MemoryLayout};
+use ntbring::ntb::emu::{EmuHost, MemoryLayout};
+use ntbring::ntb::timing::{Model, Timing};
 use ntbring::ntb::trace::{Record, Trace};
 use ntbring::ntb::weak::Weak;
 use ntbring::ntb::{OutWindow, Port, Side};
@@ -15,6 +16,18 @@ pub enum Dress {
     Weak,
     Trace,
     TraceWeak,
+    Timing,
+    TraceWeakTiming,
+}
+
+/// The link of those that are timed: slow enough to notice.
+pub const MODEL: Model = Model { bandwidth: 1_000_000_000, latency: 5_000, doorbell: 3_000, register: 500 };
+
+impl Dress {
+    /// Whether what is written takes time to arrive.
+    pub fn is_timed(self) -> bool {
+        matches!(self, Dress::Timing | Dress::TraceWeakTiming)
+    }
 }
 
 /// Bytes of each window.
@@ -44,15 +57,21 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(dress: Dress) -> Bench {
-        let layout = MemoryLayout { window: WINDOW as u64, local: 4096 };
+        Bench::with_model(dress, MODEL)
+    }
+
+    /// With links of that model, if they are timed.
+    pub fn with_model(dress: Dress, model: Model) -> Bench {
+        let layout = MemoryLayout { window: WINDOW as u64, local: 4096, accounts: dress.is_timed() };
         let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout).unwrap());
         let paper = Paper::default();
         let record = Record::to(paper.clone());
         let ports = [0, 1].map(|host| {
-            Side::BOTH.map(|side| {
-                let port = hosts[host].port(side, &hosts[1 - host].address()).unwrap();
-                dressed(port, dress, &record)
-            })
+            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host].address()).unwrap());
+            if !dress.is_timed() {
+                return pair.map(|port| dressed(port, dress, &record));
+            }
+            Timing::pair(pair, model).unwrap().map(|port| dressed(port, dress, &record))
         });
         Bench { dress, hosts, ports, paper }
     }
@@ -73,6 +92,13 @@ impl Bench {
         cables
     }
 
+    /// Waits until everything sent so far (no more than a window) has arrived.
+    pub fn settle(&self) {
+        if self.dress.is_timed() {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+    }
+
     /// What was recorded so far, a line each.
     pub fn record(&self) -> Vec<serde_json::Value> {
         let text = String::from_utf8(self.paper.0.lock().unwrap().clone()).unwrap();
@@ -80,13 +106,13 @@ impl Bench {
     }
 }
 
-fn dressed(port: EmuPort, dress: Dress, record: &Record) -> Arc<dyn Port> {
+fn dressed(port: impl Port + 'static, dress: Dress, record: &Record) -> Arc<dyn Port> {
     let seed = 0x5eed;
     match dress {
-        Dress::Emu => Arc::new(port),
+        Dress::Emu | Dress::Timing => Arc::new(port),
         Dress::Weak => Arc::new(Weak::new(port, seed)),
         Dress::Trace => Arc::new(Trace::new(port, record.clone())),
-        Dress::TraceWeak => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),
+        Dress::TraceWeak | Dress::TraceWeakTiming => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),
     }
 }
 

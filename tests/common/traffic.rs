@@ -95,6 +95,13 @@ fn is_offered(number: usize, shape: Shape) -> bool {
     shape.payload >= 1000 && number % 2 == 1
 }
 
+/// Bytes of a message that must come across: less than all if only a part of it is accepted.
+#[allow(dead_code)]
+pub fn crossing(number: usize, shape: Shape) -> usize {
+    let payload = if is_offered(number, shape) { accepted(number, shape).0 } else { shape.payload };
+    shape.header + payload
+}
+
 /// How much of an offer is accepted, and whether in pieces.
 fn accepted(number: usize, shape: Shape) -> (usize, bool) {
     let size = match number % 16 {

@@ -110,9 +110,10 @@ impl Job {
         command.args(["sh", "-c", &format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\""), "sh"]);
         command.arg(self.command.get_program()).args(self.command.get_args());
         for (name, value) in self.command.get_envs() {
-            if let Some(value) = value {
-                command.env(name, value);
-            }
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Job { command, mark: self.mark, tail: vec![] }

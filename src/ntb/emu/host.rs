@@ -2,6 +2,7 @@
 
 use super::memory::{HostAddress, Memory, MemoryLayout};
 use super::registers::{EmuVector, Registers};
+use crate::ntb::timing::Accounts;
 use crate::ntb::{InWindow, LinkState, NtbError, OutWindow, Port, Region, Side, Vector};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -36,7 +37,7 @@ impl EmuHost {
     /// Opens memory without windows that any process has created.
     pub fn visit(address: HostAddress) -> Result<EmuHost, NtbError> {
         let memory = Memory::open(&address)?;
-        let layout = MemoryLayout { window: 0, local: 0 };
+        let layout = MemoryLayout { window: 0, local: 0, accounts: false };
         let local = memory.size() - layout.total();
         Self::with(memory, address, MemoryLayout { local, ..layout })
     }
@@ -76,10 +77,27 @@ impl EmuHost {
             side,
             incoming: InWindow::new(incoming),
             incoming_offset: self.layout.window_offset(side),
+            incoming_accounts: self.layout.accounts.then(|| self.accounts(side)).transpose()?,
+            layout: self.layout,
             registers: self.registers.clone(),
             peer_registers: peer.registers()?,
             peer,
         })
+    }
+}
+
+impl EmuHost {
+    fn accounts(&self, side: Side) -> Result<Region, NtbError> {
+        accounts(&self.layout, &self.memory, self.layout.window_offset(side), self.layout.window)
+    }
+}
+
+/// What a link model keeps of `len` bytes at `offset` of a host's memory.
+fn accounts(layout: &MemoryLayout, memory: &Memory, offset: u64, len: u64) -> Result<Region, NtbError> {
+    let size = memory.size();
+    match layout.accounts_offset(size, offset) {
+        Some(at) if layout.accounts => memory.map(at, len),
+        _ => Err(NtbError::Aperture { offset, len, size }),
     }
 }
 
@@ -88,6 +106,8 @@ pub struct EmuPort {
     side: Side,
     incoming: InWindow,
     incoming_offset: u64,
+    incoming_accounts: Option<Region>,
+    layout: MemoryLayout,
     registers: Registers,
     peer: Memory,
     peer_registers: Registers,
@@ -107,6 +127,11 @@ impl Port for EmuPort {
     }
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        // The accounts are no part of what a bridge would show.
+        let size = self.peer.size().saturating_sub(self.layout.accounts_total());
+        if offset > size || len > size - offset {
+            return Err(NtbError::Aperture { offset, len, size });
+        }
         Ok(OutWindow::new(self.peer.map(offset, len)?))
     }
 
@@ -143,6 +168,25 @@ impl Port for EmuPort {
             0 => LinkState::Up,
             _ => LinkState::Down,
         }
+    }
+}
+
+impl Accounts for EmuPort {
+    fn meter(&self) -> Region {
+        self.registers.meter(self.side)
+    }
+
+    fn peer_meter(&self) -> Region {
+        self.peer_registers.meter(self.side.opposite())
+    }
+
+    fn incoming_accounts(&self) -> Result<Region, NtbError> {
+        let (offset, len) = (self.incoming_offset, self.layout.window);
+        self.incoming_accounts.clone().ok_or(NtbError::Aperture { offset, len, size: 0 })
+    }
+
+    fn outgoing_accounts(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
+        accounts(&self.layout, &self.peer, offset, len)
     }
 }
 

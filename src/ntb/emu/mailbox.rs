@@ -25,7 +25,7 @@ pub struct Mailbox {
 }
 
 fn layout() -> MemoryLayout {
-    MemoryLayout { window: 0, local: PAGE as u64 }
+    MemoryLayout { window: 0, local: PAGE as u64, accounts: false }
 }
 
 fn slot(i: usize) -> usize {

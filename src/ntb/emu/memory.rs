@@ -11,13 +11,16 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a host's memory is divided: register page, left window, right window, local part.
+/// How a host's memory is divided: register page, left window, right window, local part; and, for
+/// a link model, the accounts of both windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
     /// Bytes of each incoming window, a multiple of the page size.
     pub window: u64,
     /// Bytes that only this host's own processes map, a multiple of the page size.
     pub local: u64,
+    /// Whether a link model keeps accounts of the windows: as much memory again.
+    pub accounts: bool,
 }
 
 impl MemoryLayout {
@@ -33,7 +36,21 @@ impl MemoryLayout {
 
     /// Bytes in total.
     pub fn total(&self) -> u64 {
-        self.local_offset() + self.local
+        self.local_offset() + self.local + self.accounts_total()
+    }
+
+    /// Bytes of the accounts of both windows, at the end.
+    pub fn accounts_total(&self) -> u64 {
+        if self.accounts {
+            2 * self.window
+        } else {
+            0
+        }
+    }
+
+    /// Where in a memory of `size` bytes the accounts for `offset` are, which lies in a window.
+    pub fn accounts_offset(&self, size: u64, offset: u64) -> Option<u64> {
+        (size.checked_sub(self.accounts_total())?).checked_add(offset.checked_sub(PAGE as u64)?)
     }
 }
 

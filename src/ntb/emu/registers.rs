@@ -1,6 +1,7 @@
 //! The register page of an emulated host: what lies behind BAR 0 of real adapters.
 
 use super::{barrier, futex};
+use crate::ntb::timing::meter::METER;
 use crate::ntb::{Region, Side, Vector, DOORBELLS, SCRATCHPADS};
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,6 +17,7 @@ const LINK: usize = 5 * LINE; // a line per side
 const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
 const LOCK: usize = VECTOR + DOORBELLS * LINE; // of a segment: who holds it
+const METERS: usize = 32 * LINE; // for a link model: a meter per side
 
 /// A doorbell register holds the doorbells that are pending and, this much further up, those that
 /// have raised their vector since somebody last got ready to sleep on it.
@@ -77,6 +79,11 @@ impl Registers {
     /// Zero while the link on that side is up.
     pub fn link_down(&self, side: Side) -> &AtomicU32 {
         self.page.register(LINK + side as usize * LINE)
+    }
+
+    /// Where a link model keeps the accounts of the port on that side.
+    pub fn meter(&self, side: Side) -> Region {
+        self.page.part(METERS + side as usize * METER, METER)
     }
 
     fn rings(&self, vector: usize) -> &AtomicU32 {

@@ -4,10 +4,42 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::mpi::Layout;
+use crate::bench::jobs::{Shape, Who};
+use crate::mpi::{Layout, Mpi};
+use crate::process;
 use crate::setup::Installed;
 
-/// An MPI with a way to run two ranks on it.
+/// The contestant that all others are compared with.
+pub const OURS: &str = "ntbring";
+
+/// Peers that are MPICH on UCX, with nothing but what `apt-get install mpich` gives.
+pub const ON_UCX: &[&str] = &["mpich-ucx", "mpich-ucx-default"];
+
+/// Who a contestant is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// ntbring between neighbours.
+    Ours,
+    /// ntbring, further apart.
+    Distance,
+    /// ntbring under a link model.
+    Model,
+    /// Another MPI.
+    Peer,
+}
+
+#[derive(Clone)]
+enum Launcher {
+    /// Emulated hosts, the pair this many links apart.
+    Ring(Mpi, usize),
+    /// Another MPICH's mpiexec.
+    Hydra(PathBuf),
+    /// Open MPI's mpiexec, with these options.
+    Orte(PathBuf, &'static [&'static str]),
+}
+
+/// An MPI with a way to run ranks on it.
+#[derive(Clone)]
 pub struct Contestant {
     /// For the column.
     pub name: &'static str,
@@ -15,86 +47,188 @@ pub struct Contestant {
     pub what: &'static str,
     /// The compiler wrapper.
     pub mpicc: PathBuf,
-    /// The name of the compiled benchmark.
-    pub binary: &'static str,
-    /// The rank that rank 0 talks to.
-    pub peer: usize,
-    program: PathBuf,
-    args: Vec<String>,
-    env: &'static [(&'static str, &'static str)],
+    /// What the names of its executables end in. Contestants of the same MPI share them.
+    pub suffix: &'static str,
+    /// Who it is.
+    pub role: Role,
+    /// What is set in its environment.
+    pub env: Vec<(&'static str, &'static str)>,
+    launcher: Launcher,
 }
 
 impl Contestant {
-    /// The command that runs the benchmark; its options are still to be added.
-    pub fn command(&self, binary: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).arg(binary).envs(self.env.iter().copied());
+    /// Whether it runs jobs of these.
+    pub fn is_one_of(&self, who: Who) -> bool {
+        match who {
+            Who::Main => matches!(self.role, Role::Ours | Role::Peer),
+            Who::Distances => self.role != Role::Model,
+            Who::Model => self.role == Role::Model,
+            Who::Machine => false,
+        }
+    }
+
+    /// The rank that rank 0 of a pair talks to.
+    pub fn peer(&self) -> usize {
+        match self.launcher {
+            Launcher::Ring(_, distance) => distance,
+            _ => 1,
+        }
+    }
+
+    /// The ranks that run for this shape: on a ring there are hosts between.
+    pub fn ranks(&self, shape: Shape) -> usize {
+        match (&self.launcher, shape) {
+            (Launcher::Ring(_, distance), Shape::Pair) => 2 * distance,
+            _ => shape.ranks(),
+        }
+    }
+
+    /// The command that runs a program; the program's options are still to be added.
+    pub fn command(&self, shape: Shape, program: &Path) -> Command {
+        let ranks = self.ranks(shape);
+        let mut command = match &self.launcher {
+            Launcher::Ring(mpi, _) => {
+                let hosts = if shape == Shape::Pairs { 2 } else { ranks };
+                mpi.run(&Layout::spread(ranks, hosts), &[])
+            }
+            Launcher::Hydra(mpiexec) => {
+                let mut command = Command::new(mpiexec);
+                command.args(["-n", &ranks.to_string()]);
+                command
+            }
+            Launcher::Orte(mpiexec, options) => {
+                let mut command = Command::new(mpiexec);
+                // It counts cores, refuses root, and would bind by itself.
+                command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
+                command.args(*options).args(["-n", &ranks.to_string()]);
+                command
+            }
+        };
+        command.arg(program).envs(self.env.iter().copied());
         command
     }
 }
 
-/// All that are there.
-pub fn all(installed: &Installed) -> Vec<Contestant> {
+/// All that are there, and a line for each that is not.
+pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     let mut all = vec![
-        ours(installed, "ntbring", "neighbours on an emulated ring of 2 hosts", 2, 1),
-        ours(installed, "ntbring-d2", "opposite hosts on an emulated ring of 4: relayed", 4, 2),
+        ours(installed, OURS, 1, Role::Ours, "neighbours on an emulated ring; one rank a host"),
+        ours(installed, "ntbring-d2", 2, Role::Distance, "opposite hosts on an emulated ring of 4: relayed once"),
+        ours(installed, "ntbring-d3", 3, Role::Distance, "opposite hosts on an emulated ring of 6: relayed twice"),
     ];
-    if let (Some(mpicc), Some(program)) = (on_path("mpicc.mpich"), on_path("mpiexec.mpich")) {
-        all.push(Contestant {
-            name: "mpich",
-            what: "Debian's mpich, its own shared memory off: ch4:ucx over UCX_TLS=posix,self",
-            mpicc,
-            binary: "p2p-mpich",
-            peer: 1,
-            program,
-            args: words(&["-n", "2"]),
-            env: &[("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "posix,self")],
-        });
+    let mut missing = Vec::new();
+    if knows_link_models(installed) {
+        let mut model = |name, distance, what| {
+            let mut one = ours(installed, name, distance, Role::Model, what);
+            one.env.push(("NTBRING_LINK_MODEL", "gen3x8"));
+            all.push(one);
+        };
+        model("ntbring-gen3x8", 1, "neighbours on a ring of 2 under the link model gen3x8");
+        model("ntbring-gen3x8-d2", 2, "opposite hosts on a ring of 4 under the link model gen3x8");
+    } else {
+        missing.push("link models: this ntbring has no NTBRING_LINK_MODEL: skipped".to_string());
     }
-    if let (Some(mpicc), Some(program)) = (on_path("mpicc.openmpi"), on_path("mpiexec.openmpi")) {
-        all.push(Contestant {
-            name: "openmpi",
-            what: "Debian's openmpi, shared memory (btl vader)",
-            mpicc,
-            binary: "p2p-openmpi",
-            peer: 1,
-            program,
-            args: words(&[
-                "--allow-run-as-root",
-                "--oversubscribe",
-                "--mca",
-                "pml",
-                "ob1",
-                "--mca",
-                "btl",
-                "vader,self",
-                "-n",
-                "2",
-            ]),
-            env: &[],
-        });
+    match (on_path("mpicc.mpich"), on_path("mpiexec.mpich")) {
+        (Some(mpicc), Some(mpiexec)) => all.extend(debian_mpich(&mpicc, &mpiexec)),
+        _ => {
+            missing.push("mpich: no mpicc.mpich and mpiexec.mpich: skipped (apt-get install mpich libmpich-dev)".into())
+        }
     }
-    all
+    match (on_path("mpicc.openmpi"), on_path("mpiexec.openmpi")) {
+        (Some(mpicc), Some(mpiexec)) => all.extend(debian_openmpi(&mpicc, &mpiexec)),
+        _ => missing.push(
+            "openmpi: no mpicc.openmpi and mpiexec.openmpi: skipped (apt-get install openmpi-bin libopenmpi-dev)"
+                .into(),
+        ),
+    }
+    (all, missing)
 }
 
-fn ours(installed: &Installed, name: &'static str, what: &'static str, hosts: usize, peer: usize) -> Contestant {
-    let command = installed.mpi.run(&Layout::spread(hosts, hosts), &[]);
+fn ours(installed: &Installed, name: &'static str, distance: usize, role: Role, what: &'static str) -> Contestant {
     Contestant {
         name,
         what,
         mpicc: installed.mpi.mpicc().to_path_buf(),
-        binary: "p2p-ntbring",
-        peer,
-        program: command.get_program().into(),
-        args: command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-        env: &[],
+        suffix: "ntbring",
+        role,
+        env: Vec::new(),
+        launcher: Launcher::Ring(installed.mpi.clone(), distance),
     }
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(ToString::to_string).collect()
+fn knows_link_models(installed: &Installed) -> bool {
+    let mut info = Command::new(installed.mpi.prefix().join("bin/ntbring"));
+    process::output(info.args(["info", "--config"])).is_ok_and(|text| text.contains("NTBRING_LINK_MODEL"))
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
+fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
+    let one = |name, what, env: &[(&'static str, &'static str)]| Contestant {
+        name,
+        what,
+        mpicc: mpicc.to_path_buf(),
+        suffix: "mpich",
+        role: Role::Peer,
+        env: env.to_vec(),
+        launcher: Launcher::Hydra(mpiexec.to_path_buf()),
+    };
+    let apart = ("MPIR_CVAR_NOLOCAL", "1");
+    vec![
+        one(ON_UCX[0], "mpich, every rank a host: ch4:ucx over UCX's posix", &[apart, ("UCX_TLS", "posix,self")]),
+        one(ON_UCX[1], "mpich, every rank a host: ch4:ucx over what UCX chooses", &[apart]),
+        one("mpich-shm", "mpich, all ranks on one host: its own shared memory", &[]),
+    ]
+}
+
+fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
+    let one = |name, what, options| Contestant {
+        name,
+        what,
+        mpicc: mpicc.to_path_buf(),
+        suffix: "openmpi",
+        role: Role::Peer,
+        env: Vec::new(),
+        launcher: Launcher::Orte(mpiexec.to_path_buf(), options),
+    };
+    vec![
+        one("openmpi", "openmpi as it comes", &[]),
+        one(
+            "openmpi-nocma",
+            "openmpi without copies by the kernel (with which its accumulates may crash)",
+            &["--mca", "btl_vader_single_copy_mechanism", "none"],
+        ),
+    ]
+}
+
+/// A program of the user's PATH.
+pub fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> String {
+        command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_ring_gets_the_hosts_that_the_distance_needs() {
+        let mut one = debian_mpich(Path::new("/x/mpicc"), Path::new("/x/mpiexec")).remove(0);
+        one.launcher = Launcher::Ring(Mpi::of_prefix(Path::new("/x")), 2);
+        assert_eq!(one.peer(), 2);
+        let shown = words(&one.command(Shape::Pair, Path::new("prog")));
+        assert_eq!(shown, "-launcher fork -hosts h0:1,h1:1,h2:1,h3:1 -n 4 prog");
+        let shown = words(&one.command(Shape::Pairs, Path::new("prog")));
+        assert_eq!(shown, "-launcher fork -hosts h0:2,h1:2 -n 4 prog");
+    }
+
+    #[test]
+    fn others_get_a_number_of_ranks() {
+        let all = debian_mpich(Path::new("/x/mpicc"), Path::new("/x/mpiexec"));
+        assert_eq!(words(&all[0].command(Shape::Hosts(8), Path::new("prog"))), "-n 8 prog");
+        assert!(all.iter().all(|one| one.is_one_of(Who::Main) && !one.is_one_of(Who::Model) && one.peer() == 1));
+        let all = debian_openmpi(Path::new("/x/mpicc"), Path::new("/x/mpiexec"));
+        assert!(words(&all[1].command(Shape::Pair, Path::new("prog"))).ends_with("mechanism none -n 2 prog"));
+    }
 }

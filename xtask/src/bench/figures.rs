@@ -1,11 +1,8 @@
-//! The figures of all rounds, and the tables made of them.
+//! The figures of all rounds, and what is made of several.
 
 use std::collections::BTreeMap;
 
-use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
-
-use crate::ui;
 
 /// One line of a benchmark's output.
 #[derive(Debug, Deserialize)]
@@ -16,102 +13,124 @@ struct Line {
     unit: String,
 }
 
-/// One row of the JSON that `--json` writes.
-#[derive(Serialize)]
-struct Row<'a> {
-    mpi: &'a str,
-    test: &'a str,
-    bytes: u64,
-    unit: &'a str,
-    median: f64,
-    values: &'a [f64],
+/// What a figure is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// As the program calls it.
+    pub test: String,
+    /// Ranks that take part.
+    pub ranks: usize,
+    /// The size.
+    pub bytes: u64,
+    /// The contestant, or [`MACHINE`].
+    pub mpi: String,
 }
 
-/// Values by test, size and MPI, one a round.
-#[derive(Debug, Default)]
+/// Whose figures the limits are.
+pub const MACHINE: &str = "machine";
+
+/// One row of what `--json` writes.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Row {
+    mpi: String,
+    test: String,
+    ranks: usize,
+    bytes: u64,
+    unit: String,
+    median: f64,
+    values: Vec<f64>,
+}
+
+/// Values, one a round.
+#[derive(Clone, Debug, Default)]
 pub struct Figures {
-    values: BTreeMap<(String, u64, String), Vec<f64>>,
+    values: BTreeMap<Key, Vec<f64>>,
     units: BTreeMap<String, String>,
 }
 
 impl Figures {
-    /// Takes a benchmark's output: JSON lines. Other lines are remarks of the MPI.
-    pub fn add(&mut self, mpi: &str, output: &str) -> Result<()> {
-        let mut any = false;
-        for text in output.lines().filter(|line| line.starts_with('{')) {
-            let line: Line = serde_json::from_str(text).with_context(|| format!("cannot understand: {text}"))?;
+    /// Takes a benchmark's output, of which the lines that are JSON are figures, others remarks. Says how many there were.
+    pub fn add(&mut self, mpi: &str, ranks: usize, output: &str) -> usize {
+        let lines = output.lines().filter_map(|text| serde_json::from_str::<Line>(text).ok());
+        let mut count = 0;
+        for line in lines.filter(|line| line.value.is_finite()) {
             self.units.insert(line.test.clone(), line.unit);
-            let key = (line.test, line.bytes, mpi.to_string());
+            let key = Key { test: line.test, ranks, bytes: line.bytes, mpi: mpi.to_string() };
             self.values.entry(key).or_default().push(line.value);
-            any = true;
+            count += 1;
         }
-        if !any {
-            bail!("the benchmark printed no figures with {mpi}");
-        }
-        Ok(())
+        count
     }
 
-    /// A test's medians: a row a size, a column an MPI. The first MPI is compared with the others.
-    pub fn table(&self, test: &str, mpis: &[&str]) -> String {
-        let unit = self.units.get(test).map_or("", String::as_str);
-        let mut header = vec!["bytes".to_string()];
-        header.extend(mpis.iter().map(ToString::to_string));
-        let mut sizes: Vec<u64> =
-            self.values.keys().filter(|(name, _, _)| name == test).map(|(_, bytes, _)| *bytes).collect();
+    /// All values of one figure.
+    pub fn values(&self, test: &str, ranks: usize, bytes: u64, mpi: &str) -> Option<&[f64]> {
+        let key = Key { test: test.to_string(), ranks, bytes, mpi: mpi.to_string() };
+        self.values.get(&key).map(Vec::as_slice)
+    }
+
+    /// The median of one figure.
+    pub fn median(&self, test: &str, ranks: usize, bytes: u64, mpi: &str) -> Option<f64> {
+        self.values(test, ranks, bytes, mpi).map(median)
+    }
+
+    /// The unit of a test.
+    pub fn unit(&self, test: &str) -> &str {
+        self.units.get(test).map_or("", String::as_str)
+    }
+
+    /// The tests that have figures of a contestant, with the number of ranks.
+    pub fn tests(&self) -> Vec<(String, usize)> {
+        let mut tests: Vec<_> = self.values.keys().map(|key| (key.test.clone(), key.ranks)).collect();
+        tests.dedup();
+        tests
+    }
+
+    /// The sizes that a test has figures of, whoever's.
+    pub fn sizes(&self, test: &str, ranks: usize) -> Vec<u64> {
+        let of_test = self.values.keys().filter(|key| key.test == test && key.ranks == ranks);
+        let mut sizes: Vec<u64> = of_test.map(|key| key.bytes).collect();
         sizes.dedup();
-        let rows: Vec<Vec<String>> = sizes
-            .iter()
-            .map(|bytes| {
-                let of = |mpi: &str| self.median(test, *bytes, mpi);
-                let first = mpis.first().and_then(|mpi| of(mpi));
-                let mut row = vec![bytes.to_string()];
-                row.extend(mpis.iter().enumerate().map(|(index, mpi)| {
-                    let Some(value) = of(mpi) else {
-                        return "-".to_string();
-                    };
-                    let ratio = first.filter(|_| index > 0).map(|first| better(unit, first, value));
-                    let ratio = ratio.map_or(String::new(), |ratio| format!(" ({}x)", factor(ratio)));
-                    format!("{}{ratio}", number(value))
-                }));
-                row
-            })
-            .collect();
-        format!("{test}, {unit}:\n{}", ui::table(&header, &rows))
+        sizes
     }
 
-    /// All values as JSON.
-    pub fn json(&self) -> Result<String> {
-        let rows: Vec<Row> = self
-            .values
-            .iter()
-            .map(|((test, bytes, mpi), values)| Row {
-                mpi,
-                test,
-                bytes: *bytes,
-                unit: self.units.get(test).map_or("", String::as_str),
-                median: median(values),
-                values,
-            })
-            .collect();
-        Ok(serde_json::to_string_pretty(&rows)?)
+    /// Whether a contestant has any figure of this test.
+    pub fn has(&self, test: &str, ranks: usize, mpi: &str) -> bool {
+        self.values.keys().any(|key| key.test == test && key.ranks == ranks && key.mpi == mpi)
     }
 
-    fn median(&self, test: &str, bytes: u64, mpi: &str) -> Option<f64> {
-        let key = (test.to_string(), bytes, mpi.to_string());
-        self.values.get(&key).map(|values| median(values))
+    /// For a file.
+    pub fn rows(&self) -> Vec<Row> {
+        let row = |(key, values): (&Key, &Vec<f64>)| Row {
+            mpi: key.mpi.clone(),
+            test: key.test.clone(),
+            ranks: key.ranks,
+            bytes: key.bytes,
+            unit: self.unit(&key.test).to_string(),
+            median: median(values),
+            values: values.clone(),
+        };
+        self.values.iter().map(row).collect()
+    }
+
+    /// From a file.
+    pub fn of_rows(rows: Vec<Row>) -> Self {
+        let mut figures = Self::default();
+        for row in rows {
+            figures.units.insert(row.test.clone(), row.unit);
+            let key = Key { test: row.test, ranks: row.ranks, bytes: row.bytes, mpi: row.mpi };
+            figures.values.insert(key, row.values);
+        }
+        figures
     }
 }
 
-/// How much better the first value is: above 1 if it is. Of times the smaller is better.
-fn better(unit: &str, first: f64, other: f64) -> f64 {
-    if unit == "us" {
-        other / first
-    } else {
-        first / other
-    }
+/// Of times and memory the smaller is better, of all else the larger.
+pub fn smaller_is_better(unit: &str) -> bool {
+    matches!(unit, "us" | "ms" | "KiB")
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The middle value, or the mean of the two in the middle.
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
@@ -121,21 +140,30 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// How far the values lie apart: largest less smallest, over the median.
+pub fn spread(values: &[f64]) -> f64 {
+    let largest = values.iter().copied().fold(f64::MIN, f64::max);
+    let smallest = values.iter().copied().fold(f64::MAX, f64::min);
+    (largest - smallest) / median(values)
+}
+
 /// As many digits as mean something.
-fn number(value: f64) -> String {
-    if value < 100.0 {
-        format!("{value:.2}")
-    } else {
-        format!("{value:.0}")
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1e5 => format!("{:.2}M", value / 1e6),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
     }
 }
 
-/// Two digits at least, however bad it looks.
-fn factor(ratio: f64) -> String {
-    match ratio {
-        _ if ratio < 0.1 => format!("{ratio:.3}"),
-        _ if ratio < 10.0 => format!("{ratio:.2}"),
-        _ => format!("{ratio:.0}"),
+/// A size as a person writes it.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
     }
 }
 
@@ -143,21 +171,48 @@ fn factor(ratio: f64) -> String {
 mod tests {
     use super::*;
 
+    fn line(bytes: u64, value: f64) -> String {
+        format!("{{\"test\":\"latency\",\"bytes\":{bytes},\"value\":{value},\"unit\":\"us\"}}\n")
+    }
+
     #[test]
-    fn medians_and_ratios() {
+    fn output_is_read_with_remarks_and_broken_lines() {
         let mut figures = Figures::default();
-        for value in ["0.2", "0.1", "0.9"] {
-            let line = format!("{{\"test\":\"latency\",\"bytes\":8,\"value\":{value},\"unit\":\"us\",\"peer\":1}}\n");
-            figures.add("a", &format!("a remark\n{line}")).unwrap();
+        let output = format!("a remark\n{}{{\"test\":\"lat\n{}", line(8, 0.5), line(16, 0.75));
+        assert_eq!(figures.add("a", 2, &output), 2);
+        assert_eq!(figures.add("a", 2, "nothing\n"), 0);
+        assert_eq!(figures.add("b", 2, &line(8, 0.25)), 1);
+        assert_eq!(figures.sizes("latency", 2), [8, 16]);
+        assert_eq!(figures.unit("latency"), "us");
+        assert_eq!(figures.median("latency", 2, 8, "b"), Some(0.25));
+        assert_eq!(figures.median("latency", 4, 8, "b"), None);
+        assert_eq!(figures.tests(), [("latency".to_string(), 2)]);
+        assert!(figures.has("latency", 2, "a") && !figures.has("latency", 2, "c"));
+    }
+
+    #[test]
+    fn rows_keep_every_value() {
+        let mut figures = Figures::default();
+        for value in [0.2, 0.1, 0.9] {
+            figures.add("a", 2, &line(8, value));
         }
-        figures.add("b", "{\"test\":\"latency\",\"bytes\":8,\"value\":0.5,\"unit\":\"us\"}\n").unwrap();
-        let table = figures.table("latency", &["a", "b", "c"]);
-        let row = table.lines().last().unwrap();
-        let words: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(words, ["8", "0.20", "0.50", "(2.50x)", "-"], "{table}");
-        assert!(figures.add("a", "nothing\n").is_err());
-        assert!((better("MB/s", 10.0, 5.0) - 2.0).abs() < 1e-9);
-        assert!((median(&[1.0, 2.0, 3.0, 4.0]) - 2.5).abs() < 1e-9);
-        assert!(figures.json().unwrap().contains("\"median\": 0.2"));
+        let text = serde_json::to_string(&figures.rows()).unwrap();
+        assert!(text.contains("\"median\":0.2"), "{text}");
+        let again = Figures::of_rows(serde_json::from_str(&text).unwrap());
+        assert_eq!(again.values("latency", 2, 8, "a"), Some(&[0.2, 0.1, 0.9][..]));
+        assert_eq!(again.unit("latency"), "us");
+    }
+
+    #[test]
+    fn medians_and_spreads() {
+        assert!((median(&[4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < 1e-9);
+        assert!((spread(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-9);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn numbers_and_sizes_are_short() {
+        assert_eq!([0.1234, 1.234, 12.34, 1234.5, 8_765_432.0].map(number), ["0.123", "1.23", "12.3", "1234", "8.77M"]);
+        assert_eq!([0, 8, 1024, 1536, 4 << 20].map(size), ["0 B", "8 B", "1 KiB", "1536 B", "4 MiB"]);
     }
 }

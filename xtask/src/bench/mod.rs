@@ -1,107 +1,232 @@
 //! `cargo xtask bench`: measurements, side by side with the MPIs that this machine has.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `jobs` | what can be run: program, ranks, tests |
+//! | `contestants` | by whom, and how each is started |
+//! | `session` | compiling, and running round by round |
+//! | `figures`, `stored` | what came out; the file of `--json` |
+//! | `tables`, `compare`, `report` | how it is shown |
+//! | `machine`, `disturbance` | what it was measured on, and what else ran there |
 
+mod compare;
 mod contestants;
+mod disturbance;
 mod figures;
+mod jobs;
+mod machine;
+mod report;
+mod session;
+mod stored;
+mod tables;
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::setup::{self, SetupArgs};
-use crate::{paths, process, ui};
-use contestants::Contestant;
-use figures::Figures;
+use crate::{paths, ui};
+use disturbance::Watch;
+use jobs::Job;
+use session::{Effort, Session};
+use stored::Stored;
 
 /// The benchmarks that there are.
-const NAMES: &[&str] = &["p2p"];
-
-/// What p2p measures; in this order.
-const TESTS: &[&str] = &["latency", "bandwidth", "rate"];
-
-/// Far more than one run needs.
-const LIMIT: Duration = Duration::from_secs(600);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Latency, bandwidth and message rate: of two ranks, at several distances, and of several pairs
+    P2p,
+    /// Put, get, accumulate, fetch-and-op, compare-and-swap: latency and bandwidth
+    Rma,
+    /// Barrier, bcast, allreduce, alltoall, allgather of 2, 4 and 8 ranks
+    Coll,
+    /// Start-up time and memory of 2 and 8 ranks
+    Startup,
+    /// What this machine allows two processes without MPI
+    Limits,
+    /// ntbring against the best of the others, and the limits: one JSON object a line after the table
+    Compare,
+    /// All of it, as one page with plots: target/bench/report.html
+    Report,
+}
 
 /// What can be chosen.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// Which benchmark: p2p (latency, bandwidth and message rate between two ranks)
-    #[arg(value_name = "NAME", default_value = "p2p", value_parser = NAMES.to_vec())]
-    name: String,
+    /// Which benchmark
+    #[arg(value_enum, value_name = "NAME", default_value = "p2p")]
+    name: Name,
 
-    /// Write all figures of all rounds there
+    /// Write the figures of all rounds there, with the description of the machine
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Fewer iterations, for a first look
+    /// Fewer rounds, sizes and iterations, for a first look
     #[arg(long)]
     quick: bool,
 
-    /// How often everything is run, alternately; medians are shown
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
-    rounds: u8,
+    /// How often everything is run, in turn; medians are shown [default: 5; with --quick 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: Option<u8>,
+
+    /// Only tests, of compare only measures, whose name contains this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// With report: measure nothing, use the figures that --json has written there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only"])]
+    from: Option<PathBuf>,
 
     #[command(flatten)]
     setup: SetupArgs,
 }
 
-/// Compiles, measures, prints.
-pub fn run(args: &BenchArgs) -> Result<()> {
-    let source = paths::root().join("benches/mpi").join(format!("{}.c", args.name));
-    if !source.exists() {
-        bail!("{} is not there", paths::shown(&source));
-    }
-    let installed = setup::ensure(&args.setup)?;
-    let dir = paths::target().join("bench");
-    fs::create_dir_all(&dir)?;
-    let log = dir.join("compile.log");
-    setup::remove(&log)?;
-    let contestants = contestants::all(&installed);
-    for contestant in &contestants {
-        let mut compile = Command::new(&contestant.mpicc);
-        compile.args(["-O2", "-o"]).arg(dir.join(contestant.binary)).arg(&source);
-        process::check_logged(&mut compile, &log)?;
+impl BenchArgs {
+    /// A figure's budget is divided into batches: the quick ones are still long for a clock.
+    fn effort(&self) -> Effort {
+        let rounds = self.rounds.map_or(if self.quick { 3 } else { 5 }, usize::from);
+        if self.quick {
+            Effort { rounds, budget: 0.05, limit: 10, launches: 1 }
+        } else {
+            Effort { rounds, budget: 0.2, limit: 60, launches: 3 }
+        }
     }
 
-    let mut figures = Figures::default();
-    for round in 1..=args.rounds {
-        ui::step(&format!("round {round} of {}", args.rounds), || {
-            contestants.iter().try_for_each(|contestant| measure(contestant, args.quick, &mut figures))
-        })?;
+    /// What is run; of a comparison what its measures need.
+    fn jobs(&self) -> Result<Vec<Job>> {
+        let only = self.only.as_deref();
+        let jobs = match self.name {
+            Name::Compare => compare::jobs(&compare::chosen(only)),
+            Name::P2p => jobs::p2p(self.quick),
+            Name::Rma => jobs::rma(self.quick),
+            Name::Coll => jobs::coll(self.quick),
+            Name::Startup => jobs::startup(),
+            Name::Limits => vec![jobs::limits(self.quick)],
+            Name::Report => jobs::all(self.quick),
+        };
+        let jobs = match only {
+            Some(only) if self.name != Name::Compare => jobs::restrict(jobs, only),
+            _ => jobs,
+        };
+        if jobs.is_empty() {
+            let hint = match self.name {
+                Name::Compare => format!("; the measures are: {}", compare::names().join(" ")),
+                _ => String::new(),
+            };
+            bail!("nothing has a name that contains \"{}\"{hint}", only.unwrap_or_default());
+        }
+        Ok(jobs)
     }
-    let names: Vec<&str> = contestants.iter().map(|contestant| contestant.name).collect();
-    for test in TESTS {
-        println!("\n{}", figures.table(test, &names));
+}
+
+/// Compiles, measures, shows.
+pub fn run(args: &BenchArgs) -> Result<()> {
+    if let Some(file) = &args.from {
+        if args.name != Name::Report {
+            bail!("--from is for `cargo xtask bench report`");
+        }
+        return write_report(&Stored::read(file)?);
     }
-    println!("\nmedians of {} rounds; in brackets: how much better than it ntbring is between neighbours", args.rounds);
-    for contestant in &contestants {
-        println!("  {}: {}", contestant.name, contestant.what);
+    let jobs = args.jobs()?;
+    if let Some(parent) = args.json.as_deref().and_then(|file| file.parent()) {
+        // Better now than when all is measured.
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     }
+    let installed = setup::ensure(&args.setup)?;
+    let cores = machine::cores();
+    let mut machine = machine::describe(&cores);
+    let effort = args.effort();
+    let mut session = Session::new(&installed, effort, cores)?;
+    ui::step("compiling the benchmarks", || session.compile(&jobs))?;
+    let takers = session.taking_part(&jobs);
+    let mpis: Vec<_> = takers
+        .iter()
+        .map(|one| machine::describe_mpi(one, &session.binary(jobs::Program::Startup, one.suffix)))
+        .collect();
+    println!("\n{}", machine::shown(&machine, &mpis));
+    machine::warn(&machine);
+
+    let watch = Watch::start();
+    session.run(&jobs)?;
+    if let Some(disturbance) = watch.end() {
+        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
+        machine.warnings.extend(disturbance.warning());
+    }
+    let (figures, notes) = (session.figures.clone(), session.notes());
+    let stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, notes };
     if let Some(file) = &args.json {
-        fs::write(file, figures.json()?).with_context(|| format!("cannot write {}", file.display()))?;
+        stored.write(file)?;
+    }
+    println!();
+    match args.name {
+        Name::Compare => show_comparison(&stored, args.only.as_deref())?,
+        Name::Report => write_report(&stored)?,
+        _ => show_tables(&stored),
+    }
+    machine::warn(&stored.machine);
+    stored.notes.iter().for_each(|note| println!("{note}"));
+    session.conclude()
+}
+
+fn show_tables(stored: &Stored) {
+    for table in stored.tables() {
+        println!("{}\n", table.text());
+    }
+    println!("medians of {} rounds; in brackets: how many times better than it the first column is", stored.rounds);
+}
+
+fn show_comparison(stored: &Stored, only: Option<&str>) -> Result<()> {
+    let entries = compare::evaluate(&stored.figures, &compare::chosen(only), &stored.peers());
+    println!("{}", compare::table(&entries));
+    println!(
+        "medians of {} rounds; ratio: ours over the peer's; spread: of the rounds, ours and the peer's\n",
+        stored.rounds
+    );
+    for entry in &entries {
+        println!("{}", serde_json::to_string(entry)?);
     }
     Ok(())
 }
 
-fn measure(contestant: &Contestant, quick: bool, figures: &mut Figures) -> Result<()> {
-    let dir = paths::target().join("bench");
-    for test in TESTS {
-        let out = dir.join(format!("{}-{test}.out", contestant.name));
-        let mut command = contestant.command(&dir.join(contestant.binary));
-        command.args(["--test", test, "--peer", &contestant.peer.to_string()]);
-        if quick {
-            command.arg("--quick");
-        }
-        let outcome = process::run_captured(&mut command, &out, Some(LIMIT))?;
-        if !outcome.success() {
-            let what = format!("{}: {}", process::shown(&command), outcome.describe());
-            return Err(ui::error_with_log(what, &out));
-        }
-        let text = fs::read(&out)?;
-        figures.add(contestant.name, &String::from_utf8_lossy(&text))?;
-    }
+fn write_report(stored: &Stored) -> Result<()> {
+    let file = paths::target().join("bench/report.html");
+    report::write(stored, &file)?;
+    println!("the report: {}", paths::shown(&file));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn parse(line: &str) -> Result<BenchArgs, clap::Error> {
+        Line::try_parse_from(line.split_whitespace()).map(|line| line.args)
+    }
+
+    #[test]
+    fn effort_and_jobs_follow_the_options() {
+        let args = parse("bench compare --quick --only latency_8B").unwrap();
+        assert_eq!((args.effort().rounds, args.jobs().unwrap().len()), (3, 2));
+        assert_eq!(parse("bench coll --rounds 7").unwrap().effort().rounds, 7);
+        let all = parse("bench report").unwrap().jobs().unwrap();
+        assert!(all.len() > parse("bench").unwrap().jobs().unwrap().len());
+    }
+
+    #[test]
+    fn bad_input_is_refused() {
+        let unknown = parse("bench compare --only nonsense").unwrap().jobs().unwrap_err();
+        assert!(unknown.to_string().contains("latency_8B"), "{unknown}");
+        assert!(parse("bench p2p --only nonsense").unwrap().jobs().is_err());
+        assert!(parse("bench p2p --rounds 0").is_err());
+        assert!(parse("bench nonsense").is_err());
+        assert!(parse("bench report --from a --json b").is_err());
+    }
 }

@@ -1,0 +1,149 @@
+/*
+ * coll.c - collectives of all ranks. Options: see engine.h.
+ *
+ *   barrier                                                                                     us
+ *   allreduce   sum of doubles; bytes are those of one vector                                   us
+ *   alltoall    bytes are those for one destination                                             us
+ *   allgather   bytes are those of one rank                                                     us
+ *   bcast       from rank 0; bytes are those of the message                                     us
+ *
+ * All but bcast are called back to back: none can end anywhere before it has begun everywhere. A broadcast's root would run ahead:
+ * each call is timed by itself, between barriers that are not timed. All times are those of the slowest rank.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+
+static char *send_buffer;
+static char *receive_buffer;
+
+static void barrier(long bytes)
+{
+    (void) bytes;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void allreduce(long bytes)
+{
+    MPI_Allreduce(send_buffer, receive_buffer, (int) (bytes / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void alltoall(long bytes)
+{
+    MPI_Alltoall(send_buffer, (int) bytes, MPI_CHAR, receive_buffer, (int) bytes, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void allgather(long bytes)
+{
+    MPI_Allgather(send_buffer, (int) bytes, MPI_CHAR, receive_buffer, (int) bytes, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static double back_to_back(void (*collective)(long bytes), long bytes, long n)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = now();
+    for (long i = 0; i < n; i++)
+        collective(bytes);
+    return now() - start;
+}
+
+static double barriers(long bytes, long n)
+{
+    return back_to_back(barrier, bytes, n);
+}
+
+static double allreduces(long bytes, long n)
+{
+    return back_to_back(allreduce, bytes, n);
+}
+
+static double alltoalls(long bytes, long n)
+{
+    return back_to_back(alltoall, bytes, n);
+}
+
+static double allgathers(long bytes, long n)
+{
+    return back_to_back(allgather, bytes, n);
+}
+
+static double bcasts(long bytes, long n)
+{
+    double seconds = 0;
+
+    for (long i = 0; i < n; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        double start = now();
+        MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+        seconds += now() - start;
+    }
+    return seconds;
+}
+
+static long check_allreduce(long bytes)
+{
+    double *mine = (double *) send_buffer, *sum = (double *) receive_buffer;
+    long bad = 0;
+
+    for (long i = 0; i < bytes / 8; i++)
+        mine[i] = (double) (my_rank + i % 1000);
+    allreduce(bytes);
+    for (long i = 0; i < bytes / 8; i++)
+        bad += sum[i] != (double) (all_ranks * (all_ranks - 1) / 2 + all_ranks * (i % 1000));
+    return bad;
+}
+
+static long check_alltoall(long bytes)
+{
+    long bad = 0;
+
+    for (int to = 0; to < all_ranks; to++)
+        fill(send_buffer + to * bytes, bytes, my_rank * all_ranks + to);
+    alltoall(bytes);
+    for (int from = 0; from < all_ranks; from++)
+        bad += wrong(receive_buffer + from * bytes, bytes, from * all_ranks + my_rank);
+    return bad;
+}
+
+static long check_allgather(long bytes)
+{
+    long bad = 0;
+
+    fill(send_buffer, bytes, my_rank);
+    allgather(bytes);
+    for (int from = 0; from < all_ranks; from++)
+        bad += wrong(receive_buffer + from * bytes, bytes, from);
+    return bad;
+}
+
+static long check_bcast(long bytes)
+{
+    fill(send_buffer, bytes, my_rank);
+    MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+    return wrong(send_buffer, bytes, 0);
+}
+
+static const struct test tests[] = {
+    {"barrier", "us", "0", 0, 1, barriers, microseconds, NULL},
+    {"bcast", "us", "8,1K,64K,1M", 0, 1, bcasts, microseconds, check_bcast},
+    {"allreduce", "us", "8,1K,64K,1M", 0, 8, allreduces, microseconds, check_allreduce},
+    {"alltoall", "us", "8,1K,64K", 0, 1, alltoalls, microseconds, check_alltoall},
+    {"allgather", "us", "8,1K,64K", 0, 1, allgathers, microseconds, check_allgather},
+};
+
+static void prepare(long largest)
+{
+    send_buffer = touched(largest * all_ranks);
+    receive_buffer = touched(largest * all_ranks);
+}
+
+static void finish(void)
+{
+    free(send_buffer);
+    free(receive_buffer);
+}
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, sizeof(tests) / sizeof(tests[0]), prepare, finish);
+}

@@ -1,0 +1,47 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#ifndef NTBRING_COLL_H_INCLUDED
+#define NTBRING_COLL_H_INCLUDED
+
+#include "ntbring_impl.h"
+
+/* What takes its partners from the ring is here; everything else is the fall-back's. */
+#define MPIDI_NM_mpi_barrier MPIDI_NTBRING_fallback_barrier
+#define MPIDI_NM_mpi_allreduce MPIDI_NTBRING_fallback_allreduce
+#include "netmod_am_fallback_coll.h"
+#undef MPIDI_NM_mpi_barrier
+#undef MPIDI_NM_mpi_allreduce
+
+/* Larger vectors are better cut into pieces, as MPICH does. */
+#define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 2048
+
+int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                 MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
+                                 MPIR_Errflag_t * errflag);
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+{
+    if (MPIDI_NTBRING_COMM(comm)->is_ring &&
+        MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto) {
+        return MPIDI_NTBRING_ring_barrier(comm, errflag);
+    }
+    return MPIDI_NTBRING_fallback_barrier(comm, errflag);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *recvbuf,
+                                                    MPI_Aint count, MPI_Datatype datatype,
+                                                    MPI_Op op, MPIR_Comm * comm,
+                                                    MPIR_Errflag_t * errflag)
+{
+    if (MPIDI_NTBRING_COMM(comm)->is_ring &&
+        MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
+        MPL_is_pof2(comm->local_size, NULL) &&
+        HANDLE_IS_BUILTIN(datatype) && MPIR_Op_is_commutative(op) &&
+        count * MPIR_Datatype_get_basic_size(datatype) <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ) {
+        return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
+    }
+    return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
+}
+
+#endif /* NTBRING_COLL_H_INCLUDED */

@@ -1,0 +1,24 @@
+//! What every decorator would otherwise repeat: methods of `Port` that it leaves to the port in
+//! its field `inner`.
+
+/// Implements the named methods of `Port` by calling them on `self.inner`.
+macro_rules! left_to_inner {
+    ($($method:ident)*) => { $($crate::ntb::delegate::left_to_inner!(@ $method);)* };
+    (@ side) => { fn side(&self) -> $crate::ntb::Side { self.inner.side() } };
+    (@ coherent) => { fn coherent(&self) -> bool { self.inner.coherent() } };
+    (@ incoming) => { fn incoming(&self) -> $crate::ntb::InWindow { self.inner.incoming() } };
+    (@ incoming_offset) => { fn incoming_offset(&self) -> u64 { self.inner.incoming_offset() } };
+    (@ scratchpad) => { fn scratchpad(&self, register: usize) -> u32 { self.inner.scratchpad(register) } };
+    (@ peer_scratchpad) => {
+        fn peer_scratchpad(&self, register: usize, value: u32) { self.inner.peer_scratchpad(register, value) }
+    };
+    (@ ring) => { fn ring(&self, doorbell: usize) { self.inner.ring(doorbell) } };
+    (@ doorbells) => { fn doorbells(&self) -> u16 { self.inner.doorbells() } };
+    (@ clear_doorbells) => { fn clear_doorbells(&self, bits: u16) { self.inner.clear_doorbells(bits) } };
+    (@ vector) => {
+        fn vector(&self, doorbell: usize) -> std::sync::Arc<dyn $crate::ntb::Vector> { self.inner.vector(doorbell) }
+    };
+    (@ link) => { fn link(&self) -> $crate::ntb::LinkState { self.inner.link() } };
+}
+
+pub(super) use left_to_inner;

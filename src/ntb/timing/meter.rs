@@ -1,0 +1,238 @@
+//! The accounts of one link that all processes of a host share: how long the link is taken, and
+//! which rings are on their way.
+
+use super::clock;
+use super::model::{Model, Prices, TICKS_PER_NS};
+use crate::ntb::{Region, Vector, DOORBELLS};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes that a meter takes: a line for the link, then four words a doorbell.
+pub const METER: usize = 64 + DOORBELLS * 32;
+
+const FREE_AT: usize = 0;
+const BELLS: usize = 64;
+
+/// Between two rings whose moments are not both known, the longest wait, ns.
+const GLANCE: u64 = 5_000;
+
+/// The sending end of one direction of a link.
+#[derive(Clone)]
+pub struct Direction {
+    prices: Prices,
+    meter: Region,
+}
+
+impl Direction {
+    /// The direction away from the host that `meter` belongs to.
+    pub fn new(model: &Model, meter: Region) -> Self {
+        Direction { prices: model.prices(), meter }
+    }
+
+    /// Puts a write of `bytes` on the link at `now`; returns its arrival, ns.
+    #[inline]
+    pub fn send(&self, now: u64, bytes: usize) -> u64 {
+        let free_at = self.meter.word(FREE_AT);
+        let now = now * TICKS_PER_NS;
+        let mut old = free_at.load(Ordering::Relaxed);
+        loop {
+            let end = self.prices.reserve(old, now, bytes);
+            match free_at.compare_exchange_weak(old, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return self.prices.arrival(end),
+                Err(other) => old = other,
+            }
+        }
+    }
+}
+
+/// The doorbells of one port of a host: moments at which rings take effect.
+///
+/// Not every ring is remembered. `last` is the latest; `next` was the first on its way when it was
+/// set; `arrived` is one that took effect before `next` was. A ring between `next` and `last` may
+/// be noticed later than it takes effect, but none is lost.
+#[derive(Clone)]
+pub struct Bells {
+    meter: Region,
+}
+
+impl Bells {
+    /// Those of the port that `meter` belongs to.
+    pub fn new(meter: Region) -> Self {
+        Bells { meter }
+    }
+
+    fn word(&self, bell: usize, i: usize) -> &AtomicU64 {
+        assert!(bell < DOORBELLS, "no doorbell {bell}");
+        self.meter.word(BELLS + 32 * bell + 8 * i)
+    }
+    fn last(&self, bell: usize) -> &AtomicU64 {
+        self.word(bell, 0)
+    }
+    fn next(&self, bell: usize) -> &AtomicU64 {
+        self.word(bell, 1)
+    }
+    fn arrived(&self, bell: usize) -> &AtomicU64 {
+        self.word(bell, 2)
+    }
+    fn cleared(&self, bell: usize) -> &AtomicU64 {
+        self.word(bell, 3)
+    }
+
+    /// A ring that takes effect at `moment` was sent at `now`.
+    pub fn announce(&self, bell: usize, moment: u64, now: u64) {
+        let next = self.next(bell).load(Ordering::Relaxed);
+        let last = self.last(bell).fetch_max(moment, Ordering::SeqCst);
+        if next <= now {
+            let known = if last <= now { last } else { next };
+            self.arrived(bell).fetch_max(known, Ordering::SeqCst);
+            let first = if last <= now { moment } else { last.min(moment) };
+            let _ = self.next(bell).compare_exchange(next, first, Ordering::SeqCst, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a ring has taken effect since the doorbell was cleared.
+    pub fn is_pending(&self, bell: usize, now: u64) -> bool {
+        self.took_effect(bell, self.cleared(bell).load(Ordering::SeqCst), now)
+    }
+
+    /// Whether a ring has taken effect after `since`, as far as is known.
+    pub fn took_effect(&self, bell: usize, since: u64, now: u64) -> bool {
+        let moments = [self.arrived(bell), self.next(bell), self.last(bell)].map(|w| w.load(Ordering::SeqCst));
+        moments.into_iter().any(|m| m > since && m <= now)
+    }
+
+    /// Clears a doorbell as of `now`: what takes effect later is pending again.
+    pub fn clear(&self, bell: usize, now: u64) {
+        self.cleared(bell).fetch_max(now, Ordering::SeqCst);
+    }
+
+    /// When the first ring that is on its way takes effect, as far as is known; None if none is.
+    pub fn coming(&self, bell: usize, now: u64) -> Option<u64> {
+        let (next, last) = (self.next(bell).load(Ordering::SeqCst), self.last(bell).load(Ordering::SeqCst));
+        match (next > now, last > now) {
+            (true, _) => Some(next),
+            (false, true) => Some(last.min(now + GLANCE)),
+            (false, false) => None,
+        }
+    }
+}
+
+/// A vector whose rings take time to arrive.
+pub struct TimedVector {
+    /// The host's.
+    pub inner: Arc<dyn Vector>,
+    /// Of both its ports.
+    pub bells: [Bells; 2],
+    /// Its number.
+    pub doorbell: usize,
+}
+
+impl TimedVector {
+    fn coming(&self, now: u64) -> Option<u64> {
+        self.bells.iter().filter_map(|bells| bells.coming(self.doorbell, now)).min()
+    }
+}
+
+impl Vector for TimedVector {
+    fn arm(&self) -> u32 {
+        let ticket = self.inner.arm();
+        // A ring from before the arming that takes effect after it must end the sleep, too: the
+        // ticket of the past says so.
+        match self.coming(clock::now()) {
+            Some(_) => ticket.wrapping_sub(1),
+            None => ticket,
+        }
+    }
+
+    fn ticket(&self) -> u32 {
+        let ticket = self.inner.ticket();
+        match self.coming(clock::now()) {
+            Some(_) => ticket.wrapping_sub(1),
+            None => ticket,
+        }
+    }
+
+    fn sleep(&self, ticket: u32, timeout: Duration) -> bool {
+        let begin = clock::now();
+        let rung = self.inner.sleep(ticket, timeout);
+        let now = clock::now();
+        let over = self.bells.iter().any(|bells| bells.took_effect(self.doorbell, begin, now));
+        if rung && !over {
+            // It was woken when the bell was rung, which is before that takes effect.
+            if let Some(moment) = self.coming(now) {
+                let end = begin.saturating_add(timeout.as_nanos().min(u64::MAX.into()) as u64);
+                clock::wait_until(moment.min(end));
+            }
+        }
+        rung
+    }
+
+    fn disarm(&self) {
+        self.inner.disarm()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bells() -> Bells {
+        Bells::new(Region::anonymous(METER))
+    }
+
+    #[test]
+    fn a_ring_is_pending_from_its_moment_until_it_is_cleared() {
+        let bells = bells();
+        bells.announce(3, 200, 100);
+        assert!(!bells.is_pending(3, 199) && bells.is_pending(3, 200) && !bells.is_pending(2, 300));
+        assert_eq!((bells.coming(3, 150), bells.coming(3, 200)), (Some(200), None));
+        bells.clear(3, 250);
+        assert!(!bells.is_pending(3, 300));
+        bells.announce(3, 400, 300);
+        // Cleared while the ring is on its way: it comes nevertheless.
+        bells.clear(3, 350);
+        assert!(!bells.is_pending(3, 399) && bells.is_pending(3, 400));
+    }
+
+    #[test]
+    fn rings_that_never_cease_are_noticed() {
+        let bells = bells();
+        let mut pending = 0;
+        for now in (1000..9000).step_by(10) {
+            bells.announce(0, now + 500, now);
+            if bells.is_pending(0, now) {
+                pending += 1;
+                bells.clear(0, now);
+            }
+        }
+        assert!(pending >= 8000 / 500 - 2, "{pending}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_ring_is_lost_and_none_comes_early(steps in prop::collection::vec((0u64..300, 1u64..1000, any::<bool>()), 1..60)) {
+            let bells = bells();
+            let (mut now, mut moments, mut cleared) = (10_000, Vec::<u64>::new(), 0);
+            for (pause, delay, clear) in steps {
+                now += pause;
+                // One link keeps the order.
+                let moment = moments.last().map_or(0, |m| m + 1).max(now + delay);
+                bells.announce(1, moment, now);
+                moments.push(moment);
+                let truth = |now| moments.iter().any(|m| *m > cleared && *m <= now);
+                prop_assert!(!bells.is_pending(1, now) || truth(now));
+                prop_assert!(bells.coming(1, now).is_some());
+                prop_assert!(bells.coming(1, now).unwrap() > now);
+                if clear {
+                    bells.clear(1, now);
+                    cleared = now;
+                }
+            }
+            let last = *moments.last().unwrap();
+            prop_assert!(bells.is_pending(1, last));
+            prop_assert!(bells.coming(1, last).is_none());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A decorator that gives ports the latency, bandwidth, doorbell cost and register cost of a real
+//! link, by keeping accounts rather than by burning time.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `model` | what a link costs; the reckoning, without any I/O |
+//! | `line` | what is on its way to a line of a window |
+//! | `meter` | the accounts of a link: when it is free, which rings are on their way |
+//! | `clock` | the time, and waiting for a moment |
+//!
+//! What is written is in the neighbour's memory at once, and so is what is stored; but each store
+//! is entered into an account beside the window with the moment at which it arrives, and a load
+//! before that moment is given what was there before. Bytes need no account: whoever obeys the
+//! protocol looks at them only after the word that vouches for them, which is stored after them
+//! and goes by the same link. The sender is not held up, as with posted writes or a DMA engine;
+//! what holds it up is that room in the neighbour's memory comes back later.
+//!
+//! All writes of a host's processes to one neighbour share the link: its next free moment lies in
+//! memory that they share. Each direction has its own.
+
+pub mod clock;
+pub mod line;
+pub mod meter;
+pub mod model;
+
+pub use model::Model;
+
+use super::delegate::left_to_inner;
+use super::{InWindow, NtbError, OutWindow, Port, ReadGate, Region, Vector, WriteSink, DOORBELLS};
+use line::Line;
+use meter::{Bells, Direction, TimedVector};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// What a backend must have beside its windows for a model to be put before it: memory, shared as
+/// the windows are, and zero at the start.
+pub trait Accounts {
+    /// [`meter::METER`] bytes of this port, shared by all processes of its host and the
+    /// neighbour's.
+    fn meter(&self) -> Region;
+    /// Those of the port at the other end of the cable.
+    fn peer_meter(&self) -> Region;
+    /// As many bytes as the incoming window has.
+    fn incoming_accounts(&self) -> Result<Region, NtbError>;
+    /// The part of the neighbour's that belongs to `len` bytes at `offset` of its memory.
+    fn outgoing_accounts(&self, offset: u64, len: u64) -> Result<Region, NtbError>;
+}
+
+/// A port with the speed of a modelled link.
+pub struct Timing<P> {
+    inner: P,
+    model: Model,
+    direction: Direction,
+    accounts: Region,
+    bells: [Bells; 2],
+    peer_bells: Bells,
+}
+
+impl<P: Port + Accounts> Timing<P> {
+    /// Wraps both ports of a host: a vector hears both.
+    pub fn pair(ports: [P; 2], model: Model) -> Result<[Timing<P>; 2], NtbError> {
+        let bells = [0, 1].map(|i| Bells::new(ports[i].meter()));
+        let accounts = [ports[0].incoming_accounts()?, ports[1].incoming_accounts()?];
+        let mut accounts = accounts.into_iter();
+        Ok(ports.map(|inner| Timing {
+            model,
+            direction: Direction::new(&model, inner.meter()),
+            accounts: accounts.next().expect("one for each port"),
+            bells: bells.clone(),
+            peer_bells: Bells::new(inner.peer_meter()),
+            inner,
+        }))
+    }
+}
+
+impl<P: Port> Timing<P> {
+    /// What a register access takes from its caller.
+    fn register(&self) {
+        clock::wait_until(clock::now() + self.model.register);
+    }
+
+    fn own_bells(&self) -> &Bells {
+        &self.bells[self.inner.side() as usize]
+    }
+}
+
+struct Sink {
+    plain: OutWindow,
+    accounts: Region,
+    direction: Direction,
+}
+
+impl WriteSink for Sink {
+    fn write(&self, offset: usize, bytes: &[u8]) {
+        self.let_through(offset, bytes.len());
+        self.plain.write_bytes(offset, bytes);
+    }
+
+    fn let_through(&self, _offset: usize, len: usize) -> bool {
+        // The link is busy while the bytes are copied, not only afterwards.
+        if len > 0 {
+            self.direction.send(clock::now(), len);
+        }
+        true
+    }
+
+    fn store(&self, offset: usize, value: u64) {
+        let now = clock::now();
+        let arrival = self.direction.send(now, 8);
+        let line = Line::new(&self.accounts, offset);
+        line.enter(arrival, now, clock::now, || self.plain.replaced(offset), || self.plain.store(offset, value));
+    }
+
+    fn fence(&self) {
+        self.plain.fence();
+    }
+}
+
+struct Gate {
+    plain: InWindow,
+    accounts: Region,
+    /// The latest reading of the clock: spares one for whatever arrived before it.
+    seen: AtomicU64,
+}
+
+impl ReadGate for Gate {
+    #[inline]
+    fn load(&self, offset: usize) -> u64 {
+        let clock = || {
+            let now = clock::now();
+            self.seen.store(now, Ordering::Relaxed);
+            now
+        };
+        let line = Line::new(&self.accounts, offset);
+        line.look(|| self.plain.load(offset), self.seen.load(Ordering::Relaxed), clock)
+    }
+}
+
+impl<P: Port + Accounts> Port for Timing<P> {
+    left_to_inner! { side incoming_offset link }
+
+    fn coherent(&self) -> bool {
+        false
+    }
+
+    fn incoming(&self) -> InWindow {
+        let accounts = self.accounts.clone();
+        self.inner.incoming().with_gate(|plain| Arc::new(Gate { plain, accounts, seen: AtomicU64::new(0) }))
+    }
+
+    fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        let plain = self.inner.outgoing(offset, len)?;
+        let accounts = self.inner.outgoing_accounts(offset, len)?;
+        let direction = self.direction.clone();
+        Ok(plain.with_sink(|plain| Arc::new(Sink { plain, accounts, direction })))
+    }
+
+    fn scratchpad(&self, register: usize) -> u32 {
+        self.register();
+        self.inner.scratchpad(register)
+    }
+
+    fn peer_scratchpad(&self, register: usize, value: u32) {
+        self.register();
+        self.inner.peer_scratchpad(register, value)
+    }
+
+    fn ring(&self, doorbell: usize) {
+        // A register of 4 bytes, written through the link behind all that was written before.
+        let now = clock::now();
+        let arrival = self.direction.send(now, 4);
+        self.peer_bells.announce(doorbell, arrival + self.model.doorbell, now);
+        self.inner.ring(doorbell);
+    }
+
+    fn doorbells(&self) -> u16 {
+        self.register();
+        let now = clock::now();
+        (0..DOORBELLS).filter(|&bell| self.own_bells().is_pending(bell, now)).fold(0, |bits, bell| bits | 1 << bell)
+    }
+
+    fn clear_doorbells(&self, bits: u16) {
+        self.register();
+        let now = clock::now();
+        for bell in (0..DOORBELLS).filter(|bell| bits >> bell & 1 != 0) {
+            self.own_bells().clear(bell, now);
+        }
+        self.inner.clear_doorbells(bits);
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
+        Arc::new(TimedVector { inner: self.inner.vector(doorbell), bells: self.bells.clone(), doorbell })
+    }
+}

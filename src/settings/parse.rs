@@ -1,0 +1,53 @@
+//! Values of settings, as they are written.
+
+use std::path::PathBuf;
+
+pub(super) fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "not a whole number".to_string())
+}
+
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| "not a number of bytes such as 65536, 64K or 1M".to_string())?;
+    n.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
+}
+
+pub(super) fn within(n: u64, least: u64, most: u64) -> Result<u64, String> {
+    match n {
+        n if n < least => Err("too small".into()),
+        n if n > most => Err("too large".into()),
+        n => Ok(n),
+    }
+}
+
+pub(super) fn text(text: &str) -> Result<&str, String> {
+    if text.is_empty() {
+        return Err("empty".into());
+    }
+    Ok(text)
+}
+
+pub(super) fn path(value: &str) -> Result<Option<PathBuf>, String> {
+    Ok(if value == "off" { None } else { Some(text(value)?.into()) })
+}
+
+pub(super) fn signal(value: &str) -> Result<Option<i32>, String> {
+    Ok(match value.trim_start_matches("SIG") {
+        "off" => None,
+        "USR1" => Some(libc::SIGUSR1),
+        "USR2" => Some(libc::SIGUSR2),
+        number => {
+            let n = number.parse().map_err(|_| "not a signal".to_string())?;
+            within(n, 1, 64)?;
+            if n as i32 == libc::SIGKILL || n as i32 == libc::SIGSTOP {
+                return Err("this signal cannot be caught".into());
+            }
+            Some(n as i32)
+        }
+    })
+}

@@ -1,0 +1,248 @@
+//! The table of settings: name, default, range, meaning, and how each is parsed.
+
+use super::parse::{bytes, number, path, signal, text, within};
+use super::{BothCopy, Settings};
+use crate::ntb::timing::Model;
+use std::time::Duration;
+
+/// One line of the table of settings.
+pub struct Setting {
+    /// The variable.
+    pub name: &'static str,
+    /// The default, as it would be written.
+    pub default: &'static str,
+    /// What its number counts.
+    pub unit: &'static str,
+    /// What is allowed.
+    pub allowed: &'static str,
+    /// Whether all hosts must have the same value.
+    pub shared: bool,
+    /// What it does.
+    pub meaning: &'static str,
+    pub(super) parse: fn(&mut Settings, &str) -> Result<(), String>,
+}
+
+macro_rules! setting {
+    ($name:literal, $default:literal, $unit:literal, $allowed:literal, $shared:literal, $meaning:literal, $parse:expr) => {
+        Setting {
+            name: $name,
+            default: $default,
+            unit: $unit,
+            allowed: $allowed,
+            shared: $shared,
+            meaning: $meaning,
+            parse: $parse,
+        }
+    };
+}
+
+/// All settings.
+pub const TABLE: &[Setting] =
+    &[
+        setting!(
+            "NTBRING_WINDOW",
+            "auto",
+            "bytes",
+            "auto, or 64K to 1G",
+            true,
+            "size of each incoming window, which is divided into lanes; auto: 1M, or more if there are many ranks",
+            |s, v| {
+                s.window = match v {
+                    "auto" => None,
+                    _ => Some(within(bytes(v)?, 64 << 10, 1 << 30)?.next_multiple_of(4096)),
+                };
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_CHUNK",
+            "16K",
+            "bytes",
+            "64 to 4M",
+            true,
+            "largest piece of a message that is sent in pieces; at most a quarter of a lane is used",
+            |s, v| {
+                s.chunk = within(bytes(v)?, 64, 4 << 20)? as usize;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_PACKED_MAX",
+            "8K",
+            "bytes",
+            "0 to 4M",
+            false,
+            "largest header + payload that is written as one entry; at most a quarter of a lane is used",
+            |s, v| {
+                s.packed_max = within(bytes(v)?, 0, 4 << 20)? as usize;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_EAGER_MAX",
+            "66K",
+            "bytes",
+            "0 to 66K",
+            false,
+            "largest header + payload that is sent without asking the receiver first (64K of payload by default)",
+            |s, v| {
+                s.eager_max = within(bytes(v)?, 0, 66 << 10)? as usize;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_SINGLE_COPY",
+            "6K",
+            "bytes",
+            "off, or 0 to 64K",
+            false,
+            "largest header + payload that is not copied straight from buffer to buffer by the kernel, where it can be",
+            |s, v| {
+                s.single_copy = match v {
+                    "off" => None,
+                    _ => Some(within(bytes(v)?, 0, 64 << 10)? as usize),
+                };
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_BOTH_COPY",
+            "auto",
+            "bytes",
+            "auto, off, or 2 to 1G",
+            false,
+            "smallest such payload of which both sides copy a half; auto: 64K, or off with more ranks than cores",
+            |s, v| {
+                s.both_copy = match v {
+                    "auto" => None,
+                    "off" => Some(BothCopy::Never),
+                    _ => Some(BothCopy::From(within(bytes(v)?, 2, 1 << 30)?)),
+                };
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_LOCAL_LANE",
+            "64K",
+            "bytes",
+            "4K to 2M",
+            false,
+            "size of each lane between two ranks of one host (used when MPICH has no shared-memory module)",
+            |s, v| {
+                s.local_lane = within(bytes(v)?, 4 << 10, 2 << 20)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_SHM_DIR",
+            "/dev/shm",
+            "directory",
+            "a directory of a memory file system",
+            false,
+            "where the memory of the emulated hosts is allocated; nothing in it has a name",
+            |s, v| {
+                s.shm_dir = text(v)?.into();
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_CONNECT_TIMEOUT",
+            "60",
+            "seconds",
+            "1 to 86400",
+            false,
+            "how long to wait for the neighbours when joining the ring",
+            |s, v| {
+                s.connect_timeout = Duration::from_secs(within(number(v)?, 1, 86400)?);
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_SPIN",
+            "auto",
+            "polls",
+            "auto, or 0 to 1000000",
+            false,
+            "fruitless polls before a waiting rank yields its core; auto: few with more ranks than cores, else many",
+            |s, v| {
+                s.spin = if v == "auto" { None } else { Some(within(number(v)?, 0, 1_000_000)? as u32) };
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_YIELDS",
+            "2000",
+            "yields",
+            "0 to 1000000",
+            false,
+            "yields of a waiting rank before it sleeps until its doorbell rings",
+            |s, v| {
+                s.yields = within(number(v)?, 0, 1_000_000)? as u32;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_LINK_MODEL",
+            "none",
+            "model",
+            "none, gen3x8, pex8733, pex8749, or values such as bandwidth=6G,latency=900ns,doorbell=2us,register=1us \
+             (a name may stand before them; what is left out is as in gen3x8)",
+            true,
+            "gives every link the bandwidth, latency, doorbell and register cost of a real one (docs/link-model.md)",
+            |s, v| {
+                s.link_model = Model::parse(v)?;
+                Ok(())
+            }
+        ),
+        setting!("NTBRING_WEAK", "off", "seed", "off, or a number", false,
+        "makes the windows weakly ordered: writes between fences arrive in any order and in pieces (for tests; slow)",
+        |s, v| { s.weak = if v == "off" { None } else { Some(number(v)?) }; Ok(()) }),
+        setting!(
+            "NTBRING_TRACE",
+            "off",
+            "file",
+            "off, or a path",
+            false,
+            "records every access to the ports in FILE.RANK, one JSON object a line (for tests; slow)",
+            |s, v| {
+                s.trace = path(v)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_STATS",
+            "off",
+            "file",
+            "off, or a path",
+            false,
+            "appends one JSON line of counters a rank to the file when the rank leaves the ring",
+            |s, v| {
+                s.stats = path(v)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_DUMP_SIGNAL",
+            "off",
+            "signal",
+            "off, USR1, USR2, or a number from 1 to 64",
+            false,
+            "signal that makes a rank write its queues, credits and pending work to stderr",
+            |s, v| {
+                s.dump_signal = signal(v)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_LOG",
+            "warn",
+            "filter",
+            "error, warn, info, debug, trace, or env_logger's syntax",
+            false,
+            "what is logged to stderr; debug tells what was chosen and why",
+            |s, v| {
+                s.log = Some(text(v)?.to_string());
+                Ok(())
+            }
+        ),
+    ];

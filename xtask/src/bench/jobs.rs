@@ -1,0 +1,289 @@
+//! What can be run: a program, over which ranks, and which of its tests.
+
+use std::fmt;
+
+/// The programs of `benches/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Program {
+    /// `benches/mpi/p2p.c`
+    P2p,
+    /// `benches/mpi/rma.c`
+    Rma,
+    /// `benches/mpi/coll.c`
+    Coll,
+    /// `benches/mpi/startup.c`, timed from outside
+    Startup,
+    /// `benches/mpi/startup.c`, asking for its memory
+    Memory,
+    /// `benches/machine/limits.c`: no MPI
+    Limits,
+}
+
+impl Program {
+    /// The sources, below `benches/`.
+    pub fn sources(self) -> &'static [&'static str] {
+        match self {
+            Self::P2p => &["mpi/p2p.c", "mpi/engine.c", "mpi/common.c"],
+            Self::Rma => &["mpi/rma.c", "mpi/engine.c", "mpi/common.c"],
+            Self::Coll => &["mpi/coll.c", "mpi/engine.c", "mpi/common.c"],
+            Self::Startup | Self::Memory => &["mpi/startup.c", "mpi/common.c"],
+            Self::Limits => &["machine/limits.c", "mpi/common.c"],
+        }
+    }
+
+    /// What its executables are called.
+    pub fn binary(self) -> &'static str {
+        match self {
+            Self::P2p => "p2p",
+            Self::Rma => "rma",
+            Self::Coll => "coll",
+            Self::Startup | Self::Memory => "startup",
+            Self::Limits => "limits",
+        }
+    }
+
+    /// For messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            other => other.binary(),
+        }
+    }
+}
+
+/// How many ranks there are, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shape {
+    /// Two ranks on two hosts; on a ring as far apart as the contestant says.
+    Pair,
+    /// Two hosts of two ranks each, paired across.
+    Pairs,
+    /// That many hosts of one rank.
+    Hosts(usize),
+    /// No MPI: two processes.
+    Machine,
+}
+
+impl Shape {
+    /// The number of ranks that take part.
+    pub fn ranks(self) -> usize {
+        match self {
+            Self::Pair | Self::Machine => 2,
+            Self::Pairs => 4,
+            Self::Hosts(count) => count,
+        }
+    }
+}
+
+/// One test and the sizes that are asked for; none: the test's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Test {
+    /// As the program calls it.
+    pub name: &'static str,
+    /// In bytes.
+    pub sizes: Vec<u64>,
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<String> = self.sizes.iter().map(ToString::to_string).collect();
+        match sizes.is_empty() {
+            true => out.write_str(self.name),
+            false => write!(out, "{}={}", self.name, sizes.join(",")),
+        }
+    }
+}
+
+/// Which of the contestants run a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// Neighbours of a ring, and the other MPIs.
+    Main,
+    /// These, and ranks further apart on a ring.
+    Distances,
+    /// Rings under a link model only.
+    Model,
+    /// Nobody: the machine itself.
+    Machine,
+}
+
+/// One run of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What is run.
+    pub program: Program,
+    /// On what.
+    pub shape: Shape,
+    /// By whom.
+    pub who: Who,
+    /// What of it.
+    pub tests: Vec<Test>,
+}
+
+impl Job {
+    fn new(program: Program, shape: Shape, who: Who, tests: Vec<Test>) -> Self {
+        Self { program, shape, who, tests }
+    }
+
+    /// In short.
+    pub fn describe(&self) -> String {
+        match self.shape {
+            Shape::Machine => "limits of the machine".to_string(),
+            shape => format!("{}, {} ranks", self.program.name(), shape.ranks()),
+        }
+    }
+}
+
+fn test(name: &'static str, sizes: &[u64]) -> Test {
+    Test { name, sizes: sizes.to_vec() }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Of latencies and bandwidths: enough to see the course.
+const FEW: &[u64] = &[8, 64, KIB, 4 * KIB, 64 * KIB, MIB, 4 * MIB];
+const FEW_ONE_SIDED: &[u64] = &[8, KIB, 64 * KIB, MIB];
+const FEW_COLLECTIVE: &[u64] = &[8, 64 * KIB];
+
+/// Sizes for a first look, or the test's own.
+fn few(sizes: &'static [u64], quick: bool) -> &'static [u64] {
+    if quick {
+        sizes
+    } else {
+        &[]
+    }
+}
+
+/// Point to point: pairs, several pairs, all neighbours of a ring.
+pub fn p2p(quick: bool) -> Vec<Job> {
+    let mut latencies = vec![0];
+    latencies.extend(FEW);
+    let pair = vec![
+        Test { name: "latency", sizes: if quick { latencies } else { Vec::new() } },
+        test("bandwidth", few(FEW, quick)),
+        test("bibw", few(FEW, quick)),
+        test("rate", &[]),
+    ];
+    vec![
+        Job::new(Program::P2p, Shape::Pair, Who::Distances, pair),
+        Job::new(Program::P2p, Shape::Pairs, Who::Main, vec![test("multibw", &[]), test("multirate", &[])]),
+        Job::new(Program::P2p, Shape::Hosts(4), Who::Main, vec![test("ring", &[])]),
+        limits(quick),
+    ]
+}
+
+/// One-sided operations.
+pub fn rma(quick: bool) -> Vec<Job> {
+    let sizes = few(FEW_ONE_SIDED, quick);
+    let tests = vec![
+        test("put", sizes),
+        test("get", sizes),
+        test("put_bw", sizes),
+        test("get_bw", sizes),
+        test("fetch_and_op", &[]),
+        test("compare_and_swap", &[]),
+        test("accumulate", sizes),
+        test("accumulate_bw", sizes),
+    ];
+    vec![Job::new(Program::Rma, Shape::Pair, Who::Distances, tests)]
+}
+
+/// Collectives, with more ranks than this machine may have cores.
+pub fn coll(quick: bool) -> Vec<Job> {
+    let tests = ["bcast", "allreduce", "alltoall", "allgather"].map(|name| test(name, few(FEW_COLLECTIVE, quick)));
+    let tests: Vec<Test> = [test("barrier", &[])].into_iter().chain(tests).collect();
+    [2, 4, 8].map(|ranks| Job::new(Program::Coll, Shape::Hosts(ranks), Who::Main, tests.clone())).to_vec()
+}
+
+/// What it costs to be there at all.
+pub fn startup() -> Vec<Job> {
+    let job = |program, ranks| Job::new(program, Shape::Hosts(ranks), Who::Main, Vec::new());
+    vec![job(Program::Startup, 2), job(Program::Startup, 8), job(Program::Memory, 2), job(Program::Memory, 8)]
+}
+
+/// What the machine allows.
+pub fn limits(quick: bool) -> Job {
+    let tests = vec![
+        test("cacheline", &[]),
+        test("memcpy", few(FEW, quick)),
+        test("raw_bandwidth", few(FEW, quick)),
+        test("raw_latency", few(FEW, quick)),
+    ];
+    Job::new(Program::Limits, Shape::Machine, Who::Machine, tests)
+}
+
+/// All of the above.
+pub fn all(quick: bool) -> Vec<Job> {
+    [p2p(quick), rma(quick), coll(quick), startup()].concat()
+}
+
+/// Adds one figure to those that are wanted: to a job that suits, or as a new one.
+pub fn want(jobs: &mut Vec<Job>, program: Program, shape: Shape, who: Who, name: &'static str, bytes: u64) {
+    let suits = |job: &Job| job.program == program && job.shape == shape && job.who == who;
+    let index = jobs.iter().position(suits).unwrap_or_else(|| {
+        jobs.push(Job::new(program, shape, who, Vec::new()));
+        jobs.len() - 1
+    });
+    // A program that has no tests is only run.
+    if matches!(program, Program::P2p | Program::Rma | Program::Coll | Program::Limits) {
+        add(&mut jobs[index], name, bytes);
+    }
+}
+
+fn add(job: &mut Job, name: &'static str, bytes: u64) {
+    match job.tests.iter_mut().find(|test| test.name == name) {
+        Some(test) if test.sizes.contains(&bytes) => {}
+        Some(test) => {
+            test.sizes.push(bytes);
+            test.sizes.sort_unstable();
+        }
+        None => job.tests.push(test(name, &[bytes])),
+    }
+}
+
+/// Leaves only tests whose name contains `only`, and jobs that have one.
+pub fn restrict(jobs: Vec<Job>, only: &str) -> Vec<Job> {
+    jobs.into_iter()
+        .filter_map(|mut job| {
+            let named = job.program.name().contains(only);
+            job.tests.retain(|test| named || test.name.contains(only));
+            (named || !job.tests.is_empty()).then_some(job)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wanted_figures_share_runs() {
+        let mut jobs = Vec::new();
+        want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "latency", 64);
+        want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "latency", 8);
+        want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "latency", 8);
+        want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "rate", 8);
+        want(&mut jobs, Program::Startup, Shape::Hosts(8), Who::Main, "startup", 0);
+        want(&mut jobs, Program::Startup, Shape::Hosts(8), Who::Main, "startup", 0);
+        assert_eq!(jobs.len(), 2);
+        let tests: Vec<String> = jobs[0].tests.iter().map(ToString::to_string).collect();
+        assert_eq!(tests, ["latency=8,64", "rate=8"]);
+        assert!(jobs[1].tests.is_empty());
+    }
+
+    #[test]
+    fn restriction_drops_what_is_not_asked_for() {
+        let jobs = restrict(all(true), "put");
+        assert_eq!(jobs.len(), 1);
+        assert_eq!(jobs[0].tests.iter().map(|test| test.name).collect::<Vec<_>>(), ["put", "put_bw"]);
+        assert_eq!(restrict(all(true), "limits").len(), 1);
+        assert!(restrict(all(true), "nonsense").is_empty());
+    }
+
+    #[test]
+    fn tests_are_written_as_the_programs_read_them() {
+        assert_eq!(test("put", &[8, 16]).to_string(), "put=8,16");
+        assert_eq!(test("barrier", &[]).to_string(), "barrier");
+    }
+}

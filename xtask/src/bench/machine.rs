@@ -1,0 +1,250 @@
+//! The machine and the MPIs, as they must be known to read the figures.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::contestants::{on_path, Contestant, Role};
+use crate::bench::jobs::Shape;
+use crate::{paths, process, ui};
+
+/// Above this the machine is doing something else.
+const IDLE_LOAD: f64 = 0.5;
+
+/// Prefixes of variables that change how an MPI works.
+const KNOBS: &[&str] = &["NTBRING_", "MPIR_CVAR_", "MPIR_PARAM_", "UCX_", "OMPI_", "HYDRA_", "FI_"];
+
+/// The machine.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Machine {
+    /// What it is, line by line: name and value.
+    pub lines: Vec<(String, String)>,
+    /// What is wrong with it for measuring.
+    pub warnings: Vec<String>,
+}
+
+/// One MPI, as it was run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Described {
+    /// Of the contestant.
+    pub name: String,
+    /// Of the contestant.
+    pub what: String,
+    /// What the library says of itself.
+    pub version: String,
+    /// How it was configured.
+    pub configure: String,
+    /// How it is started.
+    pub command: String,
+    /// What we set.
+    pub env: Vec<String>,
+    /// It is one of the others.
+    pub peer: bool,
+}
+
+/// The cores that ranks are bound to, in this order: one hardware thread of every core first.
+pub fn cores() -> Vec<usize> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else {
+        return Vec::new();
+    };
+    let allowed: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
+    let siblings = |core: usize| read(&format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"));
+    spread_out(&allowed, |core| siblings(core).unwrap_or_else(|| core.to_string()))
+}
+
+/// The first of each group, then the second of each, and so on.
+fn spread_out(cores: &[usize], group: impl Fn(usize) -> String) -> Vec<usize> {
+    let groups: Vec<String> = cores.iter().map(|core| group(*core)).collect();
+    let place = |index: usize| groups[..index].iter().filter(|other| **other == groups[index]).count();
+    let mut order: Vec<(usize, usize)> = cores.iter().enumerate().map(|(index, core)| (place(index), *core)).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, core)| core).collect()
+}
+
+/// Looks at the machine.
+pub fn describe(cores: &[usize]) -> Machine {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, value: Option<String>| lines.extend(value.map(|value| (name.to_string(), value)));
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    line("cpu", field(&cpuinfo, "model name").or_else(|| Some(env::consts::ARCH.to_string())));
+    let list: Vec<String> = cores.iter().map(ToString::to_string).collect();
+    line("cores", Some(format!("{} (ranks are bound to them in this order: {})", cores.len(), list.join(" "))));
+    line("caches", caches(Path::new("/sys/devices/system/cpu/cpu0/cache")));
+    line("hypervisor", cpuinfo.contains(" hypervisor").then(|| "a virtual machine".to_string()));
+    line("memory", read("/proc/meminfo").and_then(|text| field(&text, "MemTotal")));
+    line("huge pages", read("/sys/kernel/mm/transparent_hugepage/enabled"));
+    line("kernel", read("/proc/version").map(|text| text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")));
+    line("system", read("/etc/os-release").and_then(|text| setting(&text, "PRETTY_NAME")));
+    line("governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    line("yama ptrace scope", read("/proc/sys/kernel/yama/ptrace_scope"));
+    line("load before", read("/proc/loadavg"));
+    line("packages", packages());
+    line("compiler", first_line(Command::new("cc").arg("--version")));
+    line("commit", commit());
+    line("date", first_line(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"])));
+    let inherited: Vec<String> = knobs();
+    line("variables of the caller", (!inherited.is_empty()).then(|| inherited.join(" ")));
+    Machine { lines, warnings: warnings(cores, &inherited) }
+}
+
+fn warnings(cores: &[usize], inherited: &[String]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let load = read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > IDLE_LOAD) {
+        warnings.push(format!("the machine is not idle (load {load}): these figures cannot be trusted"));
+    }
+    if cores.len() < 2 {
+        warnings.push("there is only one core: all figures are those of the scheduler".to_string());
+    }
+    if !inherited.is_empty() {
+        warnings.push(format!("set by the caller, and left so: {}", inherited.join(" ")));
+    }
+    warnings
+}
+
+/// Asks an MPI what it is. `program` is its start-up benchmark.
+pub fn describe_mpi(one: &Contestant, program: &Path) -> Described {
+    let mut command = one.command(Shape::Hosts(1), program);
+    let said = process::output(command.arg("--version")).unwrap_or_default();
+    let configure = field(&said, "MPICH configure").or_else(openmpi_configure).unwrap_or_default();
+    let named = ["MPICH Version", "MPICH Device"].map(|name| field(&said, name)).into_iter().flatten();
+    let named: Vec<String> = named.collect();
+    let version = match named.as_slice() {
+        [] => said.lines().next().unwrap_or("unknown").to_string(),
+        named => format!("MPICH {}", named.join(", ")),
+    };
+    Described {
+        name: one.name.to_string(),
+        what: one.what.to_string(),
+        version,
+        configure,
+        command: process::shown(&one.command(Shape::Pair, &PathBuf::from("PROGRAM"))),
+        env: one.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        peer: one.role == Role::Peer,
+    }
+}
+
+fn openmpi_configure() -> Option<String> {
+    let said = process::output(&mut Command::new(on_path("ompi_info")?)).ok()?;
+    field(&said, "Configure command line")
+}
+
+/// For the terminal.
+pub fn shown(machine: &Machine, mpis: &[Described]) -> String {
+    let rows: Vec<Vec<String>> = machine.lines.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect();
+    let mut text = String::new();
+    for row in &rows {
+        text.push_str(&format!("{}: {}\n", row[0], row[1]));
+    }
+    for mpi in mpis {
+        text.push_str(&format!("\n{}: {}\n  {}\n", mpi.name, mpi.what, mpi.version));
+        let env = if mpi.env.is_empty() { String::new() } else { format!("{} ", mpi.env.join(" ")) };
+        text.push_str(&format!("  run as: {env}{}\n", mpi.command));
+        if !mpi.configure.is_empty() {
+            text.push_str(&format!("  configured with: {}\n", mpi.configure));
+        }
+    }
+    text
+}
+
+/// Before and after the figures: nobody should overlook it.
+pub fn warn(machine: &Machine) {
+    for warning in &machine.warnings {
+        println!("WARNING: {warning}");
+    }
+    ui::flush();
+}
+
+fn read(file: &str) -> Option<String> {
+    fs::read_to_string(file).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty())
+}
+
+/// The value of the first line `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == name).then(|| value.trim().to_string())
+    })
+}
+
+/// The value of a line `name="value"`.
+fn setting(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
+    Some(line.trim_matches('"').to_string())
+}
+
+/// The caches that a core sees: `L1 Data 48K, L2 Unified 2048K, ...`.
+fn caches(dir: &Path) -> Option<String> {
+    let mut dirs: Vec<PathBuf> = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
+    dirs.sort();
+    let one = |dir: &PathBuf| {
+        let of = |name: &str| read(&dir.join(name).to_string_lossy());
+        let shared = of("shared_cpu_list")?;
+        Some(format!("L{} {} {} (cores {shared})", of("level")?, of("type")?, of("size")?))
+    };
+    let caches: Vec<String> = dirs.iter().filter_map(one).collect();
+    (!caches.is_empty()).then(|| caches.join(", "))
+}
+
+fn first_line(command: &mut Command) -> Option<String> {
+    process::output(command).ok()?.lines().next().map(str::to_string)
+}
+
+/// Versions of what a contestant consists of, where there is a Debian.
+fn packages() -> Option<String> {
+    let mut query = Command::new(on_path("dpkg-query")?);
+    query.args(["-W", "-f", "${Package} ${Version}, "]);
+    query.args(["libmpich12", "libucx0", "libopenmpi3", "libc6"]);
+    // It fails if one of them is not installed, and prints the others all the same.
+    let said = query.output().ok()?.stdout;
+    let said = String::from_utf8_lossy(&said).trim_end_matches(", ").to_string();
+    (!said.is_empty()).then_some(said)
+}
+
+fn commit() -> Option<String> {
+    let git = |args: &[&str]| first_line(Command::new("git").arg("-C").arg(paths::root()).args(args));
+    let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some();
+    Some(if changed { format!("{hash} with changes") } else { hash })
+}
+
+/// What the caller has set that an MPI listens to.
+fn knobs() -> Vec<String> {
+    let of_mpi = |name: &str| KNOBS.iter().any(|prefix| name.starts_with(prefix));
+    let mut knobs: Vec<String> =
+        env::vars().filter(|(name, _)| of_mpi(name)).map(|(name, value)| format!("{name}={value}")).collect();
+    knobs.sort();
+    knobs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_settings_are_found() {
+        let text = "MPICH Version:\t4.0.2\nMPICH Device:    \tch4:ucx\n MemTotal:  5 kB\n";
+        assert_eq!(field(text, "MPICH Device").as_deref(), Some("ch4:ucx"));
+        assert_eq!(field(text, "MemTotal").as_deref(), Some("5 kB"));
+        assert_eq!(field(text, "nothing"), None);
+        assert_eq!(setting("A=1\nNAME=\"x y\"\n", "NAME").as_deref(), Some("x y"));
+    }
+
+    #[test]
+    fn hardware_threads_come_after_cores() {
+        let group = |core: usize| (core / 2).to_string();
+        assert_eq!(spread_out(&[0, 1, 2, 3], group), [0, 2, 1, 3]);
+        assert_eq!(spread_out(&[3, 5], group), [3, 5]);
+    }
+
+    #[test]
+    fn a_description_has_the_main_lines() {
+        let machine = describe(&[0]);
+        assert!(machine.lines.iter().any(|(name, _)| name == "cpu"));
+        assert!(machine.warnings.iter().any(|line| line.contains("one core")));
+        assert!(shown(&machine, &[]).contains("cores: 1 (ranks"));
+    }
+}

@@ -1,0 +1,212 @@
+//! Compiles what is needed and runs it: round by round, the contestants in turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+
+use crate::bench::contestants::{self, Contestant, Role};
+use crate::bench::figures::{Figures, MACHINE};
+use crate::bench::jobs::{Job, Program, Shape};
+use crate::setup::Installed;
+use crate::{paths, process, ui};
+
+/// For every C compiler: warnings would be ours.
+const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra"];
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Rounds.
+    pub rounds: usize,
+    /// Seconds that a figure may cost.
+    pub budget: f64,
+    /// After so many seconds a program begins no new figure.
+    pub limit: u64,
+    /// Launches of which a start-up time is the median.
+    pub launches: usize,
+}
+
+impl Effort {
+    /// After that time a run is ended.
+    fn deadline(&self) -> Duration {
+        Duration::from_secs(2 * self.limit + 30)
+    }
+}
+
+/// All that is measured in one call.
+pub struct Session {
+    /// Who takes part.
+    pub contestants: Vec<Contestant>,
+    /// What came out.
+    pub figures: Figures,
+    effort: Effort,
+    cores: Vec<usize>,
+    dir: PathBuf,
+    failures: BTreeMap<String, String>,
+    remarks: Vec<String>,
+    ours_failed: bool,
+}
+
+impl Session {
+    /// With the MPIs that are there.
+    pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>) -> Result<Self> {
+        let dir = paths::target().join("bench");
+        fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let (contestants, remarks) = contestants::all(installed);
+        let figures = Figures::default();
+        let failures = BTreeMap::new();
+        Ok(Self { contestants, figures, effort, cores, dir, failures, remarks, ours_failed: false })
+    }
+
+    /// Contestants that run at least one of these jobs.
+    pub fn taking_part(&self, jobs: &[Job]) -> Vec<Contestant> {
+        let takes_part = |one: &&Contestant| jobs.iter().any(|job| one.is_one_of(job.who));
+        self.contestants.iter().filter(takes_part).cloned().collect()
+    }
+
+    fn takers(&self, job: &Job) -> Vec<Contestant> {
+        self.contestants.iter().filter(|one| one.is_one_of(job.who)).cloned().collect()
+    }
+
+    /// Where a program is for a contestant.
+    pub fn binary(&self, program: Program, suffix: &str) -> PathBuf {
+        self.dir.join(format!("{}-{suffix}", program.binary()))
+    }
+
+    /// Compiles for all that take part. A peer whose compiler fails is left out.
+    pub fn compile(&mut self, jobs: &[Job]) -> Result<()> {
+        let log = self.dir.join("compile.log");
+        crate::setup::remove(&log)?;
+        let mut done = BTreeSet::new();
+        let mut broken = BTreeSet::new();
+        for one in self.taking_part(jobs) {
+            // The program that tells the version is always needed.
+            let programs = jobs.iter().filter(|job| one.is_one_of(job.who)).map(|job| job.program);
+            for program in programs.chain([Program::Startup]) {
+                let binary = self.binary(program, one.suffix);
+                if broken.contains(one.suffix) || !done.insert(binary.clone()) {
+                    continue;
+                }
+                match compile(&one.mpicc, program.sources(), &binary, &log) {
+                    Err(error) if one.role == Role::Peer && !process::interrupted() => {
+                        broken.insert(one.suffix);
+                        self.remarks.push(format!("{}: {error:#}: skipped", one.name));
+                    }
+                    other => other?,
+                }
+            }
+        }
+        self.contestants.retain(|one| !broken.contains(one.suffix));
+        let cc = Path::new("cc");
+        compile(cc, Program::Limits.sources(), &self.dir.join("limits"), &log)?;
+        compile(cc, &["machine/stopwatch.c", "mpi/common.c"], &self.dir.join("stopwatch"), &log)
+    }
+
+    /// Runs all jobs, all rounds.
+    pub fn run(&mut self, jobs: &[Job]) -> Result<()> {
+        let has_takers = |job: &&Job| job.shape == Shape::Machine || !self.takers(job).is_empty();
+        let jobs: Vec<&Job> = jobs.iter().filter(has_takers).collect();
+        for round in 0..self.effort.rounds {
+            for job in &jobs {
+                let name = format!("round {} of {}: {}", round + 1, self.effort.rounds, job.describe());
+                ui::step(&name, || self.run_job(job, round))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was skipped and what failed.
+    pub fn notes(&self) -> Vec<String> {
+        self.remarks.iter().chain(self.failures.values()).cloned().collect()
+    }
+
+    /// An error if ours failed: whoever reads only the exit status must know.
+    pub fn conclude(&self) -> Result<()> {
+        if self.ours_failed {
+            bail!("ntbring failed a benchmark: see above");
+        }
+        Ok(())
+    }
+
+    /// One after the other; each round begins with another one, so that none always has the same before it.
+    fn run_job(&mut self, job: &Job, round: usize) -> Result<()> {
+        if job.shape == Shape::Machine {
+            return self.run_limits(job);
+        }
+        let mut takers = self.takers(job);
+        let first = round % takers.len().max(1);
+        takers.rotate_left(first);
+        takers.iter().try_for_each(|one| self.measure(job, one))
+    }
+
+    fn run_limits(&mut self, job: &Job) -> Result<()> {
+        let Some(cores) = self.cores.get(..2) else {
+            let line = "limits of the machine: they need two cores: skipped";
+            self.failures.insert(MACHINE.to_string(), line.to_string());
+            return Ok(());
+        };
+        let mut command = Command::new(self.dir.join("limits"));
+        command.args(["--cores", &list(cores), "--budget", &self.effort.budget.to_string()]);
+        command.args(job.tests.iter().map(ToString::to_string));
+        self.take(job, MACHINE, Role::Peer, &mut command)
+    }
+
+    fn measure(&mut self, job: &Job, one: &Contestant) -> Result<()> {
+        let binary = self.binary(job.program, one.suffix);
+        let mut command = one.command(job.shape, &binary);
+        match job.program {
+            Program::Startup => {
+                let mut timed = Command::new(self.dir.join("stopwatch"));
+                timed.arg(self.effort.launches.to_string()).arg(command.get_program()).args(command.get_args());
+                timed.envs(one.env.iter().copied());
+                command = timed;
+            }
+            Program::Memory => {
+                command.arg("--memory");
+            }
+            Program::P2p | Program::Rma | Program::Coll | Program::Limits => {
+                let effort = &self.effort;
+                command.args(["--budget", &effort.budget.to_string(), "--limit", &effort.limit.to_string()]);
+                if matches!(job.shape, Shape::Pair) {
+                    command.args(["--peer", &one.peer().to_string()]);
+                }
+                if one.ranks(job.shape) <= self.cores.len() {
+                    command.args(["--cores", &list(&self.cores)]);
+                }
+                command.args(job.tests.iter().map(ToString::to_string));
+            }
+        }
+        self.take(job, one.name, one.role, &mut command)
+    }
+
+    /// Runs a command and takes its figures: also those that came before a failure, each is complete.
+    fn take(&mut self, job: &Job, name: &str, role: Role, command: &mut Command) -> Result<()> {
+        let out = self.dir.join(format!("{name}-{}-{}.out", job.program.name(), job.shape.ranks()));
+        let outcome = process::run_captured(command, &out, Some(self.effort.deadline()))?;
+        let bytes = fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
+        let count = self.figures.add(name, job.shape.ranks(), &String::from_utf8_lossy(&bytes));
+        if outcome.success() && count > 0 {
+            return Ok(());
+        }
+        self.ours_failed |= role != Role::Peer;
+        let what = if outcome.success() { "printed no figures".to_string() } else { outcome.describe() };
+        let line = format!("{name}, {}: {what} after {count} figures: {}", job.describe(), paths::shown(&out));
+        self.failures.entry(format!("{name} {}", job.describe())).or_insert(line);
+        Ok(())
+    }
+}
+
+fn compile(cc: &Path, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
+    let mut command = Command::new(cc);
+    command.args(FLAGS).arg("-o").arg(binary);
+    command.args(sources.iter().map(|source| paths::root().join("benches").join(source)));
+    process::check_logged(&mut command, log)
+}
+
+fn list(cores: &[usize]) -> String {
+    cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}

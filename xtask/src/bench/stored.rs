@@ -1,0 +1,126 @@
+//! All that one call of `bench` has found out: what `--json` writes and `report --from` reads.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::figures::{Figures, Row, MACHINE};
+use crate::bench::machine::{Described, Machine};
+use crate::bench::tables::{table, Table};
+
+/// Figures, and what must be known to read them.
+pub struct Stored {
+    /// Where they were measured.
+    pub machine: Machine,
+    /// With whom.
+    pub mpis: Vec<Described>,
+    /// Of how many rounds they are.
+    pub rounds: usize,
+    /// With less effort than usual.
+    pub quick: bool,
+    /// The figures.
+    pub figures: Figures,
+    /// What was skipped and what failed.
+    pub notes: Vec<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct File {
+    machine: Machine,
+    mpis: Vec<Described>,
+    rounds: usize,
+    quick: bool,
+    figures: Vec<Row>,
+    notes: Vec<String>,
+}
+
+impl Stored {
+    /// The other MPIs.
+    pub fn peers(&self) -> Vec<&str> {
+        self.mpis.iter().filter(|mpi| mpi.peer).map(|mpi| mpi.name.as_str()).collect()
+    }
+
+    /// A table for each test: of the MPIs, then of the machine.
+    pub fn tables(&self) -> Vec<Table> {
+        let mpis: Vec<&str> = self.mpis.iter().map(|mpi| mpi.name.as_str()).collect();
+        let all = self.figures.tests();
+        let (machine, others): (Vec<_>, Vec<_>) =
+            all.iter().partition(|(test, ranks)| self.figures.has(test, *ranks, MACHINE));
+        let of_mpis = others.into_iter().map(|(test, ranks)| table(&self.figures, test, *ranks, &mpis));
+        of_mpis.chain(machine.into_iter().map(|(test, ranks)| table(&self.figures, test, *ranks, &[MACHINE]))).collect()
+    }
+
+    /// All of it, as JSON.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let content = File {
+            machine: self.machine.clone(),
+            mpis: self.mpis.clone(),
+            rounds: self.rounds,
+            quick: self.quick,
+            figures: self.figures.rows(),
+            notes: self.notes.clone(),
+        };
+        let text = serde_json::to_string_pretty(&content)?;
+        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// What [`Stored::write`] has written.
+    pub fn read(file: &Path) -> Result<Self> {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let File { machine, mpis, rounds, quick, figures, notes } = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", file.display()))?;
+        Ok(Self { machine, mpis, rounds, quick, figures: Figures::of_rows(figures), notes })
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Something of everything.
+    pub fn example() -> Stored {
+        let mut figures = Figures::default();
+        let mut add = |mpi: &str, test: &str, bytes: u64, value: f64, unit: &str| {
+            let line = format!("{{\"test\":\"{test}\",\"bytes\":{bytes},\"value\":{value},\"unit\":\"{unit}\"}}");
+            figures.add(mpi, 2, &line);
+        };
+        for (index, bytes) in [0, 8, 1024, 65536].into_iter().enumerate() {
+            add("ntbring", "latency", bytes, 0.1 + index as f64, "us");
+            add("other", "latency", bytes, 0.2 + index as f64, "us");
+        }
+        add("ntbring", "barrier", 0, 1.5, "us");
+        add(MACHINE, "cacheline", 0, 0.06, "us");
+        let mpi = |name: &str, peer| Described {
+            name: name.to_string(),
+            what: "an <MPI>".to_string(),
+            version: "1".to_string(),
+            configure: "--with-all".to_string(),
+            command: "mpiexec".to_string(),
+            env: vec!["A=1".to_string()],
+            peer,
+        };
+        let machine = Machine {
+            lines: vec![("cpu".to_string(), "fast & small".to_string())],
+            warnings: vec!["not idle".to_string()],
+        };
+        let mpis = vec![mpi("ntbring", false), mpi("other", true)];
+        Stored { machine, mpis, rounds: 1, quick: true, figures, notes: vec!["third: skipped".to_string()] }
+    }
+
+    #[test]
+    fn a_file_keeps_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("all.json");
+        let stored = example();
+        stored.write(&file).unwrap();
+        let again = Stored::read(&file).unwrap();
+        assert_eq!(again.peers(), ["other"]);
+        assert_eq!(again.figures.median("latency", 2, 8, "other"), stored.figures.median("latency", 2, 8, "other"));
+        let titles: Vec<String> = again.tables().into_iter().map(|table| table.title).collect();
+        assert_eq!(titles, ["barrier, 2 ranks, us", "latency, 2 ranks, us", "cacheline, us"]);
+        fs::write(&file, "{}").unwrap();
+        assert!(Stored::read(&file).is_err());
+    }
+}
