@@ -50,6 +50,8 @@ fn sums(job: &Job) {
 /// What one rank accumulates arrives in the order of the calls.
 fn order(job: &Job) {
     let w = Window::new(job, job.size as usize);
+    (0..job.size as usize).for_each(|i| w.set(i, 0));
+    w.settle(job);
     let maxima: Vec<[i64; 1]> = (0..200).map(|i| [2 * i]).collect();
     for target in 0..job.size {
         let mut last = i64::MIN;
