@@ -151,6 +151,7 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
 
     win->create_flavor = MPI_WIN_FLAVOR_ALLOCATE;
     win->dev.netmod.ntbring.targets = targets;
+    MPIDI_WIN(win, winattr) |= MPIDI_WINATTR_NM_REACHABLE;
     if (info) {
         mpi_errno = MPIR_Info_get_impl(info, "alloc_shm", MPI_MAX_INFO_VAL, value, &flag);
         MPIR_ERR_CHECK(mpi_errno);
@@ -250,10 +251,10 @@ int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, M
     goto fn_exit;
 }
 
-/* Before MPIDIG frees the window. */
+/* Before MPIDIG frees the window, which may not have come as far as our hooks. */
 void MPIDI_NTBRING_win_release(MPIR_Win * win)
 {
-    if (win->dev.netmod.ntbring.targets) {
+    if (MPIDI_WIN(win, winattr) & MPIDI_WINATTR_NM_REACHABLE) {
         free_memory(win->dev.netmod.ntbring.targets, win->comm_ptr->rank,
                     win->comm_ptr->local_size);
         win->dev.netmod.ntbring.targets = NULL;

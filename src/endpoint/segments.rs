@@ -14,6 +14,15 @@ const NAP: Duration = Duration::from_micros(50);
 /// Between two looks at whether the holder is alive.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// How many there have been.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Of this rank.
+    pub own: u64,
+    /// Of near ranks.
+    pub near: u64,
+}
+
 impl Endpoint {
     /// Whether a rank's segments can be opened here, and this rank's there.
     pub fn is_near(&self, rank: u32) -> bool {
@@ -21,16 +30,20 @@ impl Endpoint {
     }
 
     /// Creates a segment of this rank.
-    pub fn create_segment(&self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
-        Segment::create(&self.settings.shm_dir, size).map_err(EndpointError::Segment)
+    pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
+        let created = Segment::create(&self.settings.shm_dir, size).map_err(EndpointError::Segment)?;
+        self.segments.own += 1;
+        Ok(created)
     }
 
     /// Opens a segment of a near rank.
-    pub fn open_segment(&self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
+    pub fn open_segment(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         if !self.is_near(rank) || address.file.pid != self.members.pid(rank) {
             return Err(EndpointError::Argument(format!("rank {rank} is not near, or has no such segment")));
         }
-        Segment::open(address).map_err(EndpointError::Segment)
+        let opened = Segment::open(address).map_err(EndpointError::Segment)?;
+        self.segments.near += 1;
+        Ok(opened)
     }
 
     /// Takes the lock of a segment; waits for it as long as its holder is alive.

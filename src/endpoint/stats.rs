@@ -9,8 +9,10 @@ use std::sync::atomic::Ordering;
 /// One rank's line of NTBRING_STATS. Messages and bytes are those sent; sizes include MPICH's
 /// headers. `local` are those to ranks of the same host and to processes outside the ring.
 /// `fetches_streamed` counts payloads that this rank had to have sent through a lane,
-/// `bytes_single_copy` what it has copied itself, from or to another process. `head_updates` and
-/// `doorbells` are of the rank and, in a host's first rank, of the host's forwarder too.
+/// `bytes_single_copy` what it has copied itself, from or to another process. `segments_own` and
+/// `segments_near` count the pieces of window memory that it created, and mapped of others. What goes
+/// straight to them is not counted. `head_updates` and `doorbells` are of the rank and, in a host's
+/// first rank, of the host's forwarder too.
 #[derive(Serialize)]
 struct Line {
     rank: u32,
@@ -33,6 +35,8 @@ struct Line {
     bytes_received: u64,
     forwarded_chunks: u64,
     forwarded_bytes: u64,
+    segments_own: u64,
+    segments_near: u64,
     head_updates: u64,
     doorbells: u64,
     sleeps: u64,
@@ -83,6 +87,8 @@ impl Endpoint {
             bytes_received: self.inbound.bytes,
             forwarded_chunks: load(&self.relay.chunks),
             forwarded_bytes: load(&self.relay.bytes),
+            segments_own: self.segments.own,
+            segments_near: self.segments.near,
             head_updates: self.inbound.head_updates + load(&self.relay.head_updates),
             doorbells: self.out.doorbells + self.inbound.doorbells + load(&self.relay.doorbells),
             sleeps: self.idle.sleeps(),

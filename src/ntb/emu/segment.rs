@@ -85,7 +85,7 @@ impl Segment {
 /// None if no file is that large.
 fn layout(size: u64) -> Option<MemoryLayout> {
     let local = size.checked_next_multiple_of(PAGE as u64).filter(|&local| local < i64::MAX as u64 / 2)?;
-    Some(MemoryLayout { window: 0, accounts: false, local })
+    Some(MemoryLayout { window: 0, local, accounts: false })
 }
 
 #[cfg(test)]

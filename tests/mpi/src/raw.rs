@@ -9,7 +9,15 @@ use mpi::traits::*;
 /// Fails the job unless `code` is MPI_SUCCESS.
 #[track_caller]
 pub fn ok(code: c_int, call: &str) {
-    assert_eq!(code, ffi::MPI_SUCCESS as c_int, "{call} returned an error of class {}", class(code));
+    assert_eq!(code, ffi::MPI_SUCCESS as c_int, "{call} returned an error of class {}: {}", class(code), text(code));
+}
+
+/// What MPI says of an error code.
+pub fn text(code: c_int) -> String {
+    let (mut text, mut len) = ([0u8; ffi::MPI_MAX_ERROR_STRING as usize], 0);
+    // SAFETY: room for the longest text; the call has no other effect.
+    unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut len) };
+    String::from_utf8_lossy(&text[..len.max(0) as usize]).into_owned()
 }
 
 /// The class of an error code.

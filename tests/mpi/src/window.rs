@@ -5,7 +5,7 @@ use std::os::raw::{c_int, c_void};
 use mpi::ffi;
 use mpi::traits::*;
 
-use crate::{raw, Job};
+use crate::{raw, Hosts, Job};
 
 /// Numbers at one side of an operation: `count` times `datatype`.
 #[derive(Clone, Copy)]
@@ -42,6 +42,11 @@ pub fn op(name: &str) -> ffi::MPI_Op {
             _ => panic!("no operation {name}"),
         }
     }
+}
+
+/// Whether the ranks map each other's window memory: on one host, or on next ones if the ports between are coherent.
+pub fn near(hosts: &Hosts, a: i32, b: i32) -> bool {
+    hosts.distance(a, b) <= usize::from(std::env::var_os("NTBRING_WEAK").is_none())
 }
 
 /// See the module. Displacements are in numbers, whatever the unit of the target is.

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use mpi::traits::*;
-use ntbring_mpi_tests::window::{op, row, spread, Window};
+use ntbring_mpi_tests::window::{near, op, row, spread, Window};
 use ntbring_mpi_tests::{arg, Hosts, Job};
 
 /// Rounds in which each rank adds 4 to the first number of every rank and 1 to the others.
@@ -50,6 +50,8 @@ fn sums(job: &Job) {
 /// What one rank accumulates arrives in the order of the calls.
 fn order(job: &Job) {
     let w = Window::new(job, job.size as usize);
+    (0..job.size as usize).for_each(|i| w.set(i, 0));
+    w.settle(job);
     let maxima: Vec<[i64; 1]> = (0..200).map(|i| [2 * i]).collect();
     for target in 0..job.size {
         let mut last = i64::MIN;
@@ -74,7 +76,7 @@ fn while_it_computes(job: &Job, hosts: &Hosts, target: i32) {
     let w = Window::new(job, LEN);
     (0..LEN).for_each(|i| w.set(i, 0));
     w.settle(job);
-    let near = |rank: i32| rank != target && hosts.distance(rank, target) <= 1;
+    let near = |rank: i32| rank != target && near(hosts, rank, target);
     let count = (0..job.size).filter(|r| near(*r)).count() as i64;
     if job.rank == target {
         let end = Instant::now() + Duration::from_secs(30);

@@ -2,7 +2,7 @@
 
 use mpi::ffi;
 use mpi::traits::*;
-use ntbring_mpi_tests::window::{allocate, op, row, spread, Shape, Window};
+use ntbring_mpi_tests::window::{allocate, near, op, row, spread, Shape, Window};
 use ntbring_mpi_tests::{raw, Hosts, Job};
 
 /// Numbers in a window that belong to one origin.
@@ -98,7 +98,7 @@ fn single_numbers(job: &Job, w: &Window) {
 /// What does not lie in the target's memory: an error where MPI can know, and nothing is touched.
 fn ranges(job: &Job, w: &Window) {
     let hosts = Hosts::discover(&job.world);
-    let Some(target) = (0..job.size).find(|r| hosts.distance(job.rank, *r) == 1) else { return };
+    let Some(target) = (0..job.size).find(|r| hosts.distance(job.rank, *r) == 1 && near(&hosts, job.rank, *r)) else { return };
     let (len, values) = (SLOT * job.size as usize, [7; SLOT]);
     for (number, there) in [(len - SLOT + 1, row(SLOT)), (len - 60, spread(16, 4)), (usize::MAX / 64, row(1))] {
         let code = w.try_put(&values, Shape { count: if there.count == 1 { 16 } else { 64 }, ..row(0) }, target, number, there);
