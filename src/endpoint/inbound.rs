@@ -3,7 +3,7 @@
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
-use crate::ntb::ForeignRoom;
+use crate::ntb::{ForeignBytes, ForeignRoom};
 use crate::queue::{Consumer, Entry};
 use crate::ring::plan::End;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
@@ -59,6 +59,11 @@ pub struct Token {
     pub lane: usize,
     /// The stream that has begun, if one has: source, number.
     pub begun: Option<(u32, u8)>,
+}
+
+impl Token {
+    /// Of an arrival that takes no lane's space.
+    pub const NOTHING: Token = Token { lane: usize::MAX, begun: None };
 }
 
 /// Entries that are taken from one lane before the next has its turn.
@@ -276,6 +281,16 @@ impl Inbound {
         self.boxes[lane].lane.window().copy_out(offset, room);
     }
 
+    /// The bytes at `offset` in a lane, to be copied on from where they lie.
+    pub fn foreign(&self, lane: usize, offset: usize, len: usize) -> ForeignBytes {
+        self.boxes[lane].lane.window().foreign(offset, len)
+    }
+
+    /// Reads bytes at `offset` in a lane.
+    pub fn read(&self, lane: usize, offset: usize, to: &mut [u8]) {
+        self.boxes[lane].lane.window().read(offset, to);
+    }
+
     fn close(&mut self, src: u32, stream: u8) {
         if let Some(row) = &mut self.streams[src as usize] {
             row[stream as usize] = None;
@@ -285,7 +300,10 @@ impl Inbound {
     #[inline]
     pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
         let Some(inbox) = self.boxes.get_mut(token.lane).filter(|b| b.lane.held() > 0) else {
-            return Err(EndpointError::Argument("an event was released that was never given out".into()));
+            return match token {
+                Token::NOTHING => Ok(()),
+                _ => Err(EndpointError::Argument("an event was released that was never given out".into())),
+            };
         };
         if let Some((src, stream)) = token.begun {
             inbox.beginning = false;

@@ -8,6 +8,7 @@
 //! | `offers` | large payloads, which the receiver fetches |
 //! | `segments` | memory that near ranks map |
 //! | `bell` | whom to ring |
+//! | `paper` | the stops that production leaves out, for experiments |
 //! | `guests` | peers that are added later |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
 //! | `stats` | counters, and the line they become |
@@ -20,6 +21,7 @@ mod idle;
 mod inbound;
 mod offers;
 mod outbound;
+mod paper;
 mod segments;
 mod stats;
 pub mod wire;
@@ -137,6 +139,8 @@ pub struct Endpoint {
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
     guests: Guests,
+    /// How the models of the experiments receive; None outside them.
+    paper: Option<Box<paper::ReceiveSide>>,
     dump: dump::Trigger,
     /// Polls that found nothing.
     fruitless: u32,
@@ -148,7 +152,7 @@ impl Endpoint {
         let members = Arc::new(members);
         let relay = Arc::new(RelayCounters::default());
         let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
-        let out = Outbound::new(&members, settings.chunk);
+        let out = Outbound::new(&members, settings.chunk, settings.paper_model);
         let thresholds = thresholds(&members, &settings, out.packed_limit());
         let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
@@ -166,7 +170,6 @@ impl Endpoint {
         );
         Ok(Endpoint {
             members,
-            settings,
             thresholds,
             out,
             inbound,
@@ -176,7 +179,9 @@ impl Endpoint {
             relay,
             transfer,
             guests,
+            paper: paper::ReceiveSide::new(settings.paper_model),
             dump,
+            settings,
             fruitless: 0,
         })
     }
@@ -233,6 +238,12 @@ impl Endpoint {
         for _ in 0..INTERNAL_MAX {
             let Some(arrival) = self.inbound.poll()? else { return self.nothing_found() };
             self.idle.busy();
+            if self.paper.is_some() {
+                match self.stop_over(arrival)? {
+                    None => continue,
+                    event => return Ok(event),
+                }
+            }
             if let Packet::Message { .. } = arrival.packet {
                 return Ok(Some(Event::Arrival(arrival)));
             }
@@ -286,7 +297,7 @@ impl Endpoint {
 fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) -> Thresholds {
     // With more ranks than cores, the other side had better do something else.
     let both_auto = (!members.is_crowded()).then_some(64 << 10);
-    Thresholds {
+    let production = Thresholds {
         packed_max: settings.packed_max.min(packed_limit),
         eager_max: settings.eager_max,
         near_eager_max: settings.single_copy.unwrap_or(settings.eager_max),
@@ -295,7 +306,8 @@ fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) ->
             Some(BothCopy::Never) => None,
             Some(BothCopy::From(bytes)) => Some(bytes),
         },
-    }
+    };
+    settings.paper_model.thresholds(production, packed_limit)
 }
 
 fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) -> std::io::Result<Option<Transfer>> {

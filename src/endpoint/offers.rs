@@ -38,7 +38,7 @@ pub(super) struct Offers {
     given: Slab<Given>,
     fetches: Slab<Fetch>,
     copies: VecDeque<Copy>,
-    events: VecDeque<Event>,
+    pub events: VecDeque<Event>,
     pub offered: u64,
     pub streamed: u64,
     /// Bytes copied without a window, by this rank.
@@ -135,6 +135,9 @@ impl Endpoint {
         if total == 0 {
             return Err(EndpointError::Argument("an offer of nothing".into()));
         }
+        if self.paper.is_some() {
+            return self.send_unasked(m);
+        }
         let id = self.offers.given.insert(Given { dest: m.dest, payload: m.payload, cookie: m.cookie }) as u32;
         self.offers.offered += 1;
         let offer = Offer { id, address, total };
@@ -154,6 +157,9 @@ impl Endpoint {
     ) -> Result<Accepted, EndpointError> {
         if size > offer.total || room.is_some_and(|r| r.len() as u64 != size) {
             return Err(EndpointError::Argument("more is accepted than was offered, or than there is room for".into()));
+        }
+        if self.paper.is_some() {
+            return self.take_from_stop(src, offer.id, room, size, cookie);
         }
         if size == 0 {
             self.out.send_bare(src, Packet::Taken { offer: offer.id }, &[])?;

@@ -98,7 +98,8 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
         Event::Arrival(arrival) => arrival,
     };
     e.src = arrival.src as i32;
-    e.token[0] = 1 + arrival.token.lane as u64;
+    // 0, nothing to be released, for Token::NOTHING.
+    e.token[0] = (arrival.token.lane as u64).wrapping_add(1);
     let mut head = |head: Head, header: usize| {
         (e.handler, e.src_vci, e.dst_vci) = (head.handler, head.src_vci, head.dst_vci);
         e.hdr = arrival.header.cast();

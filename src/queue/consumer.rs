@@ -23,6 +23,10 @@ pub struct Consumer {
     held: u32,
     /// Lines that may be overwritten, as far as the producer was told.
     returned: u64,
+    /// Lines after which it is told.
+    pub(super) return_after: u64,
+    /// Where the producer announces its tail, if it does: see `announce`.
+    pub(super) tail: Option<InWindow>,
 }
 
 /// A valid entry. Its bytes stay where they are until [`Consumer::release`] was called as often as
@@ -46,7 +50,19 @@ impl Consumer {
         let lines = lane.len() / LINE;
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
         let entry_max = entry_max(lines);
-        Consumer { lane, credit, lines, entry_max, cursor: 0, at: 0, sequence: 0, held: 0, returned: 0 }
+        Consumer {
+            lane,
+            credit,
+            lines,
+            entry_max,
+            cursor: 0,
+            at: 0,
+            sequence: 0,
+            held: 0,
+            returned: 0,
+            return_after: lines as u64 / 2,
+            tail: None,
+        }
     }
 
     /// The lane's memory, to read entries from.
@@ -73,6 +89,9 @@ impl Consumer {
     /// space is returned once none is held any more.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Entry>, Corrupt> {
+        if self.tail.is_some() && self.awaits_tail() {
+            return Ok(None);
+        }
         let word = self.lane.load(self.at * LINE);
         if !Tag::carries(word, self.sequence) {
             return self.nothing(word);
@@ -116,7 +135,13 @@ impl Consumer {
     #[inline]
     pub fn is_empty(&self) -> bool {
         let word = self.lane.load(self.at * LINE);
-        !Tag::carries(word, self.sequence)
+        !Tag::carries(word, self.sequence) || self.awaits_tail()
+    }
+
+    /// Whether the producer announces its tail and has not announced the next entry.
+    #[inline(never)]
+    fn awaits_tail(&self) -> bool {
+        self.tail.as_ref().is_some_and(|tail| tail.load(0) <= self.cursor)
     }
 
     /// What it means that a word is not the tag that is expected now.
@@ -144,7 +169,7 @@ impl Consumer {
     pub fn release(&mut self) -> bool {
         assert!(self.held > 0, "released more than was taken");
         self.held -= 1;
-        if self.held > 0 || self.cursor - self.returned < self.lines as u64 / 2 {
+        if self.held > 0 || self.cursor - self.returned < self.return_after {
             return false;
         }
         self.returned = self.cursor;

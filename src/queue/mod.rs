@@ -24,6 +24,7 @@
 //! **Ordering.** Bytes, fence, tag, fence: right on links that reorder and split posted writes
 //! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry.
 
+mod announce;
 mod consumer;
 mod producer;
 mod tag;

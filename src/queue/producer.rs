@@ -22,6 +22,8 @@ pub struct Producer {
     sequence: u16,
     /// Which lines' first word is not a tag or zero, but some entry's bytes.
     stale: Vec<u64>,
+    /// Where the tail is announced, if it is: see `announce`.
+    pub(super) announcement: Option<OutWindow>,
 }
 
 impl Producer {
@@ -32,7 +34,7 @@ impl Producer {
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
         let stale = vec![0; lines.div_ceil(64)];
         let entry_max = entry_max(lines);
-        Producer { lane, credit, lines, entry_max, tail: 0, at: 0, head: 0, sequence: 0, stale }
+        Producer { lane, credit, lines, entry_max, tail: 0, at: 0, head: 0, sequence: 0, stale, announcement: None }
     }
 
     /// The most bytes that an entry may have.
@@ -71,6 +73,16 @@ impl Producer {
         Some(Slot { room: len, lane: self })
     }
 
+    /// Whether two entries of so many bytes are sure to find room one after the other. Asks for
+    /// more than they take, since either may have to begin a new lap.
+    pub fn has_room_for(&mut self, lens: [usize; 2]) -> bool {
+        let need = 2 * lens.map(lines_for).iter().sum::<usize>() + 2;
+        if self.taken() + need > self.lines {
+            self.look();
+        }
+        self.taken() + need <= self.lines
+    }
+
     /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
     /// lane then stays full.
     fn look(&mut self) {
@@ -97,6 +109,18 @@ impl Producer {
         self.sequence = self.sequence.wrapping_add(1);
         self.tail += lines as u64;
         self.at = next;
+        if self.announcement.is_some() {
+            self.announce();
+        }
+    }
+
+    /// Writes the tail to where the consumer looks for it.
+    #[cold]
+    fn announce(&self) {
+        if let Some(announcement) = &self.announcement {
+            announcement.store(0, self.tail);
+            announcement.fence();
+        }
     }
 
     /// Remembers that lines, counted from where the next entry begins, may hold bytes.

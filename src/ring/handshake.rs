@@ -6,9 +6,12 @@
 
 use super::PROTOCOL_VERSION;
 use crate::ntb::timing::Model;
+use crate::zerocopy::PaperModel;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 const PHASE: usize = 7;
+/// Bits of a register that the size of a piece takes.
+const CHUNK_BITS: u32 = 24;
 
 /// The page that offsets in a greeting are counted in, bytes.
 pub const OFFSET_UNIT: u64 = 4096;
@@ -32,6 +35,8 @@ pub struct Greeting {
     pub chunk: u32,
     /// Digest of the link model; 0 if there is none.
     pub link_model: u16,
+    /// Code of the model of the experiments; 0 is production.
+    pub paper_model: u8,
 }
 
 /// Why two neighbours do not get together.
@@ -89,7 +94,7 @@ impl Greeting {
             u32::from(self.link_model) << 16 | u32::from(self.ranks),
             (self.window / OFFSET_UNIT) as u32,
             (self.offset / OFFSET_UNIT) as u32,
-            self.chunk,
+            u32::from(self.paper_model) << CHUNK_BITS | self.chunk,
             0,
         ];
         regs[6] = checksum(&regs);
@@ -110,7 +115,8 @@ impl Greeting {
             ranks: regs[2] as u16,
             window: u64::from(regs[3]) * OFFSET_UNIT,
             offset: u64::from(regs[4]) * OFFSET_UNIT,
-            chunk: regs[5],
+            chunk: regs[5] & ((1 << CHUNK_BITS) - 1),
+            paper_model: (regs[5] >> CHUNK_BITS) as u8,
             link_model: (regs[2] >> 16) as u16,
         })
     }
@@ -232,12 +238,14 @@ impl Handshake {
         }
         type Show = fn(u64) -> String;
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
-        let pairs: [(_, u64, u64, Show); 5] = [
+        let paper: Show = |code| PaperModel::name_of(code as u8);
+        let pairs: [(_, u64, u64, Show); 6] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),
             ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
             ("NTBRING_WINDOW", mine.window, g.window, number),
             ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), number),
             ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
+            ("NTBRING_PAPER_MODEL", mine.paper_model.into(), g.paper_model.into(), paper),
         ];
         for (what, mine_value, theirs, show) in pairs {
             if mine_value != theirs {
@@ -261,6 +269,7 @@ impl Default for Greeting {
             offset: 0,
             chunk: 0,
             link_model: 0,
+            paper_model: 0,
         }
     }
 }
@@ -304,6 +313,7 @@ mod tests {
             (Greeting { window: 2 << 20, ..greeting(1) }, "NTBRING_WINDOW"),
             (Greeting { chunk: 64, ..greeting(1) }, "NTBRING_CHUNK"),
             (Greeting { link_model: 7, ..greeting(1) }, "NTBRING_LINK_MODEL"),
+            (Greeting { paper_model: 2, ..greeting(1) }, "NTBRING_PAPER_MODEL"),
             (Greeting { version: 9, ..greeting(1) }, "the protocol version"),
             (Greeting { hosts: 5, ..greeting(1) }, "the number of hosts"),
         ] {
@@ -340,9 +350,9 @@ mod tests {
         }
 
         #[test]
-        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk: u32, link_model: u16) {
+        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, paper_model: u8) {
             let g = Greeting {
-                host, ranks, chunk, link_model, hosts: 4,
+                host, ranks, chunk, link_model, paper_model, hosts: 4,
                 window: u64::from(window) * OFFSET_UNIT,
                 offset: u64::from(offset) * OFFSET_UNIT,
                 ..Default::default()

@@ -107,6 +107,8 @@ pub struct Membership {
     /// The way around the windows to each rank that has one.
     reach: Vec<Option<Reach>>,
     cores: usize,
+    /// Whether heads and tails are control writes of their own.
+    announced: bool,
     record: Option<Record>,
 }
 
@@ -207,6 +209,7 @@ impl Candidate {
             0..4 => usize::MAX,
             _ => entry_max(WindowPlan::smallest_lane(&topology, layout.window)? / LINE),
         };
+        let announced = settings.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
@@ -217,16 +220,30 @@ impl Candidate {
                 outgoing: port.outgoing(offset, layout.window)?,
                 plan: WindowPlan::new(&topology, host, side, layout.window)?,
                 peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window)?,
+                announced,
                 port,
             });
         }
         let links = links.try_into().ok();
         let reach = match settings.single_copy {
-            Some(_) => find_reach(&topology, rank, links.as_ref(), cards),
-            None => vec![None; topology.size()],
+            Some(_) if settings.paper_model.is_production() => find_reach(&topology, rank, links.as_ref(), cards),
+            _ => vec![None; topology.size()],
         };
         let cores = cores::count(cards.iter().map(|c| c.cores));
-        Ok(Membership { topology, rank, memory, local_plan, links, packet_max, watch, pids, reach, cores, record })
+        Ok(Membership {
+            topology,
+            rank,
+            memory,
+            local_plan,
+            links,
+            packet_max,
+            watch,
+            pids,
+            reach,
+            cores,
+            announced,
+            record,
+        })
     }
 }
 
@@ -330,7 +347,11 @@ impl Membership {
         let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
         let region = self.memory.local();
         let lane = OutWindow::new(region.part(plan.lane_offset(me, to), plan.lane_bytes()));
-        Producer::new(lane, InWindow::new(region.part(plan.credit_offset(me, to), 8)))
+        let producer = Producer::new(lane, InWindow::new(region.part(plan.credit_offset(me, to), 8)));
+        match self.announced {
+            true => producer.announcing(OutWindow::new(region.part(plan.tail_offset(me, to), 8))),
+            false => producer,
+        }
     }
 
     /// The receiving end of the lane from a rank of the same host.
@@ -338,7 +359,11 @@ impl Membership {
         let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
         let region = self.memory.local();
         let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
-        Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)))
+        let consumer = Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)));
+        match self.announced {
+            true => consumer.announced(InWindow::new(region.part(plan.tail_offset(from, me), 8))),
+            false => consumer,
+        }
     }
 
     /// The ranks of the job whose processes have ended, with their hosts and processes.

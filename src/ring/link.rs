@@ -15,6 +15,8 @@ pub struct Link {
     pub(super) plan: WindowPlan,
     /// Of the neighbour's incoming window, which our outgoing window shows.
     pub(super) peer_plan: WindowPlan,
+    /// Whether heads and tails are control writes of their own.
+    pub(super) announced: bool,
 }
 
 impl Link {
@@ -38,7 +40,11 @@ impl Link {
     pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
         let lane = self.peer_plan.lane(from, to, beyond);
         let window = self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes());
-        Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), 8))
+        let producer = Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), 8));
+        match self.announced {
+            true => producer.announcing(self.outgoing.part(self.peer_plan.tail_offset(lane), 8)),
+            false => producer,
+        }
     }
 
     /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
@@ -46,6 +52,10 @@ impl Link {
     pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
         let lane = self.plan.lane(from, to, beyond);
         let window = self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes());
-        Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), 8))
+        let consumer = Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), 8));
+        match self.announced {
+            true => consumer.announced(self.incoming.part(self.plan.tail_offset(lane), 8)),
+            false => consumer,
+        }
     }
 }

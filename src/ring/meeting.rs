@@ -167,6 +167,7 @@ impl Meeting<'_> {
             offset: port.incoming_offset(),
             chunk: self.settings.chunk as u32,
             link_model: self.settings.link_model.map_or(0, |model| model.digest()),
+            paper_model: self.settings.paper_model.code(),
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }

@@ -135,6 +135,12 @@ impl WindowPlan {
     pub fn credit_offset(&self, lane: usize) -> usize {
         lane * LINE
     }
+
+    /// Where the tail of one of this window's lanes is announced, if it is (`queue::announce`):
+    /// beside the credit of the same number, bytes.
+    pub fn tail_offset(&self, lane: usize) -> usize {
+        lane * LINE + LINE / 2
+    }
 }
 
 /// The division of a host's local part: a control block, then lanes between its own ranks (for
@@ -174,6 +180,11 @@ impl LocalPlan {
     /// Where its credit lies, bytes.
     pub fn credit_offset(&self, from: usize, to: usize) -> usize {
         Self::CONTROL + (from * self.ranks + to) * LINE
+    }
+
+    /// Where its tail is announced, if it is, bytes.
+    pub fn tail_offset(&self, from: usize, to: usize) -> usize {
+        self.credit_offset(from, to) + LINE / 2
     }
 }
 

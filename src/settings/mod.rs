@@ -6,6 +6,7 @@ mod table;
 pub use table::{Setting, TABLE};
 
 use crate::ntb::timing::Model;
+use crate::zerocopy::PaperModel;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub yields: u32,
     /// The link that every cable is to be as fast as; None: as fast as memory is.
     pub link_model: Option<Model>,
+    /// Which of the mechanisms of MPI-VMMC are used: all but in experiments.
+    pub paper_model: PaperModel,
     /// Seed of the disorder, if windows are to be weakly ordered.
     pub weak: Option<u64>,
     /// Where accesses to the ports are recorded; the rank is appended.
@@ -73,6 +76,7 @@ impl Default for Settings {
             spin: None,
             yields: 2000,
             link_model: None,
+            paper_model: PaperModel::All,
             weak: None,
             trace: None,
             stats: None,
@@ -179,6 +183,9 @@ mod tests {
             ("NTBRING_STATS", ""),
             ("NTBRING_SPIN", "fast"),
             ("NTBRING_LINK_MODEL", "gen9"),
+            ("NTBRING_PAPER_MODEL", "0"),
+            ("NTBRING_PAPER_MODEL", "6"),
+            ("NTBRING_PAPER_MODEL", "2-packed"),
             ("NTBRING_LINK_MODEL", "latency=5"),
         ] {
             let text = with(name, value).unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use super::parse::{bytes, number, path, signal, text, within};
 use super::{BothCopy, Settings};
 use crate::ntb::timing::Model;
+use crate::zerocopy::PaperModel;
 use std::time::Duration;
 
 /// One line of the table of settings.
@@ -191,6 +192,19 @@ pub const TABLE: &[Setting] =
             "gives every link the bandwidth, latency, doorbell and register cost of a real one (docs/link-model.md)",
             |s, v| {
                 s.link_model = Model::parse(v)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_PAPER_MODEL",
+            "5",
+            "model",
+            "1, 1-packed, 2, 3, 4, or 5",
+            true,
+            "leaves out mechanisms for an experiment (docs/experiments.md): 1 all of them, 2 all but queue management, \
+             3 zero-copy send, 4 zero-copy receive, 5 none",
+            |s, v| {
+                s.paper_model = PaperModel::parse(v)?;
                 Ok(())
             }
         ),

@@ -18,8 +18,10 @@
 //! No way copies the payload at the sender before it is written to the window; payload that is
 //! not contiguous is packed into the window.
 
+mod paper;
 mod payload;
 
+pub use paper::PaperModel;
 pub use payload::{PackFailed, PackFn, Payload};
 
 /// How a message travels.

@@ -1,6 +1,6 @@
 //! What a message carries, before it is in a window.
 
-use crate::ntb::{ForeignBytes, Room};
+use crate::ntb::{ForeignBytes, OutWindow, Room};
 use crate::queue::Slot;
 
 /// Writes bytes of a packed payload, from `offset` on, into the room; returns how many, or None
@@ -22,6 +22,35 @@ pub enum Payload {
         /// For `pack`.
         context: [usize; 2],
     },
+}
+
+/// What takes a payload.
+pub trait Target {
+    /// Writes bytes at `at`.
+    fn write(&mut self, at: usize, bytes: ForeignBytes);
+    /// Lets `pack` write up to `max` bytes at `at`; returns how many it wrote.
+    fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize;
+}
+
+impl Target for Slot<'_> {
+    #[inline]
+    fn write(&mut self, at: usize, bytes: ForeignBytes) {
+        Slot::write(self, at, bytes);
+    }
+
+    fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
+        Slot::fill(self, at, max, pack)
+    }
+}
+
+impl Target for OutWindow {
+    fn write(&mut self, at: usize, bytes: ForeignBytes) {
+        OutWindow::write(self, at, bytes);
+    }
+
+    fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
+        OutWindow::fill(self, at, max, pack)
+    }
 }
 
 /// Packing did not work.
@@ -52,21 +81,21 @@ impl Payload {
         self.len() == 0
     }
 
-    /// Writes bytes from `offset` on to `at` in the slot, `max` at the most. Returns how many: at
+    /// Writes bytes from `offset` on to `at` in the target, `max` at the most. Returns how many: at
     /// least one, unless `max` is 0, and all that remain if they fit.
     #[inline]
-    pub fn put(&self, offset: u64, slot: &mut Slot<'_>, at: usize, max: usize) -> Result<usize, PackFailed> {
+    pub fn put(&self, offset: u64, target: &mut impl Target, at: usize, max: usize) -> Result<usize, PackFailed> {
         let left = self.len() - offset;
         let n = left.min(max as u64) as usize;
         match self {
             Payload::Contiguous(bytes) => {
-                slot.write(at, bytes.part(offset as usize, n));
+                target.write(at, bytes.part(offset as usize, n));
                 Ok(n)
             }
             Payload::Packed { pack, context, len } => {
                 let failed = PackFailed { offset, len: *len };
                 let mut packed = None;
-                slot.fill(at, n, |room| {
+                target.fill(at, n, |room| {
                     packed = pack(*context, offset, room);
                     packed.unwrap_or(0)
                 });

@@ -3,6 +3,7 @@
 use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use super::super::EndpointError;
 use super::Released;
+use crate::endpoint::paper::SendSide;
 use crate::queue::Producer;
 use crate::ring::relay::Route;
 use crate::zerocopy::Payload;
@@ -80,15 +81,16 @@ impl Flow {
         lane: &mut Producer,
         chunk: usize,
         sent: &mut VecDeque<Released>,
+        paper: &mut Option<SendSide>,
     ) -> Result<bool, EndpointError> {
         let mut moved = false;
-        while self.put_first(lane, sent)? {
+        while self.put_first(lane, sent, paper)? {
             moved = true;
         }
         let mut i = 0;
         while i < self.streams.len() {
             let stream = &mut self.streams[i];
-            if !put_chunk(lane, self.route, stream, chunk)? {
+            if !put_chunk(lane, self.route, stream, chunk, paper)? {
                 break;
             }
             moved = true;
@@ -108,12 +110,20 @@ impl Flow {
     }
 
     /// Puts the first thing that waits into the lane; false if there is none, or no room for it.
-    fn put_first(&mut self, lane: &mut Producer, sent: &mut VecDeque<Released>) -> Result<bool, EndpointError> {
+    fn put_first(
+        &mut self,
+        lane: &mut Producer,
+        sent: &mut VecDeque<Released>,
+        paper: &mut Option<SendSide>,
+    ) -> Result<bool, EndpointError> {
         let put = match self.waiting.front() {
             None => false,
             Some(Waiting::Bare { packet, header }) => put_bare(lane, self.route, *packet, header),
             Some(Waiting::Whole { head, header, payload, cookie }) => {
-                let put = put_message(lane, self.route, *head, header, payload)?;
+                let put = match paper {
+                    None => put_message(lane, self.route, *head, header, payload)?,
+                    Some(paper) => paper.put_message(lane, self.route, *head, header, payload)?,
+                };
                 if put && !payload.is_empty() {
                     sent.push_back(Released { cookie: *cookie, handler: head.handler, offered: false });
                 }
@@ -156,7 +166,7 @@ impl Flow {
 
 /// Deposits a whole message; false if there is no room.
 #[inline]
-pub(super) fn put_message(
+pub(in super::super) fn put_message(
     lane: &mut Producer,
     route: Option<Route>,
     head: Head,
@@ -187,7 +197,7 @@ pub(super) fn put_message(
 }
 
 /// Deposits an entry that has no payload; false if there is no room.
-fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
+pub(in super::super) fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
     let prefix = packet.prefix(route);
     let at = prefix.bytes().len();
     let Some(mut slot) = lane.reserve(at + header.len()) else { return false };
@@ -202,13 +212,17 @@ fn put_chunk(
     route: Option<Route>,
     stream: &mut Stream,
     chunk: usize,
+    paper: &mut Option<SendSide>,
 ) -> Result<bool, EndpointError> {
     let size = (stream.payload.len() - stream.offset).min(chunk as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
     let at = prefix.bytes().len();
     let Some(mut slot) = lane.reserve(at + size) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
-    let put = stream.payload.put(stream.offset, &mut slot, at, size)?;
+    let put = match paper {
+        None => stream.payload.put(stream.offset, &mut slot, at, size)?,
+        Some(paper) => paper.put_piece(&stream.payload, stream.offset, &mut slot, at, size)?,
+    };
     slot.commit(prefix.kind, at + put, prefix.meta);
     stream.offset += put as u64;
     Ok(true)

@@ -4,16 +4,17 @@
 //! pieces keeps its place only until its header is sent; later messages may pass between its
 //! pieces, so a large one does not hold up small ones.
 
-mod flow;
+pub(super) mod flow;
 
 use super::bell::Bell;
+use super::paper::SendSide;
 use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
 use super::EndpointError;
 use crate::queue::Producer;
 use crate::ring::plan::End;
 use crate::ring::relay::Route;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
-use crate::zerocopy::{Payload, Thresholds};
+use crate::zerocopy::{PaperModel, Payload, Thresholds};
 use flow::{put_message, Flow, Opening, Waiting};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -71,13 +72,15 @@ pub(super) struct Outbound {
     chunk: usize,
     /// What fits into all lanes on the way to anybody.
     packet_max: usize,
+    /// How the models of the experiments send; None outside them.
+    paper: Option<SendSide>,
     pub doorbells: u64,
     pub packed: u64,
     pub separate: u64,
 }
 
 impl Outbound {
-    pub fn new(members: &Arc<Membership>, chunk: usize) -> Outbound {
+    pub fn new(members: &Arc<Membership>, chunk: usize, model: PaperModel) -> Outbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut outboxes = Vec::new();
@@ -115,8 +118,20 @@ impl Outbound {
         }
         let (work, sent) = (VecDeque::new(), VecDeque::new());
         let packet_max = members.packet_max();
-        let mut out = Outbound { outboxes, flows, work, sent, chunk, packet_max, doorbells: 0, packed: 0, separate: 0 };
+        let mut out = Outbound {
+            outboxes,
+            flows,
+            work,
+            sent,
+            chunk,
+            packet_max,
+            paper: None,
+            doorbells: 0,
+            packed: 0,
+            separate: 0,
+        };
         out.chunk = chunk.min(out.smallest_entry() - PREFIX_MAX);
+        out.paper = SendSide::new(model, out.smallest_entry());
         out
     }
 
@@ -193,7 +208,10 @@ impl Outbound {
         if !flow.is_clear()
             || m.head.handler >= HANDLERS
             || !thresholds.packs(m.header.len(), m.payload.len())
-            || !put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?
+            || !match &mut self.paper {
+                None => put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?,
+                Some(paper) => paper.put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?,
+            }
         {
             return Ok(false);
         }
@@ -287,7 +305,7 @@ impl Outbound {
         let flow = &mut self.flows[dest as usize];
         let Outbox { lane, bell } = &mut self.outboxes[flow.outbox];
         for _ in 0..TURN {
-            if !flow.put_some(lane, self.chunk, &mut self.sent)? {
+            if !flow.put_some(lane, self.chunk, &mut self.sent, &mut self.paper)? {
                 break;
             }
             bell.ring();

@@ -28,14 +28,25 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
 }
 
 fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
-    let (lane, credit) = (Region::anonymous(lines * LINE), Region::anonymous(8));
+    exchange_by(lines, messages, hold, weak, false)
+}
+
+fn exchange_by(lines: usize, messages: usize, hold: u32, weak: Option<u64>, announced: bool) -> Result<(), String> {
+    // The tail lies behind the lane, where a link that keeps any order keeps theirs.
+    let (memory, credit) = (Region::anonymous((lines + 1) * LINE), Region::anonymous(8));
     let dress = |window: OutWindow, salt| match weak {
         Some(seed) => disorder(window, seed ^ salt),
         None => window,
     };
-    let (to_lane, to_credit) = (dress(OutWindow::new(lane.clone()), 0), dress(OutWindow::new(credit.clone()), 0x1234));
-    let mut producer = Producer::new(to_lane, InWindow::new(credit));
-    let mut consumer = Consumer::new(InWindow::new(lane), to_credit);
+    let (to_lane, to_credit) =
+        (dress(OutWindow::new(memory.clone()), 0), dress(OutWindow::new(credit.clone()), 0x1234));
+    let incoming = InWindow::new(memory);
+    let mut producer = Producer::new(to_lane.part(0, lines * LINE), InWindow::new(credit));
+    let mut consumer = Consumer::new(incoming.part(0, lines * LINE), to_credit);
+    if announced {
+        producer = producer.announcing(to_lane.part(lines * LINE, 8));
+        consumer = consumer.announced(incoming.part(lines * LINE, 8));
+    }
     let seed = weak.unwrap_or(7);
     let max = producer.entry_max();
     std::thread::scope(|scope| {
@@ -99,6 +110,14 @@ fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Resu
 fn messages_pass_in_order() {
     assert_eq!(exchange(64, 10_000, 1, None), Ok(()));
     assert_eq!(exchange(16, 3_000, 3, None), Ok(()));
+}
+
+#[test]
+fn messages_pass_in_order_if_head_and_tail_are_announced() {
+    assert_eq!(exchange_by(16, 3_000, 3, None, true), Ok(()));
+    for seed in 0..4 {
+        assert_eq!(exchange_by(16 + 40 * seed as usize, 500, 1, Some(seed), true), Ok(()));
+    }
 }
 
 #[test]

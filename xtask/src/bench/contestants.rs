@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bench::jobs::{Shape, Who};
+use crate::bench::papers;
 use crate::mpi::{Layout, Mpi};
 use crate::process;
 use crate::setup::Installed;
@@ -24,6 +25,10 @@ pub enum Role {
     Distance,
     /// ntbring under a link model.
     Model,
+    /// ntbring without some of its mechanisms.
+    Ablation,
+    /// ntbring, to be compared with the raw window.
+    Efficiency,
     /// Another MPI.
     Peer,
 }
@@ -61,8 +66,10 @@ impl Contestant {
     pub fn is_one_of(&self, who: Who) -> bool {
         match who {
             Who::Main => matches!(self.role, Role::Ours | Role::Peer),
-            Who::Distances => self.role != Role::Model,
+            Who::Distances => matches!(self.role, Role::Ours | Role::Distance | Role::Peer),
             Who::Model => self.role == Role::Model,
+            Who::Ablation => self.role == Role::Ablation,
+            Who::Efficiency => self.role == Role::Efficiency,
             Who::Machine => false,
         }
     }
@@ -125,6 +132,7 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
         };
         model("ntbring-gen3x8", 1, "neighbours on a ring of 2 under the link model gen3x8");
         model("ntbring-gen3x8-d2", 2, "opposite hosts on a ring of 4 under the link model gen3x8");
+        all.extend(papers::contestants(installed));
     } else {
         missing.push("link models: this ntbring has no NTBRING_LINK_MODEL: skipped".to_string());
     }
@@ -144,7 +152,8 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     (all, missing)
 }
 
-fn ours(installed: &Installed, name: &'static str, distance: usize, role: Role, what: &'static str) -> Contestant {
+/// ntbring, run in some way.
+pub fn ours(installed: &Installed, name: &'static str, distance: usize, role: Role, what: &'static str) -> Contestant {
     Contestant {
         name,
         what,

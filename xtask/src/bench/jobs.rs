@@ -103,6 +103,10 @@ pub enum Who {
     Distances,
     /// Rings under a link model only.
     Model,
+    /// ntbring without some of its mechanisms.
+    Ablation,
+    /// ntbring, to be compared with the raw window.
+    Efficiency,
     /// Nobody: the machine itself.
     Machine,
 }
@@ -213,9 +217,31 @@ pub fn limits(quick: bool) -> Job {
     Job::new(Program::Limits, Shape::Machine, Who::Machine, tests)
 }
 
+/// The models of MPI-VMMC.
+pub fn ablation(quick: bool) -> Vec<Job> {
+    let sizes: Vec<u64> = match quick {
+        true => vec![8, 64, 512, 2 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, MIB],
+        false => (0..=20).map(|power| 1 << power).collect(),
+    };
+    vec![Job::new(Program::P2p, Shape::Pair, Who::Ablation, vec![Test { name: "bandwidth", sizes }])]
+}
+
+/// MPI and the raw window.
+pub fn efficiency(quick: bool) -> Vec<Job> {
+    let sizes: Vec<u64> = match quick {
+        true => vec![64 * KIB, MIB, 4 * MIB],
+        false => (16..=22).map(|power| 1 << power).collect(),
+    };
+    let raw = vec![Test { name: "raw_bandwidth", sizes: sizes.clone() }];
+    vec![
+        Job::new(Program::Limits, Shape::Machine, Who::Machine, raw),
+        Job::new(Program::P2p, Shape::Pair, Who::Efficiency, vec![Test { name: "bandwidth", sizes }]),
+    ]
+}
+
 /// All of the above.
 pub fn all(quick: bool) -> Vec<Job> {
-    [p2p(quick), rma(quick), coll(quick), startup()].concat()
+    [p2p(quick), rma(quick), coll(quick), startup(), ablation(quick), efficiency(quick)].concat()
 }
 
 /// Adds one figure to those that are wanted: to a job that suits, or as a new one.
@@ -277,7 +303,7 @@ mod tests {
         let jobs = restrict(all(true), "put");
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].tests.iter().map(|test| test.name).collect::<Vec<_>>(), ["put", "put_bw"]);
-        assert_eq!(restrict(all(true), "limits").len(), 1);
+        assert_eq!(restrict(all(true), "limits").len(), 2, "of p2p, and of efficiency");
         assert!(restrict(all(true), "nonsense").is_empty());
     }
 

@@ -6,6 +6,7 @@
 //! | `contestants` | by whom, and how each is started |
 //! | `session` | compiling, and running round by round |
 //! | `figures`, `stored` | what came out; the file of `--json` |
+//! | `papers` | the experiments of the papers, repeated |
 //! | `tables`, `compare`, `report` | how it is shown |
 //! | `machine`, `disturbance` | what it was measured on, and what else ran there |
 
@@ -15,6 +16,7 @@ mod disturbance;
 mod figures;
 mod jobs;
 mod machine;
+mod papers;
 mod report;
 mod session;
 mod stored;
@@ -47,6 +49,10 @@ enum Name {
     Limits,
     /// ntbring against the best of the others, and the limits: one JSON object a line after the table
     Compare,
+    /// The five models of MPI-VMMC: what each mechanism is worth, by size; writes plots, too
+    Ablation,
+    /// What MPI leaves of the raw window's bandwidth, emulated and under link models
+    Efficiency,
     /// All of it, as one page with plots: target/bench/report.html
     Report,
 }
@@ -103,6 +109,8 @@ impl BenchArgs {
             Name::Coll => jobs::coll(self.quick),
             Name::Startup => jobs::startup(),
             Name::Limits => vec![jobs::limits(self.quick)],
+            Name::Ablation => jobs::ablation(self.quick),
+            Name::Efficiency => jobs::efficiency(self.quick),
             Name::Report => jobs::all(self.quick),
         };
         let jobs = match only {
@@ -162,6 +170,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     match args.name {
         Name::Compare => show_comparison(&stored, args.only.as_deref())?,
         Name::Report => write_report(&stored)?,
+        Name::Ablation => show_ablation(&stored)?,
+        Name::Efficiency => show_efficiency(&stored),
         _ => show_tables(&stored),
     }
     machine::warn(&stored.machine);
@@ -174,6 +184,26 @@ fn show_tables(stored: &Stored) {
         println!("{}\n", table.text());
     }
     println!("medians of {} rounds; in brackets: how many times better than it the first column is", stored.rounds);
+}
+
+fn show_ablation(stored: &Stored) -> Result<()> {
+    for table in papers::ablation::tables(&stored.figures) {
+        println!("{}\n", table.text());
+    }
+    println!("medians of {} rounds, the models in turn; docs/experiments.md says what the models do", stored.rounds);
+    for (link, svg) in papers::ablation::plots(&stored.figures)? {
+        let file = paths::target().join(format!("bench/ablation-{link}.svg"));
+        std::fs::write(&file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+        println!("plot: {}", paths::shown(&file));
+    }
+    Ok(())
+}
+
+fn show_efficiency(stored: &Stored) {
+    if let Some(table) = papers::efficiency::table(&stored.figures) {
+        println!("{}\n", table.text());
+    }
+    println!("medians of {} rounds; {}", stored.rounds, papers::efficiency::PAPERS);
 }
 
 fn show_comparison(stored: &Stored, only: Option<&str>) -> Result<()> {
@@ -216,6 +246,8 @@ mod tests {
         let args = parse("bench compare --quick --only latency_8B").unwrap();
         assert_eq!((args.effort().rounds, args.jobs().unwrap().len()), (3, 2));
         assert_eq!(parse("bench coll --rounds 7").unwrap().effort().rounds, 7);
+        assert_eq!(parse("bench ablation").unwrap().jobs().unwrap()[0].tests[0].sizes.len(), 21);
+        assert_eq!(parse("bench efficiency --quick").unwrap().jobs().unwrap().len(), 2);
         let all = parse("bench report").unwrap().jobs().unwrap();
         assert!(all.len() > parse("bench").unwrap().jobs().unwrap().len());
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::figures::{Figures, Row, MACHINE};
 use crate::bench::machine::{Described, Machine};
+use crate::bench::papers;
 use crate::bench::tables::{table, Table};
 
 /// Figures, and what must be known to read them.
@@ -42,14 +43,20 @@ impl Stored {
         self.mpis.iter().filter(|mpi| mpi.peer).map(|mpi| mpi.name.as_str()).collect()
     }
 
+    /// Those that are compared with each other: not those that only an experiment needs.
+    pub fn compared(&self) -> impl Iterator<Item = &Described> {
+        self.mpis.iter().filter(|mpi| !papers::is_of_experiment(&mpi.name))
+    }
+
     /// A table for each test: of the MPIs, then of the machine.
     pub fn tables(&self) -> Vec<Table> {
-        let mpis: Vec<&str> = self.mpis.iter().map(|mpi| mpi.name.as_str()).collect();
+        let mpis: Vec<&str> = self.compared().map(|mpi| mpi.name.as_str()).collect();
         let all = self.figures.tests();
         let (machine, others): (Vec<_>, Vec<_>) =
             all.iter().partition(|(test, ranks)| self.figures.has(test, *ranks, MACHINE));
         let of_mpis = others.into_iter().map(|(test, ranks)| table(&self.figures, test, *ranks, &mpis));
-        of_mpis.chain(machine.into_iter().map(|(test, ranks)| table(&self.figures, test, *ranks, &[MACHINE]))).collect()
+        let of_machine = machine.into_iter().map(|(test, ranks)| table(&self.figures, test, *ranks, &[MACHINE]));
+        of_mpis.chain(of_machine).filter(|table| !table.rows.is_empty()).collect()
     }
 
     /// All of it, as JSON.

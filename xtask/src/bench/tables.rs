@@ -65,7 +65,8 @@ impl Table {
 pub fn table(figures: &Figures, test: &str, ranks: usize, mpis: &[&str]) -> Table {
     let mpis: Vec<&str> = mpis.iter().copied().filter(|mpi| figures.has(test, ranks, mpi)).collect();
     let unit = figures.unit(test);
-    let sizes = figures.sizes(test, ranks);
+    let known = |bytes: &u64| mpis.iter().any(|mpi| figures.median(test, ranks, *bytes, mpi).is_some());
+    let sizes: Vec<u64> = figures.sizes(test, ranks).into_iter().filter(known).collect();
     let limits: Vec<Option<f64>> =
         sizes.iter().map(|bytes| limit_of(test, *bytes).and_then(|limit| limit_value(figures, &limit))).collect();
     let limited = limits.iter().any(Option::is_some);

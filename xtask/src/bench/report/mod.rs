@@ -1,6 +1,6 @@
 //! `bench report`: one page that needs nothing else.
 
-mod plot;
+pub mod plot;
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::bench::compare;
 use crate::bench::figures::MACHINE;
+use crate::bench::papers::{self, ablation, efficiency};
 use crate::bench::stored::Stored;
 use crate::bench::tables::{limit_of, limit_value, Table};
 
@@ -49,6 +50,7 @@ fn page(stored: &Stored) -> Result<String> {
     page += "<h2>The MPIs</h2>\n";
     page += &mpis(stored);
     page += &comparison(stored);
+    page += &experiments(stored)?;
     page += "<h2>Plots</h2>\n";
     for (test, ranks) in stored.figures.tests() {
         page += &plotted(stored, &test, ranks)?;
@@ -64,7 +66,7 @@ fn page(stored: &Stored) -> Result<String> {
 fn mpis(stored: &Stored) -> String {
     let line = |name: &str, value: String| (name.to_string(), value);
     let mut page = String::new();
-    for mpi in &stored.mpis {
+    for mpi in stored.compared() {
         let mut lines = vec![line("version", mpi.version.clone())];
         lines.push(line("run as", format!("{} {}", mpi.env.join(" "), mpi.command).trim().to_string()));
         if !mpi.configure.is_empty() {
@@ -83,6 +85,25 @@ fn comparison(stored: &Stored) -> String {
     format!("<h2>Compared with the best</h2>\n{}", html(&Table { title: String::new(), header, rows }))
 }
 
+/// The experiments of the papers of which there are figures.
+fn experiments(stored: &Stored) -> Result<String> {
+    let mut page = String::new();
+    for (_, svg) in ablation::plots(&stored.figures)? {
+        page += &format!("<div>{svg}</div>\n");
+    }
+    let tables = ablation::tables(&stored.figures).into_iter().chain(efficiency::table(&stored.figures));
+    for table in tables {
+        page += &format!("<h3>{}</h3>\n{}", escaped(&table.title), html(&table));
+    }
+    if page.is_empty() {
+        return Ok(page);
+    }
+    let of_experiments = stored.mpis.iter().filter(|mpi| papers::is_of_experiment(&mpi.name));
+    let columns: Vec<_> = of_experiments.map(|mpi| (format!("{} {}", mpi.env.join(" "), mpi.command), mpi)).collect();
+    let lines: Vec<_> = columns.into_iter().map(|(command, mpi)| (mpi.what.clone(), command)).collect();
+    Ok(format!("<h2>The papers' experiments</h2>\n{page}<p>{}</p>\n{}", escaped(efficiency::PAPERS), texts(&lines)))
+}
+
 /// A plot, if there are sizes enough.
 fn plotted(stored: &Stored, test: &str, ranks: usize) -> Result<String> {
     let figures = &stored.figures;
@@ -94,12 +115,15 @@ fn plotted(stored: &Stored, test: &str, ranks: usize) -> Result<String> {
         let positive = sizes.iter().filter(|bytes| **bytes > 0);
         positive.filter_map(|bytes| Some((*bytes as f64, value(*bytes).filter(|value| *value > 0.0)?))).collect()
     };
-    let names = stored.mpis.iter().map(|mpi| mpi.name.as_str()).chain([MACHINE]);
+    let names = stored.compared().map(|mpi| mpi.name.as_str()).chain([MACHINE]);
     let mut series: Vec<plot::Series> =
         names.map(|name| plot::Series::of(name, points(&|bytes| figures.median(test, ranks, bytes, name)))).collect();
     let limit = |bytes| limit_of(test, bytes).and_then(|limit| limit_value(figures, &limit));
     series.push(plot::Series::of(plot::LIMIT, points(&limit)));
     series.retain(|series| !series.points.is_empty());
+    if series.iter().all(|series| series.name == plot::LIMIT) {
+        return Ok(String::new());
+    }
     let svg = plot::svg(&format!("{test}, {ranks} ranks, {}", figures.unit(test)), figures.unit(test), &series)?;
     Ok(format!("<div>{svg}</div>\n"))
 }
@@ -150,6 +174,23 @@ mod tests {
         let page = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!page.contains("http") && !page.contains("<script") && !page.contains("src="));
         assert_eq!(page.matches("<table").count(), page.matches("</table>").count());
+    }
+
+    #[test]
+    fn experiments_have_a_section_of_their_own() {
+        let mut stored = example();
+        let mut mpi = stored.mpis[0].clone();
+        mpi.name = "paper-2".to_string();
+        stored.mpis.push(mpi);
+        assert!(!super::page(&stored).unwrap().contains("The papers"));
+        for bytes in [8, 64, 4096] {
+            let line = format!("{{\"test\":\"bandwidth\",\"bytes\":{bytes},\"value\":5.5,\"unit\":\"MB/s\"}}");
+            stored.figures.add("paper-2", 2, &line);
+        }
+        let page = super::page(&stored).unwrap();
+        assert!(page.contains("The papers") && page.contains("crossovers, emulated NTB"));
+        assert_eq!(page.matches("<svg").count(), 2);
+        assert!(!page.contains("bandwidth, 2 ranks"), "general tables have no column for it");
     }
 
     #[test]
