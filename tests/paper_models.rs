@@ -8,8 +8,7 @@ use common::traffic::{exchange, Shape};
 use ntbring::ntb::timing::Model;
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::JoinError;
-use ntbring::settings::Settings;
-use ntbring::zerocopy::PaperModel;
+use ntbring::settings::{PaperModel, Settings};
 use std::path::Path;
 
 /// MPICH's header of an ordinary message.

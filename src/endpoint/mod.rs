@@ -307,7 +307,7 @@ fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) ->
             Some(BothCopy::From(bytes)) => Some(bytes),
         },
     };
-    settings.paper_model.thresholds(production, packed_limit)
+    production.of_model(settings.paper_model, packed_limit)
 }
 
 fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) -> std::io::Result<Option<Transfer>> {

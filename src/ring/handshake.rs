@@ -6,7 +6,7 @@
 
 use super::PROTOCOL_VERSION;
 use crate::ntb::timing::Model;
-use crate::zerocopy::PaperModel;
+use crate::settings::PaperModel;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 const PHASE: usize = 7;

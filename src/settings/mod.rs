@@ -1,12 +1,13 @@
 //! Every setting: an environment variable `NTBRING_*`, parsed here and nowhere else.
 
+mod paper;
 mod parse;
 mod table;
 
+pub use paper::PaperModel;
 pub use table::{Setting, TABLE};
 
 use crate::ntb::timing::Model;
-use crate::zerocopy::PaperModel;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,9 +1,8 @@
 //! The table of settings: name, default, range, meaning, and how each is parsed.
 
 use super::parse::{bytes, number, path, signal, text, within};
-use super::{BothCopy, Settings};
+use super::{BothCopy, PaperModel, Settings};
 use crate::ntb::timing::Model;
-use crate::zerocopy::PaperModel;
 use std::time::Duration;
 
 /// One line of the table of settings.

@@ -21,7 +21,6 @@
 mod paper;
 mod payload;
 
-pub use paper::PaperModel;
 pub use payload::{PackFailed, PackFn, Payload};
 
 /// How a message travels.

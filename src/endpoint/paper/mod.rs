@@ -1,5 +1,5 @@
 //! The stops and extra messages that production leaves out, for the experiments: see
-//! `zerocopy::PaperModel` and docs/experiments.md.
+//! `settings::PaperModel` and docs/experiments.md.
 //!
 //! | file | holds |
 //! |---|---|

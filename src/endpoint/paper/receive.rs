@@ -11,7 +11,7 @@ use crate::endpoint::offers::Accepted;
 use crate::endpoint::wire::{Head, Packet};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::ntb::ForeignRoom;
-use crate::zerocopy::PaperModel;
+use crate::settings::PaperModel;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 

@@ -7,7 +7,8 @@ use crate::endpoint::wire::{Head, Offer, Packet, PREFIX_MAX};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::queue::{Producer, Slot};
 use crate::ring::relay::Route;
-use crate::zerocopy::{PackFailed, PaperModel, Payload};
+use crate::settings::PaperModel;
+use crate::zerocopy::{PackFailed, Payload};
 
 /// What a model does to what it sends.
 pub(in super::super) struct SendSide {
