@@ -9,23 +9,34 @@
 /* Flushes that find nothing to wait for, to one look for messages. */
 #define MPIDI_NTBRING_FLUSHES_A_POLL 16
 
+/* To be called before waiting for an answer that this process may have to give itself, through shared
+ * memory, which rings no doorbell and completes no request: there have to be polls before a sleep. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_stay_awake(void)
+{
+    MPIDI_NTBRING_global.idle_count = 0;
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_start(MPIR_Group * group, int assert, MPIR_Win * win)
 {
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_start(group, assert, win);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_complete(MPIR_Win * win)
 {
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_complete(win);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_post(MPIR_Group * group, int assert, MPIR_Win * win)
 {
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_post(group, assert, win);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_wait(MPIR_Win * win)
 {
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_wait(win);
 }
 
@@ -38,6 +49,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock(int lock_type, int rank, int 
                                                    MPIR_Win * win, MPIDI_av_entry_t * addr)
 {
     MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_lock(lock_type, rank, assert, win);
 }
 
@@ -45,6 +57,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock(int rank, MPIR_Win * win,
                                                      MPIDI_av_entry_t * addr)
 {
     MPIDI_NTBRING_UNUSED(addr);
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_unlock(rank, win);
 }
 
@@ -125,6 +138,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_local_all(MPIR_Win * win)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock_all(MPIR_Win * win)
 {
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_unlock_all(win);
 }
 
@@ -140,6 +154,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_all(MPIR_Win * win)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock_all(int assert, MPIR_Win * win)
 {
+    MPIDI_NTBRING_stay_awake();
     return MPIDIG_mpi_win_lock_all(assert, win);
 }
 
