@@ -39,7 +39,7 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
         format!("MPICC={}", against.mpi.mpicc().display()),
         format!("CC={}", against.mpi.mpicc().display()),
     ];
-    if against.profile == Profile::Quick {
+    if against.profile != Profile::Full {
         // The last two: even so configure stops without a C++ compiler, unless it is told that
         // there is none.
         let without = ["--disable-fortran", "--disable-cxx", "--disable-romio", "MPICXX=no", "CXX=no"];

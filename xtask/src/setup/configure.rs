@@ -20,18 +20,22 @@ pub struct Configured {
     pub digest: String,
 }
 
+/// What makes a build short.
+const C_ONLY: &[&str] = &[
+    "--with-datatype-engine=dataloop",
+    "--disable-fortran",
+    "--disable-cxx",
+    "--disable-romio",
+    // Each file would be compiled twice.
+    "--disable-static",
+];
+
 /// What a profile leaves out.
-fn profile_flags(profile: Profile) -> &'static [&'static str] {
+fn profile_flags(profile: Profile) -> Vec<&'static str> {
     match profile {
-        Profile::Quick => &[
-            "--with-datatype-engine=dataloop",
-            "--disable-fortran",
-            "--disable-cxx",
-            "--disable-romio",
-            // Each file would be compiled twice.
-            "--disable-static",
-        ],
-        Profile::Full => &[],
+        Profile::Quick => C_ONLY.to_vec(),
+        Profile::NoShm => [C_ONLY, &["--with-ch4-shmmods=none"]].concat(),
+        Profile::Full => vec![],
     }
 }
 

@@ -42,6 +42,8 @@ use stamp::Digest;
 pub enum Profile {
     /// C only, without ROMIO, with the dataloop datatype engine: minutes.
     Quick,
+    /// As quick, without MPICH's shared memory module: ranks of one host talk through the ring's queues too.
+    NoShm,
     /// Everything MPICH offers by default, Fortran and C++ included: most of an hour.
     Full,
 }
@@ -50,6 +52,7 @@ impl fmt::Display for Profile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Quick => "quick",
+            Self::NoShm => "no-shm",
             Self::Full => "full",
         })
     }
