@@ -229,6 +229,17 @@ static void run(const struct chosen *chosen, double start)
     }
 }
 
+/* With more ranks than cores only the two that are measured are bound: the rest wait. */
+static void bind_to_core(void)
+{
+    int core = my_rank;
+
+    if (all_ranks > options.cores.count)
+        core = my_rank == 0 ? 0 : my_rank == options.peer ? 1 : options.cores.count;
+    if (core < options.cores.count && pin_to(options.cores.of[core]))
+        perror("cannot bind to a core");
+}
+
 int run_tests(int argc, char **argv, const struct test *tests, int count, void (*prepare)(long largest), void (*finish)(void))
 {
     int provided;
@@ -241,8 +252,7 @@ int run_tests(int argc, char **argv, const struct test *tests, int count, void (
     no_statuses = MPI_STATUSES_IGNORE;
     parse(argc, argv, tests, count);
     other_rank = my_rank == 0 ? options.peer : 0;
-    if (all_ranks <= options.cores.count && pin_to(options.cores.of[my_rank]))
-        perror("cannot bind to a core");
+    bind_to_core();
 
     for (int c = 0; c < options.count; c++)
         for (int i = 0; i < options.chosen[c].sizes.count; i++)

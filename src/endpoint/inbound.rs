@@ -1,10 +1,10 @@
 //! Receiving: the lanes from other ranks, and the streams that are open in them.
 
 use super::bell::Bell;
-use super::wire::{Packet, PREFIX_MAX, STREAMS};
+use super::wire::{Head, Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
 use crate::ntb::{ForeignBytes, ForeignRoom};
-use crate::queue::{Consumer, Entry};
+use crate::queue::{Consumer, Entry, Taken};
 use crate::ring::plan::End;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use std::sync::Arc;
@@ -50,6 +50,33 @@ pub struct Arrival {
     pub(super) offset: usize,
     /// To be released.
     pub token: Token,
+}
+
+/// A message of one entry, from the rank whose lane it lies in: what nearly all are, in as few
+/// words as that takes.
+pub struct Plain {
+    /// The rank that sent it.
+    pub src: u32,
+    /// About it.
+    pub head: Head,
+    /// Bytes of MPICH's header.
+    pub header: usize,
+    /// Bytes of payload, right behind it.
+    pub payload: usize,
+    /// Address of the header.
+    pub address: *mut u8,
+    /// Which lane; to be released as [`Token`] does it.
+    pub lane: usize,
+}
+
+/// What a look at the lanes has found.
+pub enum Look {
+    /// They are empty.
+    Nothing,
+    /// A plain message.
+    Plain(Plain),
+    /// Something that [`Inbound::poll`] has to see to.
+    Other,
 }
 
 /// What must be given back.
@@ -175,10 +202,7 @@ impl Inbound {
                     } else {
                         self.burst = 0;
                     }
-                    return match self.plain(i, &entry) {
-                        Some(arrival) => Ok(Some(arrival)),
-                        None => self.arrive(i, entry).map(Some),
-                    };
+                    return self.arrive(i, entry).map(Some);
                 }
                 Err(error) => return Err(EndpointError::Corrupt { from: describe(inbox), error }),
             }
@@ -186,25 +210,46 @@ impl Inbound {
         Ok(None)
     }
 
+    /// The next arrival if it is a plain message; each lane has its turn.
+    #[inline]
+    pub fn look(&mut self) -> Result<Look, EndpointError> {
+        let count = self.boxes.len();
+        for _ in 0..count {
+            let i = self.next;
+            let inbox = &mut self.boxes[i];
+            if !inbox.beginning {
+                match inbox.lane.take_kind(wire::MESSAGE) {
+                    Taken::Nothing => {}
+                    Taken::Entry(entry) => return self.plain(i, entry),
+                    Taken::Other => return Ok(Look::Other),
+                }
+            }
+            self.next = if i + 1 == count { 0 } else { i + 1 };
+        }
+        Ok(Look::Nothing)
+    }
+
     /// An entry about which its tag says everything.
     #[inline]
-    fn plain(&mut self, i: usize, entry: &Entry) -> Option<Arrival> {
+    fn plain(&mut self, i: usize, entry: Entry) -> Result<Look, EndpointError> {
         let inbox = &self.boxes[i];
-        let (Some(src), wire::MESSAGE) = (inbox.from, entry.kind) else { return None };
         let (head, header) = wire::plain(entry.meta);
-        let payload = entry.len.checked_sub(header)?;
+        let (Some(src), Some(payload)) = (inbox.from, entry.len.checked_sub(header)) else {
+            // No such message can be. The parser says what is wrong with it.
+            let odd = wire::WireError::Field { kind: entry.kind, field: "header", value: header as u64 };
+            let odd = EndpointError::Wire { from: describe(inbox), error: odd };
+            return Err(self.arrive(i, entry).err().unwrap_or(odd));
+        };
+        // Stay with the lane that has something, but not for ever.
+        self.burst += 1;
+        if self.burst == BURST {
+            self.burst = 0;
+            self.next = if i + 1 == self.boxes.len() { 0 } else { i + 1 };
+        }
         self.msgs += 1;
         self.bytes += entry.len as u64;
-        Some(Arrival {
-            src,
-            packet: Packet::Message { head, header, payload },
-            header: inbox.lane.window().address(entry.offset, entry.len),
-            cookie: 0,
-            last: false,
-            fetch: None,
-            offset: entry.offset,
-            token: Token { lane: i, begun: None },
-        })
+        let address = self.boxes[i].lane.window().address(entry.offset, entry.len);
+        Ok(Look::Plain(Plain { src, head, header, payload, address, lane: i }))
     }
 
     #[inline(never)]

@@ -27,7 +27,7 @@ mod stats;
 pub mod wire;
 
 pub use idle::{Fault, Idle};
-pub use inbound::{Arrival, Event, Token};
+pub use inbound::{Arrival, Event, Look, Plain, Token};
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 
@@ -213,6 +213,22 @@ impl Endpoint {
         self.out.send_now(message, &self.thresholds)
     }
 
+    /// A poll that hands a plain message on without more ado. [`Endpoint::poll`] has to be asked
+    /// if there is something else.
+    #[inline]
+    pub fn look(&mut self) -> Result<Look, EndpointError> {
+        if self.out.has_work() || self.offers.has_work() || self.paper.is_some() {
+            return Ok(Look::Other);
+        }
+        let found = self.inbound.look()?;
+        match found {
+            Look::Nothing => self.nothing_found()?,
+            Look::Plain(_) => self.idle.busy(),
+            Look::Other => {}
+        }
+        Ok(found)
+    }
+
     /// One event, if there is any; sends what waits for room, forwards what is in transit.
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
@@ -236,7 +252,7 @@ impl Endpoint {
             return Ok(Some(event));
         }
         for _ in 0..INTERNAL_MAX {
-            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found() };
+            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found().map(|()| None) };
             self.idle.busy();
             if self.paper.is_some() {
                 match self.stop_over(arrival)? {
@@ -255,7 +271,7 @@ impl Endpoint {
     }
 
     /// The rest of a poll that found no event.
-    fn nothing_found(&mut self) -> Result<Option<Event>, EndpointError> {
+    fn nothing_found(&mut self) -> Result<(), EndpointError> {
         if let Some(transfer) = &self.transfer {
             if transfer.assist() > 0 {
                 self.idle.busy();
@@ -276,7 +292,7 @@ impl Endpoint {
         }
         match self.idle.fault() {
             Some(fault) => Err(fault.clone().into()),
-            None => Ok(None),
+            None => Ok(()),
         }
     }
 

@@ -85,6 +85,11 @@ impl Offers {
     }
 
     #[inline]
+    pub fn has_work(&self) -> bool {
+        self.is_copying() || !self.events.is_empty()
+    }
+
+    #[inline]
     pub fn is_copying(&self) -> bool {
         !self.copies.is_empty()
     }

@@ -13,7 +13,7 @@ mod handle;
 mod messages;
 mod segments;
 
-use crate::endpoint::Accepted;
+use crate::endpoint::{Accepted, Look};
 use crate::ntb::ForeignRoom;
 use crate::ring::guest::GuestAddress;
 use crate::ring::join::Card;
@@ -292,9 +292,16 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
-        let Some(found) = endpoint.poll()? else { return Ok(NTBRING_NONE as i32) };
         // SAFETY: not null, writable by contract; its fields are plain numbers and addresses.
-        messages::fill(unsafe { &mut *event }, found);
+        let event = unsafe { &mut *event };
+        match endpoint.look()? {
+            Look::Plain(plain) => messages::fill_plain(event, &plain),
+            Look::Nothing => return Ok(NTBRING_NONE as i32),
+            Look::Other => {
+                let Some(found) = endpoint.poll()? else { return Ok(NTBRING_NONE as i32) };
+                messages::fill(event, found);
+            }
+        }
         Ok(NTBRING_SOME as i32)
     })
 }

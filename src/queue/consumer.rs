@@ -43,6 +43,16 @@ pub struct Entry {
     pub len: usize,
 }
 
+/// What [`Consumer::take_kind`] has found.
+pub enum Taken {
+    /// There is no entry.
+    Nothing,
+    /// An entry of the kind that was asked for.
+    Entry(Entry),
+    /// Something else, which is left where it is: [`Consumer::take`] tells what.
+    Other,
+}
+
 impl Consumer {
     /// The consumer of the lane that `lane` covers, which writes its head to the first word of
     /// `credit`. Panics if the size is not allowed.
@@ -98,6 +108,25 @@ impl Consumer {
         }
         let Some(tag) = Tag::parse(word).filter(|tag| tag.kind != PAD) else { return self.take_padded(word) };
         self.accept(tag).map(Some)
+    }
+
+    /// The next entry, if there is one and it is of this kind: [`Consumer::take`] with less to decide.
+    #[inline]
+    pub fn take_kind(&mut self, kind: u8) -> Taken {
+        if self.tail.is_some() {
+            return Taken::Other;
+        }
+        let word = self.lane.load(self.at * LINE);
+        if !Tag::carries(word, self.sequence) {
+            return match self.nothing(word) {
+                Ok(_) => Taken::Nothing,
+                Err(_) => Taken::Other,
+            };
+        }
+        match Tag::parse(word) {
+            Some(tag) if tag.kind == kind => self.accept(tag).map_or(Taken::Other, Taken::Entry),
+            _ => Taken::Other,
+        }
     }
 
     /// Takes the filling at the end of a lap, and what may follow it.

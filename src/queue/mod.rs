@@ -29,7 +29,7 @@ mod consumer;
 mod producer;
 mod tag;
 
-pub use consumer::{Consumer, Entry};
+pub use consumer::{Consumer, Entry, Taken};
 pub use producer::{Producer, Slot};
 pub use tag::{Tag, LEN_MAX, META_MAX};
 

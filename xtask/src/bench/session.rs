@@ -171,10 +171,11 @@ impl Session {
             Program::P2p | Program::Rma | Program::Coll | Program::Limits => {
                 let effort = &self.effort;
                 command.args(["--budget", &effort.budget.to_string(), "--limit", &effort.limit.to_string()]);
-                if matches!(job.shape, Shape::Pair) {
+                let pair = matches!(job.shape, Shape::Pair);
+                if pair {
                     command.args(["--peer", &one.peer().to_string()]);
                 }
-                if one.ranks(job.shape) <= self.cores.len() {
+                if pair || one.ranks(job.shape) <= self.cores.len() {
                     command.args(["--cores", &list(&self.cores)]);
                 }
                 command.args(job.tests.iter().map(ToString::to_string));
