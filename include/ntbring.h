@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 3
+#define NTBRING_ABI_VERSION 4
 
 /* An upper limit for the size of an address, in bytes. */
 #define NTBRING_ADDRESS_MAX 256
@@ -169,6 +169,7 @@ typedef struct ntbring_event {
                                  * TAKEN: as given */
     ntbring_offer_t offer;      /* OFFER */
     uint64_t token[4];          /* belongs to the library */
+    uint32_t more;              /* nonzero if the next one is there already: poll again soon */
 } ntbring_event_t;
 
 /* Looks for one event and sends what is pending. hdr and data stay valid until

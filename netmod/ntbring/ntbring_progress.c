@@ -243,7 +243,7 @@ int MPIDI_NTBRING_progress(int vci)
         MPIDI_NTBRING_CHKRC(rc);
 
         /* somebody may be waiting for what has just completed */
-        if (progress_count != MPIDI_NTBRING_PROGRESS_COUNT()) {
+        if (!event.more && progress_count != MPIDI_NTBRING_PROGRESS_COUNT()) {
             break;
         }
     }

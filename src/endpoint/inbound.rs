@@ -67,6 +67,8 @@ pub struct Plain {
     pub address: *mut u8,
     /// Which lane; to be released as [`Token`] does it.
     pub lane: usize,
+    /// Whether another entry is in the lane already.
+    pub more: bool,
 }
 
 /// What a look at the lanes has found.
@@ -96,6 +98,9 @@ impl Token {
 /// Entries that are taken from one lane before the next has its turn.
 const BURST: u32 = 32;
 
+/// Looks at a lane that may find nothing before it is only looked at now and then.
+const HEAT: u16 = u16::MAX;
+
 struct Inbox {
     lane: Consumer,
     bell: Bell,
@@ -103,6 +108,14 @@ struct Inbox {
     from: Option<u32>,
     /// A message in pieces has begun whose cookie is not known yet: what follows must wait.
     beginning: bool,
+    /// Looks in vain that are left before it counts as cold.
+    heat: u16,
+}
+
+impl Inbox {
+    fn new(lane: Consumer, bell: Bell, from: Option<u32>) -> Inbox {
+        Inbox { lane, bell, from, beginning: false, heat: HEAT }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -118,6 +131,8 @@ pub(super) struct Inbound {
     next: usize,
     /// Entries taken from one lane in a row.
     burst: u32,
+    /// So many that all others have to be looked at, cold ones too.
+    burst_over: bool,
     /// Ranks in the job.
     size: u32,
     /// This rank.
@@ -141,24 +156,25 @@ impl Inbound {
                 if topology.direction(next, host) == link.side().opposite() {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
                     let lane = link.consumer(End::Rank(local), me, false);
-                    boxes.push(Inbox { lane, bell, from: Some(rank), beginning: false });
+                    boxes.push(Inbox::new(lane, bell, Some(rank)));
                 }
             }
             if topology.hosts() >= 4 {
                 let bell = Bell::Port(link.port(), FORWARDER_DOORBELL);
                 let lane = link.consumer(End::Forwarder, me, false);
-                boxes.push(Inbox { lane, bell, from: None, beginning: false });
+                boxes.push(Inbox::new(lane, bell, None));
             }
         }
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
-            boxes.push(Inbox { lane: members.local_consumer(local), bell, from: Some(rank), beginning: false });
+            boxes.push(Inbox::new(members.local_consumer(local), bell, Some(rank)));
         }
         let streams = (0..topology.size()).map(|_| None).collect();
         Inbound {
             boxes,
             next: 0,
             burst: 0,
+            burst_over: false,
             size: topology.size() as u32,
             me: members.rank(),
             streams,
@@ -178,7 +194,7 @@ impl Inbound {
 
     /// Takes in what a peer writes to this lane.
     pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
-        self.boxes.push(Inbox { lane, bell, from: Some(peer), beginning: false });
+        self.boxes.push(Inbox::new(lane, bell, Some(peer)));
     }
 
     /// The next arrival; each lane has its turn.
@@ -210,18 +226,23 @@ impl Inbound {
         Ok(None)
     }
 
-    /// The next arrival if it is a plain message; each lane has its turn.
+    /// The next arrival if it is a plain message; each lane has its turn. Cold lanes, from which
+    /// nothing has come for long, only if the look is `thorough`.
     #[inline]
-    pub fn look(&mut self) -> Result<Look, EndpointError> {
+    pub fn look(&mut self, thorough: bool) -> Result<Look, EndpointError> {
         let count = self.boxes.len();
+        let thorough = thorough || std::mem::take(&mut self.burst_over);
         for _ in 0..count {
             let i = self.next;
             let inbox = &mut self.boxes[i];
-            if !inbox.beginning {
+            if !inbox.beginning && (thorough || inbox.heat > 0) {
                 match inbox.lane.take_kind(wire::MESSAGE) {
-                    Taken::Nothing => {}
+                    Taken::Nothing => inbox.heat = inbox.heat.saturating_sub(1),
                     Taken::Entry(entry) => return self.plain(i, entry),
-                    Taken::Other => return Ok(Look::Other),
+                    Taken::Other => {
+                        inbox.heat = HEAT;
+                        return Ok(Look::Other);
+                    }
                 }
             }
             self.next = if i + 1 == count { 0 } else { i + 1 };
@@ -232,7 +253,8 @@ impl Inbound {
     /// An entry about which its tag says everything.
     #[inline]
     fn plain(&mut self, i: usize, entry: Entry) -> Result<Look, EndpointError> {
-        let inbox = &self.boxes[i];
+        let inbox = &mut self.boxes[i];
+        inbox.heat = HEAT;
         let (head, header) = wire::plain(entry.meta);
         let (Some(src), Some(payload)) = (inbox.from, entry.len.checked_sub(header)) else {
             // No such message can be. The parser says what is wrong with it.
@@ -244,12 +266,14 @@ impl Inbound {
         self.burst += 1;
         if self.burst == BURST {
             self.burst = 0;
+            self.burst_over = true;
             self.next = if i + 1 == self.boxes.len() { 0 } else { i + 1 };
         }
         self.msgs += 1;
         self.bytes += entry.len as u64;
-        let address = self.boxes[i].lane.window().address(entry.offset, entry.len);
-        Ok(Look::Plain(Plain { src, head, header, payload, address, lane: i }))
+        let lane = &self.boxes[i].lane;
+        let address = lane.window().address(entry.offset, entry.len);
+        Ok(Look::Plain(Plain { src, head, header, payload, address, lane: i, more: lane.has_next() }))
     }
 
     #[inline(never)]

@@ -120,8 +120,14 @@ pub enum EndpointError {
     Thread(std::io::Error),
 }
 
-/// Fruitless polls between two looks at whether everybody is alive, for callers that never idle.
-const GLANCE_EVERY: u32 = 1 << 14;
+/// Of so many looks by a rank that spins, one is at everything: cold lanes, transit, news.
+const THOROUGH_EVERY: u32 = 8;
+
+/// Fruitless polls with a look for transit each, after some has been forwarded.
+const RELAY_HEAT: u32 = 1 << 14;
+
+/// Thorough looks in vain between two at whether everybody is alive, for callers that never idle.
+const GLANCE_EVERY: u32 = 1 << 11;
 
 /// Arrivals that one poll handles without a word to the caller.
 const INTERNAL_MAX: usize = 8;
@@ -142,8 +148,12 @@ pub struct Endpoint {
     /// How the models of the experiments receive; None outside them.
     paper: Option<Box<paper::ReceiveSide>>,
     dump: dump::Trigger,
-    /// Polls that found nothing.
+    /// Polls that found nothing and looked everywhere.
     fruitless: u32,
+    /// Polls that went the short way.
+    looks: u32,
+    /// Polls that still look for transit each time, since there was some.
+    relay_heat: u32,
 }
 
 impl Endpoint {
@@ -183,6 +193,8 @@ impl Endpoint {
             dump,
             settings,
             fruitless: 0,
+            looks: 0,
+            relay_heat: 0,
         })
     }
 
@@ -220,9 +232,13 @@ impl Endpoint {
         if self.out.has_work() || self.offers.has_work() || self.paper.is_some() {
             return Ok(Look::Other);
         }
-        let found = self.inbound.look()?;
+        self.looks = self.looks.wrapping_add(1);
+        // Who spins looks so often that cold places can wait; who yields or sleeps has the time.
+        let thorough = self.looks % THOROUGH_EVERY == 0 || !self.idle.is_spinning();
+        let found = self.inbound.look(thorough)?;
         match found {
-            Look::Nothing => self.nothing_found()?,
+            Look::Nothing if thorough || self.relay_heat > 0 => self.nothing_found()?,
+            Look::Nothing => {}
             Look::Plain(_) => self.idle.busy(),
             Look::Other => {}
         }
@@ -275,7 +291,9 @@ impl Endpoint {
         if let Some(transfer) = &self.transfer {
             if transfer.assist() > 0 {
                 self.idle.busy();
+                self.relay_heat = RELAY_HEAT;
             }
+            self.relay_heat = self.relay_heat.saturating_sub(1);
             if let Some(error) = transfer.fault() {
                 return Err(error.into());
             }

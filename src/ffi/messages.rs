@@ -89,12 +89,14 @@ pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain) {
     e.data_size = found.payload as u64;
     e.total = found.payload as u64;
     e.token = [found.lane as u64 + 1, 0, 0, 0];
+    e.more = found.more.into();
 }
 
 /// Fills in an event as C takes it: what its kind has, and the token.
 #[inline]
 pub fn fill(e: &mut ntbring_event_t, found: Event) {
     e.token = [0; 4];
+    e.more = 0;
     let arrival = match found {
         Event::Sent { cookie, handler } => {
             e.kind = NTBRING_EVENT_SENT;

@@ -160,6 +160,12 @@ impl Consumer {
         Ok(entry)
     }
 
+    /// Whether an entry is there, as far as its tag tells. One load.
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        Tag::carries(self.lane.load(self.at * LINE), self.sequence)
+    }
+
     /// Whether an entry is there, without taking it.
     #[inline]
     pub fn is_empty(&self) -> bool {

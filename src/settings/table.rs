@@ -56,7 +56,7 @@ pub const TABLE: &[Setting] =
         ),
         setting!(
             "NTBRING_CHUNK",
-            "16K",
+            "8K",
             "bytes",
             "64 to 4M",
             true,
