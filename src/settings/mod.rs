@@ -66,7 +66,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             window: None,
-            chunk: 16 << 10,
+            chunk: 8 << 10,
             packed_max: 8 << 10,
             eager_max: 66 << 10,
             single_copy: Some(6 << 10),
