@@ -8,6 +8,8 @@
 //! | `threads` | two real threads, over `ntb::weak` |
 //! | `hostile` | peers that write whatever they like |
 
+use super::{Consumer, Corrupt, Entry, Taken};
+
 mod faults;
 
 #[cfg(loom)]
@@ -19,3 +21,15 @@ mod hostile;
 mod simulation;
 #[cfg(not(loom))]
 mod threads;
+
+/// The next entry as the short way takes it, and as the long way does if it is not of this kind.
+fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {
+    match consumer.take_kind(kind) {
+        Taken::Nothing => Ok(None),
+        Taken::Entry(entry) => {
+            assert_eq!(entry.kind, kind);
+            Ok(Some(entry))
+        }
+        Taken::Other => consumer.take(),
+    }
+}

@@ -1,6 +1,7 @@
 //! Peers that do not keep to the protocol: whatever they write, an end of a lane neither panics,
 //! nor reaches beyond its memory, nor goes on for ever.
 
+use super::take_by_kind;
 use crate::ntb::{InWindow, OutWindow, Region};
 use crate::queue::{entry_max, lines_for, Consumer, Corrupt, Producer, Tag, LEN_MAX, LINE, META_MAX, PAD, TAG};
 use fastrand::Rng;
@@ -49,7 +50,8 @@ proptest! {
             for turn in 0.. {
                 prop_assert!(turn <= lines, "no end");
                 let before = consumer.sequence();
-                match consumer.take() {
+                let short = rng.bool();
+                match if short { take_by_kind(&mut consumer, rng.u8(..3)) } else { consumer.take() } {
                     Ok(Some(entry)) => {
                         prop_assert!(entry.len <= entry_max(lines));
                         prop_assert!(entry.offset >= TAG && entry.offset + entry.len <= lines * LINE);

@@ -8,6 +8,7 @@
 //! three preemptions (switches away from a thread that could go on).
 
 use super::faults::Fault;
+use super::take_by_kind;
 use crate::ntb::{InWindow, OutWindow, Region};
 use crate::queue::{lines_for, Consumer, Producer, LINE, TAG};
 
@@ -55,7 +56,9 @@ fn push(producer: &mut Producer, message: usize, lines: usize, careless: bool) -
 
 /// Takes the next entry if it is there, and checks that it is this one.
 fn pull(consumer: &mut Consumer, message: usize, lines: usize) -> bool {
-    let Some(entry) = consumer.take().expect("a correct lane") else { return false };
+    // Half of them the short way.
+    let taken = if message % 2 == 0 { take_by_kind(consumer, message as u8) } else { consumer.take() };
+    let Some(entry) = taken.expect("a correct lane") else { return false };
     assert_eq!((entry.kind, entry.meta, entry.len), (message as u8, message as u16, len(lines)), "another message");
     for line in 0..lines {
         let mut bytes = [0; 8];

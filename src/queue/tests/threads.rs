@@ -1,5 +1,6 @@
 //! A producer and a consumer in two threads, over windows that `ntb::weak` disorders on both ways.
 
+use super::take_by_kind;
 use crate::ntb::weak::disorder;
 use crate::ntb::{InWindow, OutWindow, Region};
 use crate::queue::{Consumer, Producer, LINE};
@@ -68,20 +69,21 @@ fn exchange_by(lines: usize, messages: usize, hold: u32, weak: Option<u64>, anno
             for i in 0..messages {
                 let expected = bytes(&mut rng, max);
                 let mut corrupt = None;
-                let entry = until(|| match consumer.take() {
-                    Ok(None) => {
-                        // What is held may be what the producer needs to go on.
-                        while consumer.held() > 0 {
-                            consumer.release();
+                let entry =
+                    until(|| match if i % 2 == 0 { take_by_kind(&mut consumer, 1) } else { consumer.take() } {
+                        Ok(None) => {
+                            // What is held may be what the producer needs to go on.
+                            while consumer.held() > 0 {
+                                consumer.release();
+                            }
+                            None
                         }
-                        None
-                    }
-                    Ok(Some(entry)) => Some(Ok(entry)),
-                    Err(error) => {
-                        corrupt = Some(error);
-                        Some(Err(()))
-                    }
-                })?;
+                        Ok(Some(entry)) => Some(Ok(entry)),
+                        Err(error) => {
+                            corrupt = Some(error);
+                            Some(Err(()))
+                        }
+                    })?;
                 let Ok(entry) = entry else { return Err(format!("message {i}: {corrupt:?}")) };
                 let mut found = vec![0; entry.len];
                 consumer.window().read(entry.offset, &mut found);
