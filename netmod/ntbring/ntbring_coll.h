@@ -8,17 +8,28 @@
 /* What takes its partners from the ring is here; everything else is the fall-back's. */
 #define MPIDI_NM_mpi_barrier MPIDI_NTBRING_fallback_barrier
 #define MPIDI_NM_mpi_allreduce MPIDI_NTBRING_fallback_allreduce
+#define MPIDI_NM_mpi_alltoall MPIDI_NTBRING_fallback_alltoall
 #include "netmod_am_fallback_coll.h"
 #undef MPIDI_NM_mpi_barrier
 #undef MPIDI_NM_mpi_allreduce
+#undef MPIDI_NM_mpi_alltoall
 
 /* Larger vectors are better cut into pieces, as MPICH does. */
 #define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 2048
+
+/* Rings on which nobody is further away than a neighbour's neighbour, and blocks of a size for which
+ * a step more is cheaper than a relay. */
+#define MPIDI_NTBRING_RING_ALLTOALL_MIN_RANKS 4
+#define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
+#define MPIDI_NTBRING_RING_ALLTOALL_MIN_SZ 32768
 
 int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
@@ -42,6 +53,26 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
         return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
     }
     return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint sendcount,
+                                                   MPI_Datatype sendtype, void *recvbuf,
+                                                   MPI_Aint recvcount, MPI_Datatype recvtype,
+                                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+{
+    if (MPIDI_NTBRING_COMM(comm)->is_ring && sendbuf != MPI_IN_PLACE &&
+        MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM == MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto &&
+        comm->local_size >= MPIDI_NTBRING_RING_ALLTOALL_MIN_RANKS &&
+        comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS) {
+        MPI_Aint type_size;
+        MPIR_Datatype_get_size_macro(recvtype, type_size);
+        if (recvcount * type_size >= MPIDI_NTBRING_RING_ALLTOALL_MIN_SZ) {
+            return MPIDI_NTBRING_ring_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                               recvtype, comm, errflag);
+        }
+    }
+    return MPIDI_NTBRING_fallback_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                           recvtype, comm, errflag);
 }
 
 #endif /* NTBRING_COLL_H_INCLUDED */
