@@ -152,6 +152,7 @@ int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer,
 #define NTBRING_EVENT_OFFER 5   /* a message whose payload may be fetched: hdr, offer, total */
 #define NTBRING_EVENT_FETCHED 6 /* an accepted payload is in its buffer: cookie */
 #define NTBRING_EVENT_TAKEN 7   /* an offered payload may be reused: cookie */
+#define NTBRING_EVENT_REMOTE 8  /* an operation of ntbring_remote has ended: cookie */
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
@@ -166,7 +167,7 @@ typedef struct ntbring_event {
     uint64_t data_size;
     uint64_t total;             /* BEGIN, OFFER: size of the whole payload; MESSAGE: data_size */
     void *cookie;               /* BEGIN: set it before ntbring_release; CHUNK, SENT, FETCHED,
-                                 * TAKEN: as given */
+                                 * TAKEN, REMOTE: as given */
     ntbring_offer_t offer;      /* OFFER */
     uint64_t token[4];          /* belongs to the library */
     uint32_t more;              /* nonzero if the next one is there already: poll again soon */
@@ -180,7 +181,9 @@ int ntbring_release(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
 
 /* Window memory. A segment is memory of one rank that the ranks near it map, and then
  * read and write as their own: ranks of its host, and of hosts next to it whose ports
- * are coherent. It has a lock, for operations that must be atomic with each other. */
+ * are coherent. Ranks of other hosts have its host work on it (ntbring_remote). It has a
+ * lock, for operations that must be atomic with each other, and a second one, which the
+ * library does not mind, for MPI_Win_lock. */
 typedef struct ntbring_segment ntbring_segment_t;
 
 /* Where others find a segment. Its words belong to the library. */
@@ -210,8 +213,76 @@ int ntbring_segment_seal(ntbring_segment_t * segment);
 int ntbring_segment_lock(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment);
 int ntbring_segment_unlock(ntbring_segment_t * segment);
 
-/* Unmaps a segment. The memory is there for others until they have done so, too. */
-int ntbring_segment_free(ntbring_segment_t * segment);
+/* Takes a segment's second lock, alone or together with others, if it is free for that:
+ * NTBRING_OK, or NTBRING_PENDING. Who wants it alone must go on asking. */
+int ntbring_segment_hold(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment, int32_t alone);
+int ntbring_segment_let_go(ntbring_segment_t * segment, int32_t alone);
+
+/* Unmaps a segment. The memory is there for others until they have done so, too. Its
+ * owner must know that nobody will ask its host for anything any more. */
+int ntbring_segment_free(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment);
+
+/* 1 if that rank's host works on its segments for this rank, 0 if not: it does if the rank
+ * is of this job and not near. */
+int ntbring_is_served(ntbring_endpoint_t * endpoint, int32_t rank);
+
+/* What is done with size bytes of a segment. */
+#define NTBRING_REMOTE_PUT 0    /* data is written */
+#define NTBRING_REMOTE_GET 1    /* they are read to result */
+#define NTBRING_REMOTE_ACCUMULATE 2     /* data is accumulated with op: numbers of one type */
+#define NTBRING_REMOTE_FETCH 3  /* the same, and what was there goes to result */
+#define NTBRING_REMOTE_SWAP 4   /* they become the second half of data (2 * size bytes) if they are
+                                 * the first; what was there goes to result; at most 16 bytes */
+#define NTBRING_REMOTE_HOLD 5   /* ntbring_segment_hold until it is had; op: 1 alone, 0 together */
+#define NTBRING_REMOTE_LET_GO 6 /* ntbring_segment_let_go; op: 1 alone, 0 together */
+
+#define NTBRING_OP_SUM 0
+#define NTBRING_OP_PROD 1
+#define NTBRING_OP_MAX 2
+#define NTBRING_OP_MIN 3
+#define NTBRING_OP_LAND 4
+#define NTBRING_OP_LOR 5
+#define NTBRING_OP_LXOR 6
+#define NTBRING_OP_BAND 7
+#define NTBRING_OP_BOR 8
+#define NTBRING_OP_BXOR 9
+#define NTBRING_OP_REPLACE 10
+#define NTBRING_OP_NO_OP 11     /* with FETCH there is no data */
+
+/* Bytes have REPLACE, NO_OP and operations on bits; integers all; floating point numbers all but
+ * those on bits; complex ones SUM, PROD, REPLACE, NO_OP. */
+#define NTBRING_TYPE_BYTES 0    /* numbers of up to 96 bytes whose size divides 96 are not torn */
+#define NTBRING_TYPE_INT8 1
+#define NTBRING_TYPE_UINT8 2
+#define NTBRING_TYPE_INT16 3
+#define NTBRING_TYPE_UINT16 4
+#define NTBRING_TYPE_INT32 5
+#define NTBRING_TYPE_UINT32 6
+#define NTBRING_TYPE_INT64 7
+#define NTBRING_TYPE_UINT64 8
+#define NTBRING_TYPE_FLOAT 9
+#define NTBRING_TYPE_DOUBLE 10
+#define NTBRING_TYPE_COMPLEX 11 /* two floats */
+#define NTBRING_TYPE_DOUBLE_COMPLEX 12  /* two doubles */
+
+typedef struct ntbring_remote {
+    int32_t dest;               /* rank whose segment it is */
+    uint8_t action;             /* NTBRING_REMOTE_* */
+    uint8_t op;                 /* NTBRING_OP_* */
+    uint8_t type;               /* NTBRING_TYPE_* */
+    ntbring_segment_address_t segment;
+    uint64_t offset;            /* bytes */
+    uint64_t size;              /* bytes; 0 for HOLD and LET_GO */
+    const void *data;           /* both must stay until the event */
+    void *result;
+    void *cookie;               /* given to NTBRING_EVENT_REMOTE */
+} ntbring_remote_t;
+
+/* Begins an operation on a segment of a rank that is served: NTBRING_PENDING, and there
+ * will be an NTBRING_EVENT_REMOTE when it is done, whatever the rank does. ACCUMULATE, FETCH
+ * and SWAP take the segment's lock, and are done at one rank in the order of the calls. If
+ * the operation fails, ntbring_poll says so before the event. */
+int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remote);
 
 /* To be called by a loop that waits and has found nothing: spins, yields or
  * sleeps, depending on how often it was called since the last event, until a

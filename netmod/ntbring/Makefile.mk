@@ -15,9 +15,11 @@ mpi_core_sources   += src/mpid/ch4/netmod/ntbring/func_table.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_progress.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_recv_chunk.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_rma_far.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_spawn.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_win.c \
-                      src/mpid/ch4/netmod/ntbring/ntbring_win_allocate.c
+                      src/mpid/ch4/netmod/ntbring/ntbring_win_allocate.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_win_lock.c
 
 errnames_txt_files += src/mpid/ch4/netmod/ntbring/errnames.txt
 

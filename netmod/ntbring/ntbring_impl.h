@@ -28,6 +28,14 @@ int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, M
                                void **base, MPIR_Win ** win_p);
 void MPIDI_NTBRING_win_release(MPIR_Win * win);
 
+void MPIDI_NTBRING_far_done(void *op);
+int MPIDI_NTBRING_far_lock(MPIR_Win * win, int rank, int action, bool alone);
+
+int MPIDI_NTBRING_win_lock(int lock_type, int rank, int assert, MPIR_Win * win);
+int MPIDI_NTBRING_win_unlock(int rank, MPIR_Win * win);
+int MPIDI_NTBRING_win_lock_all(int assert, MPIR_Win * win);
+int MPIDI_NTBRING_win_unlock_all(MPIR_Win * win);
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_dest(int rank, MPIR_Comm * comm)
 {
     int avtid = 0, lpid = 0;

@@ -3,6 +3,8 @@
 #ifndef NTBRING_PRE_H_INCLUDED
 #define NTBRING_PRE_H_INCLUDED
 
+#include <ntbring.h>
+
 /* Larger than any basic datatype, so that an element which a chunk boundary cuts fits. */
 #define MPIDI_NTBRING_CARRY_SZ 48
 
@@ -34,18 +36,22 @@ typedef struct {
     int dummy;
 } MPIDI_NTBRING_op_t;
 
-struct ntbring_segment;
-
 /* A window's memory at one rank, as this process sees it. */
 typedef struct {
     char *base;                 /* NULL if this process cannot reach it */
     MPI_Aint size;
-    struct ntbring_segment *segment;    /* NULL if nobody else can reach it */
+    ntbring_segment_t *segment; /* NULL if nobody else can reach it */
     int disp_unit;
+    bool served;                /* its host works on it for this process */
+    enum { MPIDI_NTBRING_FREE, MPIDI_NTBRING_TOGETHER, MPIDI_NTBRING_ALONE } held;      /* by this process */
+    volatile int accs;          /* accumulates that its host has not answered */
+    ntbring_segment_address_t address;
 } MPIDI_NTBRING_target_t;
 
 typedef struct {
     MPIDI_NTBRING_target_t *targets;    /* one a rank; NULL if all operations are messages */
+    bool has_locks;             /* MPI_Win_lock works on the targets' segments */
+    volatile int locking;       /* locks and unlocks that hosts have not answered */
 } MPIDI_NTBRING_win_t;
 
 typedef struct {

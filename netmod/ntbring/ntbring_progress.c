@@ -207,6 +207,9 @@ static int handle_event(ntbring_event_t * event)
         case NTBRING_EVENT_TAKEN:
             mpi_errno = MPIDI_NTBRING_offer_taken(event->cookie);
             break;
+        case NTBRING_EVENT_REMOTE:
+            MPIDI_NTBRING_far_done(event->cookie);
+            break;
         default:
             break;
     }

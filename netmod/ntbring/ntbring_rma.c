@@ -2,6 +2,8 @@
 
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
+#include "ntbring_numbers.h"
+#include "mpir_op_util.h"
 
 /* MPIR_Typerep_op takes predefined types as its source: anything else is packed. */
 typedef struct {
@@ -164,4 +166,85 @@ void MPIDI_NTBRING_rma_op_cs_exit(MPIR_Win * win)
     if (own) {
         MPIDI_NTBRING_acc_unlock(own);
     }
+}
+
+/* What other hosts can compute. */
+
+#define INTEGER(size_, is_unsigned_) \
+    ((size_) == 1 ? NTBRING_TYPE_INT8 + (is_unsigned_) : \
+     (size_) == 2 ? NTBRING_TYPE_INT16 + (is_unsigned_) : \
+     (size_) == 4 ? NTBRING_TYPE_INT32 + (is_unsigned_) : \
+     (size_) == 8 ? NTBRING_TYPE_INT64 + (is_unsigned_) : -1)
+
+int MPIDI_NTBRING_number_type(MPI_Datatype datatype)
+{
+    switch (datatype) {
+#undef MPIR_OP_TYPE_MACRO
+#define MPIR_OP_TYPE_MACRO(mpi_type_, c_type_, type_name_) \
+        case (mpi_type_): return INTEGER(sizeof(c_type_), (c_type_) -1 > (c_type_) 1);
+        MPIR_OP_TYPE_GROUP(C_INTEGER)
+        MPIR_OP_TYPE_GROUP(C_INTEGER_EXTRA)
+        MPIR_OP_TYPE_GROUP(FORTRAN_INTEGER)
+#undef MPIR_OP_TYPE_MACRO
+#define MPIR_OP_TYPE_MACRO(mpi_type_, c_type_, type_name_) \
+        case (mpi_type_): return INTEGER(sizeof(c_type_), 1);
+        MPIR_OP_TYPE_GROUP(LOGICAL)
+#undef MPIR_OP_TYPE_MACRO
+#define MPIR_OP_TYPE_MACRO(mpi_type_, c_type_, type_name_) \
+        case (mpi_type_): return sizeof(c_type_) == sizeof(float) ? NTBRING_TYPE_FLOAT : \
+                                 sizeof(c_type_) == sizeof(double) ? NTBRING_TYPE_DOUBLE : -1;
+        MPIR_OP_TYPE_GROUP(FLOATING_POINT)
+#undef MPIR_OP_TYPE_MACRO
+#define MPIR_OP_TYPE_MACRO(mpi_type_, c_type_, type_name_) \
+        case (mpi_type_): \
+            return sizeof(c_type_) == 2 * sizeof(float) ? NTBRING_TYPE_COMPLEX : \
+                sizeof(c_type_) == 2 * sizeof(double) ? NTBRING_TYPE_DOUBLE_COMPLEX : -1;
+        MPIR_OP_TYPE_GROUP(COMPLEX)
+#undef MPIR_OP_TYPE_MACRO
+#define MPIR_OP_TYPE_MACRO(mpi_type_, c_type_, type_name_) \
+        case (mpi_type_): return NTBRING_TYPE_BYTES;
+        MPIR_OP_TYPE_GROUP(BYTE)
+#undef MPIR_OP_TYPE_MACRO
+        default:
+            return -1;
+    }
+}
+
+bool MPIDI_NTBRING_can_compute(MPI_Op mpi_op, MPI_Datatype datatype, ntbring_remote_t * remote)
+{
+    static const struct {
+        MPI_Op mpi_op;
+        uint8_t op;
+        bool floats, complexes, bytes;
+    } ops[] = {
+        {MPI_SUM, NTBRING_OP_SUM, true, true, false},
+        {MPI_PROD, NTBRING_OP_PROD, true, true, false},
+        {MPI_MAX, NTBRING_OP_MAX, true, false, false},
+        {MPI_MIN, NTBRING_OP_MIN, true, false, false},
+        {MPI_LAND, NTBRING_OP_LAND, true, false, false},
+        {MPI_LOR, NTBRING_OP_LOR, true, false, false},
+        {MPI_LXOR, NTBRING_OP_LXOR, true, false, false},
+        {MPI_BAND, NTBRING_OP_BAND, false, false, true},
+        {MPI_BOR, NTBRING_OP_BOR, false, false, true},
+        {MPI_BXOR, NTBRING_OP_BXOR, false, false, true},
+    };
+    int type = MPIDI_NTBRING_number_type(datatype);
+
+    if (mpi_op == MPI_REPLACE || mpi_op == MPI_NO_OP) {
+        remote->op = mpi_op == MPI_REPLACE ? NTBRING_OP_REPLACE : NTBRING_OP_NO_OP;
+        remote->type = NTBRING_TYPE_BYTES;
+        /* a pair with a gap inside is not contiguous */
+        return type >= 0;
+    }
+    for (int i = 0; i < (int) (sizeof(ops) / sizeof(ops[0])); i++) {
+        if (mpi_op == ops[i].mpi_op) {
+            remote->op = ops[i].op;
+            remote->type = (uint8_t) type;
+            return type >= 0 &&
+                (type != NTBRING_TYPE_BYTES || ops[i].bytes) &&
+                ((type != NTBRING_TYPE_FLOAT && type != NTBRING_TYPE_DOUBLE) || ops[i].floats) &&
+                (type < NTBRING_TYPE_COMPLEX || ops[i].complexes);
+        }
+    }
+    return false;
 }

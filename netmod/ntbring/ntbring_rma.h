@@ -5,8 +5,7 @@
 
 #include "ntbring_impl.h"
 
-/* Operations on memory that this process maps go straight there, all others are MPIDIG's messages.
- * Which it is depends on window and target alone, so the accumulates of one origin stay in order. */
+/* Operations on memory that this process maps go straight there; all others to ntbring_rma_far.c. */
 
 int MPIDI_NTBRING_accumulate(const void *origin_addr, int origin_count,
                              MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
@@ -18,6 +17,32 @@ int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
                                  MPI_Aint target_disp, int target_count,
                                  MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win);
 
+/* The same for a target that this process does not map: its host does them, or MPIDIG's messages. With
+ * a place for a request they are those of MPI_Rput and so on. */
+int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                          int target_rank, MPI_Aint target_disp, int target_count,
+                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request);
+int MPIDI_NTBRING_far_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                          int target_rank, MPI_Aint target_disp, int target_count,
+                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request);
+int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
+                                 MPI_Datatype origin_datatype, int target_rank,
+                                 MPI_Aint target_disp, int target_count,
+                                 MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
+                                 MPIR_Request ** request);
+int MPIDI_NTBRING_far_get_accumulate(const void *origin_addr, int origin_count,
+                                     MPI_Datatype origin_datatype, void *result_addr,
+                                     int result_count, MPI_Datatype result_datatype,
+                                     int target_rank, MPI_Aint target_disp, int target_count,
+                                     MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
+                                     MPIR_Request ** request);
+int MPIDI_NTBRING_far_fetch_and_op(const void *origin_addr, void *result_addr,
+                                   MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
+                                   MPI_Op op, MPIR_Win * win);
+int MPIDI_NTBRING_far_compare_and_swap(const void *origin_addr, const void *compare_addr,
+                                       void *result_addr, MPI_Datatype datatype, int target_rank,
+                                       MPI_Aint target_disp, MPIR_Win * win);
+
 /* NULL if the target's memory cannot be reached. */
 MPL_STATIC_INLINE_PREFIX MPIDI_NTBRING_target_t *MPIDI_NTBRING_target(int rank, MPIR_Win * win)
 {
@@ -25,17 +50,17 @@ MPL_STATIC_INLINE_PREFIX MPIDI_NTBRING_target_t *MPIDI_NTBRING_target(int rank, 
     return targets && targets[rank].base ? &targets[rank] : NULL;
 }
 
-/* Where the target's part of an operation is; an error if it is not all in the window. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_locate(const MPIDI_NTBRING_target_t * target,
+/* Where in the target's memory its part of an operation is; an error if it is not all in the window. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_offset(const MPIDI_NTBRING_target_t * target,
                                                   MPI_Aint disp, MPI_Aint count,
-                                                  MPI_Datatype datatype, char **addr)
+                                                  MPI_Datatype datatype, MPI_Aint * offset)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPI_Aint offset = target->disp_unit * disp;
+    *offset = target->disp_unit * disp;
 
 #ifdef HAVE_ERROR_CHECKING
     MPID_BEGIN_ERROR_CHECKS;
-    MPI_Aint low = offset, high = offset;
+    MPI_Aint low = *offset, high = *offset;
     if (HANDLE_IS_BUILTIN(datatype)) {
         high += count * (MPI_Aint) MPIR_Datatype_get_basic_size(datatype);
     } else {
@@ -49,12 +74,21 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_locate(const MPIDI_NTBRING_target_t *
                         "**rmarange");
     MPID_END_ERROR_CHECKS;
 #endif
-    *addr = target->base + offset;
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_locate(const MPIDI_NTBRING_target_t * target,
+                                                  MPI_Aint disp, MPI_Aint count,
+                                                  MPI_Datatype datatype, char **addr)
+{
+    MPI_Aint offset;
+    int mpi_errno = MPIDI_NTBRING_offset(target, disp, count, datatype, &offset);
+    *addr = target->base + offset;
+    return mpi_errno;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_copy(const void *from, MPI_Aint from_count,

@@ -3,8 +3,8 @@
 #ifndef NTBRING_RMA_OPS_H_INCLUDED
 #define NTBRING_RMA_OPS_H_INCLUDED
 
-/* What ch4 calls: straight to memory or by MPIDIG's messages. A direct operation that has a
- * request is complete at once. */
+/* What ch4 calls: straight to memory, or to ntbring_rma_far.c. A direct operation that has a request
+ * is complete at once. */
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_put(const void *origin_addr,
                                               int origin_count,
@@ -23,8 +23,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_put(const void *origin_addr,
         mpi_errno = MPIDI_NTBRING_put(origin_addr, origin_count, origin_datatype, target_rank,
                                       target_disp, target_count, target_datatype, win);
     } else {
-        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank,
-                                   target_disp, target_count, target_datatype, win);
+        mpi_errno = MPIDI_NTBRING_far_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                          target_disp, target_count, target_datatype, win, NULL);
     }
     return mpi_errno;
 }
@@ -46,8 +46,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get(void *origin_addr,
         mpi_errno = MPIDI_NTBRING_get(origin_addr, origin_count, origin_datatype, target_rank,
                                       target_disp, target_count, target_datatype, win);
     } else {
-        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank,
-                                   target_disp, target_count, target_datatype, win);
+        mpi_errno = MPIDI_NTBRING_far_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                          target_disp, target_count, target_datatype, win, NULL);
     }
     return mpi_errno;
 }
@@ -73,8 +73,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rput(const void *origin_addr,
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
     } else {
-        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank,
-                                    target_disp, target_count, target_datatype, win, request);
+        mpi_errno = MPIDI_NTBRING_far_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                          target_disp, target_count, target_datatype, win, request);
     }
 
   fn_exit:
@@ -99,8 +99,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_compare_and_swap(const void *origin_ad
         mpi_errno = MPIDI_NTBRING_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
                                                    target_rank, target_disp, win);
     } else {
-        mpi_errno = MPIDIG_mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
-                                                target_rank, target_disp, win);
+        mpi_errno = MPIDI_NTBRING_far_compare_and_swap(origin_addr, compare_addr, result_addr,
+                                                       datatype, target_rank, target_disp, win);
     }
     return mpi_errno;
 }
@@ -128,9 +128,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_raccumulate(const void *origin_addr,
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
     } else {
-        mpi_errno = MPIDIG_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank,
-                                           target_disp, target_count, target_datatype, op, win,
-                                           request);
+        mpi_errno = MPIDI_NTBRING_far_accumulate(origin_addr, origin_count, origin_datatype,
+                                                 target_rank, target_disp, target_count,
+                                                 target_datatype, op, win, request);
     }
 
   fn_exit:
@@ -166,10 +166,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget_accumulate(const void *origin_add
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
     } else {
-        mpi_errno = MPIDIG_mpi_rget_accumulate(origin_addr, origin_count, origin_datatype,
-                                               result_addr, result_count, result_datatype,
-                                               target_rank, target_disp, target_count,
-                                               target_datatype, op, win, request);
+        mpi_errno = MPIDI_NTBRING_far_get_accumulate(origin_addr, origin_count, origin_datatype,
+                                                     result_addr, result_count, result_datatype,
+                                                     target_rank, target_disp, target_count,
+                                                     target_datatype, op, win, request);
     }
 
   fn_exit:
@@ -194,8 +194,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_fetch_and_op(const void *origin_addr,
         mpi_errno = MPIDI_NTBRING_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
                                                target_disp, op, win);
     } else {
-        mpi_errno = MPIDIG_mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
-                                            target_disp, op, win);
+        mpi_errno = MPIDI_NTBRING_far_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
+                                                   target_disp, op, win);
     }
     return mpi_errno;
 }
@@ -221,8 +221,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_rget(void *origin_addr,
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
     } else {
-        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank,
-                                    target_disp, target_count, target_datatype, win, request);
+        mpi_errno = MPIDI_NTBRING_far_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                          target_disp, target_count, target_datatype, win, request);
     }
 
   fn_exit:
@@ -254,10 +254,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_get_accumulate(const void *origin_addr
                                                  target_rank, target_disp, target_count,
                                                  target_datatype, op, win);
     } else {
-        mpi_errno = MPIDIG_mpi_get_accumulate(origin_addr, origin_count, origin_datatype,
-                                              result_addr, result_count, result_datatype,
-                                              target_rank, target_disp, target_count,
-                                              target_datatype, op, win);
+        mpi_errno = MPIDI_NTBRING_far_get_accumulate(origin_addr, origin_count, origin_datatype,
+                                                     result_addr, result_count, result_datatype,
+                                                     target_rank, target_disp, target_count,
+                                                     target_datatype, op, win, NULL);
     }
     return mpi_errno;
 }
@@ -281,8 +281,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_accumulate(const void *origin_addr,
                                              target_rank, target_disp, target_count,
                                              target_datatype, op, win);
     } else {
-        mpi_errno = MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
-                                          target_disp, target_count, target_datatype, op, win);
+        mpi_errno = MPIDI_NTBRING_far_accumulate(origin_addr, origin_count, origin_datatype,
+                                                 target_rank, target_disp, target_count,
+                                                 target_datatype, op, win, NULL);
     }
     return mpi_errno;
 }

@@ -50,6 +50,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock(int lock_type, int rank, int 
 {
     MPIDI_NTBRING_UNUSED(addr);
     MPIDI_NTBRING_stay_awake();
+    if (win->dev.netmod.ntbring.has_locks) {
+        return MPIDI_NTBRING_win_lock(lock_type, rank, assert, win);
+    }
     return MPIDIG_mpi_win_lock(lock_type, rank, assert, win);
 }
 
@@ -58,6 +61,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock(int rank, MPIR_Win * win,
 {
     MPIDI_NTBRING_UNUSED(addr);
     MPIDI_NTBRING_stay_awake();
+    if (win->dev.netmod.ntbring.has_locks) {
+        return MPIDI_NTBRING_win_unlock(rank, win);
+    }
     return MPIDIG_mpi_win_unlock(rank, win);
 }
 
@@ -139,6 +145,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_local_all(MPIR_Win * win)
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock_all(MPIR_Win * win)
 {
     MPIDI_NTBRING_stay_awake();
+    if (win->dev.netmod.ntbring.has_locks) {
+        return MPIDI_NTBRING_win_unlock_all(win);
+    }
     return MPIDIG_mpi_win_unlock_all(win);
 }
 
@@ -155,6 +164,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_flush_all(MPIR_Win * win)
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock_all(int assert, MPIR_Win * win)
 {
     MPIDI_NTBRING_stay_awake();
+    if (win->dev.netmod.ntbring.has_locks) {
+        return MPIDI_NTBRING_win_lock_all(assert, win);
+    }
     return MPIDIG_mpi_win_lock_all(assert, win);
 }
 

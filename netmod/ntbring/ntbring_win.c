@@ -60,24 +60,28 @@ int MPIDI_NTBRING_mpi_win_get_info(MPIR_Win * win, MPIR_Info ** info_p)
 int MPIDI_NTBRING_mpi_win_create_hook(MPIR_Win * win)
 {
     win->dev.netmod.ntbring.targets = NULL;
+    win->dev.netmod.ntbring.has_locks = false;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_create_dynamic_hook(MPIR_Win * win)
 {
     win->dev.netmod.ntbring.targets = NULL;
+    win->dev.netmod.ntbring.has_locks = false;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_hook(MPIR_Win * win)
 {
     win->dev.netmod.ntbring.targets = NULL;
+    win->dev.netmod.ntbring.has_locks = false;
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_shared_hook(MPIR_Win * win)
 {
     win->dev.netmod.ntbring.targets = NULL;
+    win->dev.netmod.ntbring.has_locks = false;
     return MPI_SUCCESS;
 }
 

@@ -16,26 +16,33 @@ static int is_near(int rank, MPIR_Comm * comm)
     return ntbring_is_near(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(rank, comm));
 }
 
-static bool has_company(MPIR_Comm * comm)
+static int is_served(int rank, MPIR_Comm * comm)
 {
-    for (int rank = 0; rank < comm->local_size; rank++) {
-        if (rank != comm->rank && is_near(rank, comm) > 0) {
-            return true;
-        }
-    }
-    return false;
+    return ntbring_is_served(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(rank, comm));
 }
 
-/* A segment if anybody can make use of it. */
+/* How many of the others get at this process's memory without it. */
+static int count_company(MPIR_Comm * comm)
+{
+    int count = 0;
+    for (int rank = 0; rank < comm->local_size; rank++) {
+        if (rank != comm->rank && (is_near(rank, comm) > 0 || is_served(rank, comm) > 0)) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* A segment if anybody can make use of it, be it of its lock. */
 static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_t * card)
 {
     int mpi_errno = MPI_SUCCESS;
     void *base = NULL;
 
     card->state = WITHOUT_SEGMENT;
-    if (own->size > 0 && has_company(comm)) {
-        int rc = ntbring_segment_create(MPIDI_NTBRING_global.endpoint, own->size, &own->segment,
-                                        &base, &card->address);
+    if (count_company(comm) > 0) {
+        int rc = ntbring_segment_create(MPIDI_NTBRING_global.endpoint, MPL_MAX(own->size, 1),
+                                        &own->segment, &base, &card->address);
         MPIR_ERR_CHKANDJUMP1(rc < 0, mpi_errno, MPI_ERR_NO_MEM, "**ntbring", "**ntbring %s",
                              ntbring_error_text());
         card->state = WITH_SEGMENT;
@@ -57,7 +64,7 @@ static void free_memory(MPIDI_NTBRING_target_t * targets, int rank, int size)
 {
     for (int i = 0; i < size; i++) {
         if (targets[i].segment) {
-            ntbring_segment_free(targets[i].segment);
+            ntbring_segment_free(MPIDI_NTBRING_global.endpoint, targets[i].segment);
         }
     }
     if (targets[rank].base && !targets[rank].segment) {
@@ -88,6 +95,8 @@ static int open_segments(const card_t * cards, MPIDI_NTBRING_target_t * targets,
     for (int i = 0; i < comm->local_size; i++) {
         targets[i].size = cards[i].size;
         targets[i].disp_unit = cards[i].disp_unit;
+        targets[i].address = cards[i].address;
+        targets[i].served = cards[i].state == WITH_SEGMENT && is_served(i, comm) > 0;
         if (i != comm->rank && cards[i].state == WITH_SEGMENT && is_near(i, comm) > 0) {
             void *base = NULL;
             int rc = ntbring_segment_open(MPIDI_NTBRING_global.endpoint,
@@ -151,6 +160,8 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
 
     win->create_flavor = MPI_WIN_FLAVOR_ALLOCATE;
     win->dev.netmod.ntbring.targets = targets;
+    win->dev.netmod.ntbring.has_locks = count_company(win->comm_ptr) == win->comm_ptr->local_size - 1;
+    win->dev.netmod.ntbring.locking = 0;
     MPIDI_WIN(win, winattr) |= MPIDI_WINATTR_NM_REACHABLE;
     if (info) {
         mpi_errno = MPIR_Info_get_impl(info, "alloc_shm", MPI_MAX_INFO_VAL, value, &flag);
@@ -258,6 +269,7 @@ void MPIDI_NTBRING_win_release(MPIR_Win * win)
         free_memory(win->dev.netmod.ntbring.targets, win->comm_ptr->rank,
                     win->comm_ptr->local_size);
         win->dev.netmod.ntbring.targets = NULL;
+        win->dev.netmod.ntbring.has_locks = false;
         win->base = NULL;
         MPL_free(MPIDIG_WIN(win, shared_table));
         MPIDIG_WIN(win, shared_table) = NULL;

@@ -30,6 +30,11 @@ pub enum Event {
         /// As accepted.
         cookie: usize,
     },
+    /// An operation on a segment elsewhere has ended, there and here.
+    Remote {
+        /// As begun.
+        cookie: usize,
+    },
 }
 
 /// Something that has arrived. Its bytes stay where they are until its token is released.
@@ -159,7 +164,7 @@ impl Inbound {
                     boxes.push(Inbox::new(lane, bell, Some(rank)));
                 }
             }
-            if topology.hosts() >= 4 {
+            if members.is_served() {
                 let bell = Bell::Port(link.port(), FORWARDER_DOORBELL);
                 let lane = link.consumer(End::Forwarder, me, false);
                 boxes.push(Inbox::new(lane, bell, None));

@@ -7,6 +7,7 @@
 //! | `inbound` | lanes from other ranks: what has arrived |
 //! | `offers` | large payloads, which the receiver fetches |
 //! | `segments` | memory that near ranks map |
+//! | `remote` | operations on memory of ranks that are not near |
 //! | `bell` | whom to ring |
 //! | `paper` | the stops that production leaves out, for experiments |
 //! | `guests` | peers that are added later |
@@ -22,6 +23,7 @@ mod inbound;
 mod offers;
 mod outbound;
 mod paper;
+mod remote;
 mod segments;
 mod stats;
 pub mod wire;
@@ -30,6 +32,7 @@ pub use idle::{Fault, Idle};
 pub use inbound::{Arrival, Event, Look, Plain, Token};
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
+pub use remote::Operation;
 
 use crate::queue::Corrupt;
 use crate::ring::relay::{Forwarder, RelayCounters, RelayError};
@@ -112,6 +115,17 @@ pub enum EndpointError {
         /// Its process.
         pid: u32,
     },
+    /// An operation on a segment elsewhere that was refused there.
+    #[error("an operation on window memory of rank {rank} was refused: {what}")]
+    Refused {
+        /// Whose memory it is.
+        rank: u32,
+        /// Why.
+        what: &'static str,
+    },
+    /// The host's forwarder has not taken a segment in.
+    #[error("the transfer thread of host {0} cannot serve window memory of this rank: its log says why")]
+    Unserved(usize),
     /// The lock of a segment holds a number that is nobody's.
     #[error("the lock of a window was overwritten: {0} is no rank of this job")]
     Lock(u32),
@@ -141,6 +155,7 @@ pub struct Endpoint {
     inbound: Inbound,
     offers: Offers,
     segments: segments::Counts,
+    remotes: remote::Remotes,
     idle: Arc<Idle>,
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
@@ -166,6 +181,7 @@ impl Endpoint {
         let thresholds = thresholds(&members, &settings, out.packed_limit());
         let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
+        let remotes = remote::Remotes::new(&members, out.chunk());
         let guests = Guests::new(&members, &settings)?;
         let dump = dump::Trigger::new(settings.dump_signal);
         log::debug!(
@@ -185,6 +201,7 @@ impl Endpoint {
             inbound,
             offers: Offers::default(),
             segments: segments::Counts::default(),
+            remotes,
             idle,
             relay,
             transfer,
@@ -196,6 +213,11 @@ impl Endpoint {
             looks: 0,
             relay_heat: 0,
         })
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.members.rank()
     }
 
     /// The largest header of a message, bytes.
@@ -260,6 +282,9 @@ impl Endpoint {
                 }));
             }
         }
+        if self.remotes.has_work() && self.request_some() {
+            self.idle.busy();
+        }
         if self.offers.is_copying() {
             self.idle.busy();
             self.copy_some()?;
@@ -323,7 +348,7 @@ impl Endpoint {
 
     /// Whether everything sent has been deposited.
     pub fn is_flushed(&self) -> bool {
-        !self.out.has_work() && self.offers.is_settled()
+        !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled()
     }
 }
 
@@ -347,11 +372,11 @@ fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) ->
 fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) -> std::io::Result<Option<Transfer>> {
     let topology = members.topology();
     let Some(links) = members.links() else { return Ok(None) };
-    // On rings of two and three hosts everybody is a neighbour.
-    if topology.hosts() < 4 || topology.local_of(members.rank()) != 0 {
+    // On rings of two and three hosts everybody is a neighbour, and perhaps near.
+    if !members.is_served() || topology.local_of(members.rank()) != 0 {
         return Ok(None);
     }
-    let forwarder = Forwarder::new(topology.clone(), members.host(), links, counters.clone());
+    let forwarder = Forwarder::new(members, links, counters.clone());
     let for_wake = members.clone();
     let wake = move || for_wake.ring(FORWARDER_DOORBELL);
     Transfer::start(forwarder, counters.clone(), members.vector(FORWARDER_DOORBELL), wake).map(Some)

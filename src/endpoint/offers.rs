@@ -316,6 +316,12 @@ impl Endpoint {
                 let given = self.offers.given.remove(offer as usize);
                 self.offers.events.push_back(Event::Taken { cookie: given.cookie });
             }
+            Packet::Served { reply, payload } => {
+                let result = self.request_answered(&a, reply, payload);
+                self.inbound.release(a.token, 0)?;
+                result?;
+                return Ok(self.offers.event());
+            }
             _ => return Ok(Some(Event::Arrival(a))),
         }
         self.inbound.release(a.token, 0)?;

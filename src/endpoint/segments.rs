@@ -2,6 +2,9 @@
 
 use super::{Endpoint, EndpointError};
 use crate::ntb::emu::{Segment, SegmentAddress};
+use crate::ring::served::registry::Wish;
+use crate::ring::FORWARDER_DOORBELL;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Tries before a waiter gives its core away. A holder that is running is done before that.
@@ -14,13 +17,14 @@ const NAP: Duration = Duration::from_micros(50);
 /// Between two looks at whether the holder is alive.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How many there have been.
+/// How many there have been, and which of them are known to the host's forwarder.
 #[derive(Default)]
 pub(super) struct Counts {
     /// Of this rank.
     pub own: u64,
     /// Of near ranks.
     pub near: u64,
+    published: HashMap<u64, SegmentAddress>,
 }
 
 impl Endpoint {
@@ -29,11 +33,59 @@ impl Endpoint {
         self.members.is_near(rank)
     }
 
-    /// Creates a segment of this rank.
+    /// Creates a segment of this rank; its host serves it to those who are not near.
     pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
-        let created = Segment::create(&self.settings.shm_dir, size).map_err(EndpointError::Segment)?;
+        let (segment, address) = Segment::create(&self.settings.shm_dir, size).map_err(EndpointError::Segment)?;
+        if self.members.is_served() {
+            if !self.wish(Wish::Open(address))? {
+                return Err(EndpointError::Unserved(self.members.host()));
+            }
+            self.segments.published.insert(segment.token(), address);
+        }
         self.segments.own += 1;
-        Ok(created)
+        Ok((segment, address))
+    }
+
+    /// To be called before a segment goes: nobody serves it any more.
+    pub fn withdraw_segment(&mut self, segment: &Segment) -> Result<(), EndpointError> {
+        if let Some(address) = self.segments.published.remove(&segment.token()) {
+            self.wish(Wish::Close(address))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the host's forwarder something, and waits for its answer: it never waits for anybody, so
+    /// this is soon, unless its process has died.
+    fn wish(&self, wish: Wish) -> Result<bool, EndpointError> {
+        let topology = self.members.topology();
+        let (me, registry) = (self.members.rank(), self.members.registry());
+        let leader = topology.ranks_of(self.members.host())[0];
+        let (mut tries, mut glanced) = (0u32, Instant::now());
+        registry.wish(topology.local_of(me), me, wish);
+        loop {
+            self.members.ring(FORWARDER_DOORBELL);
+            if let Some(transfer) = &self.transfer {
+                transfer.assist();
+                if let Some(fault) = transfer.fault() {
+                    return Err(fault.into());
+                }
+            }
+            if let Some(granted) = registry.answer(topology.local_of(me)) {
+                return Ok(granted);
+            }
+            tries = tries.saturating_add(1);
+            match tries < SPINS {
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(NAP),
+            }
+            if glanced.elapsed() >= GLANCE {
+                glanced = Instant::now();
+                let dead = self.members.dead();
+                if dead.iter().any(|&(rank, ..)| rank == leader) {
+                    return Err(super::Fault(dead).into());
+                }
+            }
+        }
     }
 
     /// Opens a segment of a near rank.

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 /// `fetches_streamed` counts payloads that this rank had to have sent through a lane,
 /// `bytes_single_copy` what it has copied itself, from or to another process. `segments_own` and
 /// `segments_near` count the pieces of window memory that it created, and mapped of others. What goes
-/// straight to them is not counted. `head_updates` and `doorbells` are of the rank and, in a host's
+/// straight to them is not counted. `operations_remote` are operations that this rank had other hosts do
+/// on theirs, `requests_served` those that its host's forwarder has done for others, in pieces. `head_updates` and `doorbells` are of the rank and, in a host's
 /// first rank, of the host's forwarder too.
 #[derive(Serialize)]
 struct Line {
@@ -37,6 +38,8 @@ struct Line {
     forwarded_bytes: u64,
     segments_own: u64,
     segments_near: u64,
+    operations_remote: u64,
+    requests_served: u64,
     head_updates: u64,
     doorbells: u64,
     sleeps: u64,
@@ -89,6 +92,8 @@ impl Endpoint {
             forwarded_bytes: load(&self.relay.bytes),
             segments_own: self.segments.own,
             segments_near: self.segments.near,
+            operations_remote: self.remotes.begun,
+            requests_served: load(&self.relay.served),
             head_updates: self.inbound.head_updates + load(&self.relay.head_updates),
             doorbells: self.out.doorbells + self.inbound.doorbells + load(&self.relay.doorbells),
             sleeps: self.idle.sleeps(),

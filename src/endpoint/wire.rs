@@ -10,6 +10,7 @@
 
 use crate::queue::META_MAX;
 use crate::ring::relay::{Route, ROUTED};
+use crate::ring::served::{Reply, REPLY};
 use bytes::Buf;
 
 /// A whole message.
@@ -123,6 +124,13 @@ pub enum Packet {
     Taken {
         /// As offered.
         offer: u32,
+    },
+    /// What a host has done with its segment.
+    Served {
+        /// Which request, and how it went.
+        reply: Reply,
+        /// Bytes that were asked for.
+        payload: usize,
     },
 }
 
@@ -269,6 +277,10 @@ impl Packet {
                 p.kind |= TAKEN;
                 p.words(&[offer.into()]);
             }
+            Packet::Served { reply, .. } => {
+                p.kind |= REPLY;
+                p.push(&reply.bytes());
+            }
         }
         p
     }
@@ -305,6 +317,11 @@ impl Packet {
             let stream = stream_of(meta.into())?;
             let payload = len.checked_sub(at).filter(|&n| n > 0).ok_or(WireError::Short { kind, len })?;
             return Ok((Packet::Chunk { stream, payload }, route, at));
+        }
+        if base == REPLY && kind & EXTENDED == 0 {
+            let bytes = take(&mut at, Reply::LEN)?.try_into().expect("its length");
+            let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
+            return Ok((Packet::Served { reply, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;

@@ -77,11 +77,15 @@ impl From<EndpointError> for Failure {
         let code = match &error {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
             EndpointError::Peer(_) | EndpointError::Orphaned { .. } => NTBRING_ERR_PEER,
-            EndpointError::Guest(_) | EndpointError::Segment(_) | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
+            EndpointError::Guest(_)
+            | EndpointError::Segment(_)
+            | EndpointError::Unserved(_)
+            | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,
-            EndpointError::Stream { .. } | EndpointError::Offer { .. } | EndpointError::Relay(_) => {
-                NTBRING_ERR_PROTOCOL
-            }
+            EndpointError::Stream { .. }
+            | EndpointError::Offer { .. }
+            | EndpointError::Refused { .. }
+            | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
         };
         Failure { code, text: error.to_string() }
     }

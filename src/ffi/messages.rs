@@ -114,6 +114,11 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             e.cookie = cookie as *mut c_void;
             return;
         }
+        Event::Remote { cookie } => {
+            e.kind = NTBRING_EVENT_REMOTE;
+            e.cookie = cookie as *mut c_void;
+            return;
+        }
         Event::Arrival(arrival) => arrival,
     };
     e.src = arrival.src as i32;
@@ -151,7 +156,11 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             e.offer = ntbring_offer { src: e.src, id: offer.id, address: offer.address, total: offer.total };
         }
         // The endpoint keeps these to itself.
-        Packet::Accept { .. } | Packet::Feed { .. } | Packet::Done { .. } | Packet::Taken { .. } => {}
+        Packet::Accept { .. }
+        | Packet::Feed { .. }
+        | Packet::Done { .. }
+        | Packet::Taken { .. }
+        | Packet::Served { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

@@ -3,17 +3,12 @@
 use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::Handle;
-use crate::ntb::emu::{HostAddress, Segment, SegmentAddress};
+use crate::endpoint::Operation;
+use crate::ntb::emu::Segment;
+use crate::ntb::{ForeignBytes, ForeignRoom};
+use crate::ring::served::registry::{address, words};
+use crate::ring::served::Action;
 use std::ffi::c_void;
-
-fn words(a: &SegmentAddress) -> [u64; 4] {
-    [u64::from(a.file.pid) << 32 | u64::from(a.file.fd), a.file.inode, a.file.token, a.size]
-}
-
-fn address(words: &[u64; 4]) -> SegmentAddress {
-    let [process, inode, token, size] = *words;
-    SegmentAddress { file: HostAddress { pid: (process >> 32) as u32, fd: process as u32, inode, token }, size }
-}
 
 /// The segment behind a pointer.
 ///
@@ -86,7 +81,7 @@ pub unsafe extern "C" fn ntbring_segment_open(
             return Err(argument("a segment of no rank, without address, or without a place for it"));
         }
         // SAFETY: not null, valid by contract.
-        let segment = endpoint.open_segment(rank as u32, &address(unsafe { &(*at).words }))?;
+        let segment = endpoint.open_segment(rank as u32, &address(unsafe { (*at).words }))?;
         // SAFETY: not null, writable by contract.
         unsafe {
             *base = segment.base().cast();
@@ -146,14 +141,100 @@ pub unsafe extern "C" fn ntbring_segment_unlock(unlocked: *mut ntbring_segment_t
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `freed` must be a segment, which is gone after this with all its bytes; NULL is allowed.
+/// `endpoint` must be connected; `held` must be a segment that is not freed yet.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_segment_free(freed: *mut ntbring_segment_t) -> i32 {
+pub unsafe extern "C" fn ntbring_segment_hold(
+    endpoint: *mut ntbring_endpoint_t,
+    held: *mut ntbring_segment_t,
+    alone: i32,
+) -> i32 {
     guard(|| {
-        if !freed.is_null() {
-            // SAFETY: made by Box::into_raw, given up by the caller.
-            drop(unsafe { Box::from_raw(freed.cast::<Segment>()) });
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        // SAFETY: by contract.
+        let taken = unsafe { segment(held) }?.try_hold(endpoint.rank(), alone != 0);
+        Ok(if taken { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `held` must be a segment that is not freed yet.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_let_go(held: *mut ntbring_segment_t, alone: i32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        match unsafe { segment(held) }?.let_go(alone != 0) {
+            true => Ok(NTBRING_OK as i32),
+            false => Err(argument("a window was unlocked that was not locked so")),
         }
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_is_served(endpoint: *mut ntbring_endpoint_t, rank: i32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        Ok(u32::try_from(rank).is_ok_and(|rank| endpoint.is_served(rank)).into())
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `remote` and what it points to must be valid as the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remote: *const ntbring_remote_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        // SAFETY: valid by contract.
+        let Some(r) = (unsafe { remote.as_ref() }) else { return Err(argument("remote must not be NULL")) };
+        let action = Action::parse(r.action, r.op, r.type_);
+        let Some(action) = action.filter(|_| r.dest >= 0 && r.size <= isize::MAX as u64 / 2) else {
+            return Err(argument("an operation that there is not, or of no rank, or of too many bytes"));
+        };
+        let (operands, result) = (action.operands(r.size) as usize, action.result(r.size) as usize);
+        if operands > 0 && r.data.is_null() || result > 0 && r.result.is_null() {
+            return Err(argument("an operation without operands, or without a place for its result"));
+        }
+        endpoint.begin(Operation {
+            dest: r.dest as u32,
+            action,
+            segment: address(r.segment.words).file.token,
+            offset: r.offset,
+            len: r.size,
+            // SAFETY: valid until the event, by contract.
+            operands: unsafe { ForeignBytes::new(r.data.cast(), operands) },
+            // SAFETY: as above.
+            result: (result > 0).then(|| unsafe { ForeignRoom::new(r.result.cast(), result) }),
+            cookie: r.cookie as usize,
+        })?;
+        Ok(NTBRING_PENDING as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `freed` must be a segment, which is gone after this with all its
+/// bytes; NULL is allowed.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_free(endpoint: *mut ntbring_endpoint_t, freed: *mut ntbring_segment_t) -> i32 {
+    guard(|| {
+        if freed.is_null() {
+            return Ok(NTBRING_OK as i32);
+        }
+        // SAFETY: made by Box::into_raw, given up by the caller.
+        let segment = unsafe { Box::from_raw(freed.cast::<Segment>()) };
+        // SAFETY: by contract.
+        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.withdraw_segment(&segment)?;
         Ok(NTBRING_OK as i32)
     })
 }

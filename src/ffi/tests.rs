@@ -1,8 +1,9 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
 use super::segments::{
-    ntbring_is_near, ntbring_segment_create, ntbring_segment_free, ntbring_segment_lock, ntbring_segment_open,
-    ntbring_segment_seal, ntbring_segment_unlock,
+    ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
+    ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
+    ntbring_segment_unlock,
 };
 use super::*;
 
@@ -50,7 +51,11 @@ same_type! {
     ntbring_segment_seal: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
     ntbring_segment_lock: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t) -> i32,
     ntbring_segment_unlock: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
-    ntbring_segment_free: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
+    ntbring_segment_free: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t) -> i32,
+    ntbring_segment_hold: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t, i32) -> i32,
+    ntbring_segment_let_go: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
+    ntbring_is_served: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_remote: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_remote_t) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }
@@ -297,7 +302,7 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
         assert_eq!(ntbring_segment_seal(own), 0);
         let mut late = std::ptr::null_mut();
         assert_eq!(ntbring_segment_open(ep, 0, &address, &mut late, &mut twin_base), NTBRING_ERR_RESOURCE);
-        assert_eq!((ntbring_segment_free(own), ntbring_segment_free(twin), ntbring_close(ep)), (0, 0, 0));
+        assert_eq!((ntbring_segment_free(ep, own), ntbring_segment_free(ep, twin), ntbring_close(ep)), (0, 0, 0));
         assert_eq!(ntbring_segment_lock(std::ptr::null_mut(), own), NTBRING_ERR_ARGUMENT);
     }
 }

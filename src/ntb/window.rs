@@ -378,6 +378,14 @@ impl OutWindow {
         self.region.word(offset).load(Ordering::Relaxed)
     }
 
+    /// Adds 1 to the word at `offset`, after everything before. Only for memory of the own host, which
+    /// needs no sink: nothing can be added to across a bridge.
+    #[cfg(not(loom))]
+    pub fn add(&self, offset: usize) {
+        assert!(self.sink.is_none(), "an addition across a bridge");
+        self.region.word(offset).fetch_add(1, Ordering::AcqRel);
+    }
+
     /// All writes before it become visible before any write after it; also pushes out what a
     /// write-combining buffer may hold.
     #[inline]

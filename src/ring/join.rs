@@ -4,7 +4,9 @@ pub use super::card::Card;
 use super::handshake::HandshakeError;
 pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
+use super::near::{find_reach, is_near, is_served};
 use super::plan::{LocalPlan, TooSmall, WindowPlan};
+use super::served::registry::Registry;
 use super::topology::TopologyError;
 use super::{cores, Topology, PROTOCOL_VERSION};
 use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Reach, Watch};
@@ -109,6 +111,8 @@ pub struct Membership {
     cores: usize,
     /// Whether heads and tails are control writes of their own.
     announced: bool,
+    /// Whether hosts have forwarders.
+    served: bool,
     record: Option<Record>,
 }
 
@@ -206,9 +210,10 @@ impl Candidate {
         };
         let packet_max = match topology.hosts() {
             // Nothing is forwarded.
-            0..4 => usize::MAX,
+            0..4 if !is_served(&topology, &ports) => usize::MAX,
             _ => entry_max(WindowPlan::smallest_lane(&topology, layout.window)? / LINE),
         };
+        let served = is_served(&topology, &ports);
         let announced = settings.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
@@ -242,30 +247,10 @@ impl Candidate {
             reach,
             cores,
             announced,
+            served,
             record,
         })
     }
-}
-
-/// Whom the kernel lets this process copy from and to: ranks of its own host, and of those
-/// neighbours whose memory is ordinary memory of this machine.
-fn find_reach(topology: &Topology, rank: u32, links: Option<&[Link; 2]>, cards: &[Card]) -> Vec<Option<Reach>> {
-    let host = topology.host_of(rank);
-    let probe = |r: u32| match Reach::probe(cards[r as usize].pid, cards[r as usize].probe) {
-        Ok(reach) => Some(reach),
-        Err(error) => {
-            log::info!("rank {rank}: no single copies from and to rank {r}: {error}");
-            None
-        }
-    };
-    let near = |r: u32| is_near(host, links, topology.host_of(r));
-    (0..topology.size() as u32).map(|r| near(r).then(|| probe(r)).flatten()).collect()
-}
-
-/// Whether memory of the other host is as good as the own one's: only then may anything but a
-/// write through the window touch it.
-fn is_near(host: usize, links: Option<&[Link; 2]>, other: usize) -> bool {
-    other == host || links.into_iter().flatten().any(|l| l.neighbour() == other && l.port().coherent())
 }
 
 fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
@@ -376,6 +361,18 @@ impl Membership {
     /// coherent port.
     pub fn is_near(&self, rank: u32) -> bool {
         (rank as usize) < self.topology.size() && is_near(self.host(), self.links.as_ref(), self.topology.host_of(rank))
+    }
+
+    /// Whether hosts have forwarders, and serve segments for those that are not near.
+    pub fn is_served(&self) -> bool {
+        self.served
+    }
+
+    /// Where the ranks of this process's host tell its forwarder of their segments.
+    pub fn registry(&self) -> Registry {
+        let ranks = self.topology.ranks_of(self.host()).len();
+        let region = self.memory.local().part(self.local_plan.registry_offset(), Registry::bytes(ranks));
+        Registry::new(region, ranks)
     }
 
     /// The process of a rank.

@@ -7,9 +7,11 @@
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
 //! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
+//! | `near` | who may do what with whose memory |
 //! | `cores` | how many cores the job has |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay` | forwarding what is in transit |
+//! | `served` | operations on window memory that the host carries out for others |
 //! | `transfer` | the thread that forwards while the host's ranks compute |
 
 mod card;
@@ -19,8 +21,10 @@ pub mod handshake;
 pub mod join;
 mod link;
 mod meeting;
+mod near;
 pub mod plan;
 pub mod relay;
+pub mod served;
 pub mod topology;
 pub mod transfer;
 
@@ -28,7 +32,7 @@ pub use join::{JoinError, Membership};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, lane layout, packets.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 
 /// The doorbell of a host's forwarder.
 pub const FORWARDER_DOORBELL: usize = 0;

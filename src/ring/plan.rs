@@ -15,6 +15,7 @@
 
 use crate::ntb::Side;
 use crate::queue::{LINE, LINES_MAX};
+use crate::ring::served::registry::Registry;
 use crate::ring::Topology;
 
 /// The smallest lane, bytes.
@@ -164,7 +165,13 @@ impl LocalPlan {
     /// Bytes in all, a multiple of the page size.
     pub fn total(&self) -> u64 {
         let lanes = self.ranks * self.ranks;
-        (Self::CONTROL + lanes * (LINE + self.lane_bytes)).next_multiple_of(4096) as u64
+        let bytes = Self::CONTROL + lanes * (LINE + self.lane_bytes) + Registry::bytes(self.ranks);
+        bytes.next_multiple_of(4096) as u64
+    }
+
+    /// Where the registry of segments begins, bytes.
+    pub fn registry_offset(&self) -> usize {
+        Self::CONTROL + self.ranks * self.ranks * (LINE + self.lane_bytes)
     }
 
     /// Bytes of each lane.

@@ -1,5 +1,5 @@
 //! The transfer thread: one a host, in the process of its first rank. It sleeps on the forwarder's
-//! doorbell and passes on what arrives, whatever the ranks are doing.
+//! doorbell and passes on what arrives, or serves it, whatever the ranks are doing.
 //!
 //! While that rank polls, it forwards as well, and waking the thread for every packet would cost
 //! more than the packet. So the thread then leaves the doorbell disarmed and only looks now and
@@ -17,6 +17,9 @@ use std::time::Duration;
 const ROUNDS: u32 = 4;
 /// The longest sleep. Doorbells end it; this bounds the harm of a lost one.
 const SLEEP: Duration = Duration::from_millis(500);
+
+/// The sleep of a thread with requests that wait for a lock, since nobody rings when it is given back.
+const NAP: Duration = Duration::from_micros(50);
 
 /// The longest that a rank which stops polling without a word holds up what is in transit.
 const LEASE: Duration = Duration::from_millis(1);
@@ -80,8 +83,11 @@ impl Shared {
         })
     }
 
-    fn step_locked(&self) -> usize {
-        self.step(&mut self.forwarder.lock().unwrap_or_else(|e| e.into_inner()))
+    /// A step, and how long there may be none after it if it has moved nothing.
+    fn step_locked(&self) -> (usize, Duration) {
+        let mut forwarder = self.forwarder.lock().unwrap_or_else(|e| e.into_inner());
+        let moved = self.step(&mut forwarder);
+        (moved, if forwarder.is_waiting() { NAP } else { SLEEP })
     }
 }
 
@@ -151,7 +157,7 @@ fn run(shared: &Shared, counters: &RelayCounters, lease: &Lease) {
     let vector = lease.vector.as_ref();
     let (mut fruitless, mut polls) = (0, 0);
     while !shared.stop.load(Ordering::Acquire) {
-        if shared.step_locked() > 0 {
+        if shared.step_locked().0 > 0 {
             fruitless = 0;
             continue;
         }
@@ -172,9 +178,10 @@ fn run(shared: &Shared, counters: &RelayCounters, lease: &Lease) {
         // Anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
         lease.take_back();
-        if shared.step_locked() == 0 && !shared.stop.load(Ordering::Acquire) {
+        let (moved, pause) = shared.step_locked();
+        if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
-            vector.sleep(ticket, SLEEP);
+            vector.sleep(ticket, pause);
         }
         vector.disarm();
         fruitless = 0;

@@ -4,6 +4,7 @@
 mod common;
 mod counters;
 mod joining;
+mod served;
 
 use common::ring::{run, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};

@@ -10,9 +10,11 @@ use super::bell::Bell;
 use super::paper::SendSide;
 use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
 use super::EndpointError;
+use crate::ntb::ForeignBytes;
 use crate::queue::Producer;
 use crate::ring::plan::End;
-use crate::ring::relay::Route;
+use crate::ring::relay::{Route, ROUTED};
+use crate::ring::served::{Request, REQUEST};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use crate::settings::PaperModel;
 use crate::zerocopy::{Payload, Thresholds};
@@ -67,6 +69,8 @@ struct Outbox {
 pub(super) struct Outbound {
     outboxes: Vec<Outbox>,
     pub flows: Vec<Flow>,
+    /// The outbox to the forwarder on the way to each rank's host; NOWHERE for the own one.
+    requests: Vec<usize>,
     /// Ranks whose flow has something waiting.
     work: VecDeque<u32>,
     sent: VecDeque<Released>,
@@ -86,6 +90,7 @@ impl Outbound {
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut outboxes = Vec::new();
         let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
+        let mut requests = vec![NOWHERE; topology.size()];
         let mut boxed = |lane: Producer, bell: Bell| {
             outboxes.push(Outbox { lane, bell });
             outboxes.len() - 1
@@ -107,7 +112,11 @@ impl Outbound {
             let transit = boxed(link.producer(me, End::Forwarder, false), bell);
             for rank in 0..topology.size() as u32 {
                 let dest = topology.host_of(rank);
-                if topology.distance(host, dest) >= 2 && topology.direction(host, dest) == side {
+                if dest == host || topology.direction(host, dest) != side {
+                    continue;
+                }
+                requests[rank as usize] = transit;
+                if topology.distance(host, dest) >= 2 {
                     let flow = &mut flows[rank as usize];
                     flow.outbox = transit;
                     flow.route = Some(Route { src: members.rank(), dst: rank });
@@ -122,6 +131,7 @@ impl Outbound {
         let mut out = Outbound {
             outboxes,
             flows,
+            requests,
             work,
             sent,
             chunk,
@@ -275,6 +285,23 @@ impl Outbound {
     /// Sends an entry without payload, after what was sent before.
     pub fn send_bare(&mut self, dest: u32, packet: Packet, header: &[u8]) -> Result<(), EndpointError> {
         self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
+    }
+
+    /// Deposits a request to the forwarder of a rank's host, if there is room for it.
+    pub fn request(&mut self, route: Route, request: &Request, operands: ForeignBytes) -> bool {
+        let Some(Outbox { lane, bell }) = self.requests.get(route.dst as usize).and_then(|&i| self.outboxes.get_mut(i))
+        else {
+            return false;
+        };
+        let at = Route::LEN + Request::LEN;
+        let Some(mut slot) = lane.reserve(at + operands.len()) else { return false };
+        slot.write_bytes(0, &route.bytes());
+        slot.write_bytes(Route::LEN, &request.bytes());
+        slot.write(at, operands);
+        slot.commit(ROUTED | REQUEST, at + operands.len(), 0);
+        bell.ring();
+        self.doorbells += 1;
+        true
     }
 
     /// Sends a payload that was offered and that the receiver fetches by this number.

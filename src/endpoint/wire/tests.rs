@@ -1,4 +1,5 @@
 use super::*;
+use crate::ring::served::Status;
 use proptest::prelude::*;
 
 fn packets() -> impl Strategy<Value = Packet> {
@@ -25,6 +26,10 @@ fn packets() -> impl Strategy<Value = Packet> {
         }),
         (any::<u32>(), any::<bool>()).prop_map(|(fetch, ok)| Packet::Done { fetch, ok }),
         any::<u32>().prop_map(|offer| Packet::Taken { offer }),
+        (any::<u32>(), any::<Option<u32>>(), 0usize..5000).prop_map(|(id, rank, payload)| {
+            let status = rank.map_or(Status::Done, Status::Orphaned);
+            Packet::Served { reply: Reply { id, status }, payload }
+        }),
     ]
 }
 
@@ -49,7 +54,7 @@ fn rest(packet: Packet) -> usize {
     match packet {
         Packet::Message { header, payload, .. } => header + payload,
         Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
-        Packet::Chunk { payload, .. } => payload,
+        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
         _ => 0,
     }
 }

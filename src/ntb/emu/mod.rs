@@ -11,6 +11,7 @@
 //! | `futex` | the system call that stands for an interrupt |
 //! | `mailbox` | notes between processes that meet outside the ring |
 //! | `segment` | memory of one process that others map, with a lock |
+//! | `holders` | the lock of a window, in each of its segments |
 //! | `watch` | evidence that a process has died |
 //!
 //! The file has no name, so nothing is left when the last process that maps it is gone, however
@@ -19,6 +20,7 @@
 
 mod barrier;
 mod futex;
+mod holders;
 mod host;
 mod mailbox;
 mod memory;

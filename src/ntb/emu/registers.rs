@@ -17,6 +17,7 @@ const LINK: usize = 5 * LINE; // a line per side
 const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
 const LOCK: usize = VECTOR + DOORBELLS * LINE; // of a segment: who holds it
+const HOLDERS: usize = LOCK + LINE; // of a segment: who has locked the window there
 const METERS: usize = 32 * LINE; // for a link model: a meter per side
 
 /// A doorbell register holds the doorbells that are pending and, this much further up, those that
@@ -57,6 +58,11 @@ impl Registers {
     /// The lock of a segment, which has no other use for its registers.
     pub fn lock(&self) -> &AtomicU32 {
         self.page.register(LOCK)
+    }
+
+    /// The lock of the window that a segment is part of.
+    pub fn holders(&self) -> &AtomicU32 {
+        self.page.register(HOLDERS)
     }
 
     /// To be called by every process of the host before it can be rung: says whether it is able to

@@ -1,8 +1,9 @@
 //! A segment: memory of one process that others map too, and a lock for what must be atomic there.
 
+use super::holders;
 use super::memory::{HostAddress, Memory, MemoryLayout};
 use super::registers::{Registers, PAGE};
-use crate::ntb::{InWindow, NtbError, Region};
+use crate::ntb::{InWindow, NtbError, OutWindow, Region};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,8 @@ pub struct Segment {
     memory: Option<Memory>,
     registers: Registers,
     bytes: Region,
+    size: u64,
+    token: u64,
 }
 
 impl Segment {
@@ -33,7 +36,7 @@ impl Segment {
             NtbError::NoSpace { cause, .. } => no_segment(cause),
             other => other,
         })?;
-        let mut segment = Self::with(&memory, &layout)?;
+        let mut segment = Self::with(&memory, &layout, size, file.token)?;
         segment.memory = Some(memory);
         Ok((segment, SegmentAddress { file, size }))
     }
@@ -42,14 +45,36 @@ impl Segment {
     pub fn open(address: &SegmentAddress) -> Result<Segment, NtbError> {
         let memory = Memory::open(&address.file)?;
         match layout(address.size) {
-            Some(layout) if layout.total() == memory.size() => Self::with(&memory, &layout),
+            Some(layout) if layout.total() == memory.size() => {
+                Self::with(&memory, &layout, address.size, address.file.token)
+            }
             _ => Err(NtbError::Foreign { pid: address.file.pid, what: "its size differs" }),
         }
     }
 
-    fn with(memory: &Memory, layout: &MemoryLayout) -> Result<Segment, NtbError> {
+    fn with(memory: &Memory, layout: &MemoryLayout, size: u64, token: u64) -> Result<Segment, NtbError> {
         let bytes = memory.map(layout.local_offset(), layout.local)?;
-        Ok(Segment { memory: None, registers: memory.registers()?, bytes })
+        Ok(Segment { memory: None, registers: memory.registers()?, bytes, size, token })
+    }
+
+    /// Bytes that were asked for.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// A number that no other segment has.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Its bytes, to be read.
+    pub fn source(&self) -> InWindow {
+        InWindow::new(self.bytes.clone())
+    }
+
+    /// Its bytes, to be written.
+    pub fn sink(&self) -> OutWindow {
+        OutWindow::new(self.bytes.clone())
     }
 
     /// Nobody can open it any more. Who has opened it keeps it.
@@ -80,6 +105,22 @@ impl Segment {
     pub fn unlock(&self) {
         self.registers.lock().store(0, Ordering::Release);
     }
+
+    /// Locks the window here for `rank`, alone or with others who do not want it alone, unless that
+    /// has to wait.
+    #[inline]
+    pub fn try_hold(&self, rank: u32, alone: bool) -> bool {
+        match alone {
+            true => holders::take_alone(self.registers.holders(), rank),
+            false => holders::take(self.registers.holders()),
+        }
+    }
+
+    /// Unlocks the window here. False if nobody has locked it so.
+    #[inline]
+    pub fn let_go(&self, alone: bool) -> bool {
+        holders::give_back(self.registers.holders(), alone)
+    }
 }
 
 /// None if no file is that large.
@@ -91,7 +132,6 @@ fn layout(size: u64) -> Option<MemoryLayout> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ntb::OutWindow;
 
     fn create(size: u64) -> (Segment, SegmentAddress) {
         Segment::create(Path::new("/dev/shm"), size).unwrap()

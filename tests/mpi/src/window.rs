@@ -1,4 +1,4 @@
-//! A window of MPI_Win_allocate, for the calls that rsmpi does not offer. It is locked at all ranks while it lives.
+//! A window of MPI_Win_allocate, for the calls that rsmpi does not offer. Unless it is made otherwise, it is locked at all ranks while it lives.
 
 use std::os::raw::{c_int, c_void};
 
@@ -54,6 +54,7 @@ pub struct Window {
     win: ffi::MPI_Win,
     base: *mut i64,
     len: usize,
+    locked: bool,
 }
 
 /// The displacement unit of a rank: they differ.
@@ -84,14 +85,45 @@ pub fn allocate(job: &Job, bytes: usize) -> (c_int, ffi::MPI_Win, *mut i64) {
 impl Window {
     /// A window of `len` numbers on this rank, locked by all at all. Collective.
     pub fn new(job: &Job, len: usize) -> Self {
+        let mut window = Self::unlocked(job, len);
+        window.lock_all();
+        window
+    }
+
+    /// A window of `len` numbers on this rank that nobody has locked. Collective.
+    pub fn unlocked(job: &Job, len: usize) -> Self {
         let (code, win, base) = allocate(job, len * 8);
         raw::ok(code, "MPI_Win_allocate");
         // SAFETY: a valid window.
-        unsafe {
-            ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN);
-            raw::ok(ffi::MPI_Win_lock_all(0, win), "MPI_Win_lock_all");
-        }
-        Self { win, base, len }
+        unsafe { ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN) };
+        Self { win, base, len, locked: false }
+    }
+
+    /// Locks it at all ranks.
+    pub fn lock_all(&mut self) {
+        // SAFETY: a valid window, not locked.
+        raw::ok(unsafe { ffi::MPI_Win_lock_all(0, self.win) }, "MPI_Win_lock_all");
+        self.locked = true;
+    }
+
+    /// Unlocks it at all ranks.
+    pub fn unlock_all(&mut self) {
+        // SAFETY: a valid window, locked.
+        raw::ok(unsafe { ffi::MPI_Win_unlock_all(self.win) }, "MPI_Win_unlock_all");
+        self.locked = false;
+    }
+
+    /// Locks it at one rank, where nobody else may have it then if `alone`.
+    pub fn lock(&self, rank: i32, alone: bool) {
+        let kind = if alone { ffi::MPI_LOCK_EXCLUSIVE } else { ffi::MPI_LOCK_SHARED } as c_int;
+        // SAFETY: a valid window, not locked at this rank.
+        raw::ok(unsafe { ffi::MPI_Win_lock(kind, rank, 0, self.win) }, "MPI_Win_lock");
+    }
+
+    /// Unlocks it at one rank.
+    pub fn unlock(&self, rank: i32) {
+        // SAFETY: a valid window, locked at this rank.
+        raw::ok(unsafe { ffi::MPI_Win_unlock(rank, self.win) }, "MPI_Win_unlock");
     }
 
     /// This rank's own number `i`.
@@ -214,9 +246,11 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: a valid window, locked; its memory is not used afterwards.
+        // SAFETY: a valid window; its memory is not used afterwards.
         unsafe {
-            raw::ok(ffi::MPI_Win_unlock_all(self.win), "MPI_Win_unlock_all");
+            if self.locked {
+                raw::ok(ffi::MPI_Win_unlock_all(self.win), "MPI_Win_unlock_all");
+            }
             raw::ok(ffi::MPI_Win_free(&mut self.win), "MPI_Win_free");
         }
     }

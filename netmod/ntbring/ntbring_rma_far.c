@@ -1,0 +1,415 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#include "mpidimpl.h"
+#include "ntbring_impl.h"
+#include "ntbring_numbers.h"
+#include "ntbring_rma.h"
+
+/* Operations on memory that this process does not map. The target's host does them if they are on
+ * contiguous data, and accumulates if they are on predefined datatypes that it can compute with; all others
+ * are MPIDIG's messages. An accumulate takes no other way than those before it that are not complete, so
+ * they stay in order. */
+
+typedef struct {
+    MPIR_Win *win;
+    int target_rank;
+    bool is_acc;
+    bool is_lock;
+    MPIR_cc_t *local_cnt;
+    MPIR_Request *request;      /* NULL if nobody waits for it by itself */
+    void *packed;               /* to be freed */
+    char swap[2 * sizeof(long double)];
+} far_op_t;
+
+static MPIDI_NTBRING_target_t *served_target(int rank, MPIR_Win * win)
+{
+    MPIDI_NTBRING_target_t *targets = win->dev.netmod.ntbring.targets;
+    return targets && targets[rank].served ? &targets[rank] : NULL;
+}
+
+static far_op_t *make_op(MPIR_Win * win, int rank, bool is_acc)
+{
+    far_op_t *op = MPL_calloc(1, sizeof(*op), MPL_MEM_RMA);
+    if (op) {
+        op->win = win;
+        op->target_rank = rank;
+        op->is_acc = is_acc;
+    }
+    return op;
+}
+
+static void free_op(far_op_t * op)
+{
+    if (op) {
+        MPL_free(op->packed);
+        MPL_free(op);
+    }
+}
+
+/* Counts an operation as MPIDIG counts its own. It is complete here when it is there. */
+static void count_op(far_op_t * op)
+{
+    if (op->is_lock) {
+        op->win->dev.netmod.ntbring.locking++;
+        return;
+    }
+    MPIDIG_win_cmpl_cnts_incr(op->win, op->target_rank, &op->local_cnt);
+    if (op->is_acc) {
+        op->win->dev.netmod.ntbring.targets[op->target_rank].accs++;
+    }
+}
+
+static void uncount_op(far_op_t * op)
+{
+    if (op->is_lock) {
+        op->win->dev.netmod.ntbring.locking--;
+        return;
+    }
+    MPIR_cc_dec(op->local_cnt);
+    MPIDIG_win_remote_cmpl_cnt_decr(op->win, op->target_rank);
+    if (op->is_acc) {
+        op->win->dev.netmod.ntbring.targets[op->target_rank].accs--;
+    }
+}
+
+/* Begins an operation, which owns op from here on. */
+static int begin(ntbring_remote_t * remote, far_op_t * op, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_NTBRING_target_t *target = &op->win->dev.netmod.ntbring.targets[op->target_rank];
+
+    if (request) {
+        /* one reference is the user's */
+        MPIDI_CH4_REQUEST_CREATE(op->request, MPIR_REQUEST_KIND__RMA, 0, 2);
+        MPIR_ERR_CHKANDJUMP(!op->request, mpi_errno, MPIX_ERR_NOREQ, "**nomemreq");
+    }
+    remote->dest = MPIDI_NTBRING_dest(op->target_rank, op->win->comm_ptr);
+    remote->segment = target->address;
+    remote->cookie = op;
+    count_op(op);
+    int rc = ntbring_remote(MPIDI_NTBRING_global.endpoint, remote);
+    if (unlikely(rc < 0)) {
+        uncount_op(op);
+    }
+    MPIDI_NTBRING_CHKRC(rc);
+    if (request) {
+        *request = op->request;
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    if (op->request) {
+        MPIDI_CH4_REQUEST_FREE(op->request);
+        MPIDI_CH4_REQUEST_FREE(op->request);
+    }
+    free_op(op);
+    goto fn_exit;
+}
+
+void MPIDI_NTBRING_far_done(void *cookie)
+{
+    far_op_t *op = cookie;
+    uncount_op(op);
+    if (op->request) {
+        MPID_Request_complete(op->request);
+    }
+    free_op(op);
+}
+
+int MPIDI_NTBRING_far_lock(MPIR_Win * win, int rank, int action, bool alone)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ntbring_remote_t remote = {.action = action,.op = alone };
+    far_op_t *op = make_op(win, rank, false);
+    MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    op->is_lock = true;
+    mpi_errno = begin(&remote, op, NULL);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Where contiguous data lies from its buffer; false if it does not lie in one piece. */
+static bool contiguous(MPI_Aint count, MPI_Datatype datatype, MPI_Aint * size, MPI_Aint * lb)
+{
+    bool is_contig;
+    MPIDI_Datatype_check_contig_size_lb(datatype, count, is_contig, *size, *lb);
+    return is_contig;
+}
+
+int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                          int target_rank, MPI_Aint target_disp, int target_count,
+                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_NTBRING_target_t *target = served_target(target_rank, win);
+    MPI_Aint size = 0, lb = 0, origin_size, origin_lb, offset, actual;
+    far_op_t *op = NULL;
+    MPIR_FUNC_ENTER;
+
+    bool is_contig = contiguous(origin_count, origin_datatype, &origin_size, &origin_lb);
+    if (!target || !contiguous(target_count, target_datatype, &size, &lb) || size == 0 ||
+        size != origin_size) {
+        mpi_errno = request ?
+            MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                            target_count, target_datatype, win, request) :
+            MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win);
+        goto fn_exit_unlocked;
+    }
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    mpi_errno = MPIDI_NTBRING_offset(target, target_disp, target_count, target_datatype, &offset);
+    MPIR_ERR_CHECK(mpi_errno);
+    op = make_op(win, target_rank, false);
+    MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    ntbring_remote_t remote = {.action = NTBRING_REMOTE_PUT,.offset = offset + lb,.size = size };
+    remote.data = (const char *) origin_addr + origin_lb;
+    if (!is_contig) {
+        op->packed = MPL_malloc(size, MPL_MEM_BUFFER);
+        MPIR_ERR_CHKANDJUMP(!op->packed, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+        mpi_errno = MPIR_Typerep_pack(origin_addr, origin_count, origin_datatype, 0, op->packed,
+                                      size, &actual);
+        MPIR_ERR_CHECK(mpi_errno);
+        remote.data = op->packed;
+    }
+    mpi_errno = begin(&remote, op, request);
+    op = NULL;
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  fn_exit_unlocked:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    free_op(op);
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_far_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                          int target_rank, MPI_Aint target_disp, int target_count,
+                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_NTBRING_target_t *target = served_target(target_rank, win);
+    MPI_Aint size = 0, lb = 0, origin_size = 0, origin_lb = 0, offset;
+    MPIR_FUNC_ENTER;
+
+    if (!target || !contiguous(target_count, target_datatype, &size, &lb) || size == 0 ||
+        !contiguous(origin_count, origin_datatype, &origin_size, &origin_lb) ||
+        size != origin_size) {
+        mpi_errno = request ?
+            MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                            target_count, target_datatype, win, request) :
+            MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win);
+        goto fn_exit_unlocked;
+    }
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    mpi_errno = MPIDI_NTBRING_offset(target, target_disp, target_count, target_datatype, &offset);
+    MPIR_ERR_CHECK(mpi_errno);
+    far_op_t *op = make_op(win, target_rank, false);
+    MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    ntbring_remote_t remote = {.action = NTBRING_REMOTE_GET,.offset = offset + lb,.size = size };
+    remote.result = (char *) origin_addr + origin_lb;
+    mpi_errno = begin(&remote, op, request);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  fn_exit_unlocked:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Whether accumulates to this target are under way as messages. */
+static bool has_messages(int rank, MPIR_Win * win)
+{
+    MPIDIG_win_target_t *target_ptr = MPIDIG_win_target_find(win, rank);
+    return MPIR_cc_get(MPIDIG_WIN(win, remote_acc_cmpl_cnts)) != 0 ||
+        (target_ptr && MPIR_cc_get(target_ptr->remote_acc_cmpl_cnts) != 0);
+}
+
+/* To be called before an accumulate goes as a message: what the host does comes first. */
+static int wait_for_host(int rank, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_NTBRING_target_t *target = served_target(rank, win);
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    if (target) {
+        MPIDIU_PROGRESS_WHILE(target->accs > 0, 0);
+    }
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Begins an accumulate of any form, if the target's host can do it. remote has all but offset and size. */
+static int accumulate_there(ntbring_remote_t * remote, int target_rank, MPI_Aint target_disp,
+                            MPI_Aint count, MPI_Datatype datatype, MPIR_Win * win,
+                            MPIR_Request ** request, bool * done)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_NTBRING_target_t *target = served_target(target_rank, win);
+    MPI_Aint offset;
+
+    *done = false;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    if (has_messages(target_rank, win)) {
+        goto fn_exit;
+    }
+    *done = true;
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    mpi_errno = MPIDI_NTBRING_offset(target, target_disp, count, datatype, &offset);
+    MPIR_ERR_CHECK(mpi_errno);
+    far_op_t *op = make_op(win, target_rank, true);
+    MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    remote->offset = offset;
+    remote->size = count * (MPI_Aint) MPIR_Datatype_get_basic_size(datatype);
+    if (remote->action == NTBRING_REMOTE_SWAP) {
+        /* both numbers in a row, the one to compare with first */
+        memcpy(op->swap, remote->data, 2 * remote->size);
+        remote->data = op->swap;
+    }
+    mpi_errno = begin(remote, op, request);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
+                                 MPI_Datatype origin_datatype, int target_rank,
+                                 MPI_Aint target_disp, int target_count,
+                                 MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
+                                 MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ntbring_remote_t remote = {.action = NTBRING_REMOTE_ACCUMULATE,.data = origin_addr };
+    bool done = false;
+    MPIR_FUNC_ENTER;
+
+    if (served_target(target_rank, win) && origin_datatype == target_datatype &&
+        origin_count == target_count && target_count > 0 && op != MPI_NO_OP &&
+        MPIDI_NTBRING_can_compute(op, target_datatype, &remote)) {
+        mpi_errno = accumulate_there(&remote, target_rank, target_disp, target_count,
+                                     target_datatype, win, request, &done);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (!done) {
+        mpi_errno = wait_for_host(target_rank, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        mpi_errno = request ?
+            MPIDIG_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, op, win, request) :
+            MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
+                                  target_disp, target_count, target_datatype, op, win);
+    }
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_far_get_accumulate(const void *origin_addr, int origin_count,
+                                     MPI_Datatype origin_datatype, void *result_addr,
+                                     int result_count, MPI_Datatype result_datatype,
+                                     int target_rank, MPI_Aint target_disp, int target_count,
+                                     MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
+                                     MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ntbring_remote_t remote = {.action = NTBRING_REMOTE_FETCH,.data = origin_addr };
+    bool done = false;
+    MPIR_FUNC_ENTER;
+
+    remote.result = result_addr;
+    if (served_target(target_rank, win) && result_datatype == target_datatype &&
+        result_count == target_count && target_count > 0 &&
+        (op == MPI_NO_OP ||
+         (origin_datatype == target_datatype && origin_count == target_count)) &&
+        MPIDI_NTBRING_can_compute(op, target_datatype, &remote)) {
+        mpi_errno = accumulate_there(&remote, target_rank, target_disp, target_count,
+                                     target_datatype, win, request, &done);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (!done) {
+        mpi_errno = wait_for_host(target_rank, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        mpi_errno = request ?
+            MPIDIG_mpi_rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+                                       result_count, result_datatype, target_rank, target_disp,
+                                       target_count, target_datatype, op, win, request) :
+            MPIDIG_mpi_get_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+                                      result_count, result_datatype, target_rank, target_disp,
+                                      target_count, target_datatype, op, win);
+    }
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_far_fetch_and_op(const void *origin_addr, void *result_addr,
+                                   MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
+                                   MPI_Op op, MPIR_Win * win)
+{
+    return MPIDI_NTBRING_far_get_accumulate(origin_addr, 1, datatype, result_addr, 1, datatype,
+                                            target_rank, target_disp, 1, datatype, op, win, NULL);
+}
+
+int MPIDI_NTBRING_far_compare_and_swap(const void *origin_addr, const void *compare_addr,
+                                       void *result_addr, MPI_Datatype datatype, int target_rank,
+                                       MPI_Aint target_disp, MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    char both[2 * sizeof(long double)];
+    ntbring_remote_t remote = {.action = NTBRING_REMOTE_SWAP,.data = both };
+    int type = HANDLE_IS_BUILTIN(datatype) ? MPIDI_NTBRING_number_type(datatype) : -1;
+    bool done = false;
+    MPIR_FUNC_ENTER;
+
+    remote.result = result_addr;
+    /* of floating point numbers, some with different bytes are equal */
+    if (served_target(target_rank, win) && type >= 0 && type < NTBRING_TYPE_FLOAT) {
+        MPI_Aint size = MPIR_Datatype_get_basic_size(datatype);
+        memcpy(both, compare_addr, size);
+        memcpy(both + size, origin_addr, size);
+        mpi_errno = accumulate_there(&remote, target_rank, target_disp, 1, datatype, win, NULL,
+                                     &done);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (!done) {
+        mpi_errno = wait_for_host(target_rank, win);
+        MPIR_ERR_CHECK(mpi_errno);
+        mpi_errno = MPIDIG_mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
+                                                target_rank, target_disp, win);
+    }
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

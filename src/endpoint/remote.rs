@@ -1,0 +1,232 @@
+//! Operations on segments of ranks that are not near: requests to their hosts, and what comes back.
+//!
+//! An operation that is larger than a packet is cut into requests. Only so many may be open to one rank
+//! ([`OPEN_MAX`]); the rest waits here, in the order of the calls, and goes out as replies come in.
+
+use super::inbound::{Arrival, Event};
+use super::{Endpoint, EndpointError};
+use crate::ntb::{ForeignBytes, ForeignRoom};
+use crate::ring::relay::Route;
+use crate::ring::served::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
+use crate::ring::Membership;
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// An operation on a segment that is not mapped here.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    /// The rank whose segment it is.
+    pub dest: u32,
+    /// What is to be done.
+    pub action: Action,
+    /// To which of its segments.
+    pub segment: u64,
+    /// Where in it.
+    pub offset: u64,
+    /// To how many bytes.
+    pub len: u64,
+    /// What with: as many bytes as the action takes. They must stay until the event.
+    pub operands: ForeignBytes,
+    /// Where to put what comes back: as many bytes as the action returns.
+    pub result: Option<ForeignRoom>,
+    /// Given back in [`Event::Remote`].
+    pub cookie: usize,
+}
+
+struct Open {
+    what: Operation,
+    /// Bytes that have been asked for.
+    sent: u64,
+    /// Whether all of them have.
+    all: bool,
+    /// Requests that are not answered.
+    open: usize,
+}
+
+struct Piece {
+    operation: usize,
+    from: u64,
+    len: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Operations that are not all asked for.
+    waiting: VecDeque<usize>,
+    /// Requests that are not answered.
+    open: usize,
+    listed: bool,
+}
+
+/// All that is asked of other hosts.
+pub(super) struct Remotes {
+    /// One a rank.
+    queues: Vec<Queue>,
+    /// Ranks of which something more can be asked.
+    work: VecDeque<u32>,
+    operations: Slab<Open>,
+    pieces: Slab<Piece>,
+    /// Most bytes of a request.
+    piece: u64,
+    /// How many there have been.
+    pub begun: u64,
+}
+
+impl Remotes {
+    pub fn new(members: &Membership, chunk: usize) -> Remotes {
+        Remotes {
+            queues: (0..members.topology().size()).map(|_| Queue::default()).collect(),
+            work: VecDeque::new(),
+            operations: Slab::new(),
+            pieces: Slab::new(),
+            piece: (chunk / GRAIN * GRAIN) as u64,
+            begun: 0,
+        }
+    }
+
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !self.work.is_empty()
+    }
+
+    /// Whether nothing is awaited.
+    pub fn is_settled(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// A line on what is open, for the diagnosis of a hang.
+    pub fn describe(&self) -> String {
+        let of = |(_, o): (usize, &Open)| {
+            let Operation { dest, action, len, .. } = o.what;
+            format!("{action:?} at rank {dest} ({} of {len} bytes asked for, {} not answered)", o.sent, o.open)
+        };
+        format!("operations on window memory: [{}]", self.operations.iter().map(of).collect::<Vec<_>>().join(", "))
+    }
+
+    fn list(&mut self, dest: u32) {
+        let queue = &mut self.queues[dest as usize];
+        if !queue.listed && !queue.waiting.is_empty() && queue.open < OPEN_MAX {
+            queue.listed = true;
+            self.work.push_back(dest);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Whether the host of a rank that is not near works on its segments for this one.
+    pub fn is_served(&self, rank: u32) -> bool {
+        self.members.is_served() && (rank as usize) < self.members.topology().size() && !self.is_near(rank)
+    }
+
+    /// Begins an operation; an [`Event::Remote`] says that it is done.
+    pub fn begin(&mut self, what: Operation) -> Result<(), EndpointError> {
+        let expected = (what.action.operands(what.len), what.action.result(what.len));
+        let given = (what.operands.len() as u64, what.result.map_or(0, |r| r.len() as u64));
+        if !self.is_served(what.dest) || expected != given || !what.action.fits(what.len) {
+            let text = format!("{:?} of {} bytes at rank {} is not served", what.action, what.len, what.dest);
+            return Err(EndpointError::Argument(text));
+        }
+        let remotes = &mut self.remotes;
+        remotes.begun += 1;
+        let number = remotes.operations.insert(Open { what, sent: 0, all: false, open: 0 });
+        remotes.queues[what.dest as usize].waiting.push_back(number);
+        remotes.list(what.dest);
+        self.request_some();
+        Ok(())
+    }
+
+    /// Sends requests that wait, as many as may go. Whether there were any.
+    pub(super) fn request_some(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..self.remotes.work.len() {
+            let Some(dest) = self.remotes.work.pop_front() else { break };
+            loop {
+                let queue = &self.remotes.queues[dest as usize];
+                if queue.waiting.is_empty() || queue.open >= OPEN_MAX {
+                    self.remotes.queues[dest as usize].listed = false;
+                    break;
+                }
+                if !self.request_next(dest) {
+                    self.remotes.work.push_back(dest);
+                    break;
+                }
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Sends the next request to a rank; false if there is no room for it.
+    fn request_next(&mut self, dest: u32) -> bool {
+        let Remotes { queues, operations, pieces, piece, .. } = &mut self.remotes;
+        let queue = &mut queues[dest as usize];
+        let Some(&number) = queue.waiting.front() else { return true };
+        let Open { what, sent, all, open } = &mut operations[number];
+        let len = (what.len - *sent).min(*piece);
+        let operands = match what.action.operands(len) {
+            0 => ForeignBytes::EMPTY,
+            // What is swapped is never cut.
+            n if n != len => what.operands,
+            _ => what.operands.part(*sent as usize, len as usize),
+        };
+        let entry = pieces.vacant_entry();
+        let (action, segment, offset) = (what.action, what.segment, what.offset + *sent);
+        let request = Request { id: entry.key() as u32, action, segment, offset, len };
+        let route = Route { src: self.members.rank(), dst: dest };
+        if !self.out.request(route, &request, operands) {
+            return false;
+        }
+        entry.insert(Piece { operation: number, from: *sent, len });
+        *sent += len;
+        *open += 1;
+        queue.open += 1;
+        if *sent == what.len {
+            *all = true;
+            queue.waiting.pop_front();
+        }
+        true
+    }
+
+    /// Takes in the answer to a request.
+    pub(super) fn request_answered(&mut self, a: &Arrival, reply: Reply, payload: usize) -> Result<(), EndpointError> {
+        let Remotes { queues, operations, pieces, .. } = &mut self.remotes;
+        let wrong = |what| EndpointError::Offer { src: a.src, id: reply.id, what };
+        let number = reply.id as usize;
+        let known = pieces.get(number).is_some_and(|p| operations[p.operation].what.dest == a.src);
+        if !known {
+            return Err(wrong("answers what was not asked"));
+        }
+        let Piece { operation, from, len } = pieces.remove(number);
+        let Open { what, all, open, .. } = &mut operations[operation];
+        *open -= 1;
+        queues[a.src as usize].open -= 1;
+        let (dest, cookie, done) = (what.dest, what.cookie, *all && *open == 0);
+        let mut result = match reply.status {
+            Status::Done => Ok(()),
+            Status::Unknown => Err(EndpointError::Refused { rank: dest, what: "there is no such window there" }),
+            Status::Outside => Err(EndpointError::Refused { rank: dest, what: "it is not all in the window" }),
+            Status::Impossible => Err(EndpointError::Refused { rank: dest, what: "it makes no sense" }),
+            Status::Orphaned(rank) if (rank as usize) < self.members.topology().size() => {
+                Err(EndpointError::Orphaned { rank, pid: self.members.pid(rank) })
+            }
+            Status::Orphaned(_) => Err(wrong("names a rank that there is not")),
+        };
+        if result.is_ok() {
+            let expected = what.action.result(len);
+            match what.result {
+                _ if payload as u64 != expected => result = Err(wrong("answers with more or less than was asked for")),
+                Some(room) if payload > 0 => {
+                    self.inbound.copy_out(a.token.lane, a.offset, room.part(from as usize, payload));
+                }
+                _ => {}
+            }
+        }
+        if done {
+            // Also if it has failed: who waits for it is told so first, and then that it has ended.
+            operations.remove(operation);
+            self.offers.events.push_back(Event::Remote { cookie });
+        }
+        self.remotes.list(dest);
+        result
+    }
+}

@@ -1,0 +1,303 @@
+//! Carrying out requests on the segments of a host, and making the answers.
+//!
+//! Nothing here waits: what needs a lock that somebody has is kept, in order, and tried again at every
+//! step. How much is kept is bounded, since a rank may only have [`OPEN_MAX`] requests open to another.
+
+use super::registry::{Registry, Wish};
+use super::{Action, Reply, Request, Status, OPEN_MAX, REPLY};
+use crate::ntb::emu::Segment;
+use crate::ntb::InWindow;
+use crate::queue::Producer;
+use crate::ring::relay::{Route, ROUTED};
+use crate::ring::Membership;
+use smallvec::SmallVec;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether those that have locks are alive.
+const GLANCE: Duration = Duration::from_millis(100);
+
+type Bytes = SmallVec<[u8; 64]>;
+
+/// A request that has to wait for a lock.
+struct Job {
+    route: Route,
+    request: Request,
+    operands: Bytes,
+}
+
+struct Served {
+    segment: Segment,
+    /// Atomic operations that wait for the segment's lock, in order.
+    jobs: VecDeque<Job>,
+    /// Those who wait for the window's lock.
+    suitors: VecDeque<Job>,
+}
+
+/// A reply that is to be sent.
+pub struct Answer {
+    /// From the rank whose memory it is to the one that asked.
+    pub route: Route,
+    reply: Reply,
+    payload: Bytes,
+}
+
+impl Answer {
+    /// Puts it into a lane; false if there is no room.
+    pub fn put(&self, lane: &mut Producer) -> bool {
+        let len = Route::LEN + Reply::LEN + self.payload.len();
+        let Some(mut slot) = lane.reserve(len) else { return false };
+        slot.write_bytes(0, &self.route.bytes());
+        slot.write_bytes(Route::LEN, &self.reply.bytes());
+        slot.write_bytes(Route::LEN + Reply::LEN, &self.payload);
+        slot.commit(ROUTED | REPLY, len, 0);
+        true
+    }
+}
+
+/// The segments of a host, and what is asked of them.
+pub struct Server {
+    members: Arc<Membership>,
+    registry: Registry,
+    segments: HashMap<u64, Served>,
+    /// Requests of each rank that are not answered.
+    open: HashMap<u32, usize>,
+    /// How many there may be of one rank.
+    limit: usize,
+    /// Requests that wait for a lock.
+    waiting: usize,
+    glanced: Instant,
+    /// Answers to be sent.
+    pub answers: VecDeque<Answer>,
+}
+
+impl Server {
+    /// The server of this process's host. There must be one only.
+    pub fn new(members: &Arc<Membership>) -> Server {
+        Server {
+            registry: members.registry(),
+            segments: HashMap::new(),
+            open: HashMap::new(),
+            limit: OPEN_MAX * members.topology().ranks_of(members.host()).len(),
+            waiting: 0,
+            glanced: Instant::now(),
+            answers: VecDeque::new(),
+            members: members.clone(),
+        }
+    }
+
+    /// Whether something waits for a lock, which nobody will ring for.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Answers wishes of the host's ranks, and tries again what waits. Returns how much has moved.
+    #[inline]
+    pub fn step(&mut self) -> usize {
+        if !self.registry.has_news() && self.waiting == 0 {
+            return 0;
+        }
+        let before = self.waiting;
+        self.attend();
+        let tokens: SmallVec<[u64; 4]> = match self.waiting {
+            0 => SmallVec::new(),
+            _ => self.segments.iter().filter(|(_, s)| s.has_waiting()).map(|(&token, _)| token).collect(),
+        };
+        for token in tokens {
+            self.retry(token);
+        }
+        if self.waiting > 0 && self.glanced.elapsed() >= GLANCE {
+            self.glanced = Instant::now();
+            self.bury();
+        }
+        before.saturating_sub(self.waiting)
+    }
+
+    /// Takes the request whose head and operands are the `len` bytes at `offset` of a lane; false if
+    /// its sender has more open than it may.
+    pub fn take(&mut self, route: Route, lane: &InWindow, offset: usize, len: usize) -> bool {
+        let open = self.open.entry(route.src).or_default();
+        *open += 1;
+        if *open > self.limit {
+            return false;
+        }
+        let mut head = [0; Request::LEN];
+        lane.read(offset, &mut head);
+        let (at, operands) = (offset + Request::LEN, len - Request::LEN);
+        let request = match Request::parse(&head, operands) {
+            Ok(request) => request,
+            Err(id) => {
+                self.answer(route, id, Status::Impossible, Bytes::new());
+                return true;
+            }
+        };
+        let Some(served) = self.segments.get_mut(&request.segment) else {
+            self.answer(route, request.id, Status::Unknown, Bytes::new());
+            return true;
+        };
+        let size = served.segment.size();
+        if request.offset > size || request.len > size - request.offset {
+            self.answer(route, request.id, Status::Outside, Bytes::new());
+            return true;
+        }
+        if request.action == Action::Put {
+            served.segment.sink().write(request.offset as usize, lane.foreign(at, operands));
+            self.answer(route, request.id, Status::Done, Bytes::new());
+            return true;
+        }
+        let mut bytes = Bytes::from_elem(0, operands);
+        lane.read(at, &mut bytes);
+        let job = Job { route, request, operands: bytes };
+        match request.action {
+            Action::Hold(_) => served.suitors.push_back(job),
+            action if action.is_atomic() => served.jobs.push_back(job),
+            action => {
+                let answer = served.at_once(action, &request);
+                self.answer(route, request.id, answer.0, answer.1);
+                if matches!(action, Action::LetGo(_)) {
+                    self.retry(request.segment);
+                }
+                return true;
+            }
+        }
+        self.waiting += 1;
+        self.retry(request.segment);
+        true
+    }
+
+    /// To be called when an answer has been sent.
+    pub fn sent(&mut self, answer: &Answer) {
+        if let Some(open) = self.open.get_mut(&answer.route.dst) {
+            *open = open.saturating_sub(1);
+        }
+    }
+
+    fn answer(&mut self, route: Route, id: u32, status: Status, payload: Bytes) {
+        let back = Route { src: route.dst, dst: route.src };
+        self.answers.push_back(Answer { route: back, reply: Reply { id, status }, payload });
+    }
+
+    fn attend(&mut self) {
+        let Server { members, registry, segments, .. } = self;
+        registry.grant(|owner, wish| match wish {
+            Wish::Open(address) => {
+                let known = (owner as usize) < members.topology().size() && members.pid(owner) == address.file.pid;
+                let opened = known.then(|| Segment::open(&address));
+                match opened {
+                    Some(Ok(segment)) => {
+                        let served = Served { segment, jobs: VecDeque::new(), suitors: VecDeque::new() };
+                        segments.insert(address.file.token, served);
+                        true
+                    }
+                    Some(Err(error)) => {
+                        log::error!("window memory of rank {owner} cannot be served: {error}");
+                        false
+                    }
+                    None => false,
+                }
+            }
+            Wish::Close(address) => segments.remove(&address.file.token).is_some(),
+        });
+        self.waiting = self.segments.values().map(|s| s.jobs.len() + s.suitors.len()).sum();
+    }
+
+    /// Goes on with what waits for the locks of a segment.
+    fn retry(&mut self, token: u64) {
+        let me = self.members.rank();
+        loop {
+            let Some(served) = self.segments.get_mut(&token) else { return };
+            let Some((job, status, payload)) = served.next_job(me).or_else(|| served.next_suitor()) else { return };
+            self.waiting -= 1;
+            self.answer(job.route, job.request.id, status, payload);
+        }
+    }
+
+    /// Answers those who wait for a lock that a dead rank has, or none that there is.
+    fn bury(&mut self) {
+        let (dead, size) = (self.members.dead(), self.members.topology().size());
+        let gone = |rank: &u32| *rank as usize >= size || dead.iter().any(|(r, ..)| r == rank);
+        let mut orphans = Vec::new();
+        for served in self.segments.values_mut() {
+            if let Some(rank) = served.segment.holder().filter(gone) {
+                orphans.extend(served.jobs.drain(..).map(|job| (job, rank)));
+            }
+        }
+        for (job, rank) in orphans {
+            self.waiting -= 1;
+            self.answer(job.route, job.request.id, Status::Orphaned(rank), Bytes::new());
+        }
+    }
+
+    /// Lines on what waits, for the diagnosis of a hang.
+    pub fn describe(&self) -> Vec<String> {
+        let waiting = self.segments.iter().filter(|(_, s)| s.has_waiting()).map(|(token, s)| {
+            format!(
+                "window memory {token:x}: {} operations wait for the lock of rank {:?}, {} ranks for the window's",
+                s.jobs.len(),
+                s.segment.holder(),
+                s.suitors.len()
+            )
+        });
+        waiting.collect()
+    }
+}
+
+impl Served {
+    fn has_waiting(&self) -> bool {
+        !self.jobs.is_empty() || !self.suitors.is_empty()
+    }
+
+    /// What needs no lock.
+    fn at_once(&self, action: Action, request: &Request) -> (Status, Bytes) {
+        match action {
+            Action::LetGo(alone) if !self.segment.let_go(alone) => (Status::Impossible, Bytes::new()),
+            Action::LetGo(_) => (Status::Done, Bytes::new()),
+            _ => (Status::Done, self.read(request)),
+        }
+    }
+
+    fn read(&self, request: &Request) -> Bytes {
+        let mut bytes = Bytes::from_elem(0, request.len as usize);
+        self.segment.source().read(request.offset as usize, &mut bytes);
+        bytes
+    }
+
+    /// Carries out the first atomic operation that waits, if the lock can be had.
+    fn next_job(&mut self, me: u32) -> Option<(Job, Status, Bytes)> {
+        if self.jobs.is_empty() || !self.segment.try_lock(me) {
+            return None;
+        }
+        let job = self.jobs.pop_front()?;
+        let before = self.read(&job.request);
+        let mut after = before.clone();
+        match job.request.action {
+            Action::Accumulate(op, kind) | Action::Fetch(op, kind) if !job.operands.is_empty() => {
+                super::operate::accumulate(op, kind, &mut after, &job.operands);
+            }
+            Action::Swap => {
+                let (compare, new) = job.operands.split_at(job.operands.len() / 2);
+                if *compare == before[..] {
+                    after.copy_from_slice(new);
+                }
+            }
+            _ => {}
+        }
+        if after != before {
+            self.segment.sink().write_bytes(job.request.offset as usize, &after);
+        }
+        self.segment.unlock();
+        let payload = if job.request.action.result(job.request.len) > 0 { before } else { Bytes::new() };
+        Some((job, Status::Done, payload))
+    }
+
+    /// Gives the window's lock to the first who waits for it and can have it.
+    fn next_suitor(&mut self) -> Option<(Job, Status, Bytes)> {
+        let segment = &self.segment;
+        let lucky =
+            |job: &Job| matches!(job.request.action, Action::Hold(alone) if segment.try_hold(job.route.src, alone));
+        let first = self.suitors.iter().position(lucky)?;
+        let job = self.suitors.remove(first)?;
+        Some((job, Status::Done, Bytes::new()))
+    }
+}
