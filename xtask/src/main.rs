@@ -13,6 +13,7 @@ mod run;
 mod setup;
 mod test;
 mod ui;
+mod variants;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;

@@ -18,6 +18,7 @@ use clap::Args;
 use crate::mpi::Mpi;
 use crate::setup::{self, remove, SetupArgs};
 use crate::ui::{self, Tally};
+use crate::variants::{Variant, VariantArgs};
 use crate::{cores, lock, paths};
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
@@ -68,6 +69,9 @@ pub struct MpichTestArgs {
     patterns: Vec<String>,
 
     #[command(flatten)]
+    variants: VariantArgs,
+
+    #[command(flatten)]
     setup: SetupArgs,
 }
 
@@ -83,6 +87,7 @@ impl MpichTestArgs {
             with_mpi: None,
             list: false,
             patterns: Vec::new(),
+            variants: VariantArgs::default(),
             setup,
         }
     }
@@ -140,7 +145,7 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     }
     let built: BTreeSet<String> = tops.iter().map(ToString::to_string).collect();
     ui::step("build: the suite's programs", || suite.build(&built, cores()))?;
-    execute(args, &mpi, &name, &suite, &directories)
+    args.variants.each(|variant| execute(args, variant, (&mpi, &name, &suite), &directories))
 }
 
 /// The MPI and the suite, configured for it.
@@ -164,17 +169,16 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
 
 fn execute(
     args: &MpichTestArgs,
-    mpi: &Mpi,
-    name: &str,
-    suite: &Suite,
+    variant: &Variant,
+    (mpi, name, suite): (&Mpi, &str, &Suite),
     directories: &[(String, Vec<Job>)],
 ) -> Result<Tally> {
     let place = paths::target().join("mpich-test").join(name);
-    let logs = place.join("logs");
+    let logs = place.join(variant.place("logs"));
     let _lock = lock::take(&place.join("lock"))?;
     remove(&logs)?;
     let (hosts, per_host) = (usize::from(args.hosts), usize::from(args.per_host));
-    let runner = Runner { mpi, suite, hosts, per_host, jobs: usize::from(args.jobs), logs: &logs };
+    let runner = Runner { mpi, suite, hosts, per_host, jobs: usize::from(args.jobs), logs: &logs, env: &variant.env };
     let timeouts = AtomicUsize::new(0);
     let seen = |ran: &Ran| {
         if matches!(&ran.verdict, Verdict::Failed(why) if why.starts_with("out of time")) {
@@ -203,7 +207,7 @@ fn execute(
             break;
         }
     }
-    let file = place.join("report.json");
+    let file = place.join(format!("{}.json", variant.place("report")));
     report::write(&file, mpi.prefix(), (hosts, per_host), &results)?;
     println!("  {} in all; report: {}", ui::seconds(start.elapsed()), paths::shown(&file));
     Ok(tally)
