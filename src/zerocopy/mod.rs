@@ -18,10 +18,12 @@
 //! No way copies the payload at the sender before it is written to the window; payload that is
 //! not contiguous is packed into the window.
 
-mod paper;
+pub(crate) mod paper;
 mod payload;
+pub mod table;
 
 pub use payload::{PackFailed, PackFn, Payload};
+pub use table::{BothCopy, Limits};
 
 /// How a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

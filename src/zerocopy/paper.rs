@@ -4,9 +4,9 @@ use super::Thresholds;
 use crate::settings::PaperModel;
 
 /// What a message of the short kind has before its payload: `MPIDI_NTBRING_short_hdr_t`.
-const SHORT_HEADER: usize = 16;
+pub(crate) const SHORT_HEADER: usize = 16;
 /// What a message of MPICH's own has before its payload: `MPIDIG_hdr_t`.
-const LONG_HEADER: usize = 48;
+pub(crate) const LONG_HEADER: usize = 48;
 
 impl Thresholds {
     /// Those of a model, given production's and the most that one entry holds.

@@ -172,8 +172,8 @@ fn settings_at_their_limits() {
         Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
         Settings { spin: Some(1_000_000), ..settings() },
         Settings { single_copy: None, ..settings() },
-        Settings { single_copy: Some(0), both_copy: Some(BothCopy::Never), ..settings() },
-        Settings { single_copy: Some(64 << 10), both_copy: Some(BothCopy::From(2)), ..settings() },
+        Settings { single_copy: Some(0), both_copy: BothCopy::Never, ..settings() },
+        Settings { single_copy: Some(64 << 10), both_copy: BothCopy::From(2), ..settings() },
     ] {
         everybody_to_everybody(&layout, &settings, 12, 30_000);
     }
