@@ -1,7 +1,10 @@
 //! The user's tool.
 
+mod info;
+mod tune;
+
 use clap::{Parser, Subcommand};
-use ntbring::settings::{Settings, TABLE};
+use std::error::Error;
 use std::process::ExitCode;
 
 /// Looks after ntbring, the MPI transport for rings of PCIe Non-Transparent Bridges.
@@ -16,44 +19,25 @@ struct Args {
 enum Command {
     /// Tells versions, the device, and the settings.
     Info {
-        /// Lists every setting with default, unit, range and meaning.
+        /// Lists every setting with value, origin, default, unit, range and meaning.
         #[arg(long)]
         config: bool,
     },
+    /// Measures which way is best for messages of which size, here and now, and saves the thresholds for all jobs.
+    Tune(tune::TuneArgs),
+    /// One of the two processes that `tune` measures with.
+    #[command(hide = true)]
+    TuneRank(tune::RankArgs),
 }
 
 fn main() -> ExitCode {
-    match Args::parse().command {
-        Command::Info { config: true } => config(),
-        Command::Info { config: false } => return info(),
-    }
-    ExitCode::SUCCESS
-}
-
-fn config() {
-    println!("Every setting is an environment variable. Those marked * must be the same on all hosts.\n");
-    for s in TABLE {
-        println!("{}{}", s.name, if s.shared { " *" } else { "" });
-        println!("    default {} ({}); allowed: {}", s.default, s.unit, s.allowed);
-        println!("    {}", s.meaning);
-    }
-}
-
-fn info() -> ExitCode {
-    println!("ntbring {}, protocol version {}", env!("CARGO_PKG_VERSION"), ntbring::ring::PROTOCOL_VERSION);
-    println!("device: emulated NTB in shared memory (up to {} hosts)", ntbring::ring::topology::HOSTS_MAX);
-    match Settings::from_env() {
-        Ok(settings) => {
-            let same = settings == Settings::default();
-            println!("settings: {}", if same { "all at their defaults" } else { "changed by the environment" });
-            let window =
-                settings.window.map_or("1 MiB or more, by the number of ranks".into(), |w| format!("{w} bytes"));
-            println!("windows: {window} in each direction of a link, in {}", settings.shm_dir.display());
-            if let Some(model) = settings.link_model {
-                println!("links: {model}");
-            }
-            ExitCode::SUCCESS
-        }
+    let done: Result<(), Box<dyn Error>> = match Args::parse().command {
+        Command::Info { config } => info::run(config),
+        Command::Tune(args) => tune::run(&args),
+        Command::TuneRank(args) => tune::rank(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("ntbring: {error}");
             ExitCode::FAILURE
