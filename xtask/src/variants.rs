@@ -80,6 +80,11 @@ impl fmt::Display for Variant {
 }
 
 impl VariantArgs {
+    /// With these variables.
+    pub fn of(env: Vec<(String, String)>) -> Self {
+        Self { extremes: false, env }
+    }
+
     fn variants(&self) -> Vec<Variant> {
         if !self.extremes {
             return vec![Variant { env: self.env.clone(), ..Variant::default() }];

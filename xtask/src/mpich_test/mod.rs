@@ -10,7 +10,7 @@ mod testlist;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
 use clap::Args;
@@ -91,10 +91,83 @@ impl MpichTestArgs {
             setup,
         }
     }
+
+    /// What `bench compare --suites` times: the plain list of a directory, one rank a host where that
+    /// suffices; with our MPICH or another one.
+    pub fn timed(setup: SetupArgs, dir: &str, with_mpi: Option<PathBuf>, env: Vec<(String, String)>) -> Self {
+        Self {
+            ci: false,
+            lists: vec!["testlist".to_string()],
+            with_mpi,
+            patterns: vec![dir.to_string()],
+            variants: VariantArgs::of(env),
+            ..Self::ci(setup)
+        }
+    }
+}
+
+/// What is to be run, and with what.
+struct Plan {
+    mpi: Mpi,
+    name: String,
+    suite: Suite,
+    directories: Vec<(String, Vec<Job>)>,
+}
+
+/// How long tests took, and how they ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timing {
+    /// The time of all tests together.
+    pub elapsed: Duration,
+    /// Tests that were run.
+    pub tests: usize,
+    /// Of these, those that failed though nobody expected it; also by running out of time.
+    pub failed: usize,
+    /// Of these, those that ran out of time.
+    pub timed_out: usize,
 }
 
 /// Builds what is needed and runs the tests; the caller prints the tally.
 pub fn run(args: &MpichTestArgs) -> Result<Tally> {
+    let plan = plan(args)?;
+    if args.list {
+        for (test, xfail) in plan.directories.iter().flat_map(|(_, jobs)| jobs) {
+            println!("{}{}", test.id(), xfail.as_ref().map_or("", |_| "  (expected to fail)"));
+        }
+        return Ok(Tally::default());
+    }
+    plan.build()?;
+    args.variants
+        .each(|variant| Ok(execute(args, variant, &plan)?.iter().map(|(_, ran)| Counts::of(ran).tally()).sum()))
+}
+
+/// Runs the tests as [`run`] does, and says how long they took.
+pub fn time(args: &MpichTestArgs) -> Result<Timing> {
+    let plan = plan(args)?;
+    plan.build()?;
+    let mut timing = Timing::default();
+    args.variants.each(|variant| {
+        let results = execute(args, variant, &plan)?;
+        for ran in results.iter().flat_map(|(_, ran)| ran) {
+            timing.elapsed += ran.elapsed;
+            timing.tests += 1;
+            timing.failed += usize::from(matches!(ran.verdict, Verdict::Failed(_)));
+            timing.timed_out += usize::from(ran.is_out_of_time());
+        }
+        Ok(results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum())
+    })?;
+    Ok(timing)
+}
+
+impl Plan {
+    fn build(&self) -> Result<()> {
+        let tops = self.directories.iter().filter_map(|(dir, _)| dir.split('/').next());
+        let tops: BTreeSet<String> = tops.map(str::to_string).collect();
+        ui::step("build: the suite's programs", || self.suite.build(&tops, cores()))
+    }
+}
+
+fn plan(args: &MpichTestArgs) -> Result<Plan> {
     let choice = if args.ci { Some(Choice::read(&paths::root().join("tests/mpich/ci.txt"))?) } else { None };
     let patterns: Vec<Pattern> = match &choice {
         _ if !args.patterns.is_empty() => args.patterns.iter().map(|text| Pattern::new(text)).collect(),
@@ -137,15 +210,7 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     if directories.is_empty() {
         bail!("no test of MPICH's suite matches");
     }
-    if args.list {
-        for (test, xfail) in directories.iter().flat_map(|(_, jobs)| jobs) {
-            println!("{}{}", test.id(), xfail.as_ref().map_or("", |_| "  (expected to fail)"));
-        }
-        return Ok(Tally::default());
-    }
-    let built: BTreeSet<String> = tops.iter().map(ToString::to_string).collect();
-    ui::step("build: the suite's programs", || suite.build(&built, cores()))?;
-    args.variants.each(|variant| execute(args, variant, (&mpi, &name, &suite), &directories))
+    Ok(Plan { mpi, name, suite, directories })
 }
 
 /// The MPI and the suite, configured for it.
@@ -167,21 +232,18 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
     Ok((mpi, name, suite))
 }
 
-fn execute(
-    args: &MpichTestArgs,
-    variant: &Variant,
-    (mpi, name, suite): (&Mpi, &str, &Suite),
-    directories: &[(String, Vec<Job>)],
-) -> Result<Tally> {
+fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan) -> Result<Vec<(String, Vec<Ran>)>> {
+    let Plan { mpi, name, suite, directories } = plan;
     let place = paths::target().join("mpich-test").join(name);
     let logs = place.join(variant.place("logs"));
     let _lock = lock::take(&place.join("lock"))?;
     remove(&logs)?;
     let (hosts, per_host) = (usize::from(args.hosts), usize::from(args.per_host));
-    let runner = Runner { mpi, suite, hosts, per_host, jobs: usize::from(args.jobs), logs: &logs, env: &variant.env };
+    let jobs = usize::from(args.jobs);
+    let runner = Runner { mpi, suite, hosts, per_host, jobs, logs: &logs, env: &variant.env };
     let timeouts = AtomicUsize::new(0);
     let seen = |ran: &Ran| {
-        if matches!(&ran.verdict, Verdict::Failed(why) if why.starts_with("out of time")) {
+        if ran.is_out_of_time() {
             timeouts.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(line) = report::remark(ran) {
@@ -210,5 +272,5 @@ fn execute(
     let file = place.join(format!("{}.json", variant.place("report")));
     report::write(&file, mpi.prefix(), (hosts, per_host), &results)?;
     println!("  {} in all; report: {}", ui::seconds(start.elapsed()), paths::shown(&file));
-    Ok(tally)
+    Ok(results)
 }

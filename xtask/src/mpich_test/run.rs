@@ -56,6 +56,13 @@ pub struct Ran {
     pub log: PathBuf,
 }
 
+impl Ran {
+    /// Whether it was ended because its time was up, and should not have been.
+    pub fn is_out_of_time(&self) -> bool {
+        matches!(&self.verdict, Verdict::Failed(why) if why.starts_with("out of time"))
+    }
+}
+
 /// What all tests of a run have in common.
 pub struct Runner<'a> {
     /// The MPI.
