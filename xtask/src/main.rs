@@ -52,7 +52,11 @@ enum Command {
 
 fn main() -> ExitCode {
     environment::clean();
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    if !matches!(command, Command::Run(_) | Command::Setup(_)) {
+        environment::ignore_tuned();
+    }
+    match run(command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("\nerror: {error:#}");
