@@ -1,7 +1,7 @@
 //! Where values come from: the environment before the tuned file before the built-in default.
 
 use super::tuned::{self, Found, Place};
-use super::{Setting, SettingError, Settings, TunedFile, TABLE};
+use super::{environment, Setting, SettingError, Settings, TunedFile, TABLE};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -41,10 +41,7 @@ pub struct Loaded {
 impl Loaded {
     /// The settings of this process.
     pub fn from_env() -> Result<Loaded, SettingError> {
-        Loaded::from_vars(std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.into_string().ok()?;
-            Some((name, value.to_string_lossy().into_owned()))
-        }))
+        Loaded::from_vars(environment())
     }
 
     /// The settings of a process with these variables.

@@ -144,6 +144,12 @@ impl Settings {
     }
 }
 
+/// The variables of this process, those with names that are no text left out.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+}
+
 /// The setting whose name differs least from `name`, if any is close.
 fn nearest(name: &str) -> Option<&'static str> {
     TABLE.iter().map(|s| (strsim::levenshtein(s.name, name), s.name)).min().and_then(|(d, n)| (d <= 3).then_some(n))

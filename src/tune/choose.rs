@@ -2,9 +2,8 @@
 
 use super::Method;
 use crate::settings::Settings;
-use crate::zerocopy::paper::LONG_HEADER;
 use crate::zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
-use crate::zerocopy::BothCopy;
+use crate::zerocopy::{BothCopy, LONG_HEADER};
 use serde::{Deserialize, Serialize};
 
 /// A default stays unless another threshold makes the messages between the two faster by this.

@@ -1,9 +1,8 @@
 //! What is measured: the ways, the sizes, and how long.
 
 use crate::settings::{PaperModel, Settings};
-use crate::zerocopy::paper::{LONG_HEADER, SHORT_HEADER};
 use crate::zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
-use crate::zerocopy::BothCopy;
+use crate::zerocopy::{BothCopy, LONG_HEADER, SHORT_HEADER};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;

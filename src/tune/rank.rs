@@ -7,7 +7,7 @@ use super::{Line, TuneError};
 use crate::endpoint::Endpoint;
 use crate::ring::join::{Candidate, Card, JoinError};
 use crate::ring::Topology;
-use crate::settings::Settings;
+use crate::settings::{environment, Settings};
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -56,8 +56,7 @@ impl Next {
 /// [`super::run`] through standard input and output. Returns when the measurement is over.
 pub fn measure(rank: u32, quick: bool) -> Result<(), TuneError> {
     bind(rank)?;
-    let vars = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    let user = Settings::from_vars(vars.map(|(name, value)| (name, value.to_string_lossy().into_owned())))?;
+    let user = Settings::from_vars(environment())?;
     let mut pair = join(rank, &user)?;
     if rank == 1 {
         return follow(&mut pair);

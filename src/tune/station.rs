@@ -5,8 +5,7 @@ use super::TuneError;
 use crate::endpoint::wire::{Head, Packet};
 use crate::endpoint::{Accepted, Arrival, Endpoint, Event, Idle, Message, Sent};
 use crate::ntb::{ForeignBytes, ForeignRoom, InWindow, OutWindow, Region};
-use crate::zerocopy::paper::LONG_HEADER;
-use crate::zerocopy::Payload;
+use crate::zerocopy::{Payload, LONG_HEADER};
 use std::sync::Arc;
 use std::time::Duration;
 

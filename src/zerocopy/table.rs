@@ -5,8 +5,7 @@
 //! They may differ from rank to rank: a sender chooses how it sends, a receiver how it fetches what
 //! was offered to it, and each takes whatever the other has chosen.
 
-use super::paper::LONG_HEADER;
-use super::Thresholds;
+use super::{Thresholds, LONG_HEADER};
 use crate::settings::Settings;
 
 /// A threshold that can be set.

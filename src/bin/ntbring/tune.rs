@@ -3,7 +3,7 @@
 use clap::Args;
 use comfy_table::{presets, CellAlignment, Table};
 use ntbring::settings::tuned::{self, Entry, Place};
-use ntbring::settings::{Settings, TunedFile};
+use ntbring::settings::{environment, Settings, TunedFile};
 use ntbring::tune::choose::{choose, size, Choice, Figures};
 use ntbring::tune::{self, Method};
 use serde::Serialize;
@@ -58,8 +58,7 @@ pub fn rank(args: &RankArgs) -> Result<(), Box<dyn Error>> {
 /// Measures, shows, saves.
 pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
     // Not what was tuned before: that may be what is wrong.
-    let vars = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    let settings = Settings::from_vars(vars.map(|(name, value)| (name, value.to_string_lossy().into_owned())))?;
+    let settings = Settings::from_vars(environment())?;
     let file = file(args, &settings)?;
     let here = Place::here(&settings);
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Result};
 use clap::Args;
 
+use crate::lock::{self, Lock};
 use crate::mpi::Mpi;
 use crate::setup::{self, remove, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::{Variant, VariantArgs};
-use crate::{cores, lock, paths};
+use crate::{cores, paths};
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern};
@@ -109,9 +110,11 @@ impl MpichTestArgs {
 /// What is to be run, and with what.
 struct Plan {
     mpi: Mpi,
-    name: String,
     suite: Suite,
     directories: Vec<(String, Vec<Job>)>,
+    /// Where the logs and the report go.
+    place: PathBuf,
+    _lock: Lock,
 }
 
 /// How long tests took, and how they ended.
@@ -176,7 +179,7 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
     };
     let expected = Expected::read(&paths::root().join("tests/mpich/xfail.txt"))?;
 
-    let (mpi, name, suite) = prepare(args)?;
+    let (mpi, suite, place, lock) = prepare(args)?;
     let wanted = |test: &Test| {
         let id = test.id();
         patterns.iter().any(|pattern| pattern.matches(&id))
@@ -210,11 +213,11 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
     if directories.is_empty() {
         bail!("no test of MPICH's suite matches");
     }
-    Ok(Plan { mpi, name, suite, directories })
+    Ok(Plan { mpi, suite, directories, place, _lock: lock })
 }
 
-/// The MPI and the suite, configured for it.
-fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
+/// The MPI and the suite, configured for it; and a place for what comes out, which nobody else uses meanwhile.
+fn prepare(args: &MpichTestArgs) -> Result<(Mpi, Suite, PathBuf, Lock)> {
     let (mpi, source, id, name) = match &args.with_mpi {
         None => {
             let installed = setup::ensure(&args.setup)?;
@@ -227,16 +230,16 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
             (Mpi::foreign(dir)?, source, id, format!("with{slug}"))
         }
     };
-    let against = Against { mpi: &mpi, name: name.clone(), profile: args.setup.profile };
+    let place = paths::target().join("mpich-test").join(&name);
+    let lock = lock::take(&place.join("lock"))?;
+    let against = Against { mpi: &mpi, name, profile: args.setup.profile };
     let suite = suite::configure(&against, &source, &id)?;
-    Ok((mpi, name, suite))
+    Ok((mpi, suite, place, lock))
 }
 
 fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan) -> Result<Vec<(String, Vec<Ran>)>> {
-    let Plan { mpi, name, suite, directories } = plan;
-    let place = paths::target().join("mpich-test").join(name);
+    let Plan { mpi, suite, directories, place, .. } = plan;
     let logs = place.join(variant.place("logs"));
-    let _lock = lock::take(&place.join("lock"))?;
     remove(&logs)?;
     let (hosts, per_host) = (usize::from(args.hosts), usize::from(args.per_host));
     let jobs = usize::from(args.jobs);
