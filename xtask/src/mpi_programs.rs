@@ -191,7 +191,8 @@ fn run_program(
         let mut command = installed.mpi.run(&layout, &[]);
         command.arg(binaries.join(&program.name)).args(&program.args);
         command.envs(variant.env.iter().cloned()).envs(&program.env);
-        let outcome = process::run_captured(&mut command, &log, Some(Duration::from_secs(program.timeout)))?;
+        let outcome =
+            process::run_captured(&mut command, &log, Some(variant.limit(Duration::from_secs(program.timeout))))?;
         elapsed += outcome.elapsed;
         match complaint(&outcome, &String::from_utf8_lossy(&fs::read(&log)?), &program.name) {
             None => passed.push(on),

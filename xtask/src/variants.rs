@@ -1,7 +1,7 @@
 //! The same tests under other settings: `--env`, and the extremes of the thresholds.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
@@ -28,6 +28,13 @@ const EXTREMES: &[Extreme] = &[
     },
 ];
 
+/// Their names.
+const NAMES: [&str; 3] = ["packed", "copied", "streamed"];
+
+/// How many times longer than usual a test may take at an extreme: a flood of small messages, say, each of which is
+/// offered and fetched.
+const PATIENCE: u32 = 4;
+
 /// The thresholds that extremes have values of.
 const THRESHOLDS: [&str; 4] = ["NTBRING_PACKED_MAX", "NTBRING_EAGER_MAX", "NTBRING_SINGLE_COPY", "NTBRING_BOTH_COPY"];
 
@@ -40,9 +47,10 @@ struct Extreme {
 /// Under which settings.
 #[derive(Args, Clone, Debug, Default)]
 pub struct VariantArgs {
-    /// Run everything at each extreme of the thresholds: all packed, all zero-copy (copied, streamed)
-    #[arg(long)]
-    extremes: bool,
+    /// Run everything at these extremes of the thresholds: all packed, all zero-copy (copied or streamed) [default: each]
+    #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',',
+          default_missing_values = NAMES, value_parser = NAMES)]
+    extremes: Vec<String>,
 
     /// Set a variable for all tests (one that a test sets itself stays as the test has it)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
@@ -60,6 +68,15 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The time that a test may take, which normally is `limit`.
+    pub fn limit(&self, limit: Duration) -> Duration {
+        if self.name.is_empty() {
+            limit
+        } else {
+            PATIENCE * limit
+        }
+    }
+
     /// A file or directory name of its own.
     pub fn place(&self, name: &str) -> String {
         match self.name {
@@ -82,11 +99,11 @@ impl fmt::Display for Variant {
 impl VariantArgs {
     /// With these variables.
     pub fn of(env: Vec<(String, String)>) -> Self {
-        Self { extremes: false, env }
+        Self { extremes: Vec::new(), env }
     }
 
     fn variants(&self) -> Vec<Variant> {
-        if !self.extremes {
+        if self.extremes.is_empty() {
             return vec![Variant { env: self.env.clone(), ..Variant::default() }];
         }
         let variant = |extreme: &Extreme| {
@@ -94,7 +111,7 @@ impl VariantArgs {
             let env = own.chain(self.env.iter().cloned()).collect();
             Variant { name: extreme.name, what: extreme.what, env }
         };
-        EXTREMES.iter().map(variant).collect()
+        EXTREMES.iter().filter(|extreme| self.extremes.iter().any(|name| name == extreme.name)).map(variant).collect()
     }
 
     /// Runs `work` under each of them and sums up; with several, each has a line in the end.
@@ -137,7 +154,7 @@ mod tests {
     #[test]
     fn extremes_keep_what_the_user_sets() {
         let env = vec![assignment("NTBRING_LOG=info").unwrap()];
-        let args = VariantArgs { extremes: true, env: env.clone() };
+        let args = VariantArgs { extremes: NAMES.map(str::to_string).to_vec(), env: env.clone() };
         let variants = args.variants();
         assert_eq!(
             variants.iter().map(|v| v.place("logs")).collect::<Vec<_>>(),
@@ -147,12 +164,17 @@ mod tests {
         assert!(variants[0].to_string().contains("NTBRING_PACKED_MAX=4M"));
         let normal = VariantArgs::default().variants();
         assert_eq!((normal.len(), normal[0].place("logs").as_str(), normal[0].env.len()), (1, "logs", 0));
+        let second = Duration::from_secs(1);
+        assert_eq!((normal[0].limit(second), variants[0].limit(second)), (second, 4 * second));
+        let one = VariantArgs { extremes: vec!["copied".to_string()], env: Vec::new() };
+        assert_eq!(one.variants()[0].name, "copied");
+        assert!(EXTREMES.iter().map(|extreme| extreme.name).eq(NAMES));
         assert!(assignment("=x").is_err() && assignment("x").is_err() && assignment("x=").is_ok());
     }
 
     #[test]
     fn counts_are_summed_up() {
-        let args = VariantArgs { extremes: true, env: Vec::new() };
+        let args = VariantArgs { extremes: NAMES.map(str::to_string).to_vec(), env: Vec::new() };
         let sum = args.each(|v| Ok(Tally { passed: v.name.len(), failed: 1 })).unwrap();
         assert_eq!(sum, Tally { passed: 6 + 6 + 8, failed: 3 });
     }
