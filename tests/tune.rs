@@ -50,7 +50,7 @@ fn what_is_tuned_is_used() {
     let before = succeeds(&["info", "--config"], &config);
     assert_eq!(value(&before, "NTBRING_EAGER_MAX"), "66K (default)");
 
-    let said = succeeds(&["tune", "--quick"], &config);
+    let said = succeeds(&["tune", "--quick", "--force"], &config);
     for part in ["payload", "separate, late", "streamed", "512K", "NTBRING_PACKED_MAX", "saved in"] {
         assert!(said.contains(part), "{part}:\n{said}");
     }
@@ -79,7 +79,7 @@ fn links_are_measured_too_and_json_has_everything() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("links.json");
     let link = ("NTBRING_LINK_MODEL", "gen3x8");
-    let said = succeeds(&["tune", "--quick", "--json", "--file", file.to_str().unwrap()], &[link]);
+    let said = succeeds(&["tune", "--quick", "--json", "--force", "--file", file.to_str().unwrap()], &[link]);
     let report: Value = serde_json::from_str(&said).unwrap();
     assert!(report["made_for"]["link_model"].as_str().unwrap().starts_with("gen3x8"), "{report}");
     let figures = report["figures"].as_array().unwrap();

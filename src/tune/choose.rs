@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// A default stays unless another threshold makes the messages between the two faster by this.
 const WORTH: f64 = 0.03;
 
+/// With more batches disturbed, what was measured says more about the others on the machine.
+const DISTURBED_MOST: f64 = 0.1;
+
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
@@ -16,6 +19,9 @@ pub struct Figures {
     pub packed_max: usize,
     /// Whether the kernel could copy between the two ranks.
     pub reached: bool,
+    /// The share of batches that took more than twice as long as others of the same kind: another
+    /// process had one of the cores.
+    pub disturbed: f64,
     /// All times.
     pub figures: Vec<Figure>,
 }
@@ -32,6 +38,11 @@ pub struct Figure {
 }
 
 impl Figures {
+    /// Whether other processes had the cores so often that nothing should be concluded.
+    pub fn is_disturbed(&self) -> bool {
+        self.disturbed > DISTURBED_MOST
+    }
+
     /// Adds a figure.
     pub fn add(&mut self, bytes: usize, way: Method, us: f64) {
         self.figures.push(Figure { bytes, way, us });

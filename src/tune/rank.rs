@@ -186,16 +186,23 @@ fn lead(pair: &mut [Station], effort: &Effort) -> Result<Figures, TuneError> {
     }
     pair[CONTROL_END].say(Next::control(None))?;
     let mut figures = Figures { packed_max, reached, ..Figures::default() };
+    let (mut batches, mut disturbed) = (0, 0);
     for ((bytes, way), times) in times {
-        figures.add(bytes, way, typical(times));
+        batches += times.len();
+        let (time, longer) = typical(times);
+        disturbed += longer;
+        figures.add(bytes, way, time);
     }
+    figures.disturbed = disturbed as f64 / batches.max(1) as f64;
     Ok(figures)
 }
 
-/// The lower quartile: what most batches come to if no other process has the cores meanwhile.
-fn typical(mut times: Vec<f64>) -> f64 {
+/// The lower decile, what batches come to if no other process has the cores meanwhile; and how many
+/// took more than twice as long.
+fn typical(mut times: Vec<f64>) -> (f64, usize) {
     times.sort_by(f64::total_cmp);
-    times.get(times.len() / 4).copied().unwrap_or(f64::NAN)
+    let typical = times.get(times.len() / 10).copied().unwrap_or(f64::NAN);
+    (typical, times.iter().filter(|&&time| time > 2.0 * typical).count())
 }
 
 #[cfg(test)]
@@ -221,7 +228,7 @@ mod tests {
 
     #[test]
     fn disturbed_batches_do_not_count() {
-        assert_eq!(typical(vec![900.0, 1.0, 2.0, 800.0, 3.0, 700.0, 600.0]), 2.0);
-        assert!(typical(Vec::new()).is_nan());
+        assert_eq!(typical(vec![900.0, 1.0, 1.5, 800.0, 1.2]), (1.0, 2));
+        assert!(typical(Vec::new()).0.is_nan());
     }
 }

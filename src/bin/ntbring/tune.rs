@@ -24,6 +24,9 @@ pub struct TuneArgs {
     /// Saves nothing
     #[arg(long)]
     dry_run: bool,
+    /// Saves also what was measured while other processes had the cores
+    #[arg(long, conflicts_with = "dry_run")]
+    force: bool,
     /// Saves there instead of where NTBRING_TUNED points (as a rule ~/.config/ntbring/tuned.json)
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     file: Option<PathBuf>,
@@ -74,6 +77,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
         }
     })?;
     let choices = choose(&figures);
+    let file = file.filter(|_| args.force || !figures.is_disturbed());
     if let Some(file) = &file {
         let value = |choice: &Choice| Some((choice.name.to_string(), choice.chosen.clone()?));
         let thresholds = choices.iter().filter_map(value).collect();
@@ -93,7 +97,12 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
     if cfg!(debug_assertions) {
         println!("this ntbring was built without optimisation: these are not the times of the library that jobs use");
     }
+    if figures.is_disturbed() {
+        let share = 100.0 * figures.disturbed;
+        println!("other processes had the cores in {share:.0} % of the batches: these figures cannot be trusted");
+    }
     match saved {
+        None if !args.dry_run => println!("not saved: run it on an idle machine, or with --force"),
         Some(file) => println!("saved in {file}; NTBRING_TUNED=off ignores it"),
         None => println!("not saved"),
     }
