@@ -10,6 +10,7 @@
 //! | [`ring`] | hosts: handshake, routes, relay |
 //! | [`zerocopy`] | how a message travels, chosen by its size |
 //! | [`endpoint`] | messages between ranks |
+//! | [`tune`] | measures where one way of a message ends and the next begins |
 //! | `ffi` | the C ABI of `include/ntbring.h` |
 //!
 //! `docs/architecture.md` draws the path of one message through them.
@@ -25,5 +26,7 @@ mod ffi;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod settings;
+#[cfg(not(loom))]
+pub mod tune;
 #[cfg(not(loom))]
 pub mod zerocopy;

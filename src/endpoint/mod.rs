@@ -34,12 +34,13 @@ pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 pub use remote::Operation;
 
+use crate::ntb::ForeignRoom;
 use crate::queue::Corrupt;
 use crate::ring::relay::{Forwarder, RelayCounters, RelayError};
 use crate::ring::transfer::Transfer;
 use crate::ring::{Membership, FORWARDER_DOORBELL};
-use crate::settings::{BothCopy, Settings};
-use crate::zerocopy::{PackFailed, Thresholds};
+use crate::settings::Settings;
+use crate::zerocopy::{Limits, PackFailed, Thresholds};
 use guests::Guests;
 use inbound::Inbound;
 use offers::Offers;
@@ -178,7 +179,9 @@ impl Endpoint {
         let relay = Arc::new(RelayCounters::default());
         let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
         let out = Outbound::new(&members, settings.chunk, settings.paper_model);
-        let thresholds = thresholds(&members, &settings, out.packed_limit());
+        let packed_limit = out.packed_limit();
+        let thresholds = Thresholds::new(Limits::of(&settings), members.is_crowded(), packed_limit)
+            .of_model(settings.paper_model, packed_limit);
         let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
         let remotes = remote::Remotes::new(&members, out.chunk());
@@ -346,27 +349,16 @@ impl Endpoint {
         self.inbound.release(token, cookie)
     }
 
+    /// Copies bytes of an arrival to the application: those that lie `at` bytes behind its header's
+    /// beginning, or its piece's. Panics if they reach beyond the lane.
+    pub fn copy_out(&self, arrival: &Arrival, at: usize, room: ForeignRoom) {
+        self.inbound.copy_out(arrival.token.lane, arrival.offset + at, room);
+    }
+
     /// Whether everything sent has been deposited.
     pub fn is_flushed(&self) -> bool {
         !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled()
     }
-}
-
-/// The sizes that decide how messages travel, from the settings and what there is.
-fn thresholds(members: &Membership, settings: &Settings, packed_limit: usize) -> Thresholds {
-    // With more ranks than cores, the other side had better do something else.
-    let both_auto = (!members.is_crowded()).then_some(64 << 10);
-    let production = Thresholds {
-        packed_max: settings.packed_max.min(packed_limit),
-        eager_max: settings.eager_max,
-        near_eager_max: settings.single_copy.unwrap_or(settings.eager_max),
-        both_min: match settings.both_copy {
-            None => both_auto,
-            Some(BothCopy::Never) => None,
-            Some(BothCopy::From(bytes)) => Some(bytes),
-        },
-    };
-    production.of_model(settings.paper_model, packed_limit)
 }
 
 fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) -> std::io::Result<Option<Transfer>> {

@@ -5,7 +5,7 @@ use super::{argument, Failure};
 use crate::endpoint::{Endpoint, Idle};
 use crate::ring::join::{Candidate, Card, JoinError};
 use crate::ring::Topology;
-use crate::settings::Settings;
+use crate::settings::{Loaded, Settings};
 use std::sync::{Arc, OnceLock};
 
 /// An endpoint before and after it has joined the ring.
@@ -26,12 +26,16 @@ enum State {
 
 impl Handle {
     pub fn open(rank: u32, hosts: i32, host_of: &[i32]) -> Result<Handle, Failure> {
-        let settings = Settings::from_env()?;
+        let Loaded { settings, remark, .. } = Loaded::from_env()?;
         let filter = settings.log.as_deref().unwrap_or("warn");
         // Somebody else in the process may have a logger: theirs is as good.
         let _ = env_logger::Builder::new().parse_filters(filter).try_init();
         let topology = Topology::new(hosts.max(0) as usize, host_of).map_err(JoinError::from)?;
         let size = topology.size();
+        // The ranks of a host would all say the same.
+        if let Some(remark) = remark.filter(|_| topology.local_of(rank) == 0) {
+            log::info!("rank {rank}: {remark}");
+        }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
         Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, idle: OnceLock::new() })
     }

@@ -84,6 +84,13 @@ impl Region {
         unsafe { Region::new(base, len, Arc::new(Owner(std::cell::UnsafeCell::new(words)))) }
     }
 
+    /// Room in memory of this process alone, such as [`Region::anonymous`] gives, as if it were the
+    /// application's. Whoever uses it keeps the region. Panics if it reaches beyond the end.
+    pub fn room(&self, from: usize, len: usize) -> ForeignRoom {
+        self.check(from, len);
+        ForeignRoom { at: self.base.wrapping_add(from), len }
+    }
+
     /// The part `[from, from + len)`. Panics if it reaches beyond the end or is misaligned.
     pub fn part(&self, from: usize, len: usize) -> Region {
         self.check(from, len);

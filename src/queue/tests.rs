@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `faults` | links and ends that break one rule each: the other tests must notice |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
+//! | `link` | what delays, splits and reorders writes, step by step |
 //! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
 //! | `threads` | two real threads, over `ntb::weak` |
 //! | `hostile` | peers that write whatever they like |
@@ -17,6 +18,8 @@ mod model;
 
 #[cfg(not(loom))]
 mod hostile;
+#[cfg(not(loom))]
+mod link;
 #[cfg(not(loom))]
 mod simulation;
 #[cfg(not(loom))]

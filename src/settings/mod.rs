@@ -1,13 +1,19 @@
 //! Every setting: an environment variable `NTBRING_*`, parsed here and nowhere else.
 
+mod load;
 mod paper;
 mod parse;
 mod table;
+pub mod tuned;
 
+pub use crate::zerocopy::BothCopy;
+pub use load::{Loaded, Origin};
 pub use paper::PaperModel;
 pub use table::{Setting, TABLE};
+pub use tuned::TunedFile;
 
 use crate::ntb::timing::Model;
+use crate::zerocopy::table::DEFAULTS;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,8 +31,8 @@ pub struct Settings {
     /// Largest header + payload that is sent without asking to a rank whose memory the kernel lets
     /// us copy from; None: such copies are not made.
     pub single_copy: Option<usize>,
-    /// Smallest payload of which sender and receiver copy a half each; None: chosen from the cores.
-    pub both_copy: Option<BothCopy>,
+    /// Smallest payload of which sender and receiver copy a half each.
+    pub both_copy: BothCopy,
     /// Bytes of each lane between ranks of one host.
     pub local_lane: u64,
     /// Directory of a memory file system for the emulated windows.
@@ -45,6 +51,8 @@ pub struct Settings {
     pub weak: Option<u64>,
     /// Where accesses to the ports are recorded; the rank is appended.
     pub trace: Option<PathBuf>,
+    /// Where tuned thresholds come from.
+    pub tuned: TunedFile,
     /// File that takes one line of statistics a rank.
     pub stats: Option<PathBuf>,
     /// Signal that makes a rank describe its state on stderr.
@@ -53,24 +61,15 @@ pub struct Settings {
     pub log: Option<String>,
 }
 
-/// When both sides copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BothCopy {
-    /// Never.
-    Never,
-    /// Payloads of at least so many bytes.
-    From(u64),
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Settings {
             window: None,
             chunk: 8 << 10,
-            packed_max: 8 << 10,
-            eager_max: 66 << 10,
-            single_copy: Some(6 << 10),
-            both_copy: None,
+            packed_max: DEFAULTS.packed_max,
+            eager_max: DEFAULTS.eager_max,
+            single_copy: DEFAULTS.single_copy,
+            both_copy: DEFAULTS.both_copy,
             local_lane: 64 << 10,
             shm_dir: PathBuf::from("/dev/shm"),
             connect_timeout: Duration::from_secs(60),
@@ -80,6 +79,7 @@ impl Default for Settings {
             paper_model: PaperModel::All,
             weak: None,
             trace: None,
+            tuned: TunedFile::Auto,
             stats: None,
             dump_signal: None,
             log: None,
@@ -111,18 +111,17 @@ pub enum SettingError {
         /// The setting that is spelled most alike.
         nearest: Option<&'static str>,
     },
+    /// The file of tuned thresholds cannot be used.
+    #[error("{path}, the file of tuned thresholds (NTBRING_TUNED), {problem}; `ntbring tune` writes it, NTBRING_TUNED=off ignores it")]
+    Tuned {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 impl Settings {
-    /// The settings of this process's environment.
-    pub fn from_env() -> Result<Settings, SettingError> {
-        let vars = std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.into_string().ok()?;
-            Some((name, value.to_string_lossy().into_owned()))
-        });
-        Settings::from_vars(vars)
-    }
-
     /// The settings among these variables; those that do not begin with `NTBRING_` are ignored.
     pub fn from_vars(vars: impl IntoIterator<Item = (String, String)>) -> Result<Settings, SettingError> {
         let mut settings = Settings::default();
@@ -133,15 +132,22 @@ impl Settings {
             let Some(setting) = TABLE.iter().find(|s| s.name == name) else {
                 return Err(SettingError::Unknown { nearest: nearest(&name), name });
             };
-            (setting.parse)(&mut settings, value.trim()).map_err(|problem| SettingError::Value {
-                name: setting.name,
-                value: value.clone(),
-                problem,
-                allowed: setting.allowed,
-            })?;
+            settings.set(setting, &value)?;
         }
         Ok(settings)
     }
+
+    fn set(&mut self, setting: &'static Setting, value: &str) -> Result<(), SettingError> {
+        let Setting { name, allowed, .. } = *setting;
+        let wrong = |problem| SettingError::Value { name, value: value.into(), problem, allowed };
+        (setting.parse)(self, value.trim()).map_err(wrong)
+    }
+}
+
+/// The variables of this process, those with names that are no text left out.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
 }
 
 /// The setting whose name differs least from `name`, if any is close.

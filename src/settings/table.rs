@@ -1,8 +1,9 @@
 //! The table of settings: name, default, range, meaning, and how each is parsed.
 
 use super::parse::{bytes, number, path, signal, text, within};
-use super::{BothCopy, PaperModel, Settings};
+use super::{BothCopy, PaperModel, Settings, TunedFile};
 use crate::ntb::timing::Model;
+use crate::zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
 use std::time::Duration;
 
 /// One line of the table of settings.
@@ -23,7 +24,7 @@ pub struct Setting {
 }
 
 macro_rules! setting {
-    ($name:literal, $default:literal, $unit:literal, $allowed:literal, $shared:literal, $meaning:literal, $parse:expr) => {
+    ($name:expr, $default:expr, $unit:literal, $allowed:expr, $shared:literal, $meaning:expr, $parse:expr) => {
         Setting {
             name: $name,
             default: $default,
@@ -34,6 +35,17 @@ macro_rules! setting {
             parse: $parse,
         }
     };
+}
+
+/// A threshold of `src/zerocopy`.
+macro_rules! threshold {
+    ($of:ident, $parse:expr) => {
+        setting!($of.name, $of.default, "bytes", $of.allowed, false, $of.meaning, $parse)
+    };
+}
+
+fn sized(of: &Threshold, text: &str) -> Result<u64, String> {
+    within(bytes(text)?, of.least, of.most)
 }
 
 /// All settings.
@@ -66,57 +78,43 @@ pub const TABLE: &[Setting] =
                 Ok(())
             }
         ),
+        threshold!(PACKED_MAX, |s, v| {
+            s.packed_max = sized(&PACKED_MAX, v)? as usize;
+            Ok(())
+        }),
+        threshold!(EAGER_MAX, |s, v| {
+            s.eager_max = sized(&EAGER_MAX, v)? as usize;
+            Ok(())
+        }),
+        threshold!(SINGLE_COPY, |s, v| {
+            s.single_copy = match v {
+                "off" => None,
+                _ => Some(sized(&SINGLE_COPY, v)? as usize),
+            };
+            Ok(())
+        }),
+        threshold!(BOTH_COPY, |s, v| {
+            s.both_copy = match (v, v.strip_prefix("auto:")) {
+                ("auto", _) => DEFAULTS.both_copy,
+                ("off", _) => BothCopy::Never,
+                (_, Some(size)) => BothCopy::Auto(sized(&BOTH_COPY, size)?),
+                _ => BothCopy::From(sized(&BOTH_COPY, v)?),
+            };
+            Ok(())
+        }),
         setting!(
-            "NTBRING_PACKED_MAX",
-            "8K",
-            "bytes",
-            "0 to 4M",
-            false,
-            "largest header + payload that is written as one entry; at most a quarter of a lane is used",
-            |s, v| {
-                s.packed_max = within(bytes(v)?, 0, 4 << 20)? as usize;
-                Ok(())
-            }
-        ),
-        setting!(
-            "NTBRING_EAGER_MAX",
-            "66K",
-            "bytes",
-            "0 to 66K",
-            false,
-            "largest header + payload that is sent without asking the receiver first (64K of payload by default)",
-            |s, v| {
-                s.eager_max = within(bytes(v)?, 0, 66 << 10)? as usize;
-                Ok(())
-            }
-        ),
-        setting!(
-            "NTBRING_SINGLE_COPY",
-            "6K",
-            "bytes",
-            "off, or 0 to 64K",
-            false,
-            "largest header + payload that is not copied straight from buffer to buffer by the kernel, where it can be",
-            |s, v| {
-                s.single_copy = match v {
-                    "off" => None,
-                    _ => Some(within(bytes(v)?, 0, 64 << 10)? as usize),
-                };
-                Ok(())
-            }
-        ),
-        setting!(
-            "NTBRING_BOTH_COPY",
+            "NTBRING_TUNED",
             "auto",
-            "bytes",
-            "auto, off, or 2 to 1G",
+            "file",
+            "auto, off, or a path",
             false,
-            "smallest such payload of which both sides copy a half; auto: 64K, or off with more ranks than cores",
+            "what `ntbring tune` has measured: thresholds that the environment does not set come from there; \
+             auto: $XDG_CONFIG_HOME/ntbring/tuned.json or ~/.config/ntbring/tuned.json, if it is there",
             |s, v| {
-                s.both_copy = match v {
-                    "auto" => None,
-                    "off" => Some(BothCopy::Never),
-                    _ => Some(BothCopy::From(within(bytes(v)?, 2, 1 << 30)?)),
+                s.tuned = match v {
+                    "auto" => TunedFile::Auto,
+                    "off" => TunedFile::Off,
+                    _ => TunedFile::At(text(v)?.into()),
                 };
                 Ok(())
             }

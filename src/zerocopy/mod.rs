@@ -20,8 +20,15 @@
 
 mod paper;
 mod payload;
+pub mod table;
 
 pub use payload::{PackFailed, PackFn, Payload};
+pub use table::{BothCopy, Limits};
+
+/// Bytes that a message of the short kind has before its payload: `MPIDI_NTBRING_short_hdr_t`.
+pub(crate) const SHORT_HEADER: usize = 16;
+/// Bytes that a message of MPICH's own has before its payload: `MPIDIG_hdr_t`.
+pub(crate) const LONG_HEADER: usize = 48;
 
 /// How a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,7 @@
 //! The ways of the models that the experiments compare: see `settings::PaperModel`.
 
-use super::Thresholds;
+use super::{Thresholds, LONG_HEADER, SHORT_HEADER};
 use crate::settings::PaperModel;
-
-/// What a message of the short kind has before its payload: `MPIDI_NTBRING_short_hdr_t`.
-const SHORT_HEADER: usize = 16;
-/// What a message of MPICH's own has before its payload: `MPIDIG_hdr_t`.
-const LONG_HEADER: usize = 48;
 
 impl Thresholds {
     /// Those of a model, given production's and the most that one entry holds.

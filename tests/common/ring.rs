@@ -129,12 +129,21 @@ impl Rank<'_> {
 
 /// Runs a job: `body` in every rank. Panics with the reports of all ranks if one fails or hangs.
 pub fn run(layout: &Layout, settings: &Settings, body: impl Fn(&mut Rank) -> Result<(), String> + Sync) {
+    run_each(layout, |_| settings.clone(), body);
+}
+
+/// Runs a job in which every rank has its own settings.
+pub fn run_each(
+    layout: &Layout,
+    settings: impl Fn(u32) -> Settings + Sync,
+    body: impl Fn(&mut Rank) -> Result<(), String> + Sync,
+) {
     let job = Job::new(layout.size());
     let one = |rank: u32| {
-        let candidate = Candidate::new(layout.topology(), rank, settings.clone()).map_err(|e| e.to_string())?;
+        let candidate = Candidate::new(layout.topology(), rank, settings(rank)).map_err(|e| e.to_string())?;
         let cards = job.exchange(rank, candidate.card())?;
         let members = candidate.join(&cards).map_err(|e| e.to_string())?;
-        let endpoint = Endpoint::new(members, settings.clone()).map_err(|e| e.to_string())?;
+        let endpoint = Endpoint::new(members, settings(rank)).map_err(|e| e.to_string())?;
         let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, job: &job };
         body(&mut rank)?;
         if !rank.endpoint.is_flushed() {

@@ -16,6 +16,22 @@ fn unknown_and_malformed_settings_stop_the_job() {
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn a_tuned_file_that_makes_no_sense_stops_the_job_and_one_for_another_machine_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tuned.json");
+    let job = || Job::new(2, 1, &["hello"]).env("NTBRING_TUNED", &file).env("NTBRING_LOG", "info");
+    job().run().failed_saying(&["tuned.json", "is not there"]);
+    std::fs::write(&file, "{\"format\": 1}").unwrap();
+    job().run().failed_saying(&["tuned.json", "is malformed", "NTBRING_TUNED=off"]);
+    let place = r#"{"cpu": "another", "cores": 1, "link_model": "none"}"#;
+    let entry = format!(r#"{{"made_for": {place}, "ntbring": "0", "thresholds": {{"NTBRING_EAGER_MAX": "5K"}}}}"#);
+    std::fs::write(&file, format!(r#"{{"format": 1, "tuned": [{entry}]}}"#)).unwrap();
+    let said = job().run().ok();
+    assert_eq!((said.stdout + &said.stderr).matches("is not used: it was made for another").count(), 2);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn a_small_dev_shm_is_an_error_and_not_a_bus_error() {
     for (hosts, per_host, size) in [(4, 1, "1m"), (2, 2, "5m"), (4, 2, "64k")] {
         let job = Job::new(hosts, per_host, &["sizes"]).with_small_shm(size);

@@ -160,7 +160,7 @@ fn a_ping_pong_needs_no_heads_but_at_lap_changes() {
 fn large_payloads_are_copied_in_halves_by_both_sides() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
-    let both = Settings { both_copy: Some(BothCopy::From(100_000)), stats: Some(stats.clone()), ..settings() };
+    let both = Settings { both_copy: BothCopy::From(100_000), stats: Some(stats.clone()), ..settings() };
     let layout = Layout::blocks(&[1, 1]);
     // These are offered, and accepted as a whole; the rest is small.
     let large = [(1, 99_999u64), (9, 100_000), (13, 3_000_001)];

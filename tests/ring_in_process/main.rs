@@ -6,7 +6,7 @@ mod counters;
 mod joining;
 mod served;
 
-use common::ring::{run, try_to_join, Layout, Rank};
+use common::ring::{run, run_each, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
 use ntbring::endpoint::wire::Head;
 use ntbring::endpoint::{EndpointError, Message, Sent, Token};
@@ -173,11 +173,25 @@ fn settings_at_their_limits() {
         Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
         Settings { spin: Some(1_000_000), ..settings() },
         Settings { single_copy: None, ..settings() },
-        Settings { single_copy: Some(0), both_copy: Some(BothCopy::Never), ..settings() },
-        Settings { single_copy: Some(64 << 10), both_copy: Some(BothCopy::From(2)), ..settings() },
+        Settings { single_copy: Some(0), both_copy: BothCopy::Never, ..settings() },
+        Settings { single_copy: Some(64 << 10), both_copy: BothCopy::From(2), ..settings() },
     ] {
         everybody_to_everybody(&layout, &settings, 12, 30_000);
     }
+}
+
+/// As when one host of a job was tuned and another was not.
+#[test]
+fn ranks_need_not_have_the_same_thresholds() {
+    let layout = Layout::blocks(&[1, 2, 1, 1]);
+    let mixed = |rank: u32| match rank % 4 {
+        0 => Settings { packed_max: 4 << 20, single_copy: None, both_copy: BothCopy::Never, ..settings() },
+        1 => Settings { packed_max: 0, eager_max: 0, single_copy: Some(0), both_copy: BothCopy::From(2), ..settings() },
+        2 => Settings { packed_max: 0, eager_max: 0, single_copy: None, ..settings() },
+        _ => settings(),
+    };
+    let plan = all_kinds(77, 20, 200 << 10);
+    run_each(&layout, mixed, |rank| exchange(rank, 77, &plan).map(drop));
 }
 
 #[test]

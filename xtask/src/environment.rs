@@ -29,6 +29,15 @@ pub fn clean() {
     }
 }
 
+/// Makes what is tested and measured independent of what this user has tuned, unless the caller names a file.
+///
+/// Must be called before any thread is started.
+pub fn ignore_tuned() {
+    if env::var_os("NTBRING_TUNED").is_none() {
+        env::set_var("NTBRING_TUNED", "off");
+    }
+}
+
 fn is_of_cargo_run(name: &str) -> bool {
     name.starts_with("CARGO_PKG_")
         || [

@@ -13,6 +13,7 @@ mod run;
 mod setup;
 mod test;
 mod ui;
+mod variants;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -51,7 +52,11 @@ enum Command {
 
 fn main() -> ExitCode {
     environment::clean();
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    if !matches!(command, Command::Run(_) | Command::Setup(_)) {
+        environment::ignore_tuned();
+    }
+    match run(command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("\nerror: {error:#}");

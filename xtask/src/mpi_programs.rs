@@ -15,6 +15,7 @@ use crate::mpi::Layout;
 use crate::process::{self, Outcome};
 use crate::setup::{self, Installed, SetupArgs};
 use crate::ui::{self, Tally};
+use crate::variants::{Variant, VariantArgs};
 use crate::{lock, paths};
 
 /// What can be chosen.
@@ -27,6 +28,9 @@ pub struct MpiTestArgs {
     /// Only this layout: hosts x ranks of a host, as in 4x2
     #[arg(long, value_name = "HxP")]
     layout: Option<String>,
+
+    #[command(flatten)]
+    variants: VariantArgs,
 
     #[command(flatten)]
     setup: SetupArgs,
@@ -125,12 +129,13 @@ fn target() -> PathBuf {
 /// The command: set-up, build, run.
 pub fn run(args: &MpiTestArgs) -> Result<Tally> {
     let list = Programs::read(&args.only)?;
-    run_list(&setup::ensure(&args.setup)?, &list, args.layout.as_deref())
+    let installed = setup::ensure(&args.setup)?;
+    args.variants.each(|variant| run_list(&installed, &list, args.layout.as_deref(), variant))
 }
 
 /// Runs all programs on all their layouts, and counts.
 pub fn run_all(installed: &Installed) -> Result<Tally> {
-    run_list(installed, &Programs::read(&[])?, None)
+    run_list(installed, &Programs::read(&[])?, None, &Variant::default())
 }
 
 impl Programs {
@@ -152,16 +157,16 @@ impl Programs {
     }
 }
 
-fn run_list(installed: &Installed, list: &Programs, layout: Option<&str>) -> Result<Tally> {
+fn run_list(installed: &Installed, list: &Programs, layout: Option<&str>, variant: &Variant) -> Result<Tally> {
     let binaries = build(installed)?;
     let mut tally = Tally::default();
     let place = paths::target().join("mpi-test");
-    let logs = place.join("logs");
+    let logs = place.join(variant.place("logs"));
     let _lock = lock::take(&place.join("lock"))?;
     setup::remove(&logs)?;
     for (index, program) in list.program.iter().enumerate() {
         let place = logs.join(format!("{index:02}-{}", program.name));
-        tally += run_program(installed, &binaries, program, layout, &place)?;
+        tally += run_program(installed, &binaries, program, (layout, variant), &place)?;
     }
     Ok(tally)
 }
@@ -171,7 +176,7 @@ fn run_program(
     installed: &Installed,
     binaries: &Path,
     program: &Program,
-    only: Option<&str>,
+    (only, variant): (Option<&str>, &Variant),
     place: &Path,
 ) -> Result<Tally> {
     let mut passed = Vec::new();
@@ -184,8 +189,10 @@ fn run_program(
         }
         let log = PathBuf::from(format!("{}-{on}.log", place.display()));
         let mut command = installed.mpi.run(&layout, &[]);
-        command.arg(binaries.join(&program.name)).args(&program.args).envs(&program.env);
-        let outcome = process::run_captured(&mut command, &log, Some(Duration::from_secs(program.timeout)))?;
+        command.arg(binaries.join(&program.name)).args(&program.args);
+        command.envs(variant.env.iter().cloned()).envs(&program.env);
+        let outcome =
+            process::run_captured(&mut command, &log, Some(variant.limit(Duration::from_secs(program.timeout))))?;
         elapsed += outcome.elapsed;
         match complaint(&outcome, &String::from_utf8_lossy(&fs::read(&log)?), &program.name) {
             None => passed.push(on),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
+use std::iter::Sum;
 use std::ops::AddAssign;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -105,6 +106,15 @@ impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+    }
+}
+
+impl Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
     }
 }
 

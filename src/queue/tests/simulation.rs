@@ -6,74 +6,12 @@
 //! that a link may do between two fences happens: writes wait, are split, and overtake each other.
 
 use super::faults::Fault;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region, WriteSink};
+use super::link::Link;
+use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region};
 use crate::queue::{entry_max, lines_for, Consumer, Entry, Producer, LINE, LINES_MAX, META_MAX, PAD};
 use fastrand::Rng;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-
-enum Posted {
-    Bytes(usize, Vec<u8>),
-    Word(usize, u64),
-}
-
-/// Writes on their way, in groups that a fence divides.
-#[derive(Clone)]
-struct Link(Arc<Mutex<VecDeque<Vec<Posted>>>>);
-
-impl Link {
-    fn between(window: OutWindow) -> (OutWindow, Link) {
-        let link = Link(Arc::new(Mutex::new(VecDeque::from([Vec::new()]))));
-        let sink = link.clone();
-        (window.with_sink(|_| Arc::new(sink)), link)
-    }
-
-    fn post(&self, posted: Posted) {
-        self.0.lock().unwrap().back_mut().unwrap().push(posted);
-    }
-
-    /// Lets one write of those that may be next, or a part of it, arrive. False if there is none.
-    fn arrive(&self, memory: &OutWindow, rng: &mut Rng) -> bool {
-        let mut groups = self.0.lock().unwrap();
-        while groups.len() > 1 && groups[0].is_empty() {
-            groups.pop_front();
-        }
-        if groups[0].is_empty() {
-            return false;
-        }
-        let i = rng.usize(..groups[0].len());
-        match groups[0].swap_remove(i) {
-            Posted::Word(offset, value) => memory.store(offset, value),
-            Posted::Bytes(offset, mut bytes) => {
-                if bytes.len() > 1 && rng.bool() {
-                    let rest = bytes.split_off(rng.usize(1..bytes.len()));
-                    groups[0].push(Posted::Bytes(offset + bytes.len(), rest));
-                }
-                memory.write_bytes(offset, &bytes);
-            }
-        }
-        true
-    }
-
-    fn drain(&self, memory: &OutWindow, rng: &mut Rng) {
-        while self.arrive(memory, rng) {}
-    }
-}
-
-impl WriteSink for Link {
-    fn write(&self, offset: usize, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.post(Posted::Bytes(offset, bytes.to_vec()));
-        }
-    }
-    fn store(&self, offset: usize, value: u64) {
-        self.post(Posted::Word(offset, value));
-    }
-    fn fence(&self) {
-        self.0.lock().unwrap().push_back(Vec::new());
-    }
-}
 
 /// How writes get to the other side.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -44,23 +44,26 @@ pub struct Measure {
 /// What is printed of a measure.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Entry {
-    name: String,
-    ours: Option<f64>,
-    best_peer: Option<f64>,
-    peer: Option<String>,
-    ratio: Option<f64>,
-    limit: Option<f64>,
-    unit: String,
+    pub(super) name: String,
+    pub(super) ours: Option<f64>,
+    pub(super) best_peer: Option<f64>,
+    pub(super) peer: Option<String>,
+    pub(super) ratio: Option<f64>,
+    pub(super) limit: Option<f64>,
+    pub(super) unit: String,
     /// "lower" or "higher" is better, of value and ratio.
-    better: &'static str,
-    to_reach: f64,
+    pub(super) better: &'static str,
+    pub(super) to_reach: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    of_limit: Option<f64>,
+    pub(super) of_limit: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    of_limit_to_reach: Option<f64>,
-    reached: Option<bool>,
+    pub(super) of_limit_to_reach: Option<f64>,
+    pub(super) reached: Option<bool>,
     /// Largest less smallest value of the rounds, over the median: of ours and of the peer.
-    spread: [Option<f64>; 2],
+    pub(super) spread: [Option<f64>; 2],
+    /// Of a suite: its tests that ran out of time, ours and the peer's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) timed_out: Option<[usize; 2]>,
 }
 
 impl Entry {
@@ -181,7 +184,7 @@ fn unit_of(test: &str) -> &'static str {
 }
 
 /// More digits than this were not measured.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
@@ -236,6 +239,7 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
             peer.as_ref().and_then(|(_, _, values)| spread_of(*values)),
         ],
         peer: peer.map(|(name, _, _)| name),
+        timed_out: None,
     }
 }
 
@@ -249,19 +253,24 @@ pub fn cells(entry: &Entry) -> Vec<String> {
     let value = |value: Option<f64>| or_dash(value.map(|value| format!("{} {}", number(value), entry.unit)));
     let sign = if entry.better == "lower" { "<=" } else { ">=" };
     let percent = |value: Option<f64>| or_dash(value.map(|value| format!("{:.0}%", 100.0 * value)));
-    let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(" ({peer})"));
+    let timed_out = |whose: usize| match entry.timed_out {
+        Some(tests) if tests[whose] > 0 => format!(", {} timed out", tests[whose]),
+        _ => String::new(),
+    };
+    let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!("{} ({peer})", timed_out(1)));
     let to_reach = match entry.of_limit_to_reach {
         Some(limit) => format!("{sign} {:.2}, {sign} {limit:.1} of limit", entry.to_reach),
         None => format!("{sign} {:.2}", entry.to_reach),
     };
     vec![
         entry.name.clone(),
-        value(entry.ours),
+        format!("{}{}", value(entry.ours), timed_out(0)),
         format!("{}{peer}", value(entry.best_peer)),
         or_dash(entry.ratio.map(factor)),
         to_reach,
         or_dash(entry.reached.map(|reached| if reached { "yes" } else { "NO" }.to_string())),
-        value(entry.limit),
+        // That of a suite is the ratio to be reached once more.
+        value(entry.limit.filter(|_| entry.timed_out.is_none())),
         or_dash(entry.of_limit.map(factor)),
         format!("{} {}", percent(entry.spread[0]), percent(entry.spread[1])),
     ]

@@ -62,6 +62,13 @@ impl Figures {
         count
     }
 
+    /// Takes a single figure.
+    pub fn push(&mut self, mpi: &str, ranks: usize, test: &str, value: f64, unit: &str) {
+        self.units.insert(test.to_string(), unit.to_string());
+        let key = Key { test: test.to_string(), ranks, bytes: 0, mpi: mpi.to_string() };
+        self.values.entry(key).or_default().push(value);
+    }
+
     /// All values of one figure.
     pub fn values(&self, test: &str, ranks: usize, bytes: u64, mpi: &str) -> Option<&[f64]> {
         let key = Key { test: test.to_string(), ranks, bytes, mpi: mpi.to_string() };
@@ -126,7 +133,7 @@ impl Figures {
 
 /// Of times and memory the smaller is better, of all else the larger.
 pub fn smaller_is_better(unit: &str) -> bool {
-    matches!(unit, "us" | "ms" | "KiB")
+    matches!(unit, "us" | "ms" | "s" | "KiB" | "tests")
 }
 
 /// The middle value, or the mean of the two in the middle.

@@ -213,9 +213,13 @@ fn commit() -> Option<String> {
 
 /// What the caller has set that an MPI listens to.
 fn knobs() -> Vec<String> {
+    // What the environment was given by us (`environment::ignore_tuned`) is not the caller's.
+    let ours = |name: &str, value: &str| name == "NTBRING_TUNED" && value == "off";
     let of_mpi = |name: &str| KNOBS.iter().any(|prefix| name.starts_with(prefix));
-    let mut knobs: Vec<String> =
-        env::vars().filter(|(name, _)| of_mpi(name)).map(|(name, value)| format!("{name}={value}")).collect();
+    let mut knobs: Vec<String> = env::vars()
+        .filter(|(name, value)| of_mpi(name) && !ours(name, value))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     knobs.sort();
     knobs
 }

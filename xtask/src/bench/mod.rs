@@ -5,6 +5,7 @@
 //! | `jobs` | what can be run: program, ranks, tests |
 //! | `contestants` | by whom, and how each is started |
 //! | `session` | compiling, and running round by round |
+//! | `suites` | how long MPICH's test suite takes |
 //! | `figures`, `stored` | what came out; the file of `--json` |
 //! | `papers` | the experiments of the papers, repeated |
 //! | `tables`, `compare`, `report` | how it is shown |
@@ -20,6 +21,7 @@ mod papers;
 mod report;
 mod session;
 mod stored;
+mod suites;
 mod tables;
 
 use std::path::PathBuf;
@@ -64,7 +66,7 @@ pub struct BenchArgs {
     #[arg(value_enum, value_name = "NAME", default_value = "p2p")]
     name: Name,
 
-    /// Write the figures of all rounds there, with the description of the machine
+    /// Write the figures of all rounds there, with the description of the machine [default: target/bench/NAME.json]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -80,8 +82,14 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 
+    /// With compare and report: also time directories of MPICH's test suite, with ntbring and with Debian's mpich over
+    /// UCX, once; Debian's take long (coll about 12 minutes on 2 cores, rma 25) [default: coll,rma]
+    #[arg(long, value_name = "DIR", num_args = 0.., require_equals = true, value_delimiter = ',',
+          default_missing_values = suites::DIRS)]
+    suites: Vec<String>,
+
     /// With report: measure nothing, use the figures that --json has written there
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only", "suites"])]
     from: Option<PathBuf>,
 
     #[command(flatten)]
@@ -97,6 +105,12 @@ impl BenchArgs {
         } else {
             Effort { rounds, budget: 0.2, limit: 60, launches: 3 }
         }
+    }
+
+    /// Where figures are kept if nobody says where: those of the latest run of this name.
+    fn stored(&self) -> PathBuf {
+        let name = self.name.to_possible_value().map_or_else(String::new, |name| name.get_name().to_string());
+        paths::target().join(format!("bench/{name}.json"))
     }
 
     /// What is run; of a comparison what its measures need.
@@ -117,7 +131,8 @@ impl BenchArgs {
             Some(only) if self.name != Name::Compare => jobs::restrict(jobs, only),
             _ => jobs,
         };
-        if jobs.is_empty() {
+        // A suite is no job, but may be all that is wanted.
+        if jobs.is_empty() && self.suites.is_empty() {
             let hint = match self.name {
                 Name::Compare => format!("; the measures are: {}", compare::names().join(" ")),
                 _ => String::new(),
@@ -136,8 +151,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }
         return write_report(&Stored::read(file)?);
     }
+    if !args.suites.is_empty() && !matches!(args.name, Name::Compare | Name::Report) {
+        bail!("--suites is for `cargo xtask bench compare` and `report`");
+    }
     let jobs = args.jobs()?;
-    if let Some(parent) = args.json.as_deref().and_then(|file| file.parent()) {
+    let file = args.json.clone().unwrap_or_else(|| args.stored());
+    if let Some(parent) = file.parent() {
         // Better now than when all is measured.
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     }
@@ -145,7 +164,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let cores = machine::cores();
     let mut machine = machine::describe(&cores);
     let effort = args.effort();
-    let mut session = Session::new(&installed, effort, cores)?;
+    let mut session = Session::new(&installed, effort, cores, !args.suites.is_empty())?;
     ui::step("compiling the benchmarks", || session.compile(&jobs))?;
     let takers = session.taking_part(&jobs);
     let mpis: Vec<_> = takers
@@ -162,11 +181,16 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         machine.warnings.extend(disturbance.warning());
     }
     let (figures, notes) = (session.figures.clone(), session.notes());
-    let stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, notes };
-    if let Some(file) = &args.json {
-        stored.write(file)?;
+    let mut stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, notes };
+    // What is measured is not lost if a suite takes too long for somebody's patience.
+    stored.write(&file)?;
+    for dir in &args.suites {
+        let dirs = std::slice::from_ref(dir);
+        let notes = suites::measure(dirs, &session.contestants, &args.setup, &mut stored.figures)?;
+        stored.notes.extend(notes);
+        stored.write(&file)?;
     }
-    println!();
+    println!("\nfigures: {}\n", paths::shown(&file));
     match args.name {
         Name::Compare => show_comparison(&stored, args.only.as_deref())?,
         Name::Report => write_report(&stored)?,
@@ -207,7 +231,8 @@ fn show_efficiency(stored: &Stored) {
 }
 
 fn show_comparison(stored: &Stored, only: Option<&str>) -> Result<()> {
-    let entries = compare::evaluate(&stored.figures, &compare::chosen(only), &stored.peers());
+    let mut entries = compare::evaluate(&stored.figures, &compare::chosen(only), &stored.peers());
+    entries.extend(suites::entries(&stored.figures, only));
     println!("{}", compare::table(&entries));
     println!(
         "medians of {} rounds; ratio: ours over the peer's; spread: of the rounds, ours and the peer's\n",
@@ -248,6 +273,10 @@ mod tests {
         assert_eq!(parse("bench coll --rounds 7").unwrap().effort().rounds, 7);
         assert_eq!(parse("bench ablation").unwrap().jobs().unwrap()[0].tests[0].sizes.len(), 21);
         assert_eq!(parse("bench efficiency --quick").unwrap().jobs().unwrap().len(), 2);
+        assert_eq!(parse("bench compare --suites").unwrap().suites, suites::DIRS);
+        let args = parse("bench compare --suites=attr,topo --only suite").unwrap();
+        assert_eq!((args.suites.len(), args.jobs().unwrap().len()), (2, 0));
+        assert!(args.stored().ends_with("bench/compare.json"));
         let all = parse("bench report").unwrap().jobs().unwrap();
         assert!(all.len() > parse("bench").unwrap().jobs().unwrap().len());
     }
@@ -260,5 +289,6 @@ mod tests {
         assert!(parse("bench p2p --rounds 0").is_err());
         assert!(parse("bench nonsense").is_err());
         assert!(parse("bench report --from a --json b").is_err());
+        assert!(run(&parse("bench p2p --suites").unwrap()).unwrap_err().to_string().contains("--suites is for"));
     }
 }

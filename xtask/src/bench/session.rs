@@ -11,6 +11,7 @@ use anyhow::{bail, Context, Result};
 use crate::bench::contestants::{self, Contestant, Role};
 use crate::bench::figures::{Figures, MACHINE};
 use crate::bench::jobs::{Job, Program, Shape};
+use crate::bench::suites;
 use crate::setup::Installed;
 use crate::{paths, process, ui};
 
@@ -45,6 +46,8 @@ pub struct Session {
     pub figures: Figures,
     effort: Effort,
     cores: Vec<usize>,
+    /// Whether suites are to be timed, too.
+    suites: bool,
     dir: PathBuf,
     failures: BTreeMap<String, String>,
     remarks: Vec<String>,
@@ -52,19 +55,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// With the MPIs that are there.
-    pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>) -> Result<Self> {
+    /// With the MPIs that are there; `suites`: those that suites are timed with take part in any case.
+    pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>, suites: bool) -> Result<Self> {
         let dir = paths::target().join("bench");
         fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let (contestants, remarks) = contestants::all(installed);
         let figures = Figures::default();
         let failures = BTreeMap::new();
-        Ok(Self { contestants, figures, effort, cores, dir, failures, remarks, ours_failed: false })
+        Ok(Self { contestants, figures, effort, cores, suites, dir, failures, remarks, ours_failed: false })
     }
 
-    /// Contestants that run at least one of these jobs.
+    /// Contestants that run at least one of these jobs, or suites.
     pub fn taking_part(&self, jobs: &[Job]) -> Vec<Contestant> {
-        let takes_part = |one: &&Contestant| jobs.iter().any(|job| one.is_one_of(job.who));
+        let of_suites = |one: &Contestant| self.suites && suites::takes_part(one);
+        let takes_part = |one: &&Contestant| jobs.iter().any(|job| one.is_one_of(job.who)) || of_suites(one);
         self.contestants.iter().filter(takes_part).cloned().collect()
     }
 

@@ -10,15 +10,17 @@ mod testlist;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
 use clap::Args;
 
+use crate::lock::{self, Lock};
 use crate::mpi::Mpi;
 use crate::setup::{self, remove, SetupArgs};
 use crate::ui::{self, Tally};
-use crate::{cores, lock, paths};
+use crate::variants::{Variant, VariantArgs};
+use crate::{cores, paths};
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern};
@@ -68,6 +70,9 @@ pub struct MpichTestArgs {
     patterns: Vec<String>,
 
     #[command(flatten)]
+    variants: VariantArgs,
+
+    #[command(flatten)]
     setup: SetupArgs,
 }
 
@@ -83,13 +88,89 @@ impl MpichTestArgs {
             with_mpi: None,
             list: false,
             patterns: Vec::new(),
+            variants: VariantArgs::default(),
             setup,
+        }
+    }
+
+    /// What `bench compare --suites` times: the plain list of a directory, one rank a host where that
+    /// suffices; with our MPICH or another one.
+    pub fn timed(setup: SetupArgs, dir: &str, with_mpi: Option<PathBuf>, env: Vec<(String, String)>) -> Self {
+        Self {
+            ci: false,
+            lists: vec!["testlist".to_string()],
+            with_mpi,
+            patterns: vec![dir.to_string()],
+            variants: VariantArgs::of(env),
+            ..Self::ci(setup)
         }
     }
 }
 
+/// What is to be run, and with what.
+struct Plan {
+    mpi: Mpi,
+    suite: Suite,
+    directories: Vec<(String, Vec<Job>)>,
+    /// Where the logs and the report go.
+    place: PathBuf,
+    _lock: Lock,
+}
+
+/// How long tests took, and how they ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timing {
+    /// The time of all tests together.
+    pub elapsed: Duration,
+    /// Tests that were run.
+    pub tests: usize,
+    /// Of these, those that failed though nobody expected it; also by running out of time.
+    pub failed: usize,
+    /// Of these, those that ran out of time.
+    pub timed_out: usize,
+}
+
 /// Builds what is needed and runs the tests; the caller prints the tally.
 pub fn run(args: &MpichTestArgs) -> Result<Tally> {
+    let plan = plan(args)?;
+    if args.list {
+        for (test, xfail) in plan.directories.iter().flat_map(|(_, jobs)| jobs) {
+            println!("{}{}", test.id(), xfail.as_ref().map_or("", |_| "  (expected to fail)"));
+        }
+        return Ok(Tally::default());
+    }
+    plan.build()?;
+    args.variants
+        .each(|variant| Ok(execute(args, variant, &plan)?.iter().map(|(_, ran)| Counts::of(ran).tally()).sum()))
+}
+
+/// Runs the tests as [`run`] does, and says how long they took.
+pub fn time(args: &MpichTestArgs) -> Result<Timing> {
+    let plan = plan(args)?;
+    plan.build()?;
+    let mut timing = Timing::default();
+    args.variants.each(|variant| {
+        let results = execute(args, variant, &plan)?;
+        for ran in results.iter().flat_map(|(_, ran)| ran) {
+            timing.elapsed += ran.elapsed;
+            timing.tests += 1;
+            timing.failed += usize::from(matches!(ran.verdict, Verdict::Failed(_)));
+            timing.timed_out += usize::from(ran.is_out_of_time());
+        }
+        Ok(results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum())
+    })?;
+    Ok(timing)
+}
+
+impl Plan {
+    fn build(&self) -> Result<()> {
+        let tops = self.directories.iter().filter_map(|(dir, _)| dir.split('/').next());
+        let tops: BTreeSet<String> = tops.map(str::to_string).collect();
+        ui::step("build: the suite's programs", || self.suite.build(&tops, cores()))
+    }
+}
+
+fn plan(args: &MpichTestArgs) -> Result<Plan> {
     let choice = if args.ci { Some(Choice::read(&paths::root().join("tests/mpich/ci.txt"))?) } else { None };
     let patterns: Vec<Pattern> = match &choice {
         _ if !args.patterns.is_empty() => args.patterns.iter().map(|text| Pattern::new(text)).collect(),
@@ -98,7 +179,7 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     };
     let expected = Expected::read(&paths::root().join("tests/mpich/xfail.txt"))?;
 
-    let (mpi, name, suite) = prepare(args)?;
+    let (mpi, suite, place, lock) = prepare(args)?;
     let wanted = |test: &Test| {
         let id = test.id();
         patterns.iter().any(|pattern| pattern.matches(&id))
@@ -132,19 +213,11 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     if directories.is_empty() {
         bail!("no test of MPICH's suite matches");
     }
-    if args.list {
-        for (test, xfail) in directories.iter().flat_map(|(_, jobs)| jobs) {
-            println!("{}{}", test.id(), xfail.as_ref().map_or("", |_| "  (expected to fail)"));
-        }
-        return Ok(Tally::default());
-    }
-    let built: BTreeSet<String> = tops.iter().map(ToString::to_string).collect();
-    ui::step("build: the suite's programs", || suite.build(&built, cores()))?;
-    execute(args, &mpi, &name, &suite, &directories)
+    Ok(Plan { mpi, suite, directories, place, _lock: lock })
 }
 
-/// The MPI and the suite, configured for it.
-fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
+/// The MPI and the suite, configured for it; and a place for what comes out, which nobody else uses meanwhile.
+fn prepare(args: &MpichTestArgs) -> Result<(Mpi, Suite, PathBuf, Lock)> {
     let (mpi, source, id, name) = match &args.with_mpi {
         None => {
             let installed = setup::ensure(&args.setup)?;
@@ -157,27 +230,23 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, String, Suite)> {
             (Mpi::foreign(dir)?, source, id, format!("with{slug}"))
         }
     };
-    let against = Against { mpi: &mpi, name: name.clone(), profile: args.setup.profile };
+    let place = paths::target().join("mpich-test").join(&name);
+    let lock = lock::take(&place.join("lock"))?;
+    let against = Against { mpi: &mpi, name, profile: args.setup.profile };
     let suite = suite::configure(&against, &source, &id)?;
-    Ok((mpi, name, suite))
+    Ok((mpi, suite, place, lock))
 }
 
-fn execute(
-    args: &MpichTestArgs,
-    mpi: &Mpi,
-    name: &str,
-    suite: &Suite,
-    directories: &[(String, Vec<Job>)],
-) -> Result<Tally> {
-    let place = paths::target().join("mpich-test").join(name);
-    let logs = place.join("logs");
-    let _lock = lock::take(&place.join("lock"))?;
+fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan) -> Result<Vec<(String, Vec<Ran>)>> {
+    let Plan { mpi, suite, directories, place, .. } = plan;
+    let logs = place.join(variant.place("logs"));
     remove(&logs)?;
     let (hosts, per_host) = (usize::from(args.hosts), usize::from(args.per_host));
-    let runner = Runner { mpi, suite, hosts, per_host, jobs: usize::from(args.jobs), logs: &logs };
+    let jobs = usize::from(args.jobs);
+    let runner = Runner { mpi, suite, hosts, per_host, jobs, logs: &logs, env: &variant.env };
     let timeouts = AtomicUsize::new(0);
     let seen = |ran: &Ran| {
-        if matches!(&ran.verdict, Verdict::Failed(why) if why.starts_with("out of time")) {
+        if ran.is_out_of_time() {
             timeouts.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(line) = report::remark(ran) {
@@ -203,8 +272,8 @@ fn execute(
             break;
         }
     }
-    let file = place.join("report.json");
+    let file = place.join(format!("{}.json", variant.place("report")));
     report::write(&file, mpi.prefix(), (hosts, per_host), &results)?;
     println!("  {} in all; report: {}", ui::seconds(start.elapsed()), paths::shown(&file));
-    Ok(tally)
+    Ok(results)
 }

@@ -56,6 +56,13 @@ pub struct Ran {
     pub log: PathBuf,
 }
 
+impl Ran {
+    /// Whether it was ended because its time was up, and should not have been.
+    pub fn is_out_of_time(&self) -> bool {
+        matches!(&self.verdict, Verdict::Failed(why) if why.starts_with("out of time"))
+    }
+}
+
 /// What all tests of a run have in common.
 pub struct Runner<'a> {
     /// The MPI.
@@ -70,6 +77,8 @@ pub struct Runner<'a> {
     pub jobs: usize,
     /// Where logs go.
     pub logs: &'a Path,
+    /// Variables for all tests; a test's own win.
+    pub env: &'a [(String, String)],
 }
 
 /// A test and the reason why it is expected to fail, if it is.
@@ -153,13 +162,15 @@ impl Runner<'_> {
             .arg(Path::new(".").join(name))
             .args(&test.args)
             .env("MPIEXEC_TIMEOUT", limit.as_secs().to_string())
-            .envs(test.env.iter().map(|(name, value)| (name, value)));
+            .envs(self.env.iter().cloned())
+            .envs(test.env.iter().cloned());
         let outcome = process::run_captured(&mut command, &ran.log, Some(limit + LATER))?;
         ran.elapsed = outcome.elapsed;
         let output = fs::read(&ran.log).with_context(|| format!("cannot read {}", ran.log.display()))?;
         let output = String::from_utf8_lossy(&output);
         let verdict = test.judge.verdict(&outcome, &output, limit, ends_by_limit);
-        let env: Vec<String> = test.env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        let env: Vec<String> =
+            self.env.iter().chain(&test.env).map(|(name, value)| format!("{name}={value} ")).collect();
         let head = format!(
             "$ cd {} && {}{}\n# {}, {:?}",
             dir.display(),

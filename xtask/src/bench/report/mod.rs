@@ -11,6 +11,7 @@ use crate::bench::compare;
 use crate::bench::figures::MACHINE;
 use crate::bench::papers::{self, ablation, efficiency};
 use crate::bench::stored::Stored;
+use crate::bench::suites;
 use crate::bench::tables::{limit_of, limit_value, Table};
 
 /// With fewer sizes there is nothing to plot.
@@ -79,7 +80,8 @@ fn mpis(stored: &Stored) -> String {
 
 /// The measures of `bench compare` of which there are figures.
 fn comparison(stored: &Stored) -> String {
-    let entries = compare::evaluate(&stored.figures, &compare::chosen(None), &stored.peers());
+    let mut entries = compare::evaluate(&stored.figures, &compare::chosen(None), &stored.peers());
+    entries.extend(suites::entries(&stored.figures, None));
     let rows: Vec<Vec<String>> = entries.iter().filter(|entry| entry.is_known()).map(compare::cells).collect();
     let header = compare::HEADER.map(str::to_string).to_vec();
     format!("<h2>Compared with the best</h2>\n{}", html(&Table { title: String::new(), header, rows }))

@@ -1,0 +1,55 @@
+//! `ntbring info`.
+
+use ntbring::settings::{Loaded, Origin, TABLE};
+use std::error::Error;
+
+/// Prints what is there; with `config` every setting.
+pub fn run(config: bool) -> Result<(), Box<dyn Error>> {
+    let loaded = Loaded::from_env()?;
+    if config {
+        settings(&loaded);
+    } else {
+        summary(&loaded);
+    }
+    Ok(())
+}
+
+fn settings(loaded: &Loaded) {
+    println!("Every setting is an environment variable. Those marked * must be the same on all hosts.");
+    println!("What the environment does not set comes from the tuned file (NTBRING_TUNED), else it is built in.");
+    if let Some(remark) = &loaded.remark {
+        println!("{remark}");
+    }
+    println!();
+    for s in TABLE {
+        println!("{}{}", s.name, if s.shared { " *" } else { "" });
+        let (value, origin) = loaded.value(s);
+        match origin {
+            Origin::Default => println!("    {value} (default)"),
+            _ => println!("    {value} ({origin}); default {}", s.default),
+        }
+        println!("    {}; allowed: {}", s.unit, s.allowed);
+        println!("    {}", s.meaning);
+    }
+}
+
+fn summary(loaded: &Loaded) {
+    println!("ntbring {}, protocol version {}", env!("CARGO_PKG_VERSION"), ntbring::ring::PROTOCOL_VERSION);
+    println!("device: emulated NTB in shared memory (up to {} hosts)", ntbring::ring::topology::HOSTS_MAX);
+    let from = |wanted: fn(&Origin) -> bool| TABLE.iter().filter(|s| wanted(loaded.value(s).1)).count();
+    let set = [
+        (from(|o| *o == Origin::Environment), "set by the environment"),
+        (from(|o| matches!(o, Origin::Tuned(_))), "tuned"),
+    ];
+    let set: Vec<String> = set.iter().filter(|(n, _)| *n > 0).map(|(n, by)| format!("{n} {by}")).collect();
+    println!("settings: {}", if set.is_empty() { "all at their defaults".into() } else { set.join(", ") });
+    if let Some(remark) = &loaded.remark {
+        println!("tuned: {remark}");
+    }
+    let settings = &loaded.settings;
+    let window = settings.window.map_or("1 MiB or more, by the number of ranks".into(), |w| format!("{w} bytes"));
+    println!("windows: {window} in each direction of a link, in {}", settings.shm_dir.display());
+    if let Some(model) = settings.link_model {
+        println!("links: {model}");
+    }
+}

@@ -1,0 +1,46 @@
+//! The user's tool.
+
+mod info;
+mod tune;
+
+use clap::{Parser, Subcommand};
+use std::error::Error;
+use std::process::ExitCode;
+
+/// Looks after ntbring, the MPI transport for rings of PCIe Non-Transparent Bridges.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Tells versions, the device, and the settings.
+    Info {
+        /// Lists every setting with value, origin, default, unit, range and meaning.
+        #[arg(long)]
+        config: bool,
+    },
+    /// Measures which way is best for messages of which size, here and now, and saves the thresholds for all jobs.
+    Tune(tune::TuneArgs),
+    /// One of the two processes that `tune` measures with.
+    #[command(hide = true)]
+    TuneRank(tune::RankArgs),
+}
+
+fn main() -> ExitCode {
+    let done: Result<(), Box<dyn Error>> = match Args::parse().command {
+        Command::Info { config } => info::run(config),
+        Command::Tune(args) => tune::run(&args),
+        Command::TuneRank(args) => tune::rank(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ntbring: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

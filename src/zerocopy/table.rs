@@ -1,0 +1,159 @@
+//! The one table of thresholds: where one way ends and the next begins, unless something else is
+//! set. The defaults were measured on an emulated ring of a machine with two cores;
+//! `ntbring tune` measures those of this machine or link.
+//!
+//! They may differ from rank to rank: a sender chooses how it sends, a receiver how it fetches what
+//! was offered to it, and each takes whatever the other has chosen.
+
+use super::{Thresholds, LONG_HEADER};
+use crate::settings::Settings;
+
+/// A threshold that can be set.
+#[derive(Debug)]
+pub struct Threshold {
+    /// The setting.
+    pub name: &'static str,
+    /// What it is if nobody says anything, as it would be written.
+    pub default: &'static str,
+    /// What is allowed.
+    pub allowed: &'static str,
+    /// The least number of bytes that is allowed.
+    pub least: u64,
+    /// The largest.
+    pub most: u64,
+    /// What it decides.
+    pub meaning: &'static str,
+}
+
+/// Where [`super::Way::Packed`] ends.
+pub const PACKED_MAX: Threshold = Threshold {
+    name: "NTBRING_PACKED_MAX",
+    default: "8K",
+    allowed: "0 to 4M",
+    least: 0,
+    most: 4 << 20,
+    meaning: "largest header + payload that is written as one entry; at most a quarter of a lane is used",
+};
+
+/// Where [`super::Way::Separate`] ends. More than MPICH's buffers for unexpected messages hold
+/// cannot be sent without asking.
+pub const EAGER_MAX: Threshold = Threshold {
+    name: "NTBRING_EAGER_MAX",
+    default: "66K",
+    allowed: "0 to 66K",
+    least: 0,
+    most: 66 << 10,
+    meaning: "largest header + payload that is sent without asking the receiver first (64K of payload by default); \
+              what has no payload always is",
+};
+
+/// Where both end if the kernel can copy, so that [`super::Fetching::Single`] begins.
+pub const SINGLE_COPY: Threshold = Threshold {
+    name: "NTBRING_SINGLE_COPY",
+    default: "6K",
+    allowed: "off, or 0 to 64K",
+    least: 0,
+    most: 64 << 10,
+    meaning:
+        "largest header + payload that is not copied straight from buffer to buffer by the kernel, where it can be",
+};
+
+/// Where [`super::Fetching::Both`] begins.
+pub const BOTH_COPY: Threshold = Threshold {
+    name: "NTBRING_BOTH_COPY",
+    default: "auto:64K",
+    allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
+    least: 2,
+    most: 1 << 30,
+    meaning: "smallest such payload of which both sides copy a half; auto:N: N, or off with more ranks than cores",
+};
+
+/// All of them.
+pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &BOTH_COPY];
+
+/// The values that the defaults above stand for.
+pub const DEFAULTS: Limits = Limits {
+    packed_max: 8 << 10,
+    eager_max: 66 << 10,
+    single_copy: Some(6 << 10),
+    both_copy: BothCopy::Auto(64 << 10),
+};
+
+/// A value of each threshold, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// See [`PACKED_MAX`].
+    pub packed_max: usize,
+    /// See [`EAGER_MAX`].
+    pub eager_max: usize,
+    /// See [`SINGLE_COPY`]; None: the kernel does not copy.
+    pub single_copy: Option<usize>,
+    /// See [`BOTH_COPY`].
+    pub both_copy: BothCopy,
+}
+
+/// When both sides copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BothCopy {
+    /// Payloads of at least so many bytes, if every rank has a core.
+    Auto(u64),
+    /// Payloads of at least so many bytes.
+    From(u64),
+    /// Never.
+    Never,
+}
+
+impl Limits {
+    /// Those that are set.
+    pub fn of(settings: &Settings) -> Limits {
+        Limits {
+            packed_max: settings.packed_max,
+            eager_max: settings.eager_max,
+            single_copy: settings.single_copy,
+            both_copy: settings.both_copy,
+        }
+    }
+}
+
+impl Thresholds {
+    /// What these come to in a job that is `crowded` (has more ranks than cores) or not, whose lanes
+    /// take at most `packed_limit` bytes of header and payload in one entry.
+    pub fn new(limits: Limits, crowded: bool, packed_limit: usize) -> Thresholds {
+        // What has no payload cannot be offered.
+        let eager_max = limits.eager_max.max(LONG_HEADER);
+        Thresholds {
+            packed_max: limits.packed_max.min(packed_limit),
+            eager_max,
+            near_eager_max: limits.single_copy.map_or(eager_max, |bytes| bytes.max(LONG_HEADER)),
+            both_min: match limits.both_copy {
+                // With more ranks than cores, the other side had better do something else.
+                BothCopy::Auto(bytes) => (!crowded).then_some(bytes),
+                BothCopy::From(bytes) => Some(bytes),
+                BothCopy::Never => None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_fitted_to_the_job() {
+        let t = Thresholds::new(DEFAULTS, false, 100_000);
+        assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.both_min), (8192, 67584, 6144, Some(65536)));
+        assert_eq!(Thresholds::new(DEFAULTS, true, 100_000).both_min, None);
+        assert_eq!(Thresholds::new(DEFAULTS, true, 1000).packed_max, 1000);
+        let always = Limits { both_copy: BothCopy::From(2), single_copy: None, ..DEFAULTS };
+        let t = Thresholds::new(always, true, 100_000);
+        assert_eq!((t.both_min, t.near_eager_max), (Some(2), t.eager_max));
+    }
+
+    #[test]
+    fn nothing_without_payload_is_offered() {
+        let none = Limits { packed_max: 0, eager_max: 0, single_copy: Some(0), both_copy: BothCopy::Never };
+        let t = Thresholds::new(none, false, 100_000);
+        assert_eq!((t.packed_max, t.eager_max(false), t.eager_max(true)), (0, LONG_HEADER, LONG_HEADER));
+    }
+}
