@@ -65,6 +65,8 @@ pub struct Server {
     open: HashMap<u32, usize>,
     /// How many there may be of one rank.
     limit: usize,
+    /// The most bytes that an answer may take back.
+    result_max: u64,
     /// Requests that wait for a lock.
     waiting: usize,
     glanced: Instant,
@@ -80,6 +82,8 @@ impl Server {
             segments: HashMap::new(),
             open: HashMap::new(),
             limit: OPEN_MAX * members.topology().ranks_of(members.host()).len(),
+            // All lanes on the way take a packet of that size.
+            result_max: (members.packet_max() - Route::LEN - Reply::LEN) as u64,
             waiting: 0,
             glanced: Instant::now(),
             answers: VecDeque::new(),
@@ -126,8 +130,8 @@ impl Server {
         lane.read(offset, &mut head);
         let (at, operands) = (offset + Request::LEN, len - Request::LEN);
         let request = match Request::parse(&head, operands) {
-            Ok(request) => request,
-            Err(id) => {
+            Ok(request) if request.action.result(request.len) <= self.result_max => request,
+            Ok(Request { id, .. }) | Err(id) => {
                 self.answer(route, id, Status::Impossible, Bytes::new());
                 return true;
             }
