@@ -15,6 +15,7 @@
 //! | `stats` | counters, and the line they become |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
 
+mod arrival;
 mod bell;
 mod dump;
 mod guests;
@@ -28,8 +29,8 @@ mod segments;
 mod stats;
 pub mod wire;
 
+pub use arrival::{Arrival, Event, Look, Plain, Token};
 pub use idle::{Fault, Idle};
-pub use inbound::{Arrival, Event, Look, Plain, Token};
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 pub use remote::Operation;

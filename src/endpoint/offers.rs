@@ -18,7 +18,7 @@
 //!
 //! If the kernel refuses a copy, the whole payload is streamed instead.
 
-use super::inbound::{Arrival, Event};
+use super::arrival::{Arrival, Event};
 use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;

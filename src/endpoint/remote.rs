@@ -3,7 +3,7 @@
 //! An operation that is larger than a packet is cut into requests. Only so many may be open to one rank
 //! ([`OPEN_MAX`]); the rest waits here, in the order of the calls, and goes out as replies come in.
 
-use super::inbound::{Arrival, Event};
+use super::arrival::{Arrival, Event};
 use super::{Endpoint, EndpointError};
 use crate::ntb::{ForeignBytes, ForeignRoom};
 use crate::ring::relay::Route;

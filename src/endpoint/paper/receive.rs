@@ -6,7 +6,7 @@
 //! an arrival stay where they are until the next poll.
 
 use super::{Buffer, MOST, WHOLE};
-use crate::endpoint::inbound::{Arrival, Event, Token};
+use crate::endpoint::arrival::{Arrival, Event, Token};
 use crate::endpoint::offers::Accepted;
 use crate::endpoint::wire::{Head, Packet};
 use crate::endpoint::{Endpoint, EndpointError};

@@ -1,0 +1,94 @@
+//! What polls find: events, and what has arrived in a lane.
+
+use super::wire::{Head, Packet};
+
+/// What a poll has found.
+pub enum Event {
+    /// Something has arrived.
+    Arrival(Arrival),
+    /// A pending message's payload is not needed any more.
+    Sent {
+        /// As sent.
+        cookie: usize,
+        /// As sent.
+        handler: u16,
+    },
+    /// The payload of an offer is not needed any more.
+    Taken {
+        /// As offered.
+        cookie: usize,
+    },
+    /// The payload of an accepted offer is where it belongs.
+    Fetched {
+        /// As accepted.
+        cookie: usize,
+    },
+    /// An operation on a segment elsewhere has ended, there and here.
+    Remote {
+        /// As begun.
+        cookie: usize,
+    },
+}
+
+/// Something that has arrived. Its bytes stay where they are until its token is released.
+pub struct Arrival {
+    /// The rank that sent it.
+    pub src: u32,
+    /// What it is.
+    pub packet: Packet,
+    /// Address of MPICH's header, or of a chunk's payload.
+    pub header: *mut u8,
+    /// A chunk's cookie, as given when the message began.
+    pub cookie: usize,
+    /// Whether it is the last chunk.
+    pub last: bool,
+    /// What a chunk is fetched for.
+    pub(super) fetch: Option<u32>,
+    /// Where `header` points to, in the lane.
+    pub(super) offset: usize,
+    /// To be released.
+    pub token: Token,
+}
+
+/// A message of one entry, from the rank whose lane it lies in: what nearly all are, in as few
+/// words as that takes.
+pub struct Plain {
+    /// The rank that sent it.
+    pub src: u32,
+    /// About it.
+    pub head: Head,
+    /// Bytes of MPICH's header.
+    pub header: usize,
+    /// Bytes of payload, right behind it.
+    pub payload: usize,
+    /// Address of the header.
+    pub address: *mut u8,
+    /// Which lane; to be released as [`Token`] does it.
+    pub lane: usize,
+    /// Whether another entry is in the lane already.
+    pub more: bool,
+}
+
+/// What a look at the lanes has found.
+pub enum Look {
+    /// They are empty.
+    Nothing,
+    /// A plain message.
+    Plain(Plain),
+    /// Something that [`super::Endpoint::poll`] has to see to.
+    Other,
+}
+
+/// What must be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Which lane.
+    pub lane: usize,
+    /// The stream that has begun, if one has: source, number.
+    pub begun: Option<(u32, u8)>,
+}
+
+impl Token {
+    /// Of an arrival that takes no lane's space.
+    pub const NOTHING: Token = Token { lane: usize::MAX, begun: None };
+}
