@@ -255,7 +255,7 @@ impl Endpoint {
     /// if there is something else.
     #[inline]
     pub fn look(&mut self) -> Result<Look, EndpointError> {
-        if self.out.has_work() || self.offers.has_work() || self.paper.is_some() {
+        if self.out.has_work() || self.remotes.has_work() || self.offers.has_work() || self.paper.is_some() {
             return Ok(Look::Other);
         }
         self.looks = self.looks.wrapping_add(1);
