@@ -143,7 +143,8 @@ impl Inbound {
 
     /// The next arrival if it is a plain message; each lane has its turn. Cold lanes, from which
     /// nothing has come for long, only if the look is `thorough`.
-    #[inline]
+    // Always: a call on this path costs a sixth of a small message's latency.
+    #[inline(always)]
     pub fn look(&mut self, thorough: bool) -> Result<Look, EndpointError> {
         let count = self.boxes.len();
         let thorough = thorough || std::mem::take(&mut self.burst_over);
@@ -166,7 +167,7 @@ impl Inbound {
     }
 
     /// An entry about which its tag says everything.
-    #[inline]
+    #[inline(always)]
     fn plain(&mut self, i: usize, entry: Entry) -> Result<Look, EndpointError> {
         let inbox = &mut self.boxes[i];
         inbox.heat = HEAT;

@@ -253,7 +253,7 @@ impl Endpoint {
 
     /// A poll that hands a plain message on without more ado. [`Endpoint::poll`] has to be asked
     /// if there is something else.
-    #[inline]
+    #[inline(always)]
     pub fn look(&mut self) -> Result<Look, EndpointError> {
         if self.out.has_work() || self.remotes.has_work() || self.offers.has_work() || self.paper.is_some() {
             return Ok(Look::Other);
