@@ -63,10 +63,27 @@ pub struct Plain {
     pub payload: usize,
     /// Address of the header.
     pub address: *mut u8,
+    /// Where it lies in the lane.
+    pub(super) offset: usize,
     /// Which lane; to be released as [`Token`] does it.
     pub lane: usize,
     /// Whether another entry is in the lane already.
     pub more: bool,
+}
+
+impl From<Plain> for Arrival {
+    fn from(p: Plain) -> Arrival {
+        Arrival {
+            src: p.src,
+            packet: Packet::Message { head: p.head, header: p.header, payload: p.payload },
+            header: p.address,
+            cookie: 0,
+            last: false,
+            fetch: None,
+            offset: p.offset,
+            token: Token { lane: p.lane, begun: None },
+        }
+    }
 }
 
 /// What a look at the lanes has found.
@@ -75,7 +92,7 @@ pub enum Look {
     Nothing,
     /// A plain message.
     Plain(Plain),
-    /// Something that [`super::Endpoint::poll`] has to see to.
+    /// Something that [`super::Endpoint::look_closer`] has to see to.
     Other,
 }
 

@@ -141,8 +141,7 @@ impl Idle {
         }
         let before = Instant::now();
         std::thread::yield_now();
-        let spins = if before.elapsed() < NOBODY { (2 * spins).min(SPINS_QUIET) } else { SPINS_CROWDED };
-        self.spins.store(spins, Ordering::Relaxed);
+        self.spins.store(spins_after(spins, before.elapsed()), Ordering::Relaxed);
     }
 
     fn disarm(&self) {
@@ -189,5 +188,29 @@ impl Idle {
     /// Times it has slept.
     pub fn sleeps(&self) -> u64 {
         self.sleeps.load(Ordering::Relaxed)
+    }
+}
+
+/// How often to poll before the next yield, if the latest one took `yielded`.
+fn spins_after(spins: u32, yielded: Duration) -> u32 {
+    if yielded < NOBODY {
+        (2 * spins).min(SPINS_QUIET)
+    } else {
+        SPINS_CROWDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spins_grow_while_nobody_wants_the_core() {
+        let quick = Duration::from_nanos(200);
+        assert_eq!(spins_after(SPINS_CROWDED, quick), 2 * SPINS_CROWDED);
+        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick));
+        assert_eq!(grown, SPINS_QUIET);
+        // Somebody has had the core.
+        assert_eq!(spins_after(grown, Duration::from_micros(3)), SPINS_CROWDED);
     }
 }

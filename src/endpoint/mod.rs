@@ -41,7 +41,7 @@ use crate::ring::relay::{Forwarder, RelayCounters, RelayError};
 use crate::ring::transfer::Transfer;
 use crate::ring::{Membership, FORWARDER_DOORBELL};
 use crate::settings::Settings;
-use crate::zerocopy::{Limits, PackFailed, Thresholds};
+use crate::zerocopy::{PackFailed, Thresholds};
 use guests::Guests;
 use inbound::Inbound;
 use offers::Offers;
@@ -181,7 +181,7 @@ impl Endpoint {
         let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
         let out = Outbound::new(&members, settings.chunk, settings.paper_model);
         let packed_limit = out.packed_limit();
-        let thresholds = Thresholds::new(Limits::of(&settings), members.is_crowded(), packed_limit)
+        let thresholds = Thresholds::new(settings.limits(), members.is_crowded(), packed_limit)
             .of_model(settings.paper_model, packed_limit);
         let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
@@ -251,8 +251,17 @@ impl Endpoint {
         self.out.send_now(message, &self.thresholds)
     }
 
-    /// A poll that hands a plain message on without more ado. [`Endpoint::poll`] has to be asked
-    /// if there is something else.
+    /// One event, if there is any; sends what waits for room, forwards what is in transit.
+    pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
+        match self.look()? {
+            Look::Nothing => Ok(None),
+            Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
+            Look::Other => self.look_closer(),
+        }
+    }
+
+    /// The short half of a poll, for callers to whom the few words of a plain message are worth it.
+    /// [`Endpoint::look_closer`] has to be asked if there is something else.
     #[inline(always)]
     pub fn look(&mut self) -> Result<Look, EndpointError> {
         if self.out.has_work() || self.remotes.has_work() || self.offers.has_work() || self.paper.is_some() {
@@ -271,9 +280,9 @@ impl Endpoint {
         Ok(found)
     }
 
-    /// One event, if there is any; sends what waits for room, forwards what is in transit.
+    /// The long half of a poll.
     #[inline]
-    pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
+    pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
         if self.out.has_work() {
             if self.out.advance()? {
                 self.idle.busy();

@@ -298,7 +298,7 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
             Look::Plain(plain) => messages::fill_plain(event, &plain),
             Look::Nothing => return Ok(NTBRING_NONE as i32),
             Look::Other => {
-                let Some(found) = endpoint.poll()? else { return Ok(NTBRING_NONE as i32) };
+                let Some(found) = endpoint.look_closer()? else { return Ok(NTBRING_NONE as i32) };
                 messages::fill(event, found);
             }
         }

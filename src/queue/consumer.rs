@@ -169,8 +169,7 @@ impl Consumer {
     /// Whether an entry is there, without taking it.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let word = self.lane.load(self.at * LINE);
-        !Tag::carries(word, self.sequence) || self.awaits_tail()
+        !self.has_next() || self.awaits_tail()
     }
 
     /// Whether the producer announces its tail and has not announced the next entry.

@@ -14,6 +14,7 @@ pub use tuned::TunedFile;
 
 use crate::ntb::timing::Model;
 use crate::zerocopy::table::DEFAULTS;
+use crate::zerocopy::Limits;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -135,6 +136,16 @@ impl Settings {
             settings.set(setting, &value)?;
         }
         Ok(settings)
+    }
+
+    /// Those about where one way to send ends and the next begins.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            packed_max: self.packed_max,
+            eager_max: self.eager_max,
+            single_copy: self.single_copy,
+            both_copy: self.both_copy,
+        }
     }
 
     fn set(&mut self, setting: &'static Setting, value: &str) -> Result<(), SettingError> {

@@ -6,7 +6,6 @@
 //! was offered to it, and each takes whatever the other has chosen.
 
 use super::{Thresholds, LONG_HEADER};
-use crate::settings::Settings;
 
 /// A threshold that can be set.
 #[derive(Debug)]
@@ -101,18 +100,6 @@ pub enum BothCopy {
     From(u64),
     /// Never.
     Never,
-}
-
-impl Limits {
-    /// Those that are set.
-    pub fn of(settings: &Settings) -> Limits {
-        Limits {
-            packed_max: settings.packed_max,
-            eager_max: settings.eager_max,
-            single_copy: settings.single_copy,
-            both_copy: settings.both_copy,
-        }
-    }
 }
 
 impl Thresholds {

@@ -5,6 +5,7 @@ mod common;
 mod counters;
 mod joining;
 mod served;
+mod turns;
 
 use common::ring::{run, run_each, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
