@@ -52,7 +52,7 @@ fn a_single_message_beside_many(header: usize) {
                 }
                 traffic.take(rank, event, &plan)?;
             }
-            if rank.rank == 0 && !before.is_some_and(|n| n <= SOON) {
+            if rank.rank == 0 && before.is_none_or(|n| n > SOON) {
                 return Err(format!("phase {phase}: {before:?} messages came before the only one of rank 2"));
             }
             rank.barrier()?;
