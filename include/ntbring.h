@@ -19,7 +19,10 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 4
+#define NTBRING_ABI_VERSION 5
+
+/* The most hosts of a ring. */
+#define NTBRING_HOSTS_MAX 16
 
 /* An upper limit for the size of an address, in bytes. */
 #define NTBRING_ADDRESS_MAX 256
@@ -51,7 +54,7 @@ const char *ntbring_error_text(void);
 typedef struct ntbring_job {
     int32_t rank;               /* of this process, 0 .. size-1 */
     int32_t size;               /* ranks in the job */
-    int32_t hosts;              /* hosts in the ring, 1 .. 16; they form the ring in order */
+    int32_t hosts;              /* hosts in the ring, 1 .. NTBRING_HOSTS_MAX; they form the ring in order */
     const int32_t *host_of;     /* size entries: the host of each rank, 0 .. hosts-1 */
 } ntbring_job_t;
 
@@ -283,6 +286,25 @@ typedef struct ntbring_remote {
  * and SWAP take the segment's lock, and are done at one rank in the order of the calls. If
  * the operation fails, ntbring_poll says so before the event. */
 int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remote);
+
+/* Small collectives. A group has one rank on each host of the ring. In a sharing each of
+ * them gives a block, all of one size, and gets everybody's. */
+#define NTBRING_BLOCK_MAX 512
+
+/* Opens a group. id: any number that its members agree on and use for nothing else until
+ * they have closed it. ranks: one for each host, in the order of the hosts. */
+int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks);
+
+/* Closes a group that nobody will share in any more; one that is not open is ignored. */
+int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
+
+/* Begins a sharing of at most NTBRING_BLOCK_MAX bytes; the group's sharing before must have
+ * ended. The block is copied before the return. */
+int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
+
+/* NTBRING_PENDING: not everybody's block is here yet; poll in between. NTBRING_OK: the
+ * sharing has ended, and all blocks, in the order of ranks, are copied to blocks. */
+int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size);
 
 /* To be called by a loop that waits and has found nothing: spins, yields or
  * sleeps, depending on how often it was called since the last event, until a

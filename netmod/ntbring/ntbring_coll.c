@@ -11,39 +11,37 @@ static void note_error(int mpi_errno, MPIR_Errflag_t * errflag)
     }
 }
 
-/* The partner in a step of recursive doubling, in the order of the reflected Gray code: partners
- * are nearer on the ring than in the order of ranks. Of four hosts all are neighbours. */
-static int gray_partner(MPIR_Comm * comm, int bit)
+static int open_group(MPIR_Comm * comm)
 {
-    int partner = comm->rank ^ comm->rank >> 1 ^ bit;
-    for (int shift = 1; shift < comm->local_size; shift <<= 1) {
-        partner ^= partner >> shift;
+    int32_t ranks[NTBRING_HOSTS_MAX];
+
+    for (int i = 0; i < comm->local_size; i++) {
+        ranks[i] = MPIDI_NTBRING_dest(i, comm);
     }
-    return partner;
+    MPIDI_NTBRING_COMM(comm)->has_group = true;
+    return ntbring_group_open(MPIDI_NTBRING_global.endpoint, comm->context_id, ranks);
 }
 
-/* What is heard from both neighbours comes from one host further away in each round, without a
- * relay. */
-static int neighbour_round(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+/* Gives a block, gets everybody's in the order of ranks. */
+static int share(const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
-    int size = comm->local_size;
-    int sides[2] = { (comm->rank + 1) % size, (comm->rank + size - 1) % size };
-    MPIR_Request *reqs[4];
-    MPI_Status statuses[4];
+    int rc = NTBRING_OK;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
 
-    for (int i = 0; i < 2; i++) {
-        mpi_errno = MPIC_Irecv(NULL, 0, MPI_BYTE, sides[i], MPIR_BARRIER_TAG, comm, &reqs[i]);
-        MPIR_ERR_CHECK(mpi_errno);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    if (!MPIDI_NTBRING_COMM(comm)->has_group) {
+        rc = open_group(comm);
+        MPIDI_NTBRING_CHKRC(rc);
     }
-    for (int i = 0; i < 2; i++) {
-        mpi_errno = MPIC_Isend(NULL, 0, MPI_BYTE, sides[i], MPIR_BARRIER_TAG, comm, &reqs[2 + i],
-                               errflag);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    mpi_errno = MPIC_Waitall(4, reqs, statuses, errflag);
+    rc = ntbring_share(endpoint, comm->context_id, block, block_sz);
+    MPIDI_NTBRING_CHKRC(rc);
+    MPIDIU_PROGRESS_WHILE((rc = ntbring_shared(endpoint, comm->context_id, blocks,
+                                               block_sz * comm->local_size)) == NTBRING_PENDING, 0);
+    MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -51,57 +49,64 @@ static int neighbour_round(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 
 int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
-    int size = comm->local_size;
-    bool is_pof2 = MPL_is_pof2(size, NULL);
-
-    /* a step doubles what has been heard of, or adds one on either side */
-    for (int bit = 1, reach = 0; is_pof2 ? bit < size : reach < size / 2; bit <<= 1, reach++) {
-        if (is_pof2) {
-            int partner = gray_partner(comm, bit);
-            mpi_errno = MPIC_Sendrecv(NULL, 0, MPI_BYTE, partner, MPIR_BARRIER_TAG,
-                                      NULL, 0, MPI_BYTE, partner, MPIR_BARRIER_TAG,
-                                      comm, MPI_STATUS_IGNORE, errflag);
-        } else {
-            mpi_errno = neighbour_round(comm, errflag);
-        }
-        if (mpi_errno) {
-            note_error(mpi_errno, errflag);
-            MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
-        }
-    }
-    return mpi_errno_ret;
+    int mpi_errno = share(NULL, 0, NULL, comm);
+    note_error(mpi_errno, errflag);
+    return mpi_errno;
 }
 
+/* All ranks compute the same in the same order. */
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
-    char theirs[MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ] MPL_ATTR_ALIGNED(64);
+    MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
+    char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
 
-    if (sendbuf != MPI_IN_PLACE) {
-        mpi_errno = MPIR_Localcopy(sendbuf, count, datatype, recvbuf, count, datatype);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    for (int bit = 1; bit < comm->local_size; bit <<= 1) {
-        int partner = gray_partner(comm, bit);
-        mpi_errno = MPIC_Sendrecv(recvbuf, count, datatype, partner, MPIR_ALLREDUCE_TAG,
-                                  theirs, count, datatype, partner, MPIR_ALLREDUCE_TAG,
-                                  comm, MPI_STATUS_IGNORE, errflag);
-        if (mpi_errno) {
-            note_error(mpi_errno, errflag);
-            MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
-        }
-        mpi_errno = MPIR_Reduce_local(theirs, recvbuf, count, datatype, op);
+    mpi_errno = share(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
+    MPIR_ERR_CHECK(mpi_errno);
+    memcpy(recvbuf, blocks + (comm->local_size - 1) * size, size);
+    for (int i = comm->local_size - 2; i >= 0; i--) {
+        mpi_errno = MPIR_Reduce_local(blocks + i * size, recvbuf, count, datatype, op);
         MPIR_ERR_CHECK(mpi_errno);
     }
 
   fn_exit:
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
+    return mpi_errno;
   fn_fail:
+    note_error(mpi_errno, errflag);
+    goto fn_exit;
+}
+
+int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint recv_extent, type_size, block_sz;
+    char block[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+    char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+
+    MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
+    MPIR_Datatype_get_size_macro(recvtype, type_size);
+    block_sz = recvcount * type_size;
+    if (sendbuf == MPI_IN_PLACE) {
+        sendbuf = (char *) recvbuf + comm->rank * recvcount * recv_extent;
+        sendcount = recvcount;
+        sendtype = recvtype;
+    }
+    mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, block, block_sz, MPI_BYTE);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = share(block, block_sz, blocks, comm);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIR_Localcopy(blocks, block_sz * comm->local_size, MPI_BYTE,
+                               recvbuf, recvcount * comm->local_size, recvtype);
+    MPIR_ERR_CHECK(mpi_errno);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    note_error(mpi_errno, errflag);
     goto fn_exit;
 }
 

@@ -8,14 +8,13 @@
 /* What takes its partners from the ring is here; everything else is the fall-back's. */
 #define MPIDI_NM_mpi_barrier MPIDI_NTBRING_fallback_barrier
 #define MPIDI_NM_mpi_allreduce MPIDI_NTBRING_fallback_allreduce
+#define MPIDI_NM_mpi_allgather MPIDI_NTBRING_fallback_allgather
 #define MPIDI_NM_mpi_alltoall MPIDI_NTBRING_fallback_alltoall
 #include "netmod_am_fallback_coll.h"
 #undef MPIDI_NM_mpi_barrier
 #undef MPIDI_NM_mpi_allreduce
+#undef MPIDI_NM_mpi_allgather
 #undef MPIDI_NM_mpi_alltoall
-
-/* Larger vectors are better cut into pieces, as MPICH does. */
-#define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 2048
 
 /* Rings on which nobody is further away than a neighbour's neighbour, and blocks of a size for which
  * a step more is cheaper than a relay. */
@@ -27,6 +26,9 @@ int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
@@ -47,12 +49,30 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
 {
     if (MPIDI_NTBRING_COMM(comm)->is_ring &&
         MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
-        MPL_is_pof2(comm->local_size, NULL) &&
-        HANDLE_IS_BUILTIN(datatype) && MPIR_Op_is_commutative(op) &&
-        count * MPIR_Datatype_get_basic_size(datatype) <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ) {
+        HANDLE_IS_BUILTIN(datatype) &&
+        count * MPIR_Datatype_get_basic_size(datatype) <= NTBRING_BLOCK_MAX) {
         return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
     }
     return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Aint sendcount,
+                                                    MPI_Datatype sendtype, void *recvbuf,
+                                                    MPI_Aint recvcount, MPI_Datatype recvtype,
+                                                    MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+{
+    /* all ranks must decide alike, and what they know in common is the size of a block */
+    if (MPIDI_NTBRING_COMM(comm)->is_ring &&
+        MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM == MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto) {
+        MPI_Aint type_size;
+        MPIR_Datatype_get_size_macro(recvtype, type_size);
+        if (recvcount * type_size <= NTBRING_BLOCK_MAX) {
+            return MPIDI_NTBRING_ring_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                recvtype, comm, errflag);
+        }
+    }
+    return MPIDI_NTBRING_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                            recvtype, comm, errflag);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint sendcount,

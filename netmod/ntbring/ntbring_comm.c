@@ -40,6 +40,7 @@ static bool is_ring(MPIR_Comm * comm)
 int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
 {
     MPIDI_NTBRING_COMM(comm)->is_ring = false;
+    MPIDI_NTBRING_COMM(comm)->has_group = false;
     return MPI_SUCCESS;
 }
 
@@ -51,8 +52,17 @@ int MPIDI_NTBRING_mpi_comm_commit_post_hook(MPIR_Comm * comm)
 
 int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
 {
-    MPIDI_NTBRING_UNUSED(comm);
-    return MPI_SUCCESS;
+    int mpi_errno = MPI_SUCCESS;
+
+    if (MPIDI_NTBRING_COMM(comm)->has_group && MPIDI_NTBRING_global.endpoint) {
+        int rc = ntbring_group_close(MPIDI_NTBRING_global.endpoint, comm->context_id);
+        MPIDI_NTBRING_CHKRC(rc);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 int MPIDI_NTBRING_comm_set_hints(MPIR_Comm * comm, MPIR_Info * info)

@@ -26,6 +26,7 @@ typedef struct {
 
 typedef struct {
     bool is_ring;               /* one rank a host, in the order of the hosts, all of them */
+    bool has_group;             /* open for small collectives */
 } MPIDI_NTBRING_comm_t;
 
 typedef struct {

@@ -8,6 +8,7 @@
 //! | `offers` | large payloads, which the receiver fetches |
 //! | `segments` | memory that near ranks map |
 //! | `remote` | operations on memory of ranks that are not near |
+//! | `share` | small collectives that go round the ring |
 //! | `bell` | whom to ring |
 //! | `paper` | the stops that production leaves out, for experiments |
 //! | `guests` | peers that are added later |
@@ -26,6 +27,7 @@ mod outbound;
 mod paper;
 mod remote;
 mod segments;
+mod share;
 mod stats;
 pub mod wire;
 
@@ -34,6 +36,7 @@ pub use idle::{Fault, Idle};
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 pub use remote::Operation;
+pub use share::BLOCK_MAX;
 
 use crate::ntb::ForeignRoom;
 use crate::queue::Corrupt;
@@ -128,6 +131,16 @@ pub enum EndpointError {
     /// The host's forwarder has not taken a segment in.
     #[error("the transfer thread of host {0} cannot serve window memory of this rank: its log says why")]
     Unserved(usize),
+    /// Blocks of small collectives that contradict each other.
+    #[error("rank {src} {what} (communicator {group})")]
+    Sharing {
+        /// Whose block it is.
+        src: u32,
+        /// The group.
+        group: u32,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The lock of a segment holds a number that is nobody's.
     #[error("the lock of a window was overwritten: {0} is no rank of this job")]
     Lock(u32),
@@ -158,6 +171,7 @@ pub struct Endpoint {
     offers: Offers,
     segments: segments::Counts,
     remotes: remote::Remotes,
+    groups: share::Groups,
     idle: Arc<Idle>,
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
@@ -206,6 +220,7 @@ impl Endpoint {
             offers: Offers::default(),
             segments: segments::Counts::default(),
             remotes,
+            groups: share::Groups::default(),
             idle,
             relay,
             transfer,
@@ -217,6 +232,11 @@ impl Endpoint {
             looks: 0,
             relay_heat: 0,
         })
+    }
+
+    /// Hosts of the ring.
+    pub fn hosts(&self) -> usize {
+        self.members.topology().hosts()
     }
 
     /// This rank.

@@ -322,6 +322,7 @@ impl Endpoint {
                 result?;
                 return Ok(self.offers.event());
             }
+            Packet::Share { pass, payload } => self.block_arrived(&a, pass, payload)?,
             _ => return Ok(Some(Event::Arrival(a))),
         }
         self.inbound.release(a.token, 0)?;

@@ -12,8 +12,9 @@ use std::sync::atomic::Ordering;
 /// `bytes_single_copy` what it has copied itself, from or to another process. `segments_own` and
 /// `segments_near` count the pieces of window memory that it created, and mapped of others. What goes
 /// straight to them is not counted. `operations_remote` are operations that this rank had other hosts do
-/// on theirs, `requests_served` those that its host's forwarder has done for others, in pieces. `head_updates` and `doorbells` are of the rank and, in a host's
-/// first rank, of the host's forwarder too.
+/// on theirs, `requests_served` those that its host's forwarder has done for others, in pieces. `collectives_shared` are
+/// small collectives whose blocks went from neighbour to neighbour, which no other counter of messages includes.
+/// `head_updates` and `doorbells` are of the rank and, in a host's first rank, of the host's forwarder too.
 #[derive(Serialize)]
 struct Line {
     rank: u32,
@@ -40,6 +41,7 @@ struct Line {
     segments_near: u64,
     operations_remote: u64,
     requests_served: u64,
+    collectives_shared: u64,
     head_updates: u64,
     doorbells: u64,
     sleeps: u64,
@@ -94,6 +96,7 @@ impl Endpoint {
             segments_near: self.segments.near,
             operations_remote: self.remotes.begun,
             requests_served: load(&self.relay.served),
+            collectives_shared: self.groups.begun,
             head_updates: self.inbound.head_updates + load(&self.relay.head_updates),
             doorbells: self.out.doorbells + self.inbound.doorbells + load(&self.relay.doorbells),
             sleeps: self.idle.sleeps(),

@@ -29,6 +29,8 @@ const FEED: u8 = 6;
 const DONE: u8 = 7;
 /// A payload that was offered is not needed any more.
 const TAKEN: u8 = 8;
+/// A block of a small collective.
+const SHARE: u8 = 9;
 /// Has an extension.
 const EXTENDED: u8 = 0x20;
 
@@ -132,6 +134,26 @@ pub enum Packet {
         /// Bytes that were asked for.
         payload: usize,
     },
+    /// A block of a small collective.
+    Share {
+        /// Whose it is.
+        pass: Pass,
+        /// Its bytes.
+        payload: usize,
+    },
+}
+
+/// How far a block of a small collective has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The group that shares.
+    pub group: u32,
+    /// Which of its sharings this is.
+    pub turn: u32,
+    /// Hosts from where it was given, at least one.
+    pub hops: u8,
+    /// Whether it goes right.
+    pub rightward: bool,
 }
 
 /// A payload that is offered.
@@ -281,6 +303,11 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
+            Packet::Share { pass, .. } => {
+                p.kind |= SHARE;
+                p.meta = u16::from(pass.hops) | u16::from(pass.rightward) << 8;
+                p.words(&[u64::from(pass.group) | u64::from(pass.turn) << 32]);
+            }
         }
         p
     }
@@ -322,6 +349,15 @@ impl Packet {
             let bytes = take(&mut at, Reply::LEN)?.try_into().expect("its length");
             let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
+        }
+        if base == SHARE && kind & EXTENDED == 0 {
+            let mut b = take(&mut at, 8)?;
+            let (group, turn) = (b.get_u32_le(), b.get_u32_le());
+            let (hops, rightward) = (meta as u8, meta >> 8 == 1);
+            if meta >> 9 != 0 {
+                return Err(impossible("meta", meta.into()));
+            }
+            return Ok((Packet::Share { pass: Pass { group, turn, hops, rightward }, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;

@@ -84,6 +84,7 @@ impl From<EndpointError> for Failure {
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,
             EndpointError::Stream { .. }
             | EndpointError::Offer { .. }
+            | EndpointError::Sharing { .. }
             | EndpointError::Refused { .. }
             | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
         };

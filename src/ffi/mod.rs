@@ -9,6 +9,7 @@ mod abi {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
 mod error;
+mod groups;
 mod handle;
 mod messages;
 mod segments;

@@ -104,6 +104,17 @@ impl Rank<'_> {
         self.endpoint.poll().map_err(|e| e.to_string())
     }
 
+    /// One event, or one step of waiting, of at most `max`.
+    #[allow(dead_code)]
+    pub fn step(&mut self, max: Duration) -> Result<Option<Event>, String> {
+        let event = self.poll()?;
+        if event.is_none() {
+            self.job.check(|| format!("waiting\n{}", self.endpoint.describe()))?;
+            self.idle.wait(max);
+        }
+        Ok(event)
+    }
+
     /// The next event; waits for it as a blocked MPI call does.
     pub fn event(&mut self) -> Result<Event, String> {
         let mut slept = false;

@@ -5,6 +5,7 @@ mod common;
 mod counters;
 mod joining;
 mod served;
+mod sharing;
 mod turns;
 
 use common::ring::{run, run_each, try_to_join, Layout, Rank};

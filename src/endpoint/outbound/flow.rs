@@ -74,6 +74,11 @@ impl Flow {
         self.waiting.is_empty() && self.streams.is_empty()
     }
 
+    /// Whether no block of a small collective waits.
+    pub(super) fn has_passed(&self) -> bool {
+        !self.waiting.iter().any(|w| matches!(w, Waiting::Bare { packet: Packet::Share { .. }, .. }))
+    }
+
     /// Puts what waits into the lane, then a piece of each stream. False if there was no room for
     /// anything.
     pub(super) fn put_some(

@@ -18,7 +18,7 @@ use crate::ring::served::{Request, REQUEST};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use crate::settings::PaperModel;
 use crate::zerocopy::{Payload, Thresholds};
-use flow::{put_message, Flow, Opening, Waiting};
+use flow::{put_bare, put_message, Flow, Opening, Waiting};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -284,7 +284,20 @@ impl Outbound {
 
     /// Sends an entry without payload, after what was sent before.
     pub fn send_bare(&mut self, dest: u32, packet: Packet, header: &[u8]) -> Result<(), EndpointError> {
+        let flow = &self.flows[dest as usize];
+        if let (true, Some(Outbox { lane, bell })) = (flow.is_clear(), self.outboxes.get_mut(flow.outbox)) {
+            if put_bare(lane, flow.route, packet, header) {
+                bell.ring();
+                self.doorbells += 1;
+                return Ok(());
+            }
+        }
         self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
+    }
+
+    /// Whether no block of a small collective waits to be sent to a rank.
+    pub fn has_passed(&self, dest: u32) -> bool {
+        self.flows[dest as usize].has_passed()
     }
 
     /// Deposits a request to the forwarder of a rank's host, if there is room for it.

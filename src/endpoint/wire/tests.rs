@@ -30,6 +30,12 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
+        (any::<u32>(), any::<u32>(), any::<u8>(), any::<bool>(), 0usize..5000).prop_map(
+            |(group, turn, hops, rightward, payload)| Packet::Share {
+                pass: Pass { group, turn, hops, rightward },
+                payload
+            }
+        ),
     ]
 }
 
@@ -54,7 +60,7 @@ fn rest(packet: Packet) -> usize {
     match packet {
         Packet::Message { header, payload, .. } => header + payload,
         Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
-        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
+        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } | Packet::Share { payload, .. } => payload,
         _ => 0,
     }
 }

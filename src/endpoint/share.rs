@@ -1,0 +1,243 @@
+//! Small collectives: everybody in a group gives a block, and gets all of them.
+//!
+//! A group has one rank on each host of the ring. Blocks go from neighbour to neighbour, both ways, half
+//! of the way round each. Whoever gets one passes it on at once, even if it has not given its own yet, so
+//! a sharing takes no longer than a block that goes the farthest way after the last one was given.
+
+use super::arrival::Arrival;
+use super::wire::{Packet, Pass};
+use super::{Endpoint, EndpointError};
+use smallvec::SmallVec;
+
+/// The most bytes of a block: fits into every lane.
+pub const BLOCK_MAX: usize = 512;
+
+/// The most groups that others may have begun to use before this rank does.
+const UNKNOWN_MAX: usize = 1024;
+
+type Block = SmallVec<[u8; 64]>;
+
+#[derive(Default)]
+struct Member {
+    /// Those of the current sharing and the next one, by the parity of their number.
+    blocks: [Block; 2],
+    /// How many it has given, as far as this rank has got them.
+    given: u32,
+}
+
+/// Neighbours on the ring, each in the direction to which it passes on.
+struct Group {
+    id: u32,
+    /// In the order of the hosts; empty until this rank has opened the group.
+    ranks: Vec<u32>,
+    me: usize,
+    members: Vec<Member>,
+    /// The number of the current sharing.
+    turn: u32,
+    /// Blocks of it that have not come.
+    missing: usize,
+    /// Blocks that came before the group was opened.
+    early: Vec<(u32, Pass, Block)>,
+}
+
+/// All groups of a rank.
+#[derive(Default)]
+pub(super) struct Groups {
+    /// By rising id.
+    groups: Vec<Group>,
+    /// Sharings that this rank has begun.
+    pub begun: u64,
+}
+
+impl Group {
+    fn new(id: u32) -> Group {
+        let (ranks, members, early) = (Vec::new(), Vec::new(), Vec::new());
+        Group { id, ranks, me: 0, members, turn: 0, missing: 0, early }
+    }
+
+    /// Hosts that a block passes on its way.
+    fn reach(&self, rightward: bool) -> usize {
+        let size = self.ranks.len();
+        if rightward {
+            size / 2
+        } else {
+            (size - 1) / 2
+        }
+    }
+
+    /// The rank that is so many hosts further.
+    fn next(&self, rightward: bool, hops: usize) -> usize {
+        let size = self.ranks.len();
+        (self.me + if rightward { hops } else { size - hops }) % size
+    }
+}
+
+impl Groups {
+    fn find(&self, id: u32) -> Result<usize, usize> {
+        self.groups.binary_search_by_key(&id, |g| g.id)
+    }
+
+    fn opened(&mut self, id: u32) -> Result<&mut Group, EndpointError> {
+        match self.find(id) {
+            Ok(i) if !self.groups[i].ranks.is_empty() => Ok(&mut self.groups[i]),
+            _ => Err(EndpointError::Argument(format!("group {id} is not open"))),
+        }
+    }
+
+    /// Lines on every sharing that is not complete.
+    pub fn describe(&self) -> Vec<String> {
+        let line = |g: &Group| {
+            let lacks = |m: &Member| (m.given.wrapping_sub(g.turn) as i32) < 0;
+            let missing: Vec<u32> = g.members.iter().zip(&g.ranks).filter(|(m, _)| lacks(m)).map(|(_, &r)| r).collect();
+            format!("collective {} of communicator {}: nothing from ranks {missing:?} yet", g.turn, g.id)
+        };
+        self.groups.iter().filter(|g| g.missing > 0).map(line).collect()
+    }
+}
+
+impl Endpoint {
+    /// Opens a group: its ranks in the order of their hosts, one on each, this one among them. All of
+    /// them do so, and share in the same order.
+    pub fn open_group(&mut self, id: u32, ranks: &[u32]) -> Result<(), EndpointError> {
+        let t = self.members.topology();
+        let known = ranks.iter().all(|&r| (r as usize) < t.size());
+        let in_order = known && ranks.len() == t.hosts() && ranks.iter().enumerate().all(|(h, &r)| t.host_of(r) == h);
+        let me = ranks.iter().position(|&r| r == self.members.rank());
+        let (true, Some(me)) = (in_order, me) else {
+            return Err(EndpointError::Argument(format!("group {id} is not one rank of each host: {ranks:?}")));
+        };
+        let i = self.groups.find(id).unwrap_or_else(|i| {
+            self.groups.groups.insert(i, Group::new(id));
+            i
+        });
+        let group = &mut self.groups.groups[i];
+        if !group.ranks.is_empty() {
+            return Err(EndpointError::Argument(format!("group {id} is open already")));
+        }
+        group.me = me;
+        group.ranks = ranks.to_vec();
+        group.members.resize_with(ranks.len(), Member::default);
+        for (src, pass, block) in std::mem::take(&mut group.early) {
+            self.take_block(src, pass, block)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a group that nobody will share in any more.
+    pub fn close_group(&mut self, id: u32) {
+        if let Ok(i) = self.groups.find(id) {
+            self.groups.groups.remove(i);
+        }
+    }
+
+    /// Begins the next sharing of a group, in which the one before must be complete. Blocks of all
+    /// members must be of the same size, at most [`BLOCK_MAX`] bytes.
+    pub fn share(&mut self, id: u32, block: &[u8]) -> Result<(), EndpointError> {
+        let group = self.groups.opened(id)?;
+        if block.len() > BLOCK_MAX || group.missing > 0 {
+            let text = format!("a block of {} bytes in group {id}, {} missing", block.len(), group.missing);
+            return Err(EndpointError::Argument(text));
+        }
+        group.turn = group.turn.wrapping_add(1);
+        let turn = group.turn;
+        let mine = &mut group.members[group.me];
+        mine.given = turn;
+        mine.blocks[turn as usize % 2] = Block::from_slice(block);
+        group.missing = group.members.iter().filter(|m| m.given != turn).count();
+        let sides = [true, false].map(|rightward| {
+            let pass = Pass { group: id, turn, hops: 1, rightward };
+            (group.reach(rightward) > 0).then(|| (group.ranks[group.next(rightward, 1)], pass))
+        });
+        self.groups.begun += 1;
+        for (to, pass) in sides.into_iter().flatten() {
+            self.out.send_bare(to, Packet::Share { pass, payload: block.len() }, block)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all blocks are there and what this rank has to pass on is on its way.
+    #[inline]
+    pub fn is_shared(&mut self, id: u32) -> Result<bool, EndpointError> {
+        let group = self.groups.opened(id)?;
+        if group.missing > 0 {
+            return Ok(false);
+        }
+        let sides = [true, false].map(|rightward| group.ranks[group.next(rightward, 1)]);
+        Ok(!self.out.has_work() || sides.iter().all(|&rank| self.out.has_passed(rank)))
+    }
+
+    /// Copies the blocks of a sharing that is complete to `to`, in the order of the hosts.
+    pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
+        let group = self.groups.opened(id)?;
+        let size = group.members[group.me].blocks[group.turn as usize % 2].len();
+        let blocks = group.members.iter().map(|m| &m.blocks[group.turn as usize % 2]);
+        if let Some(other) = blocks.clone().position(|b| b.len() != size) {
+            let what = "has called a collective with another size than this one";
+            return Err(EndpointError::Sharing { src: group.ranks[other], group: id, what });
+        }
+        if to.len() != size * group.ranks.len() || group.missing > 0 {
+            let text = format!("{} bytes for {} blocks of {size}", to.len(), group.ranks.len());
+            return Err(EndpointError::Argument(text));
+        }
+        for (block, room) in blocks.zip(to.chunks_exact_mut(size.max(1))) {
+            room.copy_from_slice(block);
+        }
+        Ok(())
+    }
+
+    /// Takes in a block that has arrived.
+    pub(super) fn block_arrived(&mut self, a: &Arrival, pass: Pass, payload: usize) -> Result<(), EndpointError> {
+        let wrong = |what| EndpointError::Sharing { src: a.src, group: pass.group, what };
+        if payload > BLOCK_MAX {
+            return Err(wrong("shares too much"));
+        }
+        let mut block = Block::from_elem(0, payload);
+        self.inbound.read(a.token.lane, a.offset, &mut block);
+        match self.groups.find(pass.group) {
+            Ok(i) if !self.groups.groups[i].ranks.is_empty() => self.take_block(a.src, pass, block),
+            found => {
+                let groups = &mut self.groups.groups;
+                if groups.len() >= UNKNOWN_MAX && groups.iter().filter(|g| g.ranks.is_empty()).count() >= UNKNOWN_MAX {
+                    return Err(wrong("shares in too many groups that are not open"));
+                }
+                let i = found.unwrap_or_else(|i| {
+                    groups.insert(i, Group::new(pass.group));
+                    i
+                });
+                // Of each member the current one and the next.
+                if groups[i].early.len() >= 2 * self.members.topology().hosts() {
+                    return Err(wrong("shares too often in a group that is not open"));
+                }
+                groups[i].early.push((a.src, pass, block));
+                Ok(())
+            }
+        }
+    }
+
+    fn take_block(&mut self, src: u32, pass: Pass, block: Block) -> Result<(), EndpointError> {
+        let group = self.groups.opened(pass.group)?;
+        let (hops, reach) = (usize::from(pass.hops), group.reach(pass.rightward));
+        let wrong = |what| EndpointError::Sharing { src, group: pass.group, what };
+        if hops == 0 || hops > reach || group.ranks[group.next(!pass.rightward, 1)] != src {
+            return Err(wrong("passes on what has come another way"));
+        }
+        let origin = group.next(!pass.rightward, hops);
+        let member = &mut group.members[origin];
+        // Nobody is further than one sharing ahead, since it needs the block of this rank for that.
+        if pass.turn != member.given.wrapping_add(1) || member.given == group.turn.wrapping_add(1) {
+            return Err(wrong("shares out of turn"));
+        }
+        member.given = pass.turn;
+        if pass.turn == group.turn {
+            group.missing -= 1;
+        }
+        let onward = (hops < reach).then(|| group.ranks[group.next(pass.rightward, 1)]);
+        let kept = &mut group.members[origin].blocks[pass.turn as usize % 2];
+        *kept = block;
+        if let Some(to) = onward {
+            let packet = Packet::Share { pass: Pass { hops: pass.hops + 1, ..pass }, payload: kept.len() };
+            self.out.send_bare(to, packet, kept)?;
+        }
+        Ok(())
+    }
+}

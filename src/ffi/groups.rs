@@ -1,0 +1,97 @@
+//! Small collectives.
+
+use super::abi::*;
+use super::error::{argument, guard};
+use super::handle::Handle;
+use crate::endpoint::BLOCK_MAX;
+use crate::ring::topology::HOSTS_MAX;
+use std::ffi::c_void;
+
+const _: () = assert!(NTBRING_BLOCK_MAX as usize == BLOCK_MAX && NTBRING_HOSTS_MAX as usize == HOSTS_MAX);
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `ranks` must have an entry for each host.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_group_open(endpoint: *mut ntbring_endpoint_t, id: u32, ranks: *const i32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if ranks.is_null() {
+            return Err(argument("ranks must not be NULL"));
+        }
+        // SAFETY: not null, as long as that by contract.
+        let ranks = unsafe { std::slice::from_raw_parts(ranks, endpoint.hosts()) };
+        // What is negative is no rank, and stays none.
+        let ranks: Vec<u32> = ranks.iter().map(|&rank| rank as u32).collect();
+        endpoint.open_group(id, &ranks)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_group_close(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.close_group(id);
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `block` must have `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_share(
+    endpoint: *mut ntbring_endpoint_t,
+    id: u32,
+    block: *const c_void,
+    size: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let block: &[u8] = match size {
+            0 => &[],
+            n if block.is_null() || n > NTBRING_BLOCK_MAX.into() => return Err(argument("no such block")),
+            // SAFETY: not null, as long as that by contract; nothing of it is kept beyond the call.
+            n => unsafe { std::slice::from_raw_parts(block.cast(), n as usize) },
+        };
+        endpoint.share(id, block)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `blocks` must have room for `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_shared(
+    endpoint: *mut ntbring_endpoint_t,
+    id: u32,
+    blocks: *mut c_void,
+    size: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if !endpoint.is_shared(id)? {
+            return Ok(NTBRING_PENDING as i32);
+        }
+        let blocks: &mut [u8] = match size {
+            0 => &mut [],
+            n if blocks.is_null() || n > i32::MAX as u64 => return Err(argument("no room for blocks")),
+            // SAFETY: not null, writable by contract, and the caller's alone until the return.
+            n => unsafe { std::slice::from_raw_parts_mut(blocks.cast(), n as usize) },
+        };
+        endpoint.shared(id, blocks)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
