@@ -1,5 +1,6 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
+use super::groups::{ntbring_group_close, ntbring_group_open, ntbring_share, ntbring_shared};
 use super::segments::{
     ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
     ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
@@ -56,6 +57,10 @@ same_type! {
     ntbring_segment_let_go: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
     ntbring_is_served: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_remote: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_remote_t) -> i32,
+    ntbring_group_open: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const i32) -> i32,
+    ntbring_group_close: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
+    ntbring_share: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, u64) -> i32,
+    ntbring_shared: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }
@@ -305,4 +310,29 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
         assert_eq!((ntbring_segment_free(ep, own), ntbring_segment_free(ep, twin), ntbring_close(ep)), (0, 0, 0));
         assert_eq!(ntbring_segment_lock(std::ptr::null_mut(), own), NTBRING_ERR_ARGUMENT);
     }
+}
+
+#[test]
+fn a_group_of_one_shares_with_itself() {
+    let ep = alone();
+    let (block, mut blocks) = ([7u8; 600], [0u8; 600]);
+    let (from, to): (*const c_void, *mut c_void) = (block.as_ptr().cast(), blocks.as_mut_ptr().cast());
+    // SAFETY: all pointers are valid for the calls, or NULL, which the functions check for.
+    unsafe {
+        assert_eq!(ntbring_share(ep, 3, from, 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_group_open(ep, 3, std::ptr::null()), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_group_open(ep, 3, [-1].as_ptr()), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr()), 0, "{}", text());
+        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr()), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_share(ep, 3, from, 513), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_share(ep, 3, std::ptr::null(), 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_share(ep, 3, from, 512), 0, "{}", text());
+        assert_eq!(ntbring_shared(ep, 3, to, 511), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 512), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_shared(ep, 3, to, 512), 0, "{}", text());
+        assert_eq!((ntbring_group_close(ep, 3), ntbring_group_close(ep, 4)), (0, 0));
+        assert_eq!(ntbring_shared(ep, 3, to, 512), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_close(ep), 0);
+    }
+    assert_eq!((&blocks[..512], &blocks[512..]), (&block[..512], &[0u8; 88][..]));
 }

@@ -33,6 +33,11 @@ pub fn byte() -> ffi::MPI_Datatype {
     u8::equivalent_datatype().as_raw()
 }
 
+/// What stands for the send buffer of a collective in place: a macro in MPICH's mpi.h that rsmpi does not pass on.
+pub fn in_place() -> *const std::os::raw::c_void {
+    std::ptr::without_provenance(usize::MAX)
+}
+
 /// A request handle that stands for nothing.
 pub fn no_request() -> ffi::MPI_Request {
     // SAFETY: the constant is initialized by the C side at load time and never written.

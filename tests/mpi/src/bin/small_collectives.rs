@@ -1,0 +1,151 @@
+//! Barriers, all-reduces and all-gathers of up to a few hundred bytes, mixed and with ranks that come late, while messages are under way; on the
+//! world, on copies of it that come and go, and on parts of it. No rank may leave a barrier before the last has come; floating point sums are
+//! the same to the last bit everywhere.
+
+use std::os::raw::c_int;
+use std::time::{Duration, Instant};
+
+use mpi::collective::SystemOperation;
+use mpi::ffi;
+use mpi::topology::{Color, SimpleCommunicator};
+use mpi::traits::*;
+use ntbring_mpi_tests::{Job, Rng};
+
+const TURNS: u64 = 60;
+const SIZES: [usize; 9] = [0, 1, 2, 5, 6, 7, 63, 64, 65];
+
+/// The value of an element: never the same in two turns.
+fn element(turn: u64, rank: i32, i: usize) -> u64 {
+    (turn << 32 | (rank as u64) << 16 | i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn sums(comm: &SimpleCommunicator, turn: u64, len: usize) {
+    let mine: Vec<u64> = (0..len).map(|i| element(turn, comm.rank(), i)).collect();
+    let mut all = vec![0; len];
+    comm.all_reduce_into(&mine[..], &mut all[..], SystemOperation::sum());
+    let sum = |i| (0..comm.size()).map(|rank| element(turn, rank, i)).fold(0, u64::wrapping_add);
+    assert_eq!(all, (0..len).map(sum).collect::<Vec<_>>(), "sum of {len}, turn {turn}");
+}
+
+fn gather(comm: &SimpleCommunicator, turn: u64, len: usize) {
+    let mine: Vec<u64> = (0..len).map(|i| element(turn, comm.rank(), i)).collect();
+    let mut all = vec![0; len * comm.size() as usize];
+    comm.all_gather_into(&mine[..], &mut all[..]);
+    let expected: Vec<u64> = (0..comm.size()).flat_map(|rank| (0..len).map(move |i| element(turn, rank, i))).collect();
+    assert_eq!(all, expected, "gathering {len}, turn {turn}");
+}
+
+/// What is sent is contiguous, what is received has gaps: both have the same signature.
+fn gather_with_gaps(comm: &SimpleCommunicator, turn: u64) {
+    let (me, size) = (comm.rank(), comm.size() as usize);
+    let mine: Vec<i32> = (0..6).map(|i| (element(turn, me, i) >> 32) as i32).collect();
+    let mut all = vec![-1i32; 12 * size];
+    // SAFETY: 6 numbers are sent, and a vector of 6 numbers with gaps, 12 in all with its resized extent, received from each.
+    unsafe {
+        let (mut vector, mut spaced) = (std::mem::zeroed(), std::mem::zeroed());
+        ffi::MPI_Type_vector(6, 1, 2, ffi::RSMPI_INT32_T, &mut vector);
+        ffi::MPI_Type_create_resized(vector, 0, 48, &mut spaced);
+        ffi::MPI_Type_commit(&mut spaced);
+        let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        ffi::MPI_Allgather(from, 6, ffi::RSMPI_INT32_T, to, 1, spaced, comm.as_raw());
+        ffi::MPI_Type_free(&mut spaced);
+        ffi::MPI_Type_free(&mut vector);
+    }
+    for (i, got) in all.iter().enumerate() {
+        let expected = if i % 2 == 1 { -1 } else { (element(turn, (i / 12) as i32, i % 12 / 2) >> 32) as i32 };
+        assert_eq!(*got, expected, "gap or number {i}, turn {turn}");
+    }
+}
+
+/// A sum whose value depends on the order of the summands, in place.
+fn floats(comm: &SimpleCommunicator, turn: u64) {
+    let mut sum = [1.0 / (1.0 + (element(turn, comm.rank(), 0) >> 20) as f64), 1e16 * f64::from(1 - 2 * (comm.rank() % 2))];
+    // SAFETY: two doubles, in place; MPI has a value for that where the buffer would be.
+    let code: c_int = unsafe {
+        let op = ffi::RSMPI_SUM;
+        ffi::MPI_Allreduce(ntbring_mpi_tests::raw::in_place(), sum.as_mut_ptr().cast(), 2, ffi::RSMPI_DOUBLE, op, comm.as_raw())
+    };
+    assert_eq!(code, 0);
+    let mine = sum.map(f64::to_bits);
+    let mut all = vec![0u64; 2 * comm.size() as usize];
+    comm.all_gather_into(&mine[..], &mut all[..]);
+    assert!(all.chunks(2).all(|bits| bits == mine), "ranks got different sums: {all:x?}");
+}
+
+/// Everybody sleeps for a while of its own; nobody may be through before the last one has come.
+fn barrier_holds_everybody(comm: &SimpleCommunicator, last: i32) {
+    let begin = Instant::now();
+    comm.barrier();
+    let start = begin.elapsed();
+    if comm.rank() == last {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    comm.barrier();
+    // All left the first barrier before the last went to sleep, or at most as long after it as that barrier took them.
+    let held = begin.elapsed() - start;
+    assert!(comm.rank() == last || held > Duration::from_millis(10), "rank {last} was waited for {held:?} only");
+}
+
+fn mixed(comm: &SimpleCommunicator, rng: &mut Rng, turn: u64) {
+    if rng.below(12) == 0 {
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let len = SIZES[turn as usize % SIZES.len()];
+    match turn % 5 {
+        0 => comm.barrier(),
+        1 => sums(comm, turn, len),
+        2 => gather(comm, turn, len),
+        3 => gather_with_gaps(comm, turn),
+        _ => floats(comm, turn),
+    }
+}
+
+/// A message to everybody is under way all the time.
+fn among_messages(job: &Job, rng: &mut Rng) {
+    let (right, left) = (job.ahead(1), job.ahead(-1));
+    let large = vec![job.rank as u8; 300_000];
+    mpi::request::scope(|scope| {
+        let mut came = vec![0u8; 300_000];
+        let sending = job.world.process_at_rank(right).immediate_send(scope, &large[..]);
+        for turn in 0..TURNS {
+            mixed(&job.world, rng, turn);
+        }
+        job.world.process_at_rank(left).receive_into(&mut came[..]);
+        sending.wait();
+        assert!(came.iter().all(|&byte| byte == left as u8));
+    });
+}
+
+fn main() {
+    let job = Job::start("small_collectives");
+    let mut rng = Rng::new(job.rank as u64);
+    for turn in 0..5 * TURNS {
+        mixed(&job.world, &mut rng, turn);
+    }
+    for last in 0..job.size.min(4) {
+        barrier_holds_everybody(&job.world, last);
+    }
+    among_messages(&job, &mut rng);
+    // Numbers of communicators are used again; some copies are used at the same time.
+    for turn in 0..TURNS {
+        let (first, second) = (job.world.duplicate(), job.world.duplicate());
+        mixed(&second, &mut rng, turn);
+        mixed(&first, &mut rng, turn + 1);
+        drop(first);
+        mixed(&second, &mut rng, turn + 2);
+    }
+    let parts = [Color::with_value(job.rank % 2), Color::with_value(job.rank / 2), Color::with_value(i32::from(job.rank == 0))];
+    for color in parts {
+        let Some(part) = job.world.split_by_color(color) else { continue };
+        for turn in 0..TURNS {
+            mixed(&part, &mut rng, turn);
+        }
+    }
+    // The same ranks in another order.
+    if let Some(turned) = job.world.split_by_color_with_key(Color::with_value(0), -job.rank) {
+        for turn in 0..TURNS {
+            mixed(&turned, &mut rng, turn);
+        }
+    }
+    job.finish();
+}
