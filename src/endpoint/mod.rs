@@ -303,6 +303,11 @@ impl Endpoint {
     /// The long half of a poll.
     #[inline]
     pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
+        if self.take_blocks()? {
+            // Whoever waits for them would rather know at once than after all else was looked at.
+            self.idle.busy();
+            return Ok(None);
+        }
         if self.out.has_work() {
             if self.out.advance()? {
                 self.idle.busy();

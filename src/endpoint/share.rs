@@ -4,8 +4,8 @@
 //! of the way round each. Whoever gets one passes it on at once, even if it has not given its own yet, so
 //! a sharing takes no longer than a block that goes the farthest way after the last one was given.
 
-use super::arrival::Arrival;
-use super::wire::{Packet, Pass};
+use super::arrival::Block;
+use super::wire::Pass;
 use super::{Endpoint, EndpointError};
 use smallvec::SmallVec;
 
@@ -15,12 +15,12 @@ pub const BLOCK_MAX: usize = 512;
 /// The most groups that others may have begun to use before this rank does.
 const UNKNOWN_MAX: usize = 1024;
 
-type Block = SmallVec<[u8; 64]>;
+type Bytes = SmallVec<[u8; 64]>;
 
 #[derive(Default)]
 struct Member {
     /// Those of the current sharing and the next one, by the parity of their number.
-    blocks: [Block; 2],
+    blocks: [Bytes; 2],
     /// How many it has given, as far as this rank has got them.
     given: u32,
 }
@@ -37,7 +37,7 @@ struct Group {
     /// Blocks of it that have not come.
     missing: usize,
     /// Blocks that came before the group was opened.
-    early: Vec<(u32, Pass, Block)>,
+    early: Vec<(u32, Pass, Bytes)>,
 }
 
 /// All groups of a rank.
@@ -118,7 +118,7 @@ impl Endpoint {
         group.ranks = ranks.to_vec();
         group.members.resize_with(ranks.len(), Member::default);
         for (src, pass, block) in std::mem::take(&mut group.early) {
-            self.take_block(src, pass, block)?;
+            self.keep_block(src, pass, block)?;
         }
         Ok(())
     }
@@ -142,7 +142,7 @@ impl Endpoint {
         let turn = group.turn;
         let mine = &mut group.members[group.me];
         mine.given = turn;
-        mine.blocks[turn as usize % 2] = Block::from_slice(block);
+        mine.blocks[turn as usize % 2] = Bytes::from_slice(block);
         group.missing = group.members.iter().filter(|m| m.given != turn).count();
         let sides = [true, false].map(|rightward| {
             let pass = Pass { group: id, turn, hops: 1, rightward };
@@ -150,7 +150,7 @@ impl Endpoint {
         });
         self.groups.begun += 1;
         for (to, pass) in sides.into_iter().flatten() {
-            self.out.send_bare(to, Packet::Share { pass, payload: block.len() }, block)?;
+            self.out.pass_on(to, pass, block)?;
         }
         Ok(())
     }
@@ -185,16 +185,28 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Takes in the blocks that have arrived before anything else. Whether there were any.
+    pub(super) fn take_blocks(&mut self) -> Result<bool, EndpointError> {
+        let mut any = false;
+        while let Some(block) = self.inbound.take_block()? {
+            self.block_arrived(block)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
     /// Takes in a block that has arrived.
-    pub(super) fn block_arrived(&mut self, a: &Arrival, pass: Pass, payload: usize) -> Result<(), EndpointError> {
-        let wrong = |what| EndpointError::Sharing { src: a.src, group: pass.group, what };
-        if payload > BLOCK_MAX {
+    pub(super) fn block_arrived(&mut self, block: Block) -> Result<(), EndpointError> {
+        let Block { src, pass, len, .. } = block;
+        let wrong = |what| EndpointError::Sharing { src, group: pass.group, what };
+        if len > BLOCK_MAX {
             return Err(wrong("shares too much"));
         }
-        let mut block = Block::from_elem(0, payload);
-        self.inbound.read(a.token.lane, a.offset, &mut block);
+        let mut bytes = Bytes::from_elem(0, len);
+        self.inbound.read(block.token.lane, block.offset, &mut bytes);
+        self.inbound.release(block.token, 0)?;
         match self.groups.find(pass.group) {
-            Ok(i) if !self.groups.groups[i].ranks.is_empty() => self.take_block(a.src, pass, block),
+            Ok(i) if !self.groups.groups[i].ranks.is_empty() => self.keep_block(src, pass, bytes),
             found => {
                 let groups = &mut self.groups.groups;
                 if groups.len() >= UNKNOWN_MAX && groups.iter().filter(|g| g.ranks.is_empty()).count() >= UNKNOWN_MAX {
@@ -208,13 +220,13 @@ impl Endpoint {
                 if groups[i].early.len() >= 2 * self.members.topology().hosts() {
                     return Err(wrong("shares too often in a group that is not open"));
                 }
-                groups[i].early.push((a.src, pass, block));
+                groups[i].early.push((src, pass, bytes));
                 Ok(())
             }
         }
     }
 
-    fn take_block(&mut self, src: u32, pass: Pass, block: Block) -> Result<(), EndpointError> {
+    fn keep_block(&mut self, src: u32, pass: Pass, block: Bytes) -> Result<(), EndpointError> {
         let group = self.groups.opened(pass.group)?;
         let (hops, reach) = (usize::from(pass.hops), group.reach(pass.rightward));
         let wrong = |what| EndpointError::Sharing { src, group: pass.group, what };
@@ -235,8 +247,7 @@ impl Endpoint {
         let kept = &mut group.members[origin].blocks[pass.turn as usize % 2];
         *kept = block;
         if let Some(to) = onward {
-            let packet = Packet::Share { pass: Pass { hops: pass.hops + 1, ..pass }, payload: kept.len() };
-            self.out.send_bare(to, packet, kept)?;
+            self.out.pass_on(to, Pass { hops: pass.hops + 1, ..pass }, kept)?;
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ const DONE: u8 = 7;
 /// A payload that was offered is not needed any more.
 const TAKEN: u8 = 8;
 /// A block of a small collective.
-const SHARE: u8 = 9;
+pub const SHARE: u8 = 9;
 /// Has an extension.
 const EXTENDED: u8 = 0x20;
 
@@ -154,6 +154,28 @@ pub struct Pass {
     pub hops: u8,
     /// Whether it goes right.
     pub rightward: bool,
+}
+
+impl Pass {
+    /// Bytes before a block.
+    pub const LEN: usize = 8;
+
+    /// The tag's `meta`.
+    pub fn meta(&self) -> u16 {
+        u16::from(self.hops) | u16::from(self.rightward) << 8
+    }
+
+    /// What comes before a block.
+    pub fn bytes(&self) -> [u8; Self::LEN] {
+        (u64::from(self.group) | u64::from(self.turn) << 32).to_le_bytes()
+    }
+
+    /// The inverse; None if nothing of this kind has such a `meta`.
+    pub fn parse(meta: u16, bytes: [u8; Self::LEN]) -> Option<Pass> {
+        let word = u64::from_le_bytes(bytes);
+        let pass = Pass { group: word as u32, turn: (word >> 32) as u32, hops: meta as u8, rightward: meta >> 8 == 1 };
+        (meta >> 9 == 0).then_some(pass)
+    }
 }
 
 /// A payload that is offered.
@@ -305,8 +327,8 @@ impl Packet {
             }
             Packet::Share { pass, .. } => {
                 p.kind |= SHARE;
-                p.meta = u16::from(pass.hops) | u16::from(pass.rightward) << 8;
-                p.words(&[u64::from(pass.group) | u64::from(pass.turn) << 32]);
+                p.meta = pass.meta();
+                p.push(&pass.bytes());
             }
         }
         p
@@ -351,13 +373,9 @@ impl Packet {
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
         }
         if base == SHARE && kind & EXTENDED == 0 {
-            let mut b = take(&mut at, 8)?;
-            let (group, turn) = (b.get_u32_le(), b.get_u32_le());
-            let (hops, rightward) = (meta as u8, meta >> 8 == 1);
-            if meta >> 9 != 0 {
-                return Err(impossible("meta", meta.into()));
-            }
-            return Ok((Packet::Share { pass: Pass { group, turn, hops, rightward }, payload: len - at }, route, at));
+            let bytes = take(&mut at, Pass::LEN)?.try_into().expect("its length");
+            let pass = Pass::parse(meta, bytes).ok_or(impossible("meta", meta.into()))?;
+            return Ok((Packet::Share { pass, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;

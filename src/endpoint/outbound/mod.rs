@@ -8,7 +8,7 @@ pub(super) mod flow;
 
 use super::bell::Bell;
 use super::paper::SendSide;
-use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
+use super::wire::{Head, Packet, Pass, HANDLERS, PREFIX_MAX, SHARE};
 use super::EndpointError;
 use crate::ntb::ForeignBytes;
 use crate::queue::Producer;
@@ -18,7 +18,7 @@ use crate::ring::served::{Request, REQUEST};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use crate::settings::PaperModel;
 use crate::zerocopy::{Payload, Thresholds};
-use flow::{put_bare, put_message, Flow, Opening, Waiting};
+use flow::{put_message, Flow, Opening, Waiting};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -284,15 +284,25 @@ impl Outbound {
 
     /// Sends an entry without payload, after what was sent before.
     pub fn send_bare(&mut self, dest: u32, packet: Packet, header: &[u8]) -> Result<(), EndpointError> {
+        self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
+    }
+
+    /// Sends a block of a small collective to a neighbour.
+    pub fn pass_on(&mut self, dest: u32, pass: Pass, block: &[u8]) -> Result<(), EndpointError> {
         let flow = &self.flows[dest as usize];
-        if let (true, Some(Outbox { lane, bell })) = (flow.is_clear(), self.outboxes.get_mut(flow.outbox)) {
-            if put_bare(lane, flow.route, packet, header) {
+        let direct = flow.is_clear() && flow.route.is_none();
+        if let (true, Some(Outbox { lane, bell })) = (direct, self.outboxes.get_mut(flow.outbox)) {
+            let len = Pass::LEN + block.len();
+            if let Some(mut slot) = lane.reserve(len) {
+                slot.write_bytes(0, &pass.bytes());
+                slot.write_bytes(Pass::LEN, block);
+                slot.commit(SHARE, len, pass.meta());
                 bell.ring();
                 self.doorbells += 1;
                 return Ok(());
             }
         }
-        self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
+        self.send_bare(dest, Packet::Share { pass, payload: block.len() }, block)
     }
 
     /// Whether no block of a small collective waits to be sent to a rank.
