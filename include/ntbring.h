@@ -299,7 +299,8 @@ int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t
 int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* Begins a sharing of at most NTBRING_BLOCK_MAX bytes; the group's sharing before must have
- * ended. The block is copied before the return. */
+ * ended. The block is copied before the return. NULL, and a size other than 0: this rank has
+ * failed and has none, and the sharing will fail for everybody. */
 int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
 
 /* NTBRING_PENDING: not everybody's block is here yet; poll in between. NTBRING_OK: the

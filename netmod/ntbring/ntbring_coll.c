@@ -22,8 +22,9 @@ static int open_group(MPIR_Comm * comm)
     return ntbring_group_open(MPIDI_NTBRING_global.endpoint, comm->context_id, ranks);
 }
 
-/* Gives a block, gets everybody's in the order of ranks. */
-static int share(const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
+/* Gives a block, gets everybody's in the order of ranks. A rank that has failed before gives none:
+ * then all of them fail. */
+static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
     int rc = NTBRING_OK;
@@ -32,24 +33,49 @@ static int share(const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm *
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     if (!MPIDI_NTBRING_COMM(comm)->has_group) {
         rc = open_group(comm);
-        MPIDI_NTBRING_CHKRC(rc);
     }
-    rc = ntbring_share(endpoint, comm->context_id, block, block_sz);
-    MPIDI_NTBRING_CHKRC(rc);
-    MPIDIU_PROGRESS_WHILE((rc = ntbring_shared(endpoint, comm->context_id, blocks,
-                                               block_sz * comm->local_size)) == NTBRING_PENDING, 0);
+    if (rc == NTBRING_OK) {
+        rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
+            ntbring_share(endpoint, comm->context_id, block, block_sz);
+    }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIDI_NTBRING_CHKRC(rc);
 
+    for (int polled = 0;; polled = 1) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+        rc = ntbring_shared(endpoint, comm->context_id, blocks, block_sz * comm->local_size);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIDI_NTBRING_CHKRC(rc);
+        if (rc == NTBRING_OK) {
+            break;
+        }
+        if (polled) {
+            MPIDI_PROGRESS_IDLE();
+        }
+        /* of everything: others may have to get on with something else first */
+        mpi_errno = MPID_Progress_test(NULL);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
   fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    return mpi_errno;
+    return failed ? failed : mpi_errno;
   fn_fail:
     goto fn_exit;
 }
 
+static int failed_before(MPIR_Errflag_t errflag)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (errflag != MPIR_ERR_NONE) {
+        MPIR_ERR_SET(mpi_errno, errflag, "**coll_fail");
+    }
+    return mpi_errno;
+}
+
 int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = share(NULL, 0, NULL, comm);
+    int mpi_errno = share(failed_before(*errflag), NULL, 0, NULL, comm);
     note_error(mpi_errno, errflag);
     return mpi_errno;
 }
@@ -63,7 +89,8 @@ int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint co
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
     char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
 
-    mpi_errno = share(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
+    mpi_errno = share(failed_before(*errflag), sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size,
+                      blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
     memcpy(recvbuf, blocks + (comm->local_size - 1) * size, size);
     for (int i = comm->local_size - 2; i >= 0; i--) {
@@ -95,9 +122,11 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
         sendcount = recvcount;
         sendtype = recvtype;
     }
-    mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, block, block_sz, MPI_BYTE);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = share(block, block_sz, blocks, comm);
+    mpi_errno = failed_before(*errflag);
+    if (mpi_errno == MPI_SUCCESS) {
+        mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, block, block_sz, MPI_BYTE);
+    }
+    mpi_errno = share(mpi_errno, block, block_sz, blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIR_Localcopy(blocks, block_sz * comm->local_size, MPI_BYTE,
                                recvbuf, recvcount * comm->local_size, recvtype);

@@ -49,7 +49,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
 {
     if (MPIDI_NTBRING_COMM(comm)->is_ring &&
         MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
-        HANDLE_IS_BUILTIN(datatype) &&
+        HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype) &&
         count * MPIR_Datatype_get_basic_size(datatype) <= NTBRING_BLOCK_MAX) {
         return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
     }

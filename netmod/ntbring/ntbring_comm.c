@@ -54,7 +54,8 @@ int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (MPIDI_NTBRING_COMM(comm)->has_group && MPIDI_NTBRING_global.endpoint) {
+    /* blocks of others may have come even if this rank never opened it */
+    if (MPIDI_NTBRING_COMM(comm)->is_ring && MPIDI_NTBRING_global.endpoint) {
         int rc = ntbring_group_close(MPIDI_NTBRING_global.endpoint, comm->context_id);
         MPIDI_NTBRING_CHKRC(rc);
     }

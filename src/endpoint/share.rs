@@ -19,8 +19,8 @@ type Bytes = SmallVec<[u8; 64]>;
 
 #[derive(Default)]
 struct Member {
-    /// Those of the current sharing and the next one, by the parity of their number.
-    blocks: [Bytes; 2],
+    /// Those of the current sharing and the next one, by the parity of their number. None: it has failed.
+    blocks: [Option<Bytes>; 2],
     /// How many it has given, as far as this rank has got them.
     given: u32,
 }
@@ -84,14 +84,24 @@ impl Groups {
         }
     }
 
-    /// Lines on every sharing that is not complete.
+    /// Lines on every sharing that is not complete, here or elsewhere.
     pub fn describe(&self) -> Vec<String> {
         let line = |g: &Group| {
             let lacks = |m: &Member| (m.given.wrapping_sub(g.turn) as i32) < 0;
-            let missing: Vec<u32> = g.members.iter().zip(&g.ranks).filter(|(m, _)| lacks(m)).map(|(_, &r)| r).collect();
-            format!("collective {} of communicator {}: nothing from ranks {missing:?} yet", g.turn, g.id)
+            let ahead = |m: &Member| m.given.wrapping_sub(g.turn) as i32 > 0;
+            let ranks = |wanted: &dyn Fn(&Member) -> bool| {
+                g.members.iter().zip(&g.ranks).filter(|(m, _)| wanted(m)).map(|(_, &r)| r).collect::<Vec<u32>>()
+            };
+            let who = format!("collective {} of communicator {}", g.turn, g.id);
+            if g.missing > 0 {
+                return Some(format!("{who}: nothing from ranks {:?} yet", ranks(&lacks)));
+            }
+            let waiting = ranks(&ahead);
+            let early = g.early.len();
+            (!waiting.is_empty() || early > 0)
+                .then(|| format!("{who}: done; in the next one already: ranks {waiting:?}, {early} more blocks"))
         };
-        self.groups.iter().filter(|g| g.missing > 0).map(line).collect()
+        self.groups.iter().filter_map(line).collect()
     }
 }
 
@@ -131,9 +141,12 @@ impl Endpoint {
     }
 
     /// Begins the next sharing of a group, in which the one before must be complete. Blocks of all
-    /// members must be of the same size, at most [`BLOCK_MAX`] bytes.
-    pub fn share(&mut self, id: u32, block: &[u8]) -> Result<(), EndpointError> {
+    /// members must be of the same size, at most [`BLOCK_MAX`] bytes. Without a block, since this rank
+    /// has failed, the sharing will fail for everybody.
+    pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
         let group = self.groups.opened(id)?;
+        let failed = block.is_none();
+        let block = block.unwrap_or_default();
         if block.len() > BLOCK_MAX || group.missing > 0 {
             let text = format!("a block of {} bytes in group {id}, {} missing", block.len(), group.missing);
             return Err(EndpointError::Argument(text));
@@ -142,10 +155,10 @@ impl Endpoint {
         let turn = group.turn;
         let mine = &mut group.members[group.me];
         mine.given = turn;
-        mine.blocks[turn as usize % 2] = Bytes::from_slice(block);
+        mine.blocks[turn as usize % 2] = (!failed).then(|| Bytes::from_slice(block));
         group.missing = group.members.iter().filter(|m| m.given != turn).count();
         let sides = [true, false].map(|rightward| {
-            let pass = Pass { group: id, turn, hops: 1, rightward };
+            let pass = Pass { group: id, turn, hops: 1, rightward, failed };
             (group.reach(rightward) > 0).then(|| (group.ranks[group.next(rightward, 1)], pass))
         });
         self.groups.begun += 1;
@@ -162,18 +175,24 @@ impl Endpoint {
         if group.missing > 0 {
             return Ok(false);
         }
+        let turn = group.turn;
         let sides = [true, false].map(|rightward| group.ranks[group.next(rightward, 1)]);
-        Ok(!self.out.has_work() || sides.iter().all(|&rank| self.out.has_passed(rank)))
+        // What belongs to a later turn or another group may wait: nobody needs it to leave this one.
+        Ok(sides.iter().all(|&rank| !self.out.has_to_pass(rank, |pass| pass.group == id && pass.turn == turn)))
     }
 
     /// Copies the blocks of a sharing that is complete to `to`, in the order of the hosts.
     pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
         let group = self.groups.opened(id)?;
-        let size = group.members[group.me].blocks[group.turn as usize % 2].len();
-        let blocks = group.members.iter().map(|m| &m.blocks[group.turn as usize % 2]);
-        if let Some(other) = blocks.clone().position(|b| b.len() != size) {
-            let what = "has called a collective with another size than this one";
-            return Err(EndpointError::Sharing { src: group.ranks[other], group: id, what });
+        let blocks = group.members.iter().map(|m| m.blocks[group.turn as usize % 2].as_deref());
+        let wrong = |src: usize, what| EndpointError::Sharing { src: group.ranks[src], group: id, what };
+        if let Some(src) = blocks.clone().position(|b| b.is_none()) {
+            return Err(wrong(src, "has failed in a collective"));
+        }
+        let blocks = blocks.flatten();
+        let size = blocks.clone().nth(group.me).map_or(0, <[u8]>::len);
+        if let Some(src) = blocks.clone().position(|b| b.len() != size) {
+            return Err(wrong(src, "has called a collective with another size than this one"));
         }
         if to.len() != size * group.ranks.len() || group.missing > 0 {
             let text = format!("{} bytes for {} blocks of {size}", to.len(), group.ranks.len());
@@ -245,9 +264,12 @@ impl Endpoint {
         }
         let onward = (hops < reach).then(|| group.ranks[group.next(pass.rightward, 1)]);
         let kept = &mut group.members[origin].blocks[pass.turn as usize % 2];
-        *kept = block;
+        let kept = kept.insert(block);
         if let Some(to) = onward {
             self.out.pass_on(to, Pass { hops: pass.hops + 1, ..pass }, kept)?;
+        }
+        if pass.failed {
+            group.members[origin].blocks[pass.turn as usize % 2] = None;
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub unsafe extern "C" fn ntbring_group_close(endpoint: *mut ntbring_endpoint_t, 
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `block` must have `size` bytes.
+/// `endpoint` must be connected; `block` must have `size` bytes, or be NULL.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_share(
     endpoint: *mut ntbring_endpoint_t,
@@ -57,11 +57,12 @@ pub unsafe extern "C" fn ntbring_share(
     guard(|| {
         // SAFETY: by contract.
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        let block: &[u8] = match size {
-            0 => &[],
-            n if block.is_null() || n > NTBRING_BLOCK_MAX.into() => return Err(argument("no such block")),
+        let block: Option<&[u8]> = match size {
+            0 => Some(&[]),
+            _ if block.is_null() => None,
+            n if n > NTBRING_BLOCK_MAX.into() => return Err(argument("no block is that large")),
             // SAFETY: not null, as long as that by contract; nothing of it is kept beyond the call.
-            n => unsafe { std::slice::from_raw_parts(block.cast(), n as usize) },
+            n => Some(unsafe { std::slice::from_raw_parts(block.cast(), n as usize) }),
         };
         endpoint.share(id, block)?;
         Ok(NTBRING_OK as i32)

@@ -325,7 +325,9 @@ fn a_group_of_one_shares_with_itself() {
         assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr()), 0, "{}", text());
         assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr()), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_share(ep, 3, from, 513), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_share(ep, 3, std::ptr::null(), 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_share(ep, 3, std::ptr::null(), 8), 0);
+        assert_eq!(ntbring_shared(ep, 3, to, 8), NTBRING_ERR_PROTOCOL);
+        assert!(text().contains("failed"), "{}", text());
         assert_eq!(ntbring_share(ep, 3, from, 512), 0, "{}", text());
         assert_eq!(ntbring_shared(ep, 3, to, 511), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 512), NTBRING_ERR_ARGUMENT);

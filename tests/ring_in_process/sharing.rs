@@ -25,7 +25,7 @@ fn await_blocks(rank: &mut Rank, group: u32) -> Result<(), String> {
 
 fn share_once(rank: &mut Rank, group: u32, turn: usize, members: &[u32]) -> Result<(), String> {
     let text = |e: EndpointError| e.to_string();
-    rank.endpoint.share(group, &block_of(group, turn, rank.rank)).map_err(text)?;
+    rank.endpoint.share(group, Some(&block_of(group, turn, rank.rank))).map_err(text)?;
     await_blocks(rank, group)?;
     let mut found = vec![0; size_of(group, turn) * members.len()];
     rank.endpoint.shared(group, &mut found).map_err(text)?;
@@ -97,13 +97,30 @@ fn blocks_of_different_sizes_are_an_error() {
     run(&Layout::blocks(&[1; 4]), &settings(), |rank| {
         let text = |e: EndpointError| e.to_string();
         rank.endpoint.open_group(1, &[0, 1, 2, 3]).map_err(text)?;
-        rank.endpoint.share(1, &vec![0; if rank.rank == 2 { 16 } else { 8 }]).map_err(text)?;
+        rank.endpoint.share(1, Some(&vec![0; if rank.rank == 2 { 16 } else { 8 }])).map_err(text)?;
         await_blocks(rank, 1)?;
         let size = if rank.rank == 2 { 64 } else { 32 };
         match rank.endpoint.shared(1, &mut vec![0; size]) {
             Err(EndpointError::Sharing { src, group: 1, .. }) if rank.rank == 2 || src == 2 => rank.barrier(),
             other => Err(format!("{other:?}")),
         }
+    });
+}
+
+#[test]
+fn who_has_failed_is_known_to_everybody() {
+    run(&Layout::blocks(&[1; 5]), &settings(), |rank| {
+        let text = |e: EndpointError| e.to_string();
+        let members = [0, 1, 2, 3, 4];
+        rank.endpoint.open_group(1, &members).map_err(text)?;
+        rank.endpoint.share(1, (rank.rank != 3).then_some(&[1; 8])).map_err(text)?;
+        await_blocks(rank, 1)?;
+        match rank.endpoint.shared(1, &mut [0; 40]) {
+            Err(EndpointError::Sharing { src: 3, group: 1, .. }) => {}
+            other => return Err(format!("{other:?}")),
+        }
+        // That was that: the next one is another matter.
+        (1..5).try_for_each(|turn| share_once(rank, 1, turn, &members))
     });
 }
 
@@ -117,7 +134,7 @@ fn groups_must_be_one_rank_of_each_host() {
             }
             rank.endpoint.close_group(5);
         }
-        if rank.endpoint.share(5, &[]).is_ok() || rank.endpoint.is_shared(5).is_ok() {
+        if rank.endpoint.share(5, Some(&[])).is_ok() || rank.endpoint.is_shared(5).is_ok() {
             return Err("a group that is not open".into());
         }
         rank.barrier()

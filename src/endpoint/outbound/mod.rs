@@ -273,7 +273,7 @@ impl Outbound {
 
     /// Queues something for a rank, and sends what there is room for.
     fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
-        self.flows[dest as usize].waiting.push_back(waiting);
+        self.flows[dest as usize].push(waiting);
         let idle = self.serve(dest)?;
         if !idle && !self.flows[dest as usize].listed {
             self.flows[dest as usize].listed = true;
@@ -305,9 +305,9 @@ impl Outbound {
         self.send_bare(dest, Packet::Share { pass, payload: block.len() }, block)
     }
 
-    /// Whether no block of a small collective waits to be sent to a rank.
-    pub fn has_passed(&self, dest: u32) -> bool {
-        self.flows[dest as usize].has_passed()
+    /// Whether such a block of a small collective waits to be sent to a rank.
+    pub fn has_to_pass(&self, dest: u32, wanted: impl Fn(&Pass) -> bool) -> bool {
+        self.flows[dest as usize].has_to_pass(wanted)
     }
 
     /// Deposits a request to the forwarder of a rank's host, if there is room for it.

@@ -30,9 +30,9 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
-        (any::<u32>(), any::<u32>(), any::<u8>(), any::<bool>(), 0usize..5000).prop_map(
-            |(group, turn, hops, rightward, payload)| Packet::Share {
-                pass: Pass { group, turn, hops, rightward },
+        (any::<u32>(), any::<u32>(), any::<u8>(), any::<[bool; 2]>(), 0usize..5000).prop_map(
+            |(group, turn, hops, [rightward, failed], payload)| Packet::Share {
+                pass: Pass { group, turn, hops, rightward, failed },
                 payload
             }
         ),

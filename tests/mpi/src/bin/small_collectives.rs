@@ -9,7 +9,7 @@ use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
-use ntbring_mpi_tests::{Job, Rng};
+use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 60;
 const SIZES: [usize; 9] = [0, 1, 2, 5, 6, 7, 63, 64, 65];
@@ -63,7 +63,7 @@ fn floats(comm: &SimpleCommunicator, turn: u64) {
     // SAFETY: two doubles, in place; MPI has a value for that where the buffer would be.
     let code: c_int = unsafe {
         let op = ffi::RSMPI_SUM;
-        ffi::MPI_Allreduce(ntbring_mpi_tests::raw::in_place(), sum.as_mut_ptr().cast(), 2, ffi::RSMPI_DOUBLE, op, comm.as_raw())
+        ffi::MPI_Allreduce(raw::in_place(), sum.as_mut_ptr().cast(), 2, ffi::RSMPI_DOUBLE, op, comm.as_raw())
     };
     assert_eq!(code, 0);
     let mine = sum.map(f64::to_bits);
@@ -100,6 +100,41 @@ fn mixed(comm: &SimpleCommunicator, rng: &mut Rng, turn: u64) {
     }
 }
 
+/// Rank 0 enters a blocking collective while one that does not block is not complete anywhere: it has to get on with both.
+fn beside_nonblocking(job: &Job) {
+    for turn in 0..TURNS {
+        // SAFETY: a request of this process, which is waited for before it goes.
+        unsafe {
+            let mut request = raw::no_request();
+            ffi::MPI_Ibarrier(job.world.as_raw(), &mut request);
+            if job.rank == 0 {
+                mixed(&job.world, &mut Rng::new(1), turn);
+            }
+            raw::wait(&mut request);
+            if job.rank != 0 {
+                mixed(&job.world, &mut Rng::new(1), turn);
+            }
+        }
+    }
+}
+
+/// A rank that cannot pack what it is to send gets an error, and so does everybody else: nobody waits for ever. The next call is
+/// as good as any.
+fn a_failure_is_everybodys(job: &Job) {
+    let comm = job.world.duplicate();
+    raw::errors_return(&comm);
+    let (mine, mut all) = ([0u8; 16], vec![0u8; 8 * job.size as usize]);
+    // SAFETY: all buffers are as long as MPI may look at them.
+    let code = unsafe {
+        let count = if job.rank == job.size - 1 { 16 } else { 8 };
+        let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        ffi::MPI_Allgather(from, count, ffi::RSMPI_UINT8_T, to, 8, ffi::RSMPI_UINT8_T, comm.as_raw())
+    };
+    assert_ne!(code, ffi::MPI_SUCCESS as c_int, "rank {} has sent too much, and nobody says so", job.size - 1);
+    sums(&comm, 1, 5);
+    comm.barrier();
+}
+
 /// A message to everybody is under way all the time.
 fn among_messages(job: &Job, rng: &mut Rng) {
     let (right, left) = (job.ahead(1), job.ahead(-1));
@@ -126,6 +161,11 @@ fn main() {
         barrier_holds_everybody(&job.world, last);
     }
     among_messages(&job, &mut rng);
+    beside_nonblocking(&job);
+    // Elsewhere MPICH's own algorithms tell those that get too much, and nobody else.
+    if Hosts::discover(&job.world).ranks_on(0) == 1 {
+        a_failure_is_everybodys(&job);
+    }
     // Numbers of communicators are used again; some copies are used at the same time.
     for turn in 0..TURNS {
         let (first, second) = (job.world.duplicate(), job.world.duplicate());
