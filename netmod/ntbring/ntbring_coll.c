@@ -42,19 +42,24 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     MPIDI_NTBRING_CHKRC(rc);
 
     for (int polled = 0;; polled = 1) {
+        int made_progress;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+        if (polled) {
+            mpi_errno = MPIDI_progress_test_vci(0);
+        }
         rc = ntbring_shared(endpoint, comm->context_id, blocks, block_sz * comm->local_size);
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
             break;
         }
         if (polled) {
+            /* others may have to get on with something else first */
+            mpi_errno = MPIR_Progress_hook_exec_all(&made_progress);
+            MPIR_ERR_CHECK(mpi_errno);
             MPIDI_PROGRESS_IDLE();
         }
-        /* of everything: others may have to get on with something else first */
-        mpi_errno = MPID_Progress_test(NULL);
-        MPIR_ERR_CHECK(mpi_errno);
     }
 
   fn_exit:
