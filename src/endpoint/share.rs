@@ -65,10 +65,20 @@ impl Group {
         }
     }
 
-    /// The rank that is so many hosts further.
+    /// The member that is so many hosts further, at most as many as there are.
     fn next(&self, rightward: bool, hops: usize) -> usize {
         let size = self.ranks.len();
-        (self.me + if rightward { hops } else { size - hops }) % size
+        let i = self.me + if rightward { hops } else { size - hops };
+        if i < size {
+            i
+        } else {
+            i - size
+        }
+    }
+
+    /// The rank of the neighbour on that side.
+    fn neighbour(&self, rightward: bool) -> u32 {
+        self.ranks[self.next(rightward, 1)]
     }
 }
 
@@ -159,7 +169,7 @@ impl Endpoint {
         group.missing = group.members.iter().filter(|m| m.given != turn).count();
         let sides = [true, false].map(|rightward| {
             let pass = Pass { group: id, turn, hops: 1, rightward, failed };
-            (group.reach(rightward) > 0).then(|| (group.ranks[group.next(rightward, 1)], pass))
+            (group.reach(rightward) > 0).then(|| (group.neighbour(rightward), pass))
         });
         self.groups.begun += 1;
         for (to, pass) in sides.into_iter().flatten() {
@@ -176,7 +186,7 @@ impl Endpoint {
             return Ok(false);
         }
         let turn = group.turn;
-        let sides = [true, false].map(|rightward| group.ranks[group.next(rightward, 1)]);
+        let sides = [true, false].map(|rightward| group.neighbour(rightward));
         // What belongs to a later turn or another group may wait: nobody needs it to leave this one.
         Ok(sides.iter().all(|&rank| !self.out.has_to_pass(rank, |pass| pass.group == id && pass.turn == turn)))
     }
@@ -249,7 +259,7 @@ impl Endpoint {
         let group = self.groups.opened(pass.group)?;
         let (hops, reach) = (usize::from(pass.hops), group.reach(pass.rightward));
         let wrong = |what| EndpointError::Sharing { src, group: pass.group, what };
-        if hops == 0 || hops > reach || group.ranks[group.next(!pass.rightward, 1)] != src {
+        if hops == 0 || hops > reach || group.neighbour(!pass.rightward) != src {
             return Err(wrong("passes on what has come another way"));
         }
         let origin = group.next(!pass.rightward, hops);
@@ -262,7 +272,7 @@ impl Endpoint {
         if pass.turn == group.turn {
             group.missing -= 1;
         }
-        let onward = (hops < reach).then(|| group.ranks[group.next(pass.rightward, 1)]);
+        let onward = (hops < reach).then(|| group.neighbour(pass.rightward));
         let kept = &mut group.members[origin].blocks[pass.turn as usize % 2];
         let kept = kept.insert(block);
         if let Some(to) = onward {
