@@ -15,4 +15,7 @@
 #define MPIDI_NTBRING_PROGRESS_COUNT() \
     MPL_atomic_relaxed_load_int(&MPIDI_VCI(0).progress_count)
 
+/* MPL_atomic_read_write_barrier lets loads overtake stores. */
+#define MPIDI_NTBRING_FULL_BARRIER() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+
 #endif /* NTBRING_COMPAT_H_INCLUDED */

@@ -103,7 +103,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_flush(int rank, MPIR_Win * win, bool 
             *done = false;
         }
     }
-    MPL_atomic_read_write_barrier();
+    MPIDI_NTBRING_FULL_BARRIER();
 
   fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
@@ -153,6 +153,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_unlock_all(MPIR_Win * win)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_sync(MPIR_Win * win)
 {
+    MPIDI_NTBRING_FULL_BARRIER();
     return MPIDIG_mpi_win_sync(win);
 }
 
@@ -170,19 +171,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock_all(int assert, MPIR_Win * wi
     return MPIDIG_mpi_win_lock_all(assert, win);
 }
 
-/* Direct operations are complete, here and at the target, once no later access can overtake them.
- * The hook of the shared-memory module, which follows where there is one, has a full barrier. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_rma_barrier(void)
-{
-#ifdef MPIDI_CH4_DIRECT_NETMOD
-    MPL_atomic_read_write_barrier();
-#endif
-}
-
+/* Direct operations are complete, here and at the target, once no later access can overtake them. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_cmpl_hook(MPIR_Win * win)
 {
     MPIDI_NTBRING_UNUSED(win);
-    MPIDI_NTBRING_rma_barrier();
+    MPIDI_NTBRING_FULL_BARRIER();
     return MPI_SUCCESS;
 }
 
@@ -196,7 +189,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_target_cmpl_hook(int rank, MPIR_Win * 
 {
     MPIDI_NTBRING_UNUSED(rank);
     MPIDI_NTBRING_UNUSED(win);
-    MPIDI_NTBRING_rma_barrier();
+    MPIDI_NTBRING_FULL_BARRIER();
     return MPI_SUCCESS;
 }
 
