@@ -5,7 +5,7 @@ use mpi::traits::*;
 use ntbring_mpi_tests::window::{row, Window};
 use ntbring_mpi_tests::{fail, Job};
 
-const ROUNDS: usize = 40_000;
+const ROUNDS: usize = 10_000;
 
 /// Whether this rank found the other one's number in each round.
 fn rounds(job: &Job) -> Vec<u8> {
