@@ -23,7 +23,7 @@ use crate::variants::{Variant, VariantArgs};
 use crate::{cores, paths};
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
-use selection::{Choice, Expected, Pattern};
+use selection::{Choice, Expected, Pattern, Reason};
 use suite::{Against, Suite};
 use testlist::Test;
 
@@ -135,7 +135,11 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     let plan = plan(args)?;
     if args.list {
         for (test, xfail) in plan.directories.iter().flat_map(|(_, jobs)| jobs) {
-            println!("{}{}", test.id(), xfail.as_ref().map_or("", |_| "  (expected to fail)"));
+            println!(
+                "{}{}",
+                test.id(),
+                xfail.as_ref().filter(|x| x.under.is_none()).map_or("", |_| "  (expected to fail)")
+            );
         }
         return Ok(Tally::default());
     }
@@ -202,8 +206,8 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
             let xfail = test
                 .xfail
                 .clone()
-                .map(|ticket| format!("marked so by MPICH: {ticket}"))
-                .or_else(|| expected.reason(&test.id()).map(str::to_string));
+                .map(|ticket| Reason::always(format!("marked so by MPICH: {ticket}")))
+                .or_else(|| expected.reason(&test.id()).cloned());
             match directories.iter_mut().find(|(dir, _)| *dir == test.dir) {
                 Some((_, jobs)) => jobs.push((test, xfail)),
                 None => directories.push((test.dir.clone(), vec![(test, xfail)])),

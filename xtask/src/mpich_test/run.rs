@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::selection::Reason;
 use super::suite::Suite;
 use super::testlist::Test;
 use crate::mpi::{Layout, Mpi};
@@ -82,7 +83,7 @@ pub struct Runner<'a> {
 }
 
 /// A test and the reason why it is expected to fail, if it is.
-pub type Job = (Test, Option<String>);
+pub type Job = (Test, Option<Reason>);
 
 impl Runner<'_> {
     /// Runs all of them; `seen` is called as they end. Results are in the order of the tests.
@@ -133,12 +134,13 @@ impl Runner<'_> {
             ran.verdict = Verdict::Skipped(format!("needs {} GB of memory, {memory:.1} are free", test.memory));
             return Ok(ran);
         }
+        let xfail = xfail.as_ref().filter(|reason| reason.holds(self.env));
         let failure = self.execute(test, xfail.is_some(), &layout, &mut ran)?;
         ran.verdict = match (failure, xfail) {
             (None, None) => Verdict::Passed,
-            (None, Some(reason)) => Verdict::UnexpectedPass(reason.clone()),
+            (None, Some(reason)) => Verdict::UnexpectedPass(reason.text.clone()),
             (Some(failure), None) => Verdict::Failed(failure),
-            (Some(_), Some(reason)) => Verdict::ExpectedFailure(reason.clone()),
+            (Some(_), Some(reason)) => Verdict::ExpectedFailure(reason.text.clone()),
         };
         Ok(ran)
     }

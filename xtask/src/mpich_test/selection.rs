@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Result};
 
 /// Names tests by the start of their id: `coll`, `coll/allred`, `coll/allred 4`, ...
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,28 +27,56 @@ impl Pattern {
     }
 }
 
-/// Failures that are MPICH's own: `PATTERN : REASON` a line.
+/// Failures that are MPICH's own: `PATTERN : REASON` a line, or `PATTERN under NAME=VALUE : REASON` if it only
+/// fails when all tests are run with that variable.
 #[derive(Debug, Default)]
-pub struct Expected(Vec<(Pattern, String)>);
+pub struct Expected(Vec<(Pattern, Reason)>);
+
+/// Why a test is expected to fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// For people.
+    pub text: String,
+    /// The variable and the value without which it is expected to pass.
+    pub under: Option<(String, String)>,
+}
+
+impl Reason {
+    /// One that always holds.
+    pub fn always(text: String) -> Self {
+        Self { text, under: None }
+    }
+
+    /// Whether it holds where all tests are run with these variables.
+    pub fn holds(&self, env: &[(String, String)]) -> bool {
+        self.under.as_ref().is_none_or(|variable| env.contains(variable))
+    }
+}
 
 impl Expected {
     /// Reads the file; every line must give a reason.
     pub fn read(file: &Path) -> Result<Self> {
         let mut entries = Vec::new();
         for (number, line) in lines(file)? {
-            match line.split_once(" : ") {
-                Some((pattern, reason)) if !reason.trim().is_empty() => {
-                    entries.push((Pattern::new(pattern), reason.trim().to_string()));
-                }
-                _ => bail!("{}:{number}: expected \"dir/test np : reason\"", file.display()),
+            let wrong = || anyhow!("{}:{number}: expected \"dir/test np [under NAME=VALUE] : reason\"", file.display());
+            let (what, text) = line.split_once(" : ").ok_or_else(wrong)?;
+            let text = text.trim().to_string();
+            let (pattern, under) = match what.split_once(" under ") {
+                None => (what, None),
+                Some((pattern, variable)) => (pattern, Some(variable.trim().split_once('=').ok_or_else(wrong)?)),
+            };
+            if text.is_empty() {
+                return Err(wrong());
             }
+            let under = under.map(|(name, value)| (name.to_string(), value.to_string()));
+            entries.push((Pattern::new(pattern), Reason { text, under }));
         }
         Ok(Self(entries))
     }
 
     /// Why this test is expected to fail, if it is.
-    pub fn reason(&self, id: &str) -> Option<&str> {
-        self.0.iter().find(|(pattern, _)| pattern.matches(id)).map(|(_, reason)| reason.as_str())
+    pub fn reason(&self, id: &str) -> Option<&Reason> {
+        self.0.iter().find(|(pattern, _)| pattern.matches(id)).map(|(_, reason)| reason)
     }
 }
 
@@ -122,10 +150,16 @@ mod tests {
 
     #[test]
     fn expected_failures_have_reasons() {
-        let good = file("# why\na/b 2 : MPICH's ticket 1 # more\n");
+        let good = file("# why\na/b 2 : MPICH's ticket 1 # more\na/c under X=1 : needs X\n");
         let expected = Expected::read(good.path()).unwrap();
-        assert_eq!(expected.reason("a/b 2 x"), Some("MPICH's ticket 1"));
+        assert_eq!(expected.reason("a/b 2 x"), Some(&Reason::always("MPICH's ticket 1".to_string())));
         assert_eq!(expected.reason("a/b 3"), None);
+        let set = |value: &str| [("X".to_string(), value.to_string())];
+        let reason = expected.reason("a/c 4").unwrap();
+        assert_eq!([reason.holds(&[]), reason.holds(&set("1")), reason.holds(&set("2"))], [false, true, false]);
+        for text in ["a/b 2 under X : needs X\n", "a/b 2 :  \n"] {
+            assert!(Expected::read(file(text).path()).is_err(), "{text}");
+        }
         let bad = Expected::read(file("a/b 2\n").path()).unwrap_err().to_string();
         assert!(bad.contains(":1: expected"), "{bad}");
     }
