@@ -42,7 +42,7 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     MPIDI_NTBRING_CHKRC(rc);
 
     for (int polled = 0;; polled = 1) {
-        int made_progress;
+        int made_progress = 0;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
         if (polled) {
             mpi_errno = MPIDI_progress_test_vci(0);

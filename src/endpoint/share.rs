@@ -43,8 +43,7 @@ struct Group {
 /// All groups of a rank.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// By rising id.
-    groups: Vec<Group>,
+    by_id: Vec<Group>,
     /// Sharings that this rank has begun.
     pub begun: u64,
 }
@@ -84,12 +83,12 @@ impl Group {
 
 impl Groups {
     fn find(&self, id: u32) -> Result<usize, usize> {
-        self.groups.binary_search_by_key(&id, |g| g.id)
+        self.by_id.binary_search_by_key(&id, |g| g.id)
     }
 
     fn opened(&mut self, id: u32) -> Result<&mut Group, EndpointError> {
         match self.find(id) {
-            Ok(i) if !self.groups[i].ranks.is_empty() => Ok(&mut self.groups[i]),
+            Ok(i) if !self.by_id[i].ranks.is_empty() => Ok(&mut self.by_id[i]),
             _ => Err(EndpointError::Argument(format!("group {id} is not open"))),
         }
     }
@@ -111,7 +110,7 @@ impl Groups {
             (!waiting.is_empty() || early > 0)
                 .then(|| format!("{who}: done; in the next one already: ranks {waiting:?}, {early} more blocks"))
         };
-        self.groups.iter().filter_map(line).collect()
+        self.by_id.iter().filter_map(line).collect()
     }
 }
 
@@ -127,10 +126,10 @@ impl Endpoint {
             return Err(EndpointError::Argument(format!("group {id} is not one rank of each host: {ranks:?}")));
         };
         let i = self.groups.find(id).unwrap_or_else(|i| {
-            self.groups.groups.insert(i, Group::new(id));
+            self.groups.by_id.insert(i, Group::new(id));
             i
         });
-        let group = &mut self.groups.groups[i];
+        let group = &mut self.groups.by_id[i];
         if !group.ranks.is_empty() {
             return Err(EndpointError::Argument(format!("group {id} is open already")));
         }
@@ -146,7 +145,7 @@ impl Endpoint {
     /// Forgets a group that nobody will share in any more.
     pub fn close_group(&mut self, id: u32) {
         if let Ok(i) = self.groups.find(id) {
-            self.groups.groups.remove(i);
+            self.groups.by_id.remove(i);
         }
     }
 
@@ -194,6 +193,9 @@ impl Endpoint {
     /// Copies the blocks of a sharing that is complete to `to`, in the order of the hosts.
     pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
         let group = self.groups.opened(id)?;
+        if group.missing > 0 {
+            return Err(EndpointError::Argument(format!("{} blocks are missing in group {id}", group.missing)));
+        }
         let blocks = group.members.iter().map(|m| m.blocks[group.turn as usize % 2].as_deref());
         let wrong = |src: usize, what| EndpointError::Sharing { src: group.ranks[src], group: id, what };
         if let Some(src) = blocks.clone().position(|b| b.is_none()) {
@@ -204,7 +206,7 @@ impl Endpoint {
         if let Some(src) = blocks.clone().position(|b| b.len() != size) {
             return Err(wrong(src, "has called a collective with another size than this one"));
         }
-        if to.len() != size * group.ranks.len() || group.missing > 0 {
+        if to.len() != size * group.ranks.len() {
             let text = format!("{} bytes for {} blocks of {size}", to.len(), group.ranks.len());
             return Err(EndpointError::Argument(text));
         }
@@ -235,9 +237,9 @@ impl Endpoint {
         self.inbound.read(block.token.lane, block.offset, &mut bytes);
         self.inbound.release(block.token, 0)?;
         match self.groups.find(pass.group) {
-            Ok(i) if !self.groups.groups[i].ranks.is_empty() => self.keep_block(src, pass, bytes),
+            Ok(i) if !self.groups.by_id[i].ranks.is_empty() => self.keep_block(src, pass, bytes),
             found => {
-                let groups = &mut self.groups.groups;
+                let groups = &mut self.groups.by_id;
                 if groups.len() >= UNKNOWN_MAX && groups.iter().filter(|g| g.ranks.is_empty()).count() >= UNKNOWN_MAX {
                     return Err(wrong("shares in too many groups that are not open"));
                 }
@@ -273,14 +275,10 @@ impl Endpoint {
             group.missing -= 1;
         }
         let onward = (hops < reach).then(|| group.neighbour(pass.rightward));
-        let kept = &mut group.members[origin].blocks[pass.turn as usize % 2];
-        let kept = kept.insert(block);
         if let Some(to) = onward {
-            self.out.pass_on(to, Pass { hops: pass.hops + 1, ..pass }, kept)?;
+            self.out.pass_on(to, Pass { hops: pass.hops + 1, ..pass }, &block)?;
         }
-        if pass.failed {
-            group.members[origin].blocks[pass.turn as usize % 2] = None;
-        }
+        group.members[origin].blocks[pass.turn as usize % 2] = (!pass.failed).then_some(block);
         Ok(())
     }
 }

@@ -57,12 +57,16 @@ pub unsafe extern "C" fn ntbring_share(
     guard(|| {
         // SAFETY: by contract.
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        let block: Option<&[u8]> = match size {
-            0 => Some(&[]),
-            _ if block.is_null() => None,
-            n if n > NTBRING_BLOCK_MAX.into() => return Err(argument("no block is that large")),
-            // SAFETY: not null, as long as that by contract; nothing of it is kept beyond the call.
-            n => Some(unsafe { std::slice::from_raw_parts(block.cast(), n as usize) }),
+        let mut bytes = [0; BLOCK_MAX];
+        let block = match (size as usize, block.cast::<u8>()) {
+            (n, at) if n > 0 && at.is_null() => None,
+            (n, _) if n > BLOCK_MAX => return Err(argument("no block is that large")),
+            (n, at) => {
+                // SAFETY: readable as far as that by contract, or nothing; it is the application's memory,
+                // perhaps shared with others, so it is copied and never borrowed.
+                unsafe { at.copy_to_nonoverlapping(bytes.as_mut_ptr(), n) };
+                Some(&bytes[..n])
+            }
         };
         endpoint.share(id, block)?;
         Ok(NTBRING_OK as i32)

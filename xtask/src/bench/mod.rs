@@ -83,7 +83,7 @@ pub struct BenchArgs {
     only: Option<String>,
 
     /// With compare and report: also time directories of MPICH's test suite, with ntbring and with Debian's mpich over
-    /// UCX, once; Debian's take long (coll about 12 minutes on 2 cores, rma 25) [default: coll,rma]
+    /// UCX, once; Debian's may take half an hour where there are more ranks than cores [default: coll,rma]
     #[arg(long, value_name = "DIR", num_args = 0.., require_equals = true, value_delimiter = ',',
           default_missing_values = suites::DIRS)]
     suites: Vec<String>,
