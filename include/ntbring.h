@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 5
+#define NTBRING_ABI_VERSION 6
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -32,6 +32,7 @@ extern "C" {
 #define NTBRING_OK 0            /* done */
 #define NTBRING_PENDING 1       /* not yet done */
 #define NTBRING_NONE 0          /* ntbring_poll: nothing there */
+#define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have offered nothing in common */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
@@ -289,11 +290,17 @@ int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remot
 
 /* Small collectives. A group has one rank on each host of the ring. In a sharing each of
  * them gives a block, all of one size, and gets everybody's. */
-#define NTBRING_BLOCK_MAX 512
+#define NTBRING_BLOCK_MAX 248
 
-/* Opens a group. id: any number that its members agree on and use for nothing else until
- * they have closed it. ranks: one for each host, in the order of the hosts. */
-int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks);
+/* What this rank offers for a group, as one who has nothing left offers 0. Those who want to
+ * open one combine what they offer by bitwise AND, and then all call ntbring_group_open. */
+int ntbring_group_offer(ntbring_endpoint_t * endpoint, uint32_t * offer);
+
+/* Opens a group. id: any number that this rank uses for nothing else until it has closed it.
+ * ranks: one for each host, in the order of the hosts. mine: what this rank has offered.
+ * all: what all have. */
+int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks,
+                       uint32_t mine, uint32_t all);
 
 /* Closes a group that nobody will share in any more; one that is not open is ignored. */
 int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
@@ -303,9 +310,11 @@ int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
  * failed and has none, and the sharing will fail for everybody. */
 int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
 
-/* NTBRING_PENDING: not everybody's block is here yet; poll in between. NTBRING_OK: the
- * sharing has ended, and all blocks, in the order of ranks, are copied to blocks. */
-int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size);
+/* NTBRING_PENDING: after so many looks not everybody's block is here; poll before the next
+ * call. Between them the core may be given away. NTBRING_OK: the sharing has ended, and all
+ * blocks, in the order of ranks, are copied to blocks. */
+int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
+                   uint32_t looks);
 
 /* To be called by a loop that waits and has found nothing: spins, yields or
  * sleeps, depending on how often it was called since the last event, until a

@@ -11,15 +11,43 @@ static void note_error(int mpi_errno, MPIR_Errflag_t * errflag)
     }
 }
 
-static int open_group(MPIR_Comm * comm)
+/* Tried once a communicator, by all of its ranks, with a collective of MPICH's own. */
+int MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
+    int mpi_errno = MPI_SUCCESS;
+    int rc;
+    uint32_t mine = 0, all = 0;
     int32_t ranks[NTBRING_HOSTS_MAX];
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
 
     for (int i = 0; i < comm->local_size; i++) {
         ranks[i] = MPIDI_NTBRING_dest(i, comm);
     }
-    MPIDI_NTBRING_COMM(comm)->has_group = true;
-    return ntbring_group_open(MPIDI_NTBRING_global.endpoint, comm->context_id, ranks);
+    MPIDI_NTBRING_COMM(comm)->group = MPIDI_NTBRING_GROUP_NONE;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    rc = ntbring_group_offer(endpoint, &mine);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CHKRC(rc);
+
+    mpi_errno = MPIR_Allreduce_intra_recursive_doubling(&mine, &all, 1, MPI_UINT32_T, MPI_BAND,
+                                                        comm, errflag);
+    if (mpi_errno || *errflag) {
+        all = 0;
+    }
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_NTBRING_CHKRC(rc);
+    if (rc == NTBRING_OK) {
+        MPIDI_NTBRING_COMM(comm)->group = MPIDI_NTBRING_GROUP_OPEN;
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 /* Gives a block, gets everybody's in the order of ranks. A rank that has failed before gives none:
@@ -27,39 +55,34 @@ static int open_group(MPIR_Comm * comm)
 static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
-    int rc = NTBRING_OK;
+    int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    /* whoever holds the lock does not give the core away */
+    uint32_t looks = MPIR_ThreadInfo.isThreaded ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    if (!MPIDI_NTBRING_COMM(comm)->has_group) {
-        rc = open_group(comm);
-    }
-    if (rc == NTBRING_OK) {
-        rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
-            ntbring_share(endpoint, comm->context_id, block, block_sz);
-    }
+    rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
+        ntbring_share(endpoint, comm->context_id, block, block_sz);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIDI_NTBRING_CHKRC(rc);
 
-    for (int polled = 0;; polled = 1) {
+    for (;;) {
         int made_progress = 0;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        if (polled) {
+        rc = ntbring_shared(endpoint, comm->context_id, blocks, block_sz * comm->local_size, looks);
+        if (rc == NTBRING_PENDING) {
             mpi_errno = MPIDI_progress_test_vci(0);
         }
-        rc = ntbring_shared(endpoint, comm->context_id, blocks, block_sz * comm->local_size);
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-        MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);
+        MPIR_ERR_CHECK(mpi_errno);
         if (rc == NTBRING_OK) {
             break;
         }
-        if (polled) {
-            /* others may have to get on with something else first */
-            mpi_errno = MPIR_Progress_hook_exec_all(&made_progress);
-            MPIR_ERR_CHECK(mpi_errno);
-            MPIDI_PROGRESS_IDLE();
-        }
+        /* others may have to get on with something else first */
+        mpi_errno = MPIR_Progress_hook_exec_all(&made_progress);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_PROGRESS_IDLE();
     }
 
   fn_exit:

@@ -26,7 +26,11 @@ typedef struct {
 
 typedef struct {
     bool is_ring;               /* one rank a host, in the order of the hosts, all of them */
-    bool has_group;             /* open for small collectives */
+    enum {
+        MPIDI_NTBRING_GROUP_UNKNOWN,    /* not tried yet */
+        MPIDI_NTBRING_GROUP_OPEN,       /* small collectives go by ntbring_share */
+        MPIDI_NTBRING_GROUP_NONE
+    } group;
 } MPIDI_NTBRING_comm_t;
 
 typedef struct {

@@ -1,6 +1,6 @@
 //! What polls find: events, and what has arrived in a lane.
 
-use super::wire::{Head, Packet, Pass};
+use super::wire::{Head, Packet};
 
 /// What a poll has found.
 pub enum Event {
@@ -84,20 +84,6 @@ impl From<Plain> for Arrival {
             token: Token { lane: p.lane, begun: None },
         }
     }
-}
-
-/// A block of a small collective.
-pub(super) struct Block {
-    /// Who has passed it on.
-    pub src: u32,
-    /// How far it has come.
-    pub pass: Pass,
-    /// Where it lies in the lane.
-    pub offset: usize,
-    /// Its bytes.
-    pub len: usize,
-    /// To be given back when it has been read.
-    pub token: Token,
 }
 
 /// What a look at the lanes has found.

@@ -1,8 +1,8 @@
 //! Receiving: the lanes from other ranks, and the streams that are open in them.
 
-use super::arrival::{Arrival, Block, Look, Plain, Token};
+use super::arrival::{Arrival, Look, Plain, Token};
 use super::bell::Bell;
-use super::wire::{Packet, Pass, PREFIX_MAX, STREAMS};
+use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
 use crate::ntb::{ForeignBytes, ForeignRoom};
 use crate::queue::{Consumer, Entry, Taken};
@@ -197,40 +197,6 @@ impl Inbound {
         let address = lane.window().address(entry.offset, entry.len);
         let (offset, more) = (entry.offset, lane.has_next());
         Ok(Look::Plain(Plain { src, head, header, payload, address, offset, lane: i, more }))
-    }
-
-    /// The next arrival if it is a block of a small collective.
-    pub fn take_block(&mut self) -> Result<Option<Block>, EndpointError> {
-        for _ in 0..self.boxes.len() {
-            let i = self.next;
-            let inbox = &mut self.boxes[i];
-            if let (false, Some(src)) = (inbox.beginning, inbox.from) {
-                match inbox.lane.take_kind(wire::SHARE) {
-                    Taken::Nothing => {}
-                    Taken::Entry(entry) => {
-                        self.has_served(i);
-                        return self.block(i, src, entry).map(Some);
-                    }
-                    Taken::Other => return Ok(None),
-                }
-            }
-            self.next = self.after(i);
-        }
-        Ok(None)
-    }
-
-    fn block(&mut self, i: usize, src: u32, entry: Entry) -> Result<Block, EndpointError> {
-        let inbox = &self.boxes[i];
-        let mut bytes = [0; Pass::LEN];
-        let len = entry.len.checked_sub(Pass::LEN);
-        if len.is_some() {
-            inbox.lane.window().read(entry.offset, &mut bytes);
-        }
-        let (Some(pass), Some(len)) = (Pass::parse(entry.meta, bytes), len) else {
-            let error = wire::WireError::Field { kind: entry.kind, field: "meta", value: entry.meta.into() };
-            return Err(EndpointError::Wire { from: describe(inbox), error });
-        };
-        Ok(Block { src, pass, offset: entry.offset + Pass::LEN, len, token: Token { lane: i, begun: None } })
     }
 
     #[inline(never)]

@@ -104,6 +104,7 @@ impl Endpoint {
             .of_model(settings.paper_model, packed_limit);
         let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
         let inbound = Inbound::new(&members);
+        let groups = share::Groups::new(&members);
         let remotes = remote::Remotes::new(&members, out.chunk());
         let guests = Guests::new(&members, &settings)?;
         let dump = dump::Trigger::new(settings.dump_signal);
@@ -125,7 +126,7 @@ impl Endpoint {
             offers: Offers::default(),
             segments: segments::Counts::default(),
             remotes,
-            groups: share::Groups::default(),
+            groups,
             idle,
             relay,
             transfer,
@@ -208,11 +209,6 @@ impl Endpoint {
     /// The long half of a poll.
     #[inline]
     pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
-        if self.take_blocks()? {
-            // Whoever waits for them would rather know at once than after all else was looked at.
-            self.idle.busy();
-            return Ok(None);
-        }
         if self.out.has_work() {
             if self.out.advance()? {
                 self.idle.busy();

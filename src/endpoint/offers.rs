@@ -18,7 +18,7 @@
 //!
 //! If the kernel refuses a copy, the whole payload is streamed instead.
 
-use super::arrival::{Arrival, Block, Event};
+use super::arrival::{Arrival, Event};
 use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
@@ -320,11 +320,6 @@ impl Endpoint {
                 let result = self.request_answered(&a, reply, payload);
                 self.inbound.release(a.token, 0)?;
                 result?;
-                return Ok(self.offers.event());
-            }
-            Packet::Share { pass, payload } => {
-                let block = Block { src: a.src, pass, offset: a.offset, len: payload, token: a.token };
-                self.block_arrived(block)?;
                 return Ok(self.offers.event());
             }
             _ => return Ok(Some(Event::Arrival(a))),

@@ -1,123 +1,183 @@
 //! Small collectives: everybody in a group gives a block, and gets all of them.
 //!
 //! A group has one rank on each host of the ring. Blocks go from neighbour to neighbour, both ways, half
-//! of the way round each. Whoever gets one passes it on at once, even if it has not given its own yet, so
-//! a sharing takes no longer than a block that goes the farthest way after the last one was given.
+//! of the way round each, over boards (`queue::board`). A rank looks at them only while it shares itself:
+//! nobody can have ended a sharing without its block, so nobody waits for what it has to pass on either.
 
-use super::arrival::Block;
-use super::wire::Pass;
+use super::bell::Bell;
 use super::{Endpoint, EndpointError};
+use crate::ntb::Side;
+use crate::queue::{BoardReader, BoardWriter, Posted, POST_MAX};
+use crate::ring::plan::BOARDS;
+use crate::ring::topology::HOSTS_MAX;
+use crate::ring::{rank_doorbell, Membership};
 use smallvec::SmallVec;
+use std::time::Duration;
 
-/// The most bytes of a block: fits into every lane.
-pub const BLOCK_MAX: usize = 512;
+/// The most bytes of a block.
+pub const BLOCK_MAX: usize = POST_MAX;
 
-/// The most groups that others may have begun to use before this rank does.
-const UNKNOWN_MAX: usize = 1024;
+/// The furthest that a block goes.
+const REACH_MAX: usize = HOSTS_MAX / 2;
 
-type Bytes = SmallVec<[u8; 64]>;
+/// The directions in which blocks travel; what is kept for each is in this order.
+const RIGHTWARD: [bool; 2] = [false, true];
 
-#[derive(Default)]
-struct Member {
-    /// Those of the current sharing and the next one, by the parity of their number. None: it has failed.
-    blocks: [Option<Bytes>; 2],
-    /// How many it has given, as far as this rank has got them.
-    given: u32,
+/// A rank of a neighbouring host to which blocks go that travel in one direction.
+struct Onward {
+    bell: Bell,
+    boards: Vec<BoardWriter>,
 }
 
-/// Neighbours on the ring, each in the direction to which it passes on.
+/// One from which they come.
+struct Origin {
+    rank: u32,
+    boards: Vec<BoardReader>,
+}
+
+/// The blocks of one direction.
+struct Stream {
+    /// Hosts that they pass.
+    reach: usize,
+    /// Indices of an [`Onward`] and an [`Origin`].
+    to: usize,
+    from: usize,
+    /// Bit i: the block from i + 1 hosts away has not come.
+    missing: u16,
+    /// What has come, by hosts away less one.
+    posted: [Posted; REACH_MAX],
+}
+
 struct Group {
     id: u32,
-    /// In the order of the hosts; empty until this rank has opened the group.
+    board: usize,
+    /// In the order of the hosts.
     ranks: Vec<u32>,
     me: usize,
-    members: Vec<Member>,
-    /// The number of the current sharing.
-    turn: u32,
-    /// Blocks of it that have not come.
-    missing: usize,
-    /// Blocks that came before the group was opened.
-    early: Vec<(u32, Pass, Bytes)>,
+    streams: [Stream; 2],
+    /// The block of this rank; None if it has failed.
+    mine: Option<SmallVec<[u8; 64]>>,
 }
 
 /// All groups of a rank.
-#[derive(Default)]
 pub(super) struct Groups {
-    by_id: Vec<Group>,
+    open: Vec<Group>,
+    onward: [Vec<Onward>; 2],
+    origin: [Vec<Origin>; 2],
+    /// Boards of no open group, a bit each.
+    free: u32,
+    /// Whether free boards were offered for a group that was not opened yet.
+    offered: bool,
     /// Sharings that this rank has begun.
     pub begun: u64,
 }
 
 impl Group {
-    fn new(id: u32) -> Group {
-        let (ranks, members, early) = (Vec::new(), Vec::new(), Vec::new());
-        Group { id, ranks, me: 0, members, turn: 0, missing: 0, early }
-    }
-
-    /// Hosts that a block passes on its way.
-    fn reach(&self, rightward: bool) -> usize {
+    /// The member whose block has come from so many hosts away.
+    fn origin(&self, rightward: bool, hops: usize) -> usize {
         let size = self.ranks.len();
-        if rightward {
-            size / 2
-        } else {
-            (size - 1) / 2
-        }
+        (self.me + if rightward { size - hops } else { hops }) % size
     }
 
-    /// The member that is so many hosts further, at most as many as there are.
-    fn next(&self, rightward: bool, hops: usize) -> usize {
-        let size = self.ranks.len();
-        let i = self.me + if rightward { hops } else { size - hops };
-        if i < size {
-            i
-        } else {
-            i - size
-        }
+    fn is_complete(&self) -> bool {
+        self.streams.iter().all(|s| s.missing == 0)
     }
 
-    /// The rank of the neighbour on that side.
-    fn neighbour(&self, rightward: bool) -> u32 {
-        self.ranks[self.next(rightward, 1)]
+    fn missing(&self) -> Vec<u32> {
+        let hops = |s: &Stream| (0..s.reach).filter(|i| s.missing >> i & 1 == 1).collect::<Vec<_>>();
+        let of = |(s, rightward)| hops(s).into_iter().map(move |i| self.ranks[self.origin(rightward, i + 1)]);
+        self.streams.iter().zip(RIGHTWARD).flat_map(of).collect()
     }
 }
 
 impl Groups {
-    fn find(&self, id: u32) -> Result<usize, usize> {
-        self.by_id.binary_search_by_key(&id, |g| g.id)
-    }
-
-    fn opened(&mut self, id: u32) -> Result<&mut Group, EndpointError> {
-        match self.find(id) {
-            Ok(i) if !self.by_id[i].ranks.is_empty() => Ok(&mut self.by_id[i]),
-            _ => Err(EndpointError::Argument(format!("group {id} is not open"))),
-        }
-    }
-
-    /// Lines on every sharing that is not complete, here or elsewhere.
-    pub fn describe(&self) -> Vec<String> {
-        let line = |g: &Group| {
-            let lacks = |m: &Member| (m.given.wrapping_sub(g.turn) as i32) < 0;
-            let ahead = |m: &Member| m.given.wrapping_sub(g.turn) as i32 > 0;
-            let ranks = |wanted: &dyn Fn(&Member) -> bool| {
-                g.members.iter().zip(&g.ranks).filter(|(m, _)| wanted(m)).map(|(_, &r)| r).collect::<Vec<u32>>()
-            };
-            let who = format!("collective {} of communicator {}", g.turn, g.id);
-            if g.missing > 0 {
-                return Some(format!("{who}: nothing from ranks {:?} yet", ranks(&lacks)));
+    pub fn new(members: &Membership) -> Groups {
+        let topology = members.topology();
+        let me = topology.local_of(members.rank());
+        let (mut onward, mut origin) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        let mut boards = BOARDS;
+        if let Some(links) = members.links() {
+            boards = links[0].boards().min(links[1].boards());
+            for rightward in RIGHTWARD.into_iter().filter(|&r| topology.reach(r) > 0) {
+                let (to, from) = match rightward {
+                    true => (links[Side::Right as usize], links[Side::Left as usize]),
+                    false => (links[Side::Left as usize], links[Side::Right as usize]),
+                };
+                for local in 0..topology.ranks_of(to.neighbour()).len() {
+                    let boards = (0..boards).map(|b| to.board_writer(me, local, b)).collect();
+                    let bell = Bell::Port(to.port(), rank_doorbell(local));
+                    onward[usize::from(rightward)].push(Onward { bell, boards });
+                }
+                for (local, &rank) in topology.ranks_of(from.neighbour()).iter().enumerate() {
+                    let boards = (0..boards).map(|b| from.board_reader(local, me, b)).collect();
+                    origin[usize::from(rightward)].push(Origin { rank, boards });
+                }
             }
-            let waiting = ranks(&ahead);
-            let early = g.early.len();
-            (!waiting.is_empty() || early > 0)
-                .then(|| format!("{who}: done; in the next one already: ranks {waiting:?}, {early} more blocks"))
-        };
-        self.by_id.iter().filter_map(line).collect()
+        }
+        Groups { open: Vec::new(), onward, origin, free: (1 << boards) - 1, offered: false, begun: 0 }
+    }
+
+    fn find(&mut self, id: u32) -> Result<usize, EndpointError> {
+        let found = self.open.iter().position(|g| g.id == id);
+        found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
+    }
+
+    /// Lines on every sharing that is not complete.
+    pub fn describe(&self) -> Vec<String> {
+        let waits = |g: &&Group| !g.is_complete();
+        let line = |g: &Group| format!("collective of communicator {}: nothing from ranks {:?} yet", g.id, g.missing());
+        self.open.iter().filter(waits).map(line).collect()
+    }
+
+    /// Takes what has come for a group and passes it on. Whether there was anything.
+    #[inline]
+    fn look(&mut self, i: usize) -> Result<bool, EndpointError> {
+        let group = &mut self.open[i];
+        let mut any = false;
+        for (d, stream) in group.streams.iter_mut().enumerate() {
+            let mut left = stream.missing;
+            while left != 0 {
+                let place = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let origin = &self.origin[d][stream.from];
+                let wrong = |error| EndpointError::Corrupt { from: format!("rank {}", origin.rank), error };
+                let Some(posted) = origin.boards[group.board].look(place).map_err(wrong)? else { continue };
+                any = true;
+                stream.missing &= !(1 << place);
+                stream.posted[place] = posted;
+                if place + 1 < stream.reach {
+                    let bytes = origin.boards[group.board].foreign(place, posted.len);
+                    let onward = &self.onward[d][stream.to];
+                    onward.boards[group.board].repost(place + 1, bytes, posted.failed);
+                    onward.bell.ring();
+                }
+            }
+        }
+        Ok(any)
     }
 }
 
 impl Endpoint {
-    /// Opens a group: its ranks in the order of their hosts, one on each, this one among them. All of
-    /// them do so, and share in the same order.
-    pub fn open_group(&mut self, id: u32, ranks: &[u32]) -> Result<(), EndpointError> {
+    /// The boards that this rank offers for a group, a bit each: none while an offer for another one is
+    /// not settled. Those who want to open a group combine what they offer by AND, and then all call
+    /// [`Endpoint::open_group`].
+    pub fn offer_boards(&mut self) -> u32 {
+        match self.groups.offered {
+            true => 0,
+            false => {
+                self.groups.offered = self.groups.free != 0;
+                self.groups.free
+            }
+        }
+    }
+
+    /// Opens a group on the first of the boards that all of its members have offered, this one `mine`:
+    /// its ranks in the order of their hosts, one on each, this one among them. False if there is no
+    /// such board.
+    pub fn open_group(&mut self, id: u32, ranks: &[u32], mine: u32, all: u32) -> Result<bool, EndpointError> {
+        if mine != 0 {
+            self.groups.offered = false;
+        }
         let t = self.members.topology();
         let known = ranks.iter().all(|&r| (r as usize) < t.size());
         let in_order = known && ranks.len() == t.hosts() && ranks.iter().enumerate().all(|(h, &r)| t.host_of(r) == h);
@@ -125,27 +185,36 @@ impl Endpoint {
         let (true, Some(me)) = (in_order, me) else {
             return Err(EndpointError::Argument(format!("group {id} is not one rank of each host: {ranks:?}")));
         };
-        let i = self.groups.find(id).unwrap_or_else(|i| {
-            self.groups.by_id.insert(i, Group::new(id));
-            i
-        });
-        let group = &mut self.groups.by_id[i];
-        if !group.ranks.is_empty() {
+        if self.groups.find(id).is_ok() {
             return Err(EndpointError::Argument(format!("group {id} is open already")));
         }
-        group.me = me;
-        group.ranks = ranks.to_vec();
-        group.members.resize_with(ranks.len(), Member::default);
-        for (src, pass, block) in std::mem::take(&mut group.early) {
-            self.keep_block(src, pass, block)?;
+        if all & !(mine & self.groups.free) != 0 {
+            let text = format!("boards {all:#x} for group {id}, of {mine:#x} that were offered");
+            return Err(EndpointError::Argument(text));
         }
-        Ok(())
+        if all == 0 {
+            return Ok(false);
+        }
+        let board = all.trailing_zeros() as usize;
+        self.groups.free &= !(1 << board);
+        let streams = RIGHTWARD.map(|rightward| {
+            let side = if rightward { Side::Right } else { Side::Left };
+            let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
+            let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
+            Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }
+        });
+        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine: None });
+        Ok(true)
     }
 
     /// Forgets a group that nobody will share in any more.
     pub fn close_group(&mut self, id: u32) {
         if let Ok(i) = self.groups.find(id) {
-            self.groups.by_id.remove(i);
+            let group = self.groups.open.swap_remove(i);
+            // After a sharing that was given up, nobody knows what lies on the board.
+            if group.is_complete() {
+                self.groups.free |= 1 << group.board;
+            }
         }
     }
 
@@ -153,132 +222,81 @@ impl Endpoint {
     /// members must be of the same size, at most [`BLOCK_MAX`] bytes. Without a block, since this rank
     /// has failed, the sharing will fail for everybody.
     pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
-        let group = self.groups.opened(id)?;
-        let failed = block.is_none();
-        let block = block.unwrap_or_default();
-        if block.len() > BLOCK_MAX || group.missing > 0 {
-            let text = format!("a block of {} bytes in group {id}, {} missing", block.len(), group.missing);
+        let groups = &mut self.groups;
+        let i = groups.find(id)?;
+        let group = &mut groups.open[i];
+        if block.is_some_and(|b| b.len() > BLOCK_MAX) || !group.is_complete() {
+            let size = block.map_or(0, <[u8]>::len);
+            let text = format!("a block of {size} bytes in group {id}, missing those of {:?}", group.missing());
             return Err(EndpointError::Argument(text));
         }
-        group.turn = group.turn.wrapping_add(1);
-        let turn = group.turn;
-        let mine = &mut group.members[group.me];
-        mine.given = turn;
-        mine.blocks[turn as usize % 2] = (!failed).then(|| Bytes::from_slice(block));
-        group.missing = group.members.iter().filter(|m| m.given != turn).count();
-        let sides = [true, false].map(|rightward| {
-            let pass = Pass { group: id, turn, hops: 1, rightward, failed };
-            (group.reach(rightward) > 0).then(|| (group.neighbour(rightward), pass))
-        });
-        self.groups.begun += 1;
-        for (to, pass) in sides.into_iter().flatten() {
-            self.out.pass_on(to, pass, block)?;
+        group.mine = block.map(SmallVec::from_slice);
+        groups.begun += 1;
+        for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.reach > 0) {
+            stream.missing = (1 << stream.reach) - 1;
+            groups.origin[d][stream.from].boards[group.board].turn();
+            let onward = &mut groups.onward[d][stream.to];
+            onward.boards[group.board].turn();
+            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none());
+            onward.bell.ring();
         }
         Ok(())
     }
 
-    /// Whether all blocks are there and what this rank has to pass on is on its way.
-    #[inline]
+    /// Whether all blocks of a sharing are there, and passed on.
     pub fn is_shared(&mut self, id: u32) -> Result<bool, EndpointError> {
-        let group = self.groups.opened(id)?;
-        if group.missing > 0 {
-            return Ok(false);
+        let i = self.groups.find(id)?;
+        while !self.groups.open[i].is_complete() {
+            if !self.groups.look(i)? {
+                return Ok(false);
+            }
+            self.idle.busy();
         }
-        let turn = group.turn;
-        let sides = [true, false].map(|rightward| group.neighbour(rightward));
-        // What belongs to a later turn or another group may wait: nobody needs it to leave this one.
-        Ok(sides.iter().all(|&rank| !self.out.has_to_pass(rank, |pass| pass.group == id && pass.turn == turn)))
+        Ok(true)
+    }
+
+    /// As [`Endpoint::is_shared`], after so many looks in vain between which this rank does nothing but
+    /// spin or yield. As long as it is not true, poll before it is asked again.
+    pub fn await_shared(&mut self, id: u32, looks: u32) -> Result<bool, EndpointError> {
+        for _ in 0..looks {
+            if self.is_shared(id)? {
+                return Ok(true);
+            }
+            if self.out.has_work() {
+                break;
+            }
+            self.idle.wait(Duration::ZERO);
+        }
+        self.is_shared(id)
     }
 
     /// Copies the blocks of a sharing that is complete to `to`, in the order of the hosts.
     pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
-        let group = self.groups.opened(id)?;
-        if group.missing > 0 {
-            return Err(EndpointError::Argument(format!("{} blocks are missing in group {id}", group.missing)));
+        let i = self.groups.find(id)?;
+        let group = &self.groups.open[i];
+        if !group.is_complete() {
+            return Err(EndpointError::Argument(format!("blocks are missing in group {id}: {:?}", group.missing())));
         }
-        let blocks = group.members.iter().map(|m| m.blocks[group.turn as usize % 2].as_deref());
-        let wrong = |src: usize, what| EndpointError::Sharing { src: group.ranks[src], group: id, what };
-        if let Some(src) = blocks.clone().position(|b| b.is_none()) {
-            return Err(wrong(src, "has failed in a collective"));
+        let wrong = |member: usize, what| EndpointError::Sharing { src: group.ranks[member], group: id, what };
+        let Some(mine) = &group.mine else { return Err(wrong(group.me, "has failed in a collective")) };
+        let (size, count) = (mine.len(), group.ranks.len());
+        if to.len() != size * count {
+            return Err(EndpointError::Argument(format!("{} bytes for {count} blocks of {size}", to.len())));
         }
-        let blocks = blocks.flatten();
-        let size = blocks.clone().nth(group.me).map_or(0, <[u8]>::len);
-        if let Some(src) = blocks.clone().position(|b| b.len() != size) {
-            return Err(wrong(src, "has called a collective with another size than this one"));
-        }
-        if to.len() != size * group.ranks.len() {
-            let text = format!("{} bytes for {} blocks of {size}", to.len(), group.ranks.len());
-            return Err(EndpointError::Argument(text));
-        }
-        for (block, room) in blocks.zip(to.chunks_exact_mut(size.max(1))) {
-            room.copy_from_slice(block);
-        }
-        Ok(())
-    }
-
-    /// Takes in the blocks that have arrived before anything else. Whether there were any.
-    pub(super) fn take_blocks(&mut self) -> Result<bool, EndpointError> {
-        let mut any = false;
-        while let Some(block) = self.inbound.take_block()? {
-            self.block_arrived(block)?;
-            any = true;
-        }
-        Ok(any)
-    }
-
-    /// Takes in a block that has arrived.
-    pub(super) fn block_arrived(&mut self, block: Block) -> Result<(), EndpointError> {
-        let Block { src, pass, len, .. } = block;
-        let wrong = |what| EndpointError::Sharing { src, group: pass.group, what };
-        if len > BLOCK_MAX {
-            return Err(wrong("shares too much"));
-        }
-        let mut bytes = Bytes::from_elem(0, len);
-        self.inbound.read(block.token.lane, block.offset, &mut bytes);
-        self.inbound.release(block.token, 0)?;
-        match self.groups.find(pass.group) {
-            Ok(i) if !self.groups.by_id[i].ranks.is_empty() => self.keep_block(src, pass, bytes),
-            found => {
-                let groups = &mut self.groups.by_id;
-                if groups.len() >= UNKNOWN_MAX && groups.iter().filter(|g| g.ranks.is_empty()).count() >= UNKNOWN_MAX {
-                    return Err(wrong("shares in too many groups that are not open"));
+        let room = |member: usize| member * size..(member + 1) * size;
+        to[room(group.me)].copy_from_slice(mine);
+        for ((d, stream), rightward) in group.streams.iter().enumerate().zip(RIGHTWARD) {
+            for (place, posted) in stream.posted[..stream.reach].iter().enumerate() {
+                let member = group.origin(rightward, place + 1);
+                if posted.failed {
+                    return Err(wrong(member, "has failed in a collective"));
                 }
-                let i = found.unwrap_or_else(|i| {
-                    groups.insert(i, Group::new(pass.group));
-                    i
-                });
-                // Of each member the current one and the next.
-                if groups[i].early.len() >= 2 * self.members.topology().hosts() {
-                    return Err(wrong("shares too often in a group that is not open"));
+                if posted.len != size {
+                    return Err(wrong(member, "has called a collective with another size than this one"));
                 }
-                groups[i].early.push((src, pass, bytes));
-                Ok(())
+                self.groups.origin[d][stream.from].boards[group.board].read(place, &mut to[room(member)]);
             }
         }
-    }
-
-    fn keep_block(&mut self, src: u32, pass: Pass, block: Bytes) -> Result<(), EndpointError> {
-        let group = self.groups.opened(pass.group)?;
-        let (hops, reach) = (usize::from(pass.hops), group.reach(pass.rightward));
-        let wrong = |what| EndpointError::Sharing { src, group: pass.group, what };
-        if hops == 0 || hops > reach || group.neighbour(!pass.rightward) != src {
-            return Err(wrong("passes on what has come another way"));
-        }
-        let origin = group.next(!pass.rightward, hops);
-        let member = &mut group.members[origin];
-        // Nobody is further than one sharing ahead, since it needs the block of this rank for that.
-        if pass.turn != member.given.wrapping_add(1) || member.given == group.turn.wrapping_add(1) {
-            return Err(wrong("shares out of turn"));
-        }
-        member.given = pass.turn;
-        if pass.turn == group.turn {
-            group.missing -= 1;
-        }
-        let onward = (hops < reach).then(|| group.neighbour(pass.rightward));
-        if let Some(to) = onward {
-            self.out.pass_on(to, Pass { hops: pass.hops + 1, ..pass }, &block)?;
-        }
-        group.members[origin].blocks[pass.turn as usize % 2] = (!pass.failed).then_some(block);
         Ok(())
     }
 }

@@ -6,11 +6,11 @@
 //!
 //! The tag's `meta` holds the handler (6 bits) and the header's size in words (9 bits), so that a
 //! plain message needs nothing but its tag. A header of another size and VCIs other than 0 need
-//! the extension. In a `CHUNK` meta is the number of the stream, in a `SHARE` it says how far a block has come.
+//! the extension. In a `CHUNK` meta is the number of the stream.
 
 mod parts;
 
-pub use parts::{Offer, Pass, Request};
+pub use parts::{Offer, Request};
 
 use crate::queue::META_MAX;
 use crate::ring::relay::{Route, ROUTED};
@@ -33,8 +33,6 @@ const FEED: u8 = 6;
 const DONE: u8 = 7;
 /// A payload that was offered is not needed any more.
 const TAKEN: u8 = 8;
-/// A block of a small collective.
-pub const SHARE: u8 = 9;
 /// Has an extension.
 const EXTENDED: u8 = 0x20;
 
@@ -136,13 +134,6 @@ pub enum Packet {
         /// Which request, and how it went.
         reply: Reply,
         /// Bytes that were asked for.
-        payload: usize,
-    },
-    /// A block of a small collective.
-    Share {
-        /// Whose it is.
-        pass: Pass,
-        /// Its bytes.
         payload: usize,
     },
 }
@@ -264,11 +255,6 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
-            Packet::Share { pass, .. } => {
-                p.kind |= SHARE;
-                p.meta = pass.meta();
-                p.push(&pass.bytes());
-            }
         }
         p
     }
@@ -310,11 +296,6 @@ impl Packet {
             let bytes = take(&mut at, Reply::LEN)?.try_into().expect("its length");
             let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
-        }
-        if base == SHARE && kind & EXTENDED == 0 {
-            let bytes = take(&mut at, Pass::LEN)?.try_into().expect("its length");
-            let pass = Pass::parse(meta, bytes).ok_or(impossible("meta", meta.into()))?;
-            return Ok((Packet::Share { pass, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;

@@ -12,9 +12,33 @@ const _: () = assert!(NTBRING_BLOCK_MAX as usize == BLOCK_MAX && NTBRING_HOSTS_M
 /// See `include/ntbring.h`.
 ///
 /// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_group_offer(endpoint: *mut ntbring_endpoint_t, offer: *mut u32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if offer.is_null() {
+            return Err(argument("offer must not be NULL"));
+        }
+        // SAFETY: not null, writable by contract.
+        unsafe { offer.write(endpoint.offer_boards()) };
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
 /// `endpoint` must be connected; `ranks` must have an entry for each host.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_group_open(endpoint: *mut ntbring_endpoint_t, id: u32, ranks: *const i32) -> i32 {
+pub unsafe extern "C" fn ntbring_group_open(
+    endpoint: *mut ntbring_endpoint_t,
+    id: u32,
+    ranks: *const i32,
+    mine: u32,
+    all: u32,
+) -> i32 {
     guard(|| {
         // SAFETY: by contract.
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
@@ -25,8 +49,10 @@ pub unsafe extern "C" fn ntbring_group_open(endpoint: *mut ntbring_endpoint_t, i
         let ranks = unsafe { std::slice::from_raw_parts(ranks, endpoint.hosts()) };
         // What is negative is no rank, and stays none.
         let ranks: Vec<u32> = ranks.iter().map(|&rank| rank as u32).collect();
-        endpoint.open_group(id, &ranks)?;
-        Ok(NTBRING_OK as i32)
+        match endpoint.open_group(id, &ranks, mine, all)? {
+            true => Ok(NTBRING_OK as i32),
+            false => Ok(NTBRING_NO_GROUP as i32),
+        }
     })
 }
 
@@ -83,11 +109,12 @@ pub unsafe extern "C" fn ntbring_shared(
     id: u32,
     blocks: *mut c_void,
     size: u64,
+    looks: u32,
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        if !endpoint.is_shared(id)? {
+        if !endpoint.await_shared(id, looks)? {
             return Ok(NTBRING_PENDING as i32);
         }
         let blocks: &mut [u8] = match size {

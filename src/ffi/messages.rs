@@ -160,8 +160,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
         | Packet::Feed { .. }
         | Packet::Done { .. }
         | Packet::Taken { .. }
-        | Packet::Served { .. }
-        | Packet::Share { .. } => {}
+        | Packet::Served { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

@@ -1,6 +1,6 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
-use super::groups::{ntbring_group_close, ntbring_group_open, ntbring_share, ntbring_shared};
+use super::groups::{ntbring_group_close, ntbring_group_offer, ntbring_group_open, ntbring_share, ntbring_shared};
 use super::segments::{
     ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
     ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
@@ -57,10 +57,11 @@ same_type! {
     ntbring_segment_let_go: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
     ntbring_is_served: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_remote: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_remote_t) -> i32,
-    ntbring_group_open: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const i32) -> i32,
+    ntbring_group_offer: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut u32) -> i32,
+    ntbring_group_open: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const i32, u32, u32) -> i32,
     ntbring_group_close: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_share: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, u64) -> i32,
-    ntbring_shared: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64) -> i32,
+    ntbring_shared: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64, u32) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }
@@ -315,26 +316,30 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
 #[test]
 fn a_group_of_one_shares_with_itself() {
     let ep = alone();
-    let (block, mut blocks) = ([7u8; 600], [0u8; 600]);
+    let (block, mut blocks, mut mine) = ([7u8; 300], [0u8; 300], 9);
     let (from, to): (*const c_void, *mut c_void) = (block.as_ptr().cast(), blocks.as_mut_ptr().cast());
     // SAFETY: all pointers are valid for the calls, or NULL, which the functions check for.
     unsafe {
         assert_eq!(ntbring_share(ep, 3, from, 8), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_group_open(ep, 3, std::ptr::null()), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_group_open(ep, 3, [-1].as_ptr()), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr()), 0, "{}", text());
-        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr()), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_share(ep, 3, from, 513), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_group_offer(ep, std::ptr::null_mut()), NTBRING_ERR_ARGUMENT);
+        assert_eq!((ntbring_group_offer(ep, &mut mine), mine), (0, 15));
+        assert_eq!(ntbring_group_open(ep, 3, std::ptr::null(), mine, mine), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_group_open(ep, 3, [-1].as_ptr(), mine, mine), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr(), mine, 0), NTBRING_NO_GROUP as i32);
+        assert_eq!((ntbring_group_offer(ep, &mut mine), mine), (0, 15));
+        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr(), mine, mine), 0, "{}", text());
+        assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr(), 0, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_share(ep, 3, from, 249), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_share(ep, 3, std::ptr::null(), 8), 0);
-        assert_eq!(ntbring_shared(ep, 3, to, 8), NTBRING_ERR_PROTOCOL);
+        assert_eq!(ntbring_shared(ep, 3, to, 8, 0), NTBRING_ERR_PROTOCOL);
         assert!(text().contains("failed"), "{}", text());
-        assert_eq!(ntbring_share(ep, 3, from, 512), 0, "{}", text());
-        assert_eq!(ntbring_shared(ep, 3, to, 511), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 512), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_shared(ep, 3, to, 512), 0, "{}", text());
+        assert_eq!(ntbring_share(ep, 3, from, 248), 0, "{}", text());
+        assert_eq!(ntbring_shared(ep, 3, to, 247, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 248, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_shared(ep, 3, to, 248, 0), 0, "{}", text());
         assert_eq!((ntbring_group_close(ep, 3), ntbring_group_close(ep, 4)), (0, 0));
-        assert_eq!(ntbring_shared(ep, 3, to, 512), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_shared(ep, 3, to, 248, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_close(ep), 0);
     }
-    assert_eq!((&blocks[..512], &blocks[512..]), (&block[..512], &[0u8; 88][..]));
+    assert_eq!((&blocks[..248], &blocks[248..]), (&block[..248], &[0u8; 52][..]));
 }

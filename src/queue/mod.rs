@@ -25,10 +25,12 @@
 //! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry.
 
 mod announce;
+mod board;
 mod consumer;
 mod producer;
 mod tag;
 
+pub use board::{board_bytes, BoardReader, BoardWriter, Posted, POST_MAX};
 pub use consumer::{Consumer, Entry, Taken};
 pub use producer::{Producer, Slot};
 pub use tag::{Tag, LEN_MAX, META_MAX};
@@ -80,6 +82,16 @@ pub enum Corrupt {
         len: usize,
         /// What is possible.
         max: usize,
+    },
+    /// Neither what a place of a board may hold before this turn nor in it.
+    #[error("place {place} of a board holds {word:#018x} in turn {turn}")]
+    Place {
+        /// Where.
+        place: usize,
+        /// What.
+        word: u64,
+        /// When.
+        turn: u32,
     },
 }
 

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `faults` | links and ends that break one rule each: the other tests must notice |
+//! | `boards` | boards: all interleavings of a few turns, and whatever a peer may write |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
 //! | `link` | what delays, splits and reorders writes, step by step |
 //! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
@@ -11,6 +12,7 @@
 
 use super::{Consumer, Corrupt, Entry, Taken};
 
+mod boards;
 mod faults;
 
 #[cfg(loom)]

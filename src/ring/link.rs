@@ -2,7 +2,7 @@
 
 use super::plan::{End, WindowPlan};
 use crate::ntb::{InWindow, OutWindow, Port, Side};
-use crate::queue::{Consumer, Producer};
+use crate::queue::{BoardReader, BoardWriter, Consumer, Producer};
 use std::sync::Arc;
 
 /// One link of this process's host.
@@ -57,5 +57,24 @@ impl Link {
             true => consumer.announced(self.incoming.part(self.plan.tail_offset(lane), 8)),
             false => consumer,
         }
+    }
+
+    /// Boards of each pair of ranks, both ways.
+    pub fn boards(&self) -> usize {
+        self.plan.boards().min(self.peer_plan.boards())
+    }
+
+    /// The writing end of a board from rank `from` of this host to rank `to` of the neighbour. To be
+    /// called once a board, in one process.
+    pub fn board_writer(&self, from: usize, to: usize, board: usize) -> BoardWriter {
+        let plan = &self.peer_plan;
+        BoardWriter::new(self.outgoing.part(plan.board_offset(from, to, board), plan.board_bytes()))
+    }
+
+    /// The reading end of a board from rank `from` of the neighbour to rank `to` of this host. To be
+    /// called once a board, in one process.
+    pub fn board_reader(&self, from: usize, to: usize, board: usize) -> BoardReader {
+        let plan = &self.plan;
+        BoardReader::new(self.incoming.part(plan.board_offset(from, to, board), plan.board_bytes()))
     }
 }

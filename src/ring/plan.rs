@@ -1,20 +1,21 @@
-//! How a window is divided: credits first, then lanes.
+//! How a window is divided: credits first, then boards, then lanes.
 //!
 //! The window of a host on one side takes what the neighbour on that side sends. The neighbour has
 //! a producer for each of its ranks and one for its forwarder; the host has a consumer for each of
 //! its ranks and one for its forwarder; every pair has a lane. The two forwarders have a second
-//! one, for packets beyond the dateline.
+//! one, for packets beyond the dateline. Every pair of ranks has the same number of boards, on which
+//! is as much as goes round the ring in the direction of this window.
 //!
 //! ```text
-//! | credit 0 | credit 1 | ... | lane 0 | lane 1 | ...
-//!   64 bytes each               equal sizes, multiples of 64 bytes
+//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | lane 0 | lane 1 | ...
+//!   64 bytes each                equal sizes                        equal sizes, multiples of 64 bytes
 //! ```
 //!
 //! Credit `i` of a window belongs to lane `i` of the *opposite* window: it is where the consumer
 //! there returns its head to the producer here. Both windows of a link have equally many lanes.
 
 use crate::ntb::Side;
-use crate::queue::{LINE, LINES_MAX};
+use crate::queue::{board_bytes, LINE, LINES_MAX};
 use crate::ring::served::registry::Registry;
 use crate::ring::Topology;
 
@@ -26,6 +27,11 @@ const WINDOW: u64 = 1 << 20;
 
 /// The smallest lane that is chosen if no window is set, bytes.
 const LANE_GOOD: usize = 16 << 10;
+
+/// Boards of a pair of ranks, and so small collectives of different groups that can go on at once...
+pub const BOARDS: usize = 4;
+/// ...unless they would take more of a window than this part.
+const BOARDS_SHARE: usize = 4;
 
 /// One end of a lane: a rank, by its number within its host, or the host's forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +49,9 @@ pub struct WindowPlan {
     senders: usize,
     receivers: usize,
     lane_bytes: usize,
+    boards: usize,
+    /// Of each board.
+    places: usize,
 }
 
 /// A window that is too small for its lanes.
@@ -66,10 +75,17 @@ impl WindowPlan {
     pub fn new(topology: &Topology, host: usize, side: Side, window: u64) -> Result<WindowPlan, TooSmall> {
         let neighbour = topology.neighbour(host, side);
         let (senders, receivers) = (topology.ranks_of(neighbour).len(), topology.ranks_of(host).len());
-        let mut plan = WindowPlan { senders, receivers, lane_bytes: 0 };
+        let places = topology.reach(side == Side::Left);
+        let mut plan = WindowPlan { senders, receivers, lane_bytes: 0, boards: BOARDS, places };
+        while plan.boards_bytes() > window as usize / BOARDS_SHARE {
+            plan.boards /= 2;
+        }
+        plan.lane_bytes = plan.lane_bytes_in(window as usize);
+        if plan.lane_bytes < LANE_MIN {
+            plan.boards = 0;
+            plan.lane_bytes = plan.lane_bytes_in(window as usize);
+        }
         let lanes = plan.lanes();
-        let each = (window as usize).saturating_sub(lanes * LINE) / lanes;
-        plan.lane_bytes = (each / LINE * LINE).min(LINES_MAX * LINE);
         if plan.lane_bytes < LANE_MIN {
             let needed = (lanes * (LANE_MIN + LINE)).next_multiple_of(4096) as u64;
             return Err(TooSmall { window, needed, host, neighbour, receivers, senders, lanes });
@@ -77,14 +93,19 @@ impl WindowPlan {
         Ok(plan)
     }
 
+    fn lane_bytes_in(&self, window: usize) -> usize {
+        let each = window.saturating_sub(self.lane_offset(0)) / self.lanes();
+        (each / LINE * LINE).min(LINES_MAX * LINE)
+    }
+
     /// The window for a ring where none is set, bytes; the same on all its hosts.
     pub fn good_window(topology: &Topology) -> u64 {
         let ranks = |host| topology.ranks_of(host).len();
         let lanes = (0..topology.hosts())
             .map(|host| (ranks(host), ranks(topology.neighbour(host, Side::Right))))
-            .map(|(receivers, senders)| WindowPlan { senders, receivers, lane_bytes: 0 }.lanes())
+            .map(|(receivers, senders)| WindowPlan { senders, receivers, lane_bytes: 0, boards: 0, places: 0 }.lanes())
             .max();
-        let needed = lanes.unwrap_or(0) * (LANE_GOOD + LINE);
+        let needed = lanes.unwrap_or(0) * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
         WINDOW.max(needed.next_multiple_of(4096) as u64)
     }
 
@@ -129,7 +150,31 @@ impl WindowPlan {
 
     /// Where a lane begins in this window, bytes.
     pub fn lane_offset(&self, lane: usize) -> usize {
-        self.lanes() * LINE + lane * self.lane_bytes
+        self.lanes() * LINE + self.boards_bytes() + lane * self.lane_bytes
+    }
+
+    /// Boards of each pair of ranks.
+    pub fn boards(&self) -> usize {
+        self.boards
+    }
+
+    /// Bytes of each board.
+    pub fn board_bytes(&self) -> usize {
+        board_bytes(self.places)
+    }
+
+    fn boards_bytes(&self) -> usize {
+        self.senders * self.receivers * self.boards * self.board_bytes()
+    }
+
+    /// Where one of the boards on which rank `from` of the neighbour writes to rank `to` of this host
+    /// begins in this window, bytes.
+    pub fn board_offset(&self, from: usize, to: usize, board: usize) -> usize {
+        assert!(
+            from < self.senders && to < self.receivers && board < self.boards,
+            "no board {board} of {from} to {to}"
+        );
+        self.lanes() * LINE + ((from * self.receivers + to) * self.boards + board) * self.board_bytes()
     }
 
     /// Where the credit of a lane of the opposite window lies in this one, bytes.
@@ -236,7 +281,11 @@ mod tests {
                 }
                 seen[plan.lane(End::Forwarder, End::Forwarder, true)] = true;
                 assert!(seen.iter().all(|&s| s));
-                assert!(plan.credit_offset(plan.lanes() - 1) + LINE <= plan.lane_offset(0));
+                let places = if side == Side::Left { ranks.len() / 2 } else { (ranks.len() - 1) / 2 };
+                assert!(plan.boards() > 0 && plan.board_bytes() == board_bytes(places));
+                assert!(plan.credit_offset(plan.lanes() - 1) + LINE <= plan.board_offset(0, 0, 0));
+                let last = plan.board_offset(senders - 1, ranks[1] - 1, plan.boards() - 1);
+                assert_eq!(last + plan.board_bytes(), plan.lane_offset(0));
                 assert!(plan.lane_offset(plan.lanes() - 1) + plan.lane_bytes() <= 1 << 20);
             }
         }

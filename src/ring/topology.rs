@@ -89,6 +89,14 @@ impl Topology {
         }
     }
 
+    /// How many hosts further something goes that everybody is to get, half of it in either direction.
+    pub fn reach(&self, rightward: bool) -> usize {
+        match rightward {
+            true => self.hosts() / 2,
+            false => (self.hosts() - 1) / 2,
+        }
+    }
+
     /// Links between two hosts on the shorter way.
     pub fn distance(&self, from: usize, to: usize) -> usize {
         let right = (to + self.hosts() - from) % self.hosts();

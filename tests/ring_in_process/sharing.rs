@@ -5,12 +5,22 @@ use ntbring::endpoint::BLOCK_MAX;
 
 /// Bytes of a member's block: the same for all, different each time.
 fn size_of(group: u32, turn: usize) -> usize {
-    [8, 0, 1, 40, 47, 48, 49, BLOCK_MAX, 300][(turn + group as usize) % 9]
+    [8, 0, 1, 40, 55, 56, 57, BLOCK_MAX, 200][(turn + group as usize) % 9]
 }
 
 fn block_of(group: u32, turn: usize, rank: u32) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(u64::from(group) << 40 | u64::from(rank) << 20 | turn as u64);
     std::iter::repeat_with(|| rng.u8(..)).take(size_of(group, turn)).collect()
+}
+
+/// Opens a group on the first board that is free: the same for all of them here.
+fn open(rank: &mut Rank, group: u32, members: &[u32]) -> Result<(), String> {
+    let mine = rank.endpoint.offer_boards();
+    let all = mine & mine.wrapping_neg();
+    match rank.endpoint.open_group(group, members, mine, all).map_err(|e| e.to_string())? {
+        true => Ok(()),
+        false => Err("no board is left".into()),
+    }
 }
 
 /// Polls until a sharing has ended; what arrives besides is nobody's.
@@ -51,7 +61,7 @@ fn everybody_shares(layout: &Layout, settings: &Settings, turns: usize) {
         let groups = if local == 0 { &groups[..] } else { &groups[..1] };
         for &group in groups {
             std::thread::sleep(Duration::from_millis(rng.u64(..20)));
-            rank.endpoint.open_group(group, &members).map_err(|e| e.to_string())?;
+            open(rank, group, &members)?;
         }
         for turn in 0..turns {
             for &group in groups {
@@ -64,7 +74,7 @@ fn everybody_shares(layout: &Layout, settings: &Settings, turns: usize) {
         // The number of a communicator is used again when all of its members have freed it.
         rank.endpoint.close_group(groups[0]);
         rank.barrier()?;
-        rank.endpoint.open_group(groups[0], &members).map_err(|e| e.to_string())?;
+        open(rank, groups[0], &members)?;
         share_once(rank, groups[0], 0, &members)?;
         rank.barrier()
     });
@@ -96,7 +106,7 @@ fn members_that_sleep_are_woken() {
 fn blocks_of_different_sizes_are_an_error() {
     run(&Layout::blocks(&[1; 4]), &settings(), |rank| {
         let text = |e: EndpointError| e.to_string();
-        rank.endpoint.open_group(1, &[0, 1, 2, 3]).map_err(text)?;
+        open(rank, 1, &[0, 1, 2, 3])?;
         rank.endpoint.share(1, Some(&vec![0; if rank.rank == 2 { 16 } else { 8 }])).map_err(text)?;
         await_blocks(rank, 1)?;
         let size = if rank.rank == 2 { 64 } else { 32 };
@@ -112,7 +122,7 @@ fn who_has_failed_is_known_to_everybody() {
     run(&Layout::blocks(&[1; 5]), &settings(), |rank| {
         let text = |e: EndpointError| e.to_string();
         let members = [0, 1, 2, 3, 4];
-        rank.endpoint.open_group(1, &members).map_err(text)?;
+        open(rank, 1, &members)?;
         rank.endpoint.share(1, (rank.rank != 3).then_some(&[1; 8])).map_err(text)?;
         await_blocks(rank, 1)?;
         match rank.endpoint.shared(1, &mut [0; 40]) {
@@ -129,7 +139,7 @@ fn groups_must_be_one_rank_of_each_host() {
     run(&Layout::blocks(&[1, 2]), &settings(), |rank| {
         for ranks in [&[0, 1, 2][..], &[0], &[1, 0], &[0, 9], &[0, if rank.rank == 1 { 2 } else { 1 }]] {
             let mine = ranks.contains(&rank.rank) && ranks.len() == 2 && ranks[1] < 3 && ranks[0] == 0;
-            if rank.endpoint.open_group(5, ranks).is_ok() != mine {
+            if open(rank, 5, ranks).is_ok() != mine {
                 return Err(format!("{ranks:?}"));
             }
             rank.endpoint.close_group(5);
@@ -137,6 +147,37 @@ fn groups_must_be_one_rank_of_each_host() {
         if rank.endpoint.share(5, Some(&[])).is_ok() || rank.endpoint.is_shared(5).is_ok() {
             return Err("a group that is not open".into());
         }
+        rank.barrier()
+    });
+}
+
+#[test]
+fn boards_are_given_to_one_group_at_a_time() {
+    run(&Layout::blocks(&[1; 3]), &settings(), |rank| {
+        let text = |e: EndpointError| e.to_string();
+        let members = [0, 1, 2];
+        let mine = rank.endpoint.offer_boards();
+        if mine == 0 || rank.endpoint.offer_boards() != 0 {
+            return Err("an offer beside another".into());
+        }
+        // Who has offered nothing gets nothing, and that settles only its own offer.
+        if rank.endpoint.open_group(8, &members, 0, 0).map_err(text)? || rank.endpoint.offer_boards() != 0 {
+            return Err("an offer of nothing".into());
+        }
+        if rank.endpoint.open_group(9, &members, mine, mine << 1).is_ok() {
+            return Err("a board that was not offered".into());
+        }
+        for group in 0..mine.count_ones() {
+            open(rank, group, &members)?;
+            (0..3).try_for_each(|turn| share_once(rank, group, turn, &members))?;
+        }
+        if rank.endpoint.offer_boards() != 0 || open(rank, 99, &members).is_ok() {
+            return Err("a board too many".into());
+        }
+        rank.endpoint.close_group(1);
+        rank.barrier()?;
+        open(rank, 99, &members)?;
+        (0..3).try_for_each(|turn| share_once(rank, 99, turn, &members))?;
         rank.barrier()
     });
 }

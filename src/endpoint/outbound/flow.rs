@@ -1,6 +1,6 @@
 //! What waits to be sent to one rank, and how it gets into the lane.
 
-use super::super::wire::{plain_meta, Head, Packet, Pass, MESSAGE, STREAMS};
+use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use super::super::EndpointError;
 use super::Released;
 use crate::endpoint::paper::SendSide;
@@ -23,12 +23,6 @@ pub(super) enum Waiting {
     Bare { packet: Packet, header: Header },
     /// An entry, and a payload that follows in pieces.
     Pieces { opening: Opening, header: Header, payload: Payload, cookie: usize },
-}
-
-impl Waiting {
-    fn is_block(&self) -> bool {
-        matches!(self, Waiting::Bare { packet: Packet::Share { .. }, .. })
-    }
 }
 
 /// What a payload in pieces belongs to.
@@ -55,8 +49,6 @@ pub(in super::super) struct Flow {
     pub(super) route: Option<Route>,
     pub distance: usize,
     pub(super) waiting: VecDeque<Waiting>,
-    /// How many blocks of small collectives are among that.
-    blocks: usize,
     streams: Vec<Stream>,
     /// One bit for each stream number in use.
     used: u16,
@@ -80,19 +72,6 @@ impl Flow {
     /// Whether nothing is left to be sent.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.streams.is_empty()
-    }
-
-    /// Puts something at the end of what waits.
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        self.blocks += waiting.is_block() as usize;
-        self.waiting.push_back(waiting);
-    }
-
-    /// Whether such a block of a small collective waits.
-    pub(super) fn has_to_pass(&self, wanted: impl Fn(&Pass) -> bool) -> bool {
-        let wanted =
-            |w: &Waiting| matches!(w, Waiting::Bare { packet: Packet::Share { pass, .. }, .. } if wanted(pass));
-        self.blocks > 0 && self.waiting.iter().any(wanted)
     }
 
     /// Puts what waits into the lane, then a piece of each stream. False if there was no room for
@@ -173,8 +152,7 @@ impl Flow {
             }
         };
         if put {
-            let gone = self.waiting.pop_front();
-            self.blocks -= gone.is_some_and(|w| w.is_block()) as usize;
+            self.waiting.pop_front();
         }
         Ok(put)
     }

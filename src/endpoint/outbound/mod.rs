@@ -8,7 +8,7 @@ pub(super) mod flow;
 
 use super::bell::Bell;
 use super::paper::SendSide;
-use super::wire::{Head, Packet, Pass, HANDLERS, PREFIX_MAX, SHARE};
+use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
 use super::EndpointError;
 use crate::ntb::ForeignBytes;
 use crate::queue::Producer;
@@ -273,7 +273,7 @@ impl Outbound {
 
     /// Queues something for a rank, and sends what there is room for.
     fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
-        self.flows[dest as usize].push(waiting);
+        self.flows[dest as usize].waiting.push_back(waiting);
         let idle = self.serve(dest)?;
         if !idle && !self.flows[dest as usize].listed {
             self.flows[dest as usize].listed = true;
@@ -285,29 +285,6 @@ impl Outbound {
     /// Sends an entry without payload, after what was sent before.
     pub fn send_bare(&mut self, dest: u32, packet: Packet, header: &[u8]) -> Result<(), EndpointError> {
         self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
-    }
-
-    /// Sends a block of a small collective to a neighbour.
-    pub fn pass_on(&mut self, dest: u32, pass: Pass, block: &[u8]) -> Result<(), EndpointError> {
-        let flow = &self.flows[dest as usize];
-        let direct = flow.is_clear() && flow.route.is_none();
-        if let (true, Some(Outbox { lane, bell })) = (direct, self.outboxes.get_mut(flow.outbox)) {
-            let len = Pass::LEN + block.len();
-            if let Some(mut slot) = lane.reserve(len) {
-                slot.write_bytes(0, &pass.bytes());
-                slot.write_bytes(Pass::LEN, block);
-                slot.commit(SHARE, len, pass.meta());
-                bell.ring();
-                self.doorbells += 1;
-                return Ok(());
-            }
-        }
-        self.send_bare(dest, Packet::Share { pass, payload: block.len() }, block)
-    }
-
-    /// Whether such a block of a small collective waits to be sent to a rank.
-    pub fn has_to_pass(&self, dest: u32, wanted: impl Fn(&Pass) -> bool) -> bool {
-        self.flows[dest as usize].has_to_pass(wanted)
     }
 
     /// Deposits a request to the forwarder of a rank's host, if there is room for it.

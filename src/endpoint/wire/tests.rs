@@ -30,12 +30,6 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
-        (any::<u32>(), any::<u32>(), any::<u8>(), any::<[bool; 2]>(), 0usize..5000).prop_map(
-            |(group, turn, hops, [rightward, failed], payload)| Packet::Share {
-                pass: Pass { group, turn, hops, rightward, failed },
-                payload
-            }
-        ),
     ]
 }
 
@@ -60,7 +54,7 @@ fn rest(packet: Packet) -> usize {
     match packet {
         Packet::Message { header, payload, .. } => header + payload,
         Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
-        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } | Packet::Share { payload, .. } => payload,
+        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
         _ => 0,
     }
 }

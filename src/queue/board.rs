@@ -1,0 +1,148 @@
+//! Boards: places in a window that one rank writes and another reads, in turns, for what a circle of
+//! ranks passes on.
+//!
+//! A board has two sets of places, used in alternate turns. In a turn each place of its set is written
+//! once, and read once it carries the turn's number:
+//!
+//! ```text
+//! place  | tag | bytes ......................... |      4 lines
+//! tag    turn (32 bits) | length (16) | 1: nobody may use the bytes, there are none (16)
+//! ```
+//!
+//! **Nothing is returned.** Whoever uses a board makes sure that nobody writes in one turn before all
+//! have read everything of the turn before the last: in a circle where everybody needs something of
+//! everybody in each turn, that is so by itself.
+
+use super::{Corrupt, LINE, TAG};
+#[cfg(not(loom))]
+use crate::ntb::ForeignBytes;
+use crate::ntb::{InWindow, OutWindow};
+
+/// Bytes of one place.
+const PLACE: usize = 4 * LINE;
+/// The most bytes that can be posted at a place.
+pub const POST_MAX: usize = PLACE - TAG;
+
+/// Bytes of a board with so many places a turn.
+pub const fn board_bytes(places: usize) -> usize {
+    2 * places * PLACE
+}
+
+fn offset(turn: u32, place: usize, window: usize) -> usize {
+    let places = window / board_bytes(1);
+    assert!(place < places, "place {place} on a board of {places}");
+    (turn as usize % 2 * places + place) * PLACE
+}
+
+/// The end of a board that writes.
+pub struct BoardWriter {
+    window: OutWindow,
+    turn: u32,
+}
+
+/// The end of a board that reads.
+pub struct BoardReader {
+    window: InWindow,
+    turn: u32,
+}
+
+/// What was found at a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Posted {
+    /// Bytes.
+    pub len: usize,
+    /// Whether they are missing, for everybody.
+    pub failed: bool,
+}
+
+impl BoardWriter {
+    /// The writer of the board that `window` covers, which must be zero at the start.
+    pub fn new(window: OutWindow) -> BoardWriter {
+        BoardWriter { window, turn: 0 }
+    }
+
+    /// Begins the next turn.
+    pub fn turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// Posts bytes, at most [`POST_MAX`], at a place.
+    #[inline]
+    pub fn post(&self, place: usize, bytes: &[u8], failed: bool) {
+        let at = self.check(place, bytes.len());
+        self.window.write_bytes(at + TAG, bytes);
+        self.publish(at, bytes.len(), failed);
+    }
+
+    /// Posts at a place what was found at one of another board.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn repost(&self, place: usize, bytes: ForeignBytes, failed: bool) {
+        let (at, len) = (self.check(place, bytes.len()), bytes.len());
+        self.window.write(at + TAG, bytes);
+        self.publish(at, len, failed);
+    }
+
+    fn check(&self, place: usize, len: usize) -> usize {
+        assert!(len <= POST_MAX, "{len} bytes at a place for {POST_MAX}");
+        offset(self.turn, place, self.window.len())
+    }
+
+    #[inline]
+    fn publish(&self, at: usize, len: usize, failed: bool) {
+        self.window.fence();
+        self.window.store(at, u64::from(self.turn) | (len as u64) << 32 | u64::from(failed) << 48);
+        self.window.fence();
+    }
+}
+
+impl BoardReader {
+    /// The reader of the board that `window` covers, which must be zero at the start.
+    pub fn new(window: InWindow) -> BoardReader {
+        BoardReader { window, turn: 0 }
+    }
+
+    /// Begins the next turn.
+    pub fn turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// What was posted at a place in this turn, if anything was yet.
+    #[inline]
+    pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {
+        let word = self.window.load(offset(self.turn, place, self.window.len()));
+        let (turn, len, failed) = (word as u32, (word >> 32) as u16 as usize, word >> 48);
+        if turn == self.turn && len <= POST_MAX && failed <= 1 {
+            return Ok(Some(Posted { len, failed: failed == 1 }));
+        }
+        match turn == self.turn.wrapping_sub(2) || word == 0 {
+            true => Ok(None),
+            false => Err(Corrupt::Place { place, word, turn: self.turn }),
+        }
+    }
+
+    /// The bytes that were posted at a place, to be copied on from where they lie.
+    #[cfg(not(loom))]
+    pub fn foreign(&self, place: usize, len: usize) -> ForeignBytes {
+        self.window.foreign(offset(self.turn, place, self.window.len()) + TAG, len)
+    }
+
+    /// Copies out what was posted at a place.
+    pub fn read(&self, place: usize, to: &mut [u8]) {
+        self.window.read(offset(self.turn, place, self.window.len()) + TAG, to);
+    }
+}
+
+#[cfg(test)]
+impl BoardWriter {
+    pub(super) fn skip_to(&mut self, turn: u32) {
+        self.turn = turn;
+    }
+}
+
+#[cfg(test)]
+impl BoardReader {
+    pub(super) fn skip_to(&mut self, turn: u32) {
+        self.turn = turn;
+    }
+}
