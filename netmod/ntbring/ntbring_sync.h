@@ -7,7 +7,7 @@
 #include "ntbring_rma.h"
 
 /* Flushes that find nothing to wait for, to one look for messages. */
-#define MPIDI_NTBRING_FLUSHES_A_POLL 16
+#define MPIDI_NTBRING_FLUSHES_A_POLL 64
 
 /* To be called before waiting for an answer that this process may have to give itself, through shared
  * memory, which rings no doorbell and completes no request: there have to be polls before a sleep. */
