@@ -32,8 +32,8 @@ extern "C" {
 #define NTBRING_OK 0            /* done */
 #define NTBRING_PENDING 1       /* not yet done */
 #define NTBRING_NONE 0          /* ntbring_poll: nothing there */
-#define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have offered nothing in common */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in */
+#define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have no free board in common */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
 #define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
@@ -292,8 +292,9 @@ int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remot
  * them gives a block, all of one size, and gets everybody's. */
 #define NTBRING_BLOCK_MAX 248
 
-/* What this rank offers for a group, as one who has nothing left offers 0. Those who want to
- * open one combine what they offer by bitwise AND, and then all call ntbring_group_open. */
+/* What this rank offers for a group: a bit for each board that is free, or 0 as long as another
+ * offer is open. Those who want to open a group combine what they offer by bitwise AND, and then
+ * all call ntbring_group_open, also if that has failed: with all = 0. */
 int ntbring_group_offer(ntbring_endpoint_t * endpoint, uint32_t * offer);
 
 /* Opens a group. id: any number that this rank uses for nothing else until it has closed it.

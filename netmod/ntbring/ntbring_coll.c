@@ -11,8 +11,9 @@ static void note_error(int mpi_errno, MPIR_Errflag_t * errflag)
     }
 }
 
-/* Tried once a communicator, by all of its ranks, with a collective of MPICH's own. */
-int MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+/* Tried by all ranks of a communicator at once, with a collective of MPICH's own. What fails here is
+ * noted, and the collective goes on without a group, as MPICH's do: others take part in it. */
+void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
     int rc;
@@ -23,31 +24,22 @@ int MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     for (int i = 0; i < comm->local_size; i++) {
         ranks[i] = MPIDI_NTBRING_dest(i, comm);
     }
-    MPIDI_NTBRING_COMM(comm)->group = MPIDI_NTBRING_GROUP_NONE;
-
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     rc = ntbring_group_offer(endpoint, &mine);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPIDI_NTBRING_CHKRC(rc);
+    MPIR_Assert(rc == NTBRING_OK);
 
     mpi_errno = MPIR_Allreduce_intra_recursive_doubling(&mine, &all, 1, MPI_UINT32_T, MPI_BAND,
                                                         comm, errflag);
-    if (mpi_errno || *errflag) {
+    note_error(mpi_errno, errflag);
+    if (*errflag) {
         all = 0;
     }
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPIR_ERR_CHECK(mpi_errno);
-    MPIDI_NTBRING_CHKRC(rc);
-    if (rc == NTBRING_OK) {
-        MPIDI_NTBRING_COMM(comm)->group = MPIDI_NTBRING_GROUP_OPEN;
-    }
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    MPIR_Assert(rc >= 0);
+    MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
 
 /* Gives a block, gets everybody's in the order of ranks. A rank that has failed before gives none:
@@ -55,10 +47,11 @@ int MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
+    int error_ret = MPI_SUCCESS;
     int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
     /* whoever holds the lock does not give the core away */
-    uint32_t looks = MPIR_ThreadInfo.isThreaded ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
+    uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
@@ -75,15 +68,24 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
         }
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
-        MPIR_ERR_CHECK(mpi_errno);
         if (rc == NTBRING_OK) {
             break;
         }
-        /* others may have to get on with something else first */
-        mpi_errno = MPIR_Progress_hook_exec_all(&made_progress);
-        MPIR_ERR_CHECK(mpi_errno);
+        if (mpi_errno == MPI_SUCCESS) {
+            /* others may have to get on with something else first */
+            mpi_errno = MPIR_Progress_hook_exec_all(&made_progress);
+        }
+        if (mpi_errno) {
+            /* others need what this rank passes on, unless there is no end to it */
+            if (error_ret) {
+                goto fn_fail;
+            }
+            error_ret = mpi_errno;
+            mpi_errno = MPI_SUCCESS;
+        }
         MPIDI_PROGRESS_IDLE();
     }
+    mpi_errno = error_ret;
 
   fn_exit:
     return failed ? failed : mpi_errno;

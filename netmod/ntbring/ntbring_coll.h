@@ -25,7 +25,7 @@
 /* Looks for what neighbours share between two at everything else. */
 #define MPIDI_NTBRING_SHARE_LOOKS 8
 
-int MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
@@ -37,28 +37,28 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 
-/* Whether small collectives of a communicator go by ntbring_share; the same at all of its ranks. */
-MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag,
-                                                      int *mpi_errno)
+/* Whether small collectives of a communicator go by ntbring_share; the same at all of its ranks.
+ * Without a group, the 1st, 2nd, 4th, 8th ... of them tries to open one. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    if (!MPIDI_NTBRING_COMM(comm)->is_ring) {
-        return false;
+    MPIDI_NTBRING_comm_t *ring = MPIDI_NTBRING_COMM(comm);
+
+    if (ring->is_ring && unlikely(!ring->has_group)) {
+        ring->without_group++;
+        if ((ring->without_group & (ring->without_group - 1)) == 0) {
+            MPIDI_NTBRING_open_group(comm, errflag);
+        }
     }
-    if (unlikely(MPIDI_NTBRING_COMM(comm)->group == MPIDI_NTBRING_GROUP_UNKNOWN)) {
-        *mpi_errno = MPIDI_NTBRING_open_group(comm, errflag);
-    }
-    return MPIDI_NTBRING_COMM(comm)->group == MPIDI_NTBRING_GROUP_OPEN;
+    return ring->has_group;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = MPI_SUCCESS;
-
     if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
-        MPIDI_NTBRING_has_group(comm, errflag, &mpi_errno)) {
+        MPIDI_NTBRING_has_group(comm, errflag)) {
         return MPIDI_NTBRING_ring_barrier(comm, errflag);
     }
-    return mpi_errno ? mpi_errno : MPIDI_NTBRING_fallback_barrier(comm, errflag);
+    return MPIDI_NTBRING_fallback_barrier(comm, errflag);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *recvbuf,
@@ -66,16 +66,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
                                                     MPI_Op op, MPIR_Comm * comm,
                                                     MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = MPI_SUCCESS;
-
     if (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
         HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype) &&
         count * MPIR_Datatype_get_basic_size(datatype) <= NTBRING_BLOCK_MAX &&
-        MPIDI_NTBRING_has_group(comm, errflag, &mpi_errno)) {
+        MPIDI_NTBRING_has_group(comm, errflag)) {
         return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
     }
-    return mpi_errno ? mpi_errno :
-        MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
+    return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Aint sendcount,
@@ -83,19 +80,17 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
                                                     MPI_Aint recvcount, MPI_Datatype recvtype,
                                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = MPI_SUCCESS;
     MPI_Aint type_size;
 
     /* all ranks must decide alike, and what they know in common is the size of a block */
     MPIR_Datatype_get_size_macro(recvtype, type_size);
     if (MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM == MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto &&
         recvcount * type_size <= NTBRING_BLOCK_MAX &&
-        MPIDI_NTBRING_has_group(comm, errflag, &mpi_errno)) {
+        MPIDI_NTBRING_has_group(comm, errflag)) {
         return MPIDI_NTBRING_ring_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                             recvtype, comm, errflag);
     }
-    return mpi_errno ? mpi_errno :
-        MPIDI_NTBRING_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+    return MPIDI_NTBRING_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                             recvtype, comm, errflag);
 }
 

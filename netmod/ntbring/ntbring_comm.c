@@ -40,7 +40,8 @@ static bool is_ring(MPIR_Comm * comm)
 int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
 {
     MPIDI_NTBRING_COMM(comm)->is_ring = false;
-    MPIDI_NTBRING_COMM(comm)->group = MPIDI_NTBRING_GROUP_UNKNOWN;
+    MPIDI_NTBRING_COMM(comm)->has_group = false;
+    MPIDI_NTBRING_COMM(comm)->without_group = 0;
     return MPI_SUCCESS;
 }
 
@@ -54,7 +55,7 @@ int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (MPIDI_NTBRING_COMM(comm)->group == MPIDI_NTBRING_GROUP_OPEN && MPIDI_NTBRING_global.endpoint) {
+    if (MPIDI_NTBRING_COMM(comm)->has_group && MPIDI_NTBRING_global.endpoint) {
         int rc = ntbring_group_close(MPIDI_NTBRING_global.endpoint, comm->context_id);
         MPIDI_NTBRING_CHKRC(rc);
     }

@@ -26,11 +26,8 @@ typedef struct {
 
 typedef struct {
     bool is_ring;               /* one rank a host, in the order of the hosts, all of them */
-    enum {
-        MPIDI_NTBRING_GROUP_UNKNOWN,    /* not tried yet */
-        MPIDI_NTBRING_GROUP_OPEN,       /* small collectives go by ntbring_share */
-        MPIDI_NTBRING_GROUP_NONE
-    } group;
+    bool has_group;             /* small collectives go by ntbring_share */
+    uint32_t without_group;     /* small collectives that found none */
 } MPIDI_NTBRING_comm_t;
 
 typedef struct {

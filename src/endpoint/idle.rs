@@ -27,9 +27,6 @@ const SPINS_QUIET: u32 = 128;
 /// A yield that takes less gave the core to nobody: it takes about 0.2 us then, else over 1 us.
 const NOBODY: Duration = Duration::from_nanos(600);
 
-/// Yields, of which one is measured: looking at the clock takes as long as a poll.
-const MEASURE_EVERY: u32 = 8;
-
 /// The waiting of one rank. Any thread may use it at any time.
 pub struct Idle {
     members: Arc<Membership>,
@@ -42,8 +39,6 @@ pub struct Idle {
     yields: u32,
     /// Calls since the latest event.
     calls: AtomicU32,
-    /// Times it has yielded.
-    yielded: AtomicU32,
     armed: AtomicBool,
     waiter: Mutex<Waiter>,
     fault: OnceLock<Fault>,
@@ -73,7 +68,6 @@ impl Idle {
             adapts,
             yields: settings.yields,
             calls: AtomicU32::new(0),
-            yielded: AtomicU32::new(0),
             armed: AtomicBool::new(false),
             waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now() }),
             fault: OnceLock::new(),
@@ -140,11 +134,19 @@ impl Idle {
         }
     }
 
+    /// Between two looks at one thing, by a caller who now and then looks at everything and then calls
+    /// [`Idle::wait`]: spins or yields, and is not counted. Learns nothing: that takes as long as a look.
+    #[inline]
+    pub fn pause(&self) {
+        // Who is crowded yields as long as somebody may want the core.
+        if self.spins.load(Ordering::Relaxed) < SPINS_QUIET || !self.is_spinning() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Yields, and learns from how long that takes whether others want the core.
     fn give_way(&self, spins: u32) {
-        let yielded = self.yielded.load(Ordering::Relaxed);
-        self.yielded.store(yielded.wrapping_add(1), Ordering::Relaxed);
-        if !self.adapts || yielded % MEASURE_EVERY != 0 {
+        if !self.adapts {
             return std::thread::yield_now();
         }
         let before = Instant::now();

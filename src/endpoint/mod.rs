@@ -109,11 +109,12 @@ impl Endpoint {
         let guests = Guests::new(&members, &settings)?;
         let dump = dump::Trigger::new(settings.dump_signal);
         log::debug!(
-            "rank {} on host {} of {}: lanes of {} bytes, packed up to {}, eager up to {}, pieces of {}",
+            "rank {} on host {} of {}: lanes of {} bytes, {} boards, packed up to {}, eager up to {}, pieces of {}",
             members.rank(),
             members.host(),
             members.topology().hosts(),
             out.smallest_lane(),
+            groups.boards(),
             thresholds.packed_max,
             thresholds.eager_max,
             out.chunk(),
@@ -186,11 +187,17 @@ impl Endpoint {
         }
     }
 
+    /// Whether there is something to do before anything new arrives.
+    #[inline(always)]
+    fn has_work(&self) -> bool {
+        self.out.has_work() || self.remotes.has_work() || self.offers.has_work()
+    }
+
     /// The short half of a poll, for callers to whom the few words of a plain message are worth it.
     /// [`Endpoint::look_closer`] has to be asked if there is something else.
     #[inline(always)]
     pub fn look(&mut self) -> Result<Look, EndpointError> {
-        if self.out.has_work() || self.remotes.has_work() || self.offers.has_work() || self.paper.is_some() {
+        if self.has_work() || self.paper.is_some() {
             return Ok(Look::Other);
         }
         self.looks = self.looks.wrapping_add(1);

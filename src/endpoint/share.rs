@@ -2,7 +2,7 @@
 //!
 //! A group has one rank on each host of the ring. Blocks go from neighbour to neighbour, both ways, half
 //! of the way round each, over boards (`queue::board`). A rank looks at them only while it shares itself:
-//! nobody can have ended a sharing without its block, so nobody waits for what it has to pass on either.
+//! whoever waits for what it has to pass on waits for its own block, too.
 
 use super::bell::Bell;
 use super::{Endpoint, EndpointError};
@@ -12,7 +12,6 @@ use crate::ring::plan::BOARDS;
 use crate::ring::topology::HOSTS_MAX;
 use crate::ring::{rank_doorbell, Membership};
 use smallvec::SmallVec;
-use std::time::Duration;
 
 /// The most bytes of a block.
 pub const BLOCK_MAX: usize = POST_MAX;
@@ -70,6 +69,7 @@ pub(super) struct Groups {
     offered: bool,
     /// Sharings that this rank has begun.
     pub begun: u64,
+    pub doorbells: u64,
 }
 
 impl Group {
@@ -83,10 +83,14 @@ impl Group {
         self.streams.iter().all(|s| s.missing == 0)
     }
 
+    /// Of the members whose blocks are missing, the nearest on either side: who is behind them may wait
+    /// for them.
     fn missing(&self) -> Vec<u32> {
-        let hops = |s: &Stream| (0..s.reach).filter(|i| s.missing >> i & 1 == 1).collect::<Vec<_>>();
-        let of = |(s, rightward)| hops(s).into_iter().map(move |i| self.ranks[self.origin(rightward, i + 1)]);
-        self.streams.iter().zip(RIGHTWARD).flat_map(of).collect()
+        let nearest = |(s, rightward): (&Stream, bool)| {
+            let hops = s.missing.trailing_zeros() as usize + 1;
+            (s.missing != 0).then(|| self.ranks[self.origin(rightward, hops)])
+        };
+        self.streams.iter().zip(RIGHTWARD).filter_map(nearest).collect()
     }
 }
 
@@ -114,7 +118,12 @@ impl Groups {
                 }
             }
         }
-        Groups { open: Vec::new(), onward, origin, free: (1 << boards) - 1, offered: false, begun: 0 }
+        Groups { open: Vec::new(), onward, origin, free: (1 << boards) - 1, offered: false, begun: 0, doorbells: 0 }
+    }
+
+    /// How many groups can be open at once.
+    pub fn boards(&self) -> u32 {
+        self.free.count_ones() + self.open.len() as u32
     }
 
     fn find(&mut self, id: u32) -> Result<usize, EndpointError> {
@@ -125,7 +134,13 @@ impl Groups {
     /// Lines on every sharing that is not complete.
     pub fn describe(&self) -> Vec<String> {
         let waits = |g: &&Group| !g.is_complete();
-        let line = |g: &Group| format!("collective of communicator {}: nothing from ranks {:?} yet", g.id, g.missing());
+        let line = |g: &Group| {
+            format!(
+                "collective of communicator {}: nothing from its neighbours, ranks {:?}, or from beyond them",
+                g.id,
+                g.missing()
+            )
+        };
         self.open.iter().filter(waits).map(line).collect()
     }
 
@@ -150,6 +165,7 @@ impl Groups {
                     let onward = &self.onward[d][stream.to];
                     onward.boards[group.board].repost(place + 1, bytes, posted.failed);
                     onward.bell.ring();
+                    self.doorbells += 1;
                 }
             }
         }
@@ -239,6 +255,7 @@ impl Endpoint {
             onward.boards[group.board].turn();
             onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none());
             onward.bell.ring();
+            groups.doorbells += 1;
         }
         Ok(())
     }
@@ -246,13 +263,13 @@ impl Endpoint {
     /// Whether all blocks of a sharing are there, and passed on.
     pub fn is_shared(&mut self, id: u32) -> Result<bool, EndpointError> {
         let i = self.groups.find(id)?;
-        while !self.groups.open[i].is_complete() {
-            if !self.groups.look(i)? {
-                return Ok(false);
+        // Another thread may wait for another group, and this one sleep in its place.
+        for other in 0..self.groups.open.len() {
+            while !self.groups.open[other].is_complete() && self.groups.look(other)? {
+                self.idle.busy();
             }
-            self.idle.busy();
         }
-        Ok(true)
+        Ok(self.groups.open[i].is_complete())
     }
 
     /// As [`Endpoint::is_shared`], after so many looks in vain between which this rank does nothing but
@@ -262,10 +279,11 @@ impl Endpoint {
             if self.is_shared(id)? {
                 return Ok(true);
             }
-            if self.out.has_work() {
+            // Whoever has something else to do has no time for that.
+            if self.has_work() || self.relay_heat > 0 {
                 break;
             }
-            self.idle.wait(Duration::ZERO);
+            self.idle.pause();
         }
         self.is_shared(id)
     }

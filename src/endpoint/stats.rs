@@ -98,7 +98,10 @@ impl Endpoint {
             requests_served: load(&self.relay.served),
             collectives_shared: self.groups.begun,
             head_updates: self.inbound.head_updates + load(&self.relay.head_updates),
-            doorbells: self.out.doorbells + self.inbound.doorbells + load(&self.relay.doorbells),
+            doorbells: self.out.doorbells
+                + self.inbound.doorbells
+                + self.groups.doorbells
+                + load(&self.relay.doorbells),
             sleeps: self.idle.sleeps(),
             transfer_sleeps: load(&self.relay.sleeps),
             peers: peers

@@ -21,6 +21,8 @@
 //! once per half lane. Therefore an entry may take at most a quarter of the lane: together with
 //! the filling before a wrap it then always fits into what is known to be free.
 //!
+//! Beside the lanes lie [boards](BoardWriter), for what goes round the ring in turns.
+//!
 //! **Ordering.** Bytes, fence, tag, fence: right on links that reorder and split posted writes
 //! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry.
 

@@ -31,7 +31,7 @@ pub mod transfer;
 pub use join::{JoinError, Membership};
 pub use topology::Topology;
 
-/// Version of everything that hosts exchange: handshake, lane layout, packets.
+/// Version of everything that hosts exchange: handshake, layout of windows, packets.
 pub const PROTOCOL_VERSION: u16 = 5;
 
 /// The doorbell of a host's forwarder.

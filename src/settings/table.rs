@@ -57,7 +57,7 @@ pub const TABLE: &[Setting] =
             "bytes",
             "auto, or 64K to 1G",
             true,
-            "size of each incoming window, which is divided into lanes; auto: 1M, or more if there are many ranks",
+            "size of each incoming window, which is divided into boards and lanes; auto: 1M, or more if there are many ranks",
             |s, v| {
                 s.window = match v {
                     "auto" => None,

@@ -2,6 +2,8 @@
 
 use super::*;
 use ntbring::endpoint::BLOCK_MAX;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 /// Bytes of a member's block: the same for all, different each time.
 fn size_of(group: u32, turn: usize) -> usize {
@@ -23,20 +25,30 @@ fn open(rank: &mut Rank, group: u32, members: &[u32]) -> Result<(), String> {
     }
 }
 
-/// Polls until a sharing has ended; what arrives besides is nobody's.
-fn await_blocks(rank: &mut Rank, group: u32) -> Result<(), String> {
-    while !rank.endpoint.is_shared(group).map_err(|e| e.to_string())? {
-        if rank.step(Duration::from_millis(100))?.is_some() {
+/// Waits for a sharing as a blocked MPI call does; what arrives besides is nobody's. Every other one with looks at
+/// nothing else in between.
+fn await_blocks(rank: &mut Rank, group: u32, turn: usize) -> Result<(), String> {
+    /// The longest sleep. Nothing but a doorbell ends it sooner.
+    const SLEEP: Duration = Duration::from_secs(10);
+    let mut slept = false;
+    while !rank.endpoint.await_shared(group, 3 * (turn as u32 % 2)).map_err(|e| e.to_string())? {
+        if rank.poll()?.is_some() {
             return Err("an event that nobody asked for".into());
         }
+        let start = Instant::now();
+        rank.idle.wait(SLEEP);
+        slept = start.elapsed() >= SLEEP;
     }
-    Ok(())
+    match slept {
+        true => Err(format!("a block was there and nobody rang; {}", rank.endpoint.describe())),
+        false => Ok(()),
+    }
 }
 
 fn share_once(rank: &mut Rank, group: u32, turn: usize, members: &[u32]) -> Result<(), String> {
     let text = |e: EndpointError| e.to_string();
     rank.endpoint.share(group, Some(&block_of(group, turn, rank.rank))).map_err(text)?;
-    await_blocks(rank, group)?;
+    await_blocks(rank, group, turn)?;
     let mut found = vec![0; size_of(group, turn) * members.len()];
     rank.endpoint.shared(group, &mut found).map_err(text)?;
     let expected: Vec<u8> = members.iter().flat_map(|&r| block_of(group, turn, r)).collect();
@@ -98,8 +110,89 @@ fn blocks_cross_weakly_ordered_tiny_windows() {
 
 #[test]
 fn members_that_sleep_are_woken() {
-    let layout = Layout::blocks(&[1; 5]);
-    everybody_shares(&layout, &Settings { spin: Some(0), yields: 0, ..settings() }, 20);
+    let sleeping = Settings { spin: Some(0), yields: 0, ..settings() };
+    everybody_shares(&Layout::blocks(&[1; 5]), &sleeping, 20);
+    // Blocks are on their way for longer than it takes to get ready to sleep.
+    let modelled = Settings { link_model: Model::parse("gen3x8").unwrap(), ..sleeping };
+    everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
+}
+
+/// What all of a group's members have offered, as MPI would combine it.
+fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Result<(u32, u32), String> {
+    let mine = if members.is_some() { rank.endpoint.offer_boards() } else { 0 };
+    offers[rank.rank as usize].store(mine, Ordering::SeqCst);
+    rank.barrier()?;
+    let offer = |&member: &u32| offers[member as usize].load(Ordering::SeqCst);
+    let all = members.map_or(0, |m| m.iter().map(offer).fold(u32::MAX, |all, offer| all & offer));
+    rank.barrier()?;
+    Ok((mine, all))
+}
+
+/// Two ranks a host. Each is in groups of different companions, one after the other and at once: the ends of a board
+/// agree on its turn all the same.
+#[test]
+fn groups_cross() {
+    let offers: Vec<AtomicU32> = (0..6).map(|_| AtomicU32::new(0)).collect();
+    // The groups that are opened in a step, how many turns each shares, and whether it is closed then.
+    type Step<'a> = (&'a [[u32; 3]], usize, bool);
+    let steps: [Step; 5] = [
+        (&[[0, 2, 4], [1, 3, 5]], 3, true),
+        (&[[0, 3, 4], [1, 2, 5]], 2, true),
+        (&[[0, 2, 5]], 1, false),
+        (&[[0, 3, 5], [1, 2, 4]], 3, false),
+        (&[[0, 2, 4], [1, 3, 5]], 2, true),
+    ];
+    for window in [None, Some(64 << 10)] {
+        run(&Layout::blocks(&[2; 3]), &Settings { window, ..settings() }, |rank| {
+            for (step, (groups, turns, close)) in steps.iter().enumerate() {
+                let mine = groups.iter().find(|g| g.contains(&rank.rank));
+                let (mask, all) = agree(rank, &offers, mine.map(|g| &g[..]))?;
+                let Some(members) = mine else { continue };
+                if !rank.endpoint.open_group(step as u32, members, mask, all).map_err(|e| e.to_string())? {
+                    return Err(format!("step {step}: no board in common"));
+                }
+                (0..*turns).try_for_each(|turn| share_once(rank, step as u32, turn, members))?;
+                if *close {
+                    rank.endpoint.close_group(step as u32);
+                }
+            }
+            rank.barrier()
+        });
+    }
+}
+
+/// Nobody knows what will still be posted on it.
+#[test]
+fn a_board_of_a_sharing_that_was_given_up_is_not_used_again() {
+    run(&Layout::blocks(&[1; 3]), &settings(), |rank| {
+        let text = |e: EndpointError| e.to_string();
+        open(rank, 1, &[0, 1, 2])?;
+        if rank.rank != 2 {
+            rank.endpoint.share(1, Some(&[1])).map_err(text)?;
+        }
+        rank.barrier()?;
+        if rank.endpoint.describe().contains("nothing from") == (rank.rank == 2) {
+            return Err(rank.endpoint.describe());
+        }
+        rank.endpoint.close_group(1);
+        let free = rank.endpoint.offer_boards();
+        match (free & 1 == 0, rank.rank == 2) {
+            (given_up, whole) if given_up != whole => {}
+            _ => return Err(format!("boards {free:#x} are free")),
+        }
+        rank.endpoint.open_group(2, &[0, 1, 2], free, 2).map_err(text)?;
+        (0..3).try_for_each(|turn| share_once(rank, 2, turn, &[0, 1, 2]))
+    });
+}
+
+#[test]
+fn windows_may_be_too_small_for_boards() {
+    let layout = Layout::blocks(&[4, 4]);
+    let settings = Settings { window: Some(27 << 12), ..settings() };
+    run(&layout, &settings, |rank| match rank.endpoint.offer_boards() {
+        0 => Ok(()),
+        boards => Err(format!("boards {boards:#x}")),
+    });
 }
 
 #[test]
@@ -108,7 +201,7 @@ fn blocks_of_different_sizes_are_an_error() {
         let text = |e: EndpointError| e.to_string();
         open(rank, 1, &[0, 1, 2, 3])?;
         rank.endpoint.share(1, Some(&vec![0; if rank.rank == 2 { 16 } else { 8 }])).map_err(text)?;
-        await_blocks(rank, 1)?;
+        await_blocks(rank, 1, 0)?;
         let size = if rank.rank == 2 { 64 } else { 32 };
         match rank.endpoint.shared(1, &mut vec![0; size]) {
             Err(EndpointError::Sharing { src, group: 1, .. }) if rank.rank == 2 || src == 2 => rank.barrier(),
@@ -124,7 +217,7 @@ fn who_has_failed_is_known_to_everybody() {
         let members = [0, 1, 2, 3, 4];
         open(rank, 1, &members)?;
         rank.endpoint.share(1, (rank.rank != 3).then_some(&[1; 8])).map_err(text)?;
-        await_blocks(rank, 1)?;
+        await_blocks(rank, 1, 0)?;
         match rank.endpoint.shared(1, &mut [0; 40]) {
             Err(EndpointError::Sharing { src: 3, group: 1, .. }) => {}
             other => return Err(format!("{other:?}")),

@@ -162,7 +162,8 @@ fn main() {
     among_messages(&job, &mut rng);
     beside_nonblocking(&job);
     // Elsewhere MPICH's own algorithms tell those that get too much, and nobody else.
-    if Hosts::discover(&job.world).ranks_on(0) == 1 {
+    let per_host = Hosts::discover(&job.world).ranks_on(0) as i32;
+    if per_host == 1 {
         a_failure_is_everybodys(&job);
     }
     // Numbers of communicators are used again; some copies are used at the same time.
@@ -190,6 +191,17 @@ fn main() {
             mixed(&part, &mut rng, turn);
         }
     }
+    // One rank a host, each time in different company.
+    let (local, host) = (job.rank % per_host, job.rank / per_host);
+    let lines: Vec<SimpleCommunicator> = [local, (local + host) % per_host, (local + 2 * host) % per_host]
+        .into_iter()
+        .filter_map(|line| job.world.split_by_color(Color::with_value(line)))
+        .collect();
+    for turn in 0..TURNS {
+        let line = &lines[turn as usize % lines.len()];
+        mixed(line, &mut rng, turn);
+    }
+    drop(lines);
     // The same ranks in another order.
     if let Some(turned) = job.world.split_by_color_with_key(Color::with_value(0), -job.rank) {
         for turn in 0..TURNS {
