@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 6
+#define NTBRING_ABI_VERSION 7
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -85,13 +85,33 @@ int ntbring_address(ntbring_endpoint_t * endpoint, void *address, uint64_t * siz
  * set time. */
 int ntbring_connect(ntbring_endpoint_t * endpoint, const void *addresses, uint64_t stride);
 
+/* Writes the address of a peer for other processes' ntbring_peer_add, at most
+ * NTBRING_ADDRESS_MAX bytes, and its size. */
+int ntbring_peer_address(ntbring_endpoint_t * endpoint, int32_t peer, void *address,
+                         uint64_t * size);
+
 /* Adds a process outside the job as a peer, given the address that it has after
  * joining its own ring: messages can be sent to it from now on. Its number is the
- * job's size or above, and the same if it is added again. Both processes must be
- * on this machine and run by the same user; to receive from it nothing has to be
- * done but to poll. */
+ * job's size or above, and the same if it is added again; that of a process of
+ * this job is its rank. NTBRING_PENDING: it has to poll first, try again. Both
+ * processes must be on this machine and run by the same user; to receive from it
+ * nothing has to be done but to poll. */
 int ntbring_peer_add(ntbring_endpoint_t * endpoint, const void *address, uint64_t size,
                      int32_t * peer);
+
+/* The most bytes of a greeting. */
+#define NTBRING_GREETING_MAX 512
+
+/* Before there is a communicator: a process that knows a peer's address and a tag asks
+ * (ntbring_greet), and the peer's thread that waits for a question under this tag hears it
+ * (ntbring_greeting), and answers (ntbring_greet); then whoever has asked hears the answer
+ * (ntbring_greeting). What a call means follows from what its thread did before.
+ * ntbring_greeting returns NTBRING_PENDING if nothing has come; poll in between.
+ * ntbring_greeting_withdraw: who has asked does not wait any more. */
+int ntbring_greet(ntbring_endpoint_t * endpoint, int32_t peer, uint32_t tag, const void *bytes,
+                  uint64_t size);
+int ntbring_greeting(ntbring_endpoint_t * endpoint, uint32_t tag, void *bytes, uint64_t size);
+int ntbring_greeting_withdraw(ntbring_endpoint_t * endpoint, uint32_t tag);
 
 int ntbring_limits(ntbring_endpoint_t * endpoint, ntbring_limits_t * limits);
 

@@ -36,12 +36,18 @@ int MPIDI_NTBRING_win_unlock(int rank, MPIR_Win * win);
 int MPIDI_NTBRING_win_lock_all(int assert, MPIR_Win * win);
 int MPIDI_NTBRING_win_unlock_all(MPIR_Win * win);
 
+#define MPIDI_NTBRING_AV(av) ((av)->netmod.ntbring)
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_peer(int avtid, int lpid)
+{
+    return likely(avtid == 0) ? lpid : MPIDI_NTBRING_AV(&MPIDIU_get_av(avtid, lpid)).peer;
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_dest(int rank, MPIR_Comm * comm)
 {
     int avtid = 0, lpid = 0;
     MPIDIU_comm_rank_to_pid(comm, rank, &lpid, &avtid);
-    MPIR_Assert(avtid == 0);
-    return lpid;
+    return MPIDI_NTBRING_peer(avtid, lpid);
 }
 
 #endif /* NTBRING_IMPL_H_INCLUDED */

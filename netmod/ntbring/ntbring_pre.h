@@ -57,7 +57,7 @@ typedef struct {
 } MPIDI_NTBRING_win_t;
 
 typedef struct {
-    int dummy;
+    int32_t peer;               /* of processes outside MPI_COMM_WORLD */
 } MPIDI_NTBRING_addr_t;
 
 typedef struct {

@@ -3,48 +3,194 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-static int not_supported(void)
+/* For how long a process that does not read its mail is waited for, in seconds. */
+#define MPIDI_NTBRING_PEER_TIMEOUT 60
+
+static int make_progress(void)
 {
-    int mpi_errno = MPI_SUCCESS;
-    MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**ntbring_notsupported");
+    int mpi_errno = MPID_Progress_test(NULL);
+    MPIDI_PROGRESS_IDLE();
     return mpi_errno;
 }
 
-int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
+static double seconds_since(MPL_time_t * start)
 {
-    MPIDI_NTBRING_UNUSED(comm);
-    /* the caller frees both */
-    *local_upid_size = NULL;
-    *local_upids = NULL;
-    return not_supported();
+    MPL_time_t now;
+    double seconds;
+
+    MPL_wtime(&now);
+    MPL_wtime_diff(start, &now, &seconds);
+    return seconds;
+}
+
+static int add_peer(const char *upid, int upid_size, int32_t * peer)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int rc;
+    MPL_time_t start;
+
+    MPL_wtime(&start);
+    for (;;) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+        rc = ntbring_peer_add(MPIDI_NTBRING_global.endpoint, upid, upid_size, peer);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIDI_NTBRING_CHKRC(rc);
+        if (rc == NTBRING_OK) {
+            break;
+        }
+        MPIR_ERR_CHKANDJUMP(seconds_since(&start) > MPIDI_NTBRING_PEER_TIMEOUT, mpi_errno,
+                            MPI_ERR_PORT, "**ntbring_peer");
+        mpi_errno = make_progress();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The process as earlier communicators know it. */
+static bool find_gpid(int32_t peer, uint64_t * gpid)
+{
+    if (peer < MPIR_Process.size) {
+        *gpid = MPIDIU_GPID_CREATE(0, peer);
+        return true;
+    }
+    for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++) {
+        MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
+        for (int lpid = 0; table && lpid < table->size; lpid++) {
+            if (MPIDI_NTBRING_AV(&table->table[lpid]).peer == peer) {
+                *gpid = MPIDIU_GPID_CREATE(avtid, lpid);
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                                  uint64_t * remote_gpids)
 {
-    MPIDI_NTBRING_UNUSED(size);
-    MPIDI_NTBRING_UNUSED(remote_upid_size);
-    MPIDI_NTBRING_UNUSED(remote_upids);
-    MPIDI_NTBRING_UNUSED(remote_gpids);
-    return not_supported();
+    int mpi_errno = MPI_SUCCESS;
+    int new_procs = 0;
+    int32_t *new_peers;
+    int *new_ranks;
+    MPIR_CHKLMEM_DECL(2);
+
+    MPIR_CHKLMEM_MALLOC(new_peers, int32_t *, size * sizeof(int32_t), mpi_errno, "new_peers",
+                        MPL_MEM_ADDRESS);
+    MPIR_CHKLMEM_MALLOC(new_ranks, int *, size * sizeof(int), mpi_errno, "new_ranks",
+                        MPL_MEM_ADDRESS);
+
+    for (int i = 0; i < size; i++) {
+        int32_t peer;
+        mpi_errno = add_peer(remote_upids, remote_upid_size[i], &peer);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (!find_gpid(peer, &remote_gpids[i])) {
+            new_peers[new_procs] = peer;
+            new_ranks[new_procs++] = i;
+        }
+        remote_upids += remote_upid_size[i];
+    }
+
+    if (new_procs > 0) {
+        int avtid;
+        mpi_errno = MPIDIU_new_avt(new_procs, &avtid);
+        MPIR_ERR_CHECK(mpi_errno);
+        for (int i = 0; i < new_procs; i++) {
+            MPIDI_NTBRING_AV(&MPIDIU_get_av(avtid, i)).peer = new_peers[i];
+            remote_gpids[new_ranks[i]] = MPIDIU_GPID_CREATE(avtid, i);
+        }
+    }
+
+  fn_exit:
+    MPIR_CHKLMEM_FREEALL();
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The caller frees both. */
+int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint total = 0;
+    MPIR_CHKPMEM_DECL(2);
+
+    MPIR_CHKPMEM_MALLOC(*local_upid_size, int *, comm->local_size * sizeof(int), mpi_errno,
+                        "local_upid_size", MPL_MEM_ADDRESS);
+    MPIR_CHKPMEM_MALLOC(*local_upids, char *, comm->local_size * NTBRING_ADDRESS_MAX, mpi_errno,
+                        "local_upids", MPL_MEM_ADDRESS);
+    for (int i = 0; i < comm->local_size; i++) {
+        uint64_t size;
+        int rc = ntbring_peer_address(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(i, comm),
+                                      *local_upids + total, &size);
+        MPIDI_NTBRING_CHKRC(rc);
+        (*local_upid_size)[i] = size;
+        total += size;
+    }
+
+    MPIR_CHKPMEM_COMMIT();
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    MPIR_CHKPMEM_REAP();
+    *local_upid_size = NULL;
+    *local_upids = NULL;
+    goto fn_exit;
 }
 
 int MPIDI_NTBRING_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size,
                                int timeout)
 {
-    MPIDI_NTBRING_UNUSED(remote_gpid);
-    MPIDI_NTBRING_UNUSED(tag);
-    MPIDI_NTBRING_UNUSED(buf);
-    MPIDI_NTBRING_UNUSED(size);
+    int mpi_errno = MPI_SUCCESS;
+    int avtid = MPIDIU_GPID_GET_AVTID(remote_gpid);
+    int lpid = MPIDIU_GPID_GET_LPID(remote_gpid);
     MPIDI_NTBRING_UNUSED(timeout);
-    return not_supported();
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    int rc = ntbring_greet(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_peer(avtid, lpid), tag,
+                           buf, size);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CHKRC(rc);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
+/* In seconds; 0: for ever. */
 int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
 {
-    MPIDI_NTBRING_UNUSED(tag);
-    MPIDI_NTBRING_UNUSED(buf);
-    MPIDI_NTBRING_UNUSED(size);
-    MPIDI_NTBRING_UNUSED(timeout);
-    return not_supported();
+    int mpi_errno = MPI_SUCCESS;
+    int rc;
+    MPL_time_t start;
+
+    MPL_wtime(&start);
+    for (;;) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+        rc = ntbring_greeting(MPIDI_NTBRING_global.endpoint, tag, buf, size);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIDI_NTBRING_CHKRC(rc);
+        if (rc == NTBRING_OK) {
+            break;
+        }
+        if (timeout > 0 && seconds_since(&start) > timeout) {
+            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+            rc = ntbring_greeting_withdraw(MPIDI_NTBRING_global.endpoint, tag);
+            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+            MPIDI_NTBRING_CHKRC(rc);
+            MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_PORT, "**ntbring_answer",
+                                 "**ntbring_answer %d", timeout);
+        }
+        mpi_errno = make_progress();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }

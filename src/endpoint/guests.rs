@@ -4,19 +4,16 @@ use super::bell::Bell;
 use super::{Endpoint, EndpointError};
 use crate::ntb::emu::{EmuHost, ForeignBell, Mailbox};
 use crate::ring::guest::{answer, call, GuestAddress};
-use crate::ring::{rank_doorbell, Membership};
-use crate::settings::Settings;
 use std::sync::Arc;
 
 /// The processes outside the ring that this one knows.
 pub(super) struct Guests {
-    me: GuestAddress,
     pub mailbox: Mailbox,
     known: Vec<Guest>,
 }
 
 struct Guest {
-    token: u64,
+    address: GuestAddress,
     bell: Bell,
     /// Whether there is a lane to it.
     called: bool,
@@ -25,21 +22,17 @@ struct Guest {
 }
 
 impl Guests {
-    pub fn new(members: &Membership, settings: &Settings) -> Result<Guests, EndpointError> {
-        let (mailbox, address) = Mailbox::create(&settings.shm_dir)?;
-        let doorbell = rank_doorbell(members.topology().local_of(members.rank())) as u32;
-        let me = GuestAddress { mailbox: address, host: members.memory_address(), doorbell };
-        Ok(Guests { me, mailbox, known: Vec::new() })
+    pub fn new(mailbox: Mailbox) -> Guests {
+        Guests { mailbox, known: Vec::new() }
     }
 
     /// The number of a guest among the guests; it becomes known if it was not.
     fn index(&mut self, guest: &GuestAddress) -> Result<usize, EndpointError> {
-        let token = guest.mailbox.token;
-        if let Some(i) = self.known.iter().position(|g| g.token == token) {
+        if let Some(i) = self.known.iter().position(|g| g.address.mailbox.token == guest.mailbox.token) {
             return Ok(i);
         }
         let bell = Bell::Foreign(Arc::new(ForeignBell::open(&guest.host)?), guest.doorbell as usize);
-        self.known.push(Guest { token, bell, called: false, _lanes: Vec::new() });
+        self.known.push(Guest { address: *guest, bell, called: false, _lanes: Vec::new() });
         Ok(self.known.len() - 1)
     }
 }
@@ -47,28 +40,36 @@ impl Guests {
 impl Endpoint {
     /// What a process outside the ring must know to send to this rank.
     pub fn guest_address(&self) -> GuestAddress {
-        self.guests.me
+        self.members.guest_addresses()[self.members.rank() as usize]
+    }
+
+    /// The same of a rank of the job, or of a peer that was added.
+    pub fn peer_address(&self, peer: u32) -> Option<GuestAddress> {
+        let ranks = self.members.guest_addresses();
+        let guest = |i: usize| self.guests.known.get(i).map(|g| g.address);
+        ranks.get(peer as usize).copied().or_else(|| guest((peer as usize).checked_sub(ranks.len())?))
     }
 
     /// Adds a process to which messages can be sent from now on, by the number that is returned:
-    /// the job's size or above, the same whenever the same process is added. For this process
-    /// itself it is its rank.
-    pub fn add_peer(&mut self, address: &GuestAddress) -> Result<u32, EndpointError> {
-        if address.mailbox.token == self.guests.me.mailbox.token {
-            return Ok(self.members.rank());
+    /// the job's size or above, the same whenever the same process is added. For a process of this
+    /// job it is its rank. None if it has to read its mail first.
+    pub fn add_peer(&mut self, address: &GuestAddress) -> Result<Option<u32>, EndpointError> {
+        let mut ranks = self.members.guest_addresses().iter();
+        if let Some(rank) = ranks.position(|a| a.mailbox.token == address.mailbox.token) {
+            return Ok(Some(rank as u32));
         }
         let i = self.guests.index(address)?;
         let peer = self.admit(i);
         if !self.guests.known[i].called {
             let (dir, lane) = (&self.settings.shm_dir, self.settings.local_lane);
-            let (memory, producer) = call(dir, lane, &self.guests.me, address)?;
+            let Some((memory, producer)) = call(dir, lane, &self.guest_address(), address)? else { return Ok(None) };
             let guest = &mut self.guests.known[i];
             self.out.connect(peer, producer, guest.bell.clone());
             guest.called = true;
             guest._lanes.push(memory);
             guest.bell.ring();
         }
-        Ok(peer)
+        Ok(Some(peer))
     }
 
     /// Opens the lanes that were announced in the mailbox.

@@ -13,6 +13,7 @@
 //! | `bell` | whom to ring |
 //! | `paper` | the stops that production leaves out, for experiments |
 //! | `guests` | peers that are added later |
+//! | `greetings` | what is said to them before there is a communicator |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
 //! | `stats` | counters, and the line they become |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
@@ -21,6 +22,7 @@ mod arrival;
 mod bell;
 mod dump;
 mod error;
+mod greetings;
 mod guests;
 mod idle;
 mod inbound;
@@ -35,6 +37,7 @@ pub mod wire;
 
 pub use arrival::{Arrival, Event, Look, Plain, Token};
 pub use error::EndpointError;
+pub use greetings::GREETING_MAX;
 pub use idle::{Fault, Idle};
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
@@ -81,6 +84,7 @@ pub struct Endpoint {
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
     guests: Guests,
+    greetings: greetings::Greetings,
     /// How the models of the experiments receive; None outside them.
     paper: Option<Box<paper::ReceiveSide>>,
     dump: dump::Trigger,
@@ -94,7 +98,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The endpoint of a rank that has joined; starts forwarding if this is its host's first rank.
-    pub fn new(members: Membership, settings: Settings) -> Result<Endpoint, EndpointError> {
+    pub fn new(mut members: Membership, settings: Settings) -> Result<Endpoint, EndpointError> {
+        let mailbox = members.take_mailbox();
         let members = Arc::new(members);
         let relay = Arc::new(RelayCounters::default());
         let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
@@ -106,7 +111,7 @@ impl Endpoint {
         let inbound = Inbound::new(&members);
         let groups = share::Groups::new(&members);
         let remotes = remote::Remotes::new(&members, out.chunk());
-        let guests = Guests::new(&members, &settings)?;
+        let guests = Guests::new(mailbox);
         let dump = dump::Trigger::new(settings.dump_signal);
         log::debug!(
             "rank {} on host {} of {}: lanes of {} bytes, {} boards, packed up to {}, eager up to {}, pieces of {}",
@@ -132,6 +137,7 @@ impl Endpoint {
             relay,
             transfer,
             guests,
+            greetings: greetings::Greetings::default(),
             paper: paper::ReceiveSide::new(settings.paper_model),
             dump,
             settings,

@@ -10,7 +10,7 @@
 
 mod parts;
 
-pub use parts::{Offer, Request};
+pub use parts::{GreetingKind, Offer, Request};
 
 use crate::queue::META_MAX;
 use crate::ring::relay::{Route, ROUTED};
@@ -33,6 +33,8 @@ const FEED: u8 = 6;
 const DONE: u8 = 7;
 /// A payload that was offered is not needed any more.
 const TAKEN: u8 = 8;
+/// What is said before there is a communicator.
+const GREETING: u8 = 11;
 /// Has an extension.
 const EXTENDED: u8 = 0x20;
 
@@ -134,6 +136,15 @@ pub enum Packet {
         /// Which request, and how it went.
         reply: Reply,
         /// Bytes that were asked for.
+        payload: usize,
+    },
+    /// What processes say to each other before they have a communicator in common.
+    Greeting {
+        /// What it is said under.
+        tag: u32,
+        /// Which of the two sides says it.
+        kind: GreetingKind,
+        /// Bytes.
         payload: usize,
     },
 }
@@ -255,6 +266,11 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
+            Packet::Greeting { tag, kind, .. } => {
+                p.kind |= GREETING;
+                p.meta = kind as u16;
+                p.push(&u64::from(tag).to_le_bytes());
+            }
         }
         p
     }
@@ -296,6 +312,12 @@ impl Packet {
             let bytes = take(&mut at, Reply::LEN)?.try_into().expect("its length");
             let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
+        }
+        if base == GREETING && kind & EXTENDED == 0 {
+            let tag = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
+            let tag = u32::try_from(tag).map_err(|_| impossible("tag", tag))?;
+            let kind = GreetingKind::parse(meta).ok_or(impossible("meta", meta.into()))?;
+            return Ok((Packet::Greeting { tag, kind, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;

@@ -160,7 +160,8 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
         | Packet::Feed { .. }
         | Packet::Done { .. }
         | Packet::Taken { .. }
-        | Packet::Served { .. } => {}
+        | Packet::Served { .. }
+        | Packet::Greeting { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

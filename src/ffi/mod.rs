@@ -12,11 +12,11 @@ mod error;
 mod groups;
 mod handle;
 mod messages;
+mod peers;
 mod segments;
 
 use crate::endpoint::{Accepted, Look};
 use crate::ntb::ForeignRoom;
-use crate::ring::guest::GuestAddress;
 use crate::ring::join::Card;
 use abi::*;
 use error::{argument, guard, Failure};
@@ -121,33 +121,6 @@ pub unsafe extern "C" fn ntbring_connect(
         // SAFETY: `size` addresses, `stride` bytes apart, by contract.
         let bytes = unsafe { std::slice::from_raw_parts(addresses.cast::<u8>(), stride * handle.size()) };
         handle.connect(bytes.chunks(stride))?;
-        Ok(NTBRING_OK as i32)
-    })
-}
-
-/// See `include/ntbring.h`.
-///
-/// # Safety
-/// `endpoint` must be connected; `address` must hold `size` bytes; `peer` must be writable.
-#[no_mangle]
-pub unsafe extern "C" fn ntbring_peer_add(
-    endpoint: *mut ntbring_endpoint_t,
-    address: *const c_void,
-    size: u64,
-    peer: *mut i32,
-) -> i32 {
-    guard(|| {
-        // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        if address.is_null() || peer.is_null() || size > u64::from(NTBRING_ADDRESS_MAX) {
-            return Err(argument("address or peer is NULL, or size is not that of an address"));
-        }
-        // SAFETY: `size` bytes by contract.
-        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size as usize) };
-        let guest = GuestAddress::parse(bytes).ok_or_else(|| argument("this is no address of a connected endpoint"))?;
-        let number = endpoint.add_peer(&guest)?;
-        // SAFETY: not null, writable by contract.
-        unsafe { *peer = number as i32 };
         Ok(NTBRING_OK as i32)
     })
 }

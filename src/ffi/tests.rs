@@ -1,6 +1,9 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
 use super::groups::{ntbring_group_close, ntbring_group_offer, ntbring_group_open, ntbring_share, ntbring_shared};
+use super::peers::{
+    ntbring_greet, ntbring_greeting, ntbring_greeting_withdraw, ntbring_peer_add, ntbring_peer_address,
+};
 use super::segments::{
     ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
     ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
@@ -20,6 +23,10 @@ same_type! {
     ntbring_open: unsafe extern "C" fn(*const ntbring_job_t, *mut *mut ntbring_endpoint_t) -> i32,
     ntbring_connect: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64) -> i32,
     ntbring_check_space: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
+    ntbring_peer_address: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, *mut c_void, *mut u64) -> i32,
+    ntbring_greet: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u32, *const c_void, u64) -> i32,
+    ntbring_greeting: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64) -> i32,
+    ntbring_greeting_withdraw: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
     ntbring_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
@@ -269,6 +276,32 @@ fn endpoints_of_two_jobs_become_peers_and_talk() {
             }
         }
         assert!(got.iter().all(|g| *g == payload));
+        for (i, address) in addresses.iter().enumerate() {
+            for (ep, peer) in [(eps[i], 0), (eps[1 - i], 1)] {
+                let (mut known, mut len) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0);
+                assert_eq!(ntbring_peer_address(ep, peer, known.as_mut_ptr().cast(), &mut len), 0);
+                assert_eq!((&known, len), (address, size));
+            }
+        }
+        // The first asks, the second answers, in one thread.
+        let (mut heard, hear) = ([0u8; 600], |ep, heard: &mut [u8; 600]| {
+            let mut e = ntbring_event_t::default();
+            while ntbring_greeting(ep, 5, heard.as_mut_ptr().cast(), 512) == NTBRING_PENDING as i32 {
+                assert_eq!(ntbring_poll(ep, &mut e), 0, "{}", text());
+            }
+        });
+        for (from, to, what) in [(0, 1, b"question"), (1, 0, b"answer..")] {
+            assert_eq!(ntbring_greet(eps[from], 1, 5, what.as_ptr().cast(), 8), 0, "{}", text());
+            hear(eps[to], &mut heard);
+            assert_eq!(heard[..8], what[..]);
+        }
+        assert_eq!(ntbring_greeting_withdraw(eps[0], 5), 0);
+        let bytes = heard.as_ptr().cast();
+        for (peer, size) in [(2, 8), (-1, 8), (1, 513)] {
+            assert_eq!(ntbring_greet(eps[0], peer, 5, bytes, size), NTBRING_ERR_ARGUMENT);
+        }
+        assert_eq!(ntbring_greeting(eps[0], 5, std::ptr::null_mut(), 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_peer_address(eps[0], 2, heard.as_mut_ptr().cast(), &mut size), NTBRING_ERR_ARGUMENT);
         let mut peer = 0;
         assert_eq!(ntbring_peer_add(eps[0], [0u8; 80].as_ptr().cast(), 80, &mut peer), NTBRING_ERR_ARGUMENT);
         let nobody = ntbring_message_t { dest: 7, ..Default::default() };

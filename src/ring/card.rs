@@ -3,7 +3,7 @@
 use crate::ntb::emu::HostAddress;
 use bytes::{Buf, BufMut};
 
-/// What every rank tells all others before they can meet: 72 bytes.
+/// What every rank tells all others before they can meet: 96 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
@@ -12,6 +12,8 @@ pub struct Card {
     pub pid: u32,
     /// The host's memory, if the rank is the first of its host.
     pub memory: Option<HostAddress>,
+    /// Where processes of other jobs leave a note for it.
+    pub mailbox: HostAddress,
     /// What others look for to see whether the kernel lets them copy from its process.
     pub probe: u64,
     /// The cores that its process may run on: bit n for all whose number is n modulo 128.
@@ -20,8 +22,8 @@ pub struct Card {
 
 impl Card {
     /// Bytes that a card takes.
-    pub const LEN: usize = 72;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x03");
+    pub const LEN: usize = 96;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x04");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -32,10 +34,8 @@ impl Card {
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
         to.put_u64_le(self.memory.is_some().into());
-        to.put_u32_le(m.pid);
-        to.put_u32_le(m.fd);
-        to.put_u64_le(m.inode);
-        to.put_u64_le(m.token);
+        m.put(&mut to);
+        self.mailbox.put(&mut to);
         to.put_u64_le(self.probe);
         to.put_u128_le(self.cores);
         bytes
@@ -51,9 +51,8 @@ impl Card {
         }
         let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
         let has_memory = bytes.get_u64_le() == 1;
-        let (memory_pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
-        let address = HostAddress { pid: memory_pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
+        let (address, mailbox) = (HostAddress::get(&mut bytes), HostAddress::get(&mut bytes));
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
-        Ok(Card { version, pid, memory: has_memory.then_some(address), probe, cores })
+        Ok(Card { version, pid, memory: has_memory.then_some(address), mailbox, probe, cores })
     }
 }

@@ -33,12 +33,8 @@ impl GuestAddress {
         let mut bytes = [0; GuestAddress::LEN];
         let mut to = &mut bytes[..];
         to.put_u64_le(Self::MAGIC);
-        for m in [&self.mailbox, &self.host] {
-            to.put_u32_le(m.pid);
-            to.put_u32_le(m.fd);
-            to.put_u64_le(m.inode);
-            to.put_u64_le(m.token);
-        }
+        self.mailbox.put(&mut to);
+        self.host.put(&mut to);
         to.put_u32_le(self.doorbell);
         bytes
     }
@@ -48,13 +44,7 @@ impl GuestAddress {
         if bytes.len() < GuestAddress::LEN || bytes.get_u64_le() != Self::MAGIC {
             return None;
         }
-        let mut memory = || HostAddress {
-            pid: bytes.get_u32_le(),
-            fd: bytes.get_u32_le(),
-            inode: bytes.get_u64_le(),
-            token: bytes.get_u64_le(),
-        };
-        let (mailbox, host) = (memory(), memory());
+        let (mailbox, host) = (HostAddress::get(&mut bytes), HostAddress::get(&mut bytes));
         let doorbell = bytes.get_u32_le();
         ((doorbell as usize) < crate::ntb::DOORBELLS).then_some(GuestAddress { mailbox, host, doorbell })
     }
@@ -66,10 +56,7 @@ const ANNOUNCEMENT: usize = 24 + GuestAddress::LEN;
 fn announcement(lane: HostAddress, sender: &GuestAddress) -> [u8; ANNOUNCEMENT] {
     let mut bytes = [0; ANNOUNCEMENT];
     let mut to = &mut bytes[..];
-    to.put_u32_le(lane.pid);
-    to.put_u32_le(lane.fd);
-    to.put_u64_le(lane.inode);
-    to.put_u64_le(lane.token);
+    lane.put(&mut to);
     to.put_slice(&sender.bytes());
     bytes
 }
@@ -78,8 +65,7 @@ fn announced(mut bytes: &[u8]) -> Option<(HostAddress, GuestAddress)> {
     if bytes.len() < ANNOUNCEMENT {
         return None;
     }
-    let (pid, fd) = (bytes.get_u32_le(), bytes.get_u32_le());
-    let lane = HostAddress { pid, fd, inode: bytes.get_u64_le(), token: bytes.get_u64_le() };
+    let lane = HostAddress::get(&mut bytes);
     Some((lane, GuestAddress::parse(bytes)?))
 }
 
@@ -88,19 +74,20 @@ fn layout(lane_bytes: u64) -> MemoryLayout {
     MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64, accounts: false }
 }
 
-/// Makes a lane to a guest and announces it there. The lane lives as long as either side maps it.
+/// Makes a lane to a guest and announces it there; None if the guest has to read its mail first. The
+/// lane lives as long as either side maps it.
 pub fn call(
     dir: &Path,
     lane_bytes: u64,
     me: &GuestAddress,
     guest: &GuestAddress,
-) -> Result<(EmuHost, Producer), NtbError> {
+) -> Result<Option<(EmuHost, Producer)>, NtbError> {
     let memory = EmuHost::create(dir, layout(lane_bytes))?;
     let local = memory.local();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let producer = Producer::new(lane, InWindow::new(local.part(0, 8)));
-    Mailbox::open(&guest.mailbox)?.post(&announcement(memory.address(), me))?;
-    Ok((memory, producer))
+    let posted = Mailbox::open(&guest.mailbox)?.post(&announcement(memory.address(), me));
+    Ok(posted.then_some((memory, producer)))
 }
 
 /// Opens the lane that an announcement tells of.

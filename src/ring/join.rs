@@ -1,6 +1,7 @@
 //! A process's way into the ring, and what it then holds of it.
 
 pub use super::card::Card;
+use super::guest::GuestAddress;
 use super::handshake::HandshakeError;
 pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
@@ -8,8 +9,8 @@ use super::near::{find_reach, is_near, is_served};
 use super::plan::{LocalPlan, TooSmall, WindowPlan};
 use super::served::registry::Registry;
 use super::topology::TopologyError;
-use super::{cores, Topology, PROTOCOL_VERSION};
-use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, MemoryLayout, Reach, Watch};
+use super::{cores, rank_doorbell, Topology, PROTOCOL_VERSION};
+use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, Mailbox, MemoryLayout, Reach, Watch};
 use crate::ntb::timing::Timing;
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
@@ -93,6 +94,7 @@ pub struct Candidate {
     layout: MemoryLayout,
     local_plan: LocalPlan,
     memory: Option<EmuHost>,
+    mailbox: (Mailbox, HostAddress),
 }
 
 /// A process in the ring.
@@ -114,6 +116,9 @@ pub struct Membership {
     /// Whether hosts have forwarders.
     served: bool,
     record: Option<Record>,
+    /// What processes of other jobs must know of each rank.
+    guests: Vec<GuestAddress>,
+    mailbox: Option<Mailbox>,
 }
 
 impl Candidate {
@@ -135,7 +140,8 @@ impl Candidate {
             0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
             _ => None,
         };
-        Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory })
+        let mailbox = Mailbox::create(&settings.shm_dir)?;
+        Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory, mailbox })
     }
 
     /// Whether there is room for what MPICH's shared-memory module will use, on all hosts (they
@@ -153,6 +159,7 @@ impl Candidate {
             version: PROTOCOL_VERSION.into(),
             pid: std::process::id(),
             memory,
+            mailbox: self.mailbox.1,
             probe: Reach::probe_address(),
             cores: cores::mine(),
         }
@@ -160,7 +167,7 @@ impl Candidate {
 
     /// Joins, given everybody's card in rank order. Waits for the neighbours, but not for ever.
     pub fn join(self, cards: &[Card]) -> Result<Membership, JoinError> {
-        let Candidate { topology, rank, settings, layout, local_plan, memory } = self;
+        let Candidate { topology, rank, settings, layout, local_plan, memory, mailbox } = self;
         let host = topology.host_of(rank);
         let leader = topology.ranks_of(host)[0];
         if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
@@ -172,6 +179,12 @@ impl Candidate {
             let what = || "the first rank of its host gave no memory".to_string();
             cards[rank as usize].memory.ok_or_else(|| JoinError::Address { rank, what: what() })
         };
+        let guest = |rank: u32| {
+            let doorbell = rank_doorbell(topology.local_of(rank)) as u32;
+            let host = address(topology.host_of(rank))?;
+            Ok(GuestAddress { mailbox: cards[rank as usize].mailbox, host, doorbell })
+        };
+        let guests: Vec<GuestAddress> = (0..topology.size() as u32).map(guest).collect::<Result<_, JoinError>>()?;
         let pids: Vec<u32> = cards.iter().map(|c| c.pid).collect();
         let others = (0..topology.size() as u32).filter(|&r| r != rank);
         let watch = Watch::new(others.map(|r| (r, pids[r as usize]))).map_err(|(r, _)| died(&topology, &pids, r))?;
@@ -249,6 +262,8 @@ impl Candidate {
             announced,
             served,
             record,
+            guests,
+            mailbox: Some(mailbox.0),
         })
     }
 }
@@ -308,9 +323,14 @@ impl Membership {
         self.links.as_ref().map(|[left, right]| [left, right])
     }
 
-    /// Where the memory of this process's host is.
-    pub fn memory_address(&self) -> HostAddress {
-        self.memory.address()
+    /// What processes of other jobs must know of each rank.
+    pub fn guest_addresses(&self) -> &[GuestAddress] {
+        &self.guests
+    }
+
+    /// This process's mailbox. Panics if it was taken before.
+    pub fn take_mailbox(&mut self) -> Mailbox {
+        self.mailbox.take().expect("the mailbox is taken once")
     }
 
     /// A vector of this process's host.

@@ -29,3 +29,22 @@ pub enum Request {
         len: u64,
     },
 }
+
+/// What a greeting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum GreetingKind {
+    /// Of one who connects.
+    Question = 1,
+    /// Of one who accepts.
+    Answer = 2,
+    /// Of one who has waited for an answer long enough.
+    Withdrawal = 3,
+}
+
+impl GreetingKind {
+    /// From its number; None if it is nobody's.
+    pub fn parse(number: u16) -> Option<GreetingKind> {
+        [Self::Question, Self::Answer, Self::Withdrawal].into_iter().find(|&kind| kind as u16 == number)
+    }
+}

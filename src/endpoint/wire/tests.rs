@@ -30,6 +30,11 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
+        (any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, kind, payload)| Packet::Greeting {
+            tag,
+            kind: GreetingKind::parse(kind).unwrap(),
+            payload
+        }),
     ]
 }
 
@@ -54,7 +59,7 @@ fn rest(packet: Packet) -> usize {
     match packet {
         Packet::Message { header, payload, .. } => header + payload,
         Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
-        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
+        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } | Packet::Greeting { payload, .. } => payload,
         _ => 0,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::registers::{Registers, PAGE};
 use crate::ntb::{NtbError, Region, Side};
+use bytes::{Buf, BufMut};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::statvfs::statvfs;
 use std::fs::{File, OpenOptions};
@@ -67,6 +68,25 @@ pub struct HostAddress {
     pub token: u64,
 }
 
+impl HostAddress {
+    /// Bytes that [`HostAddress::put`] writes.
+    pub const LEN: usize = 24;
+
+    /// As bytes.
+    pub fn put(&self, to: &mut impl BufMut) {
+        to.put_u32_le(self.pid);
+        to.put_u32_le(self.fd);
+        to.put_u64_le(self.inode);
+        to.put_u64_le(self.token);
+    }
+
+    /// From [`HostAddress::LEN`] bytes; panics if there are fewer.
+    pub fn get(from: &mut impl Buf) -> HostAddress {
+        let (pid, fd) = (from.get_u32_le(), from.get_u32_le());
+        HostAddress { pid, fd, inode: from.get_u64_le(), token: from.get_u64_le() }
+    }
+}
+
 /// An open memory file.
 pub struct Memory {
     file: File,
@@ -130,11 +150,6 @@ impl Memory {
     /// Bytes in all.
     pub fn size(&self) -> u64 {
         self.size
-    }
-
-    /// The process that created it.
-    pub fn pid(&self) -> u32 {
-        self.pid
     }
 
     /// Maps a part of it; nothing else of it becomes reachable.

@@ -1,0 +1,132 @@
+//! Processes outside the job, and what is said to them before there is a communicator.
+
+use super::abi::*;
+use super::error::{argument, guard};
+use super::handle::Handle;
+use crate::endpoint::GREETING_MAX;
+use crate::ring::guest::GuestAddress;
+use std::ffi::c_void;
+
+const _: () = assert!(NTBRING_GREETING_MAX as usize == GREETING_MAX);
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `address` must have room for `NTBRING_ADDRESS_MAX` bytes, `size` be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_peer_address(
+    endpoint: *mut ntbring_endpoint_t,
+    peer: i32,
+    address: *mut c_void,
+    size: *mut u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if address.is_null() || size.is_null() {
+            return Err(argument("address and size must not be NULL"));
+        }
+        let guest = u32::try_from(peer).ok().and_then(|peer| endpoint.peer_address(peer));
+        let bytes = guest.ok_or_else(|| argument("there is no such peer"))?.bytes();
+        assert!(bytes.len() <= NTBRING_ADDRESS_MAX as usize);
+        // SAFETY: room for NTBRING_ADDRESS_MAX bytes by contract, and no more is written.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast(), bytes.len());
+            *size = bytes.len() as u64;
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `address` must hold `size` bytes; `peer` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_peer_add(
+    endpoint: *mut ntbring_endpoint_t,
+    address: *const c_void,
+    size: u64,
+    peer: *mut i32,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if address.is_null() || peer.is_null() || size > u64::from(NTBRING_ADDRESS_MAX) {
+            return Err(argument("address or peer is NULL, or size is not that of an address"));
+        }
+        // SAFETY: `size` bytes by contract.
+        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size as usize) };
+        let guest = GuestAddress::parse(bytes).ok_or_else(|| argument("this is no address of a connected endpoint"))?;
+        let Some(number) = endpoint.add_peer(&guest)? else { return Ok(NTBRING_PENDING as i32) };
+        // SAFETY: not null, writable by contract.
+        unsafe { *peer = number as i32 };
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `bytes` must have `size` of them.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_greet(
+    endpoint: *mut ntbring_endpoint_t,
+    peer: i32,
+    tag: u32,
+    bytes: *const c_void,
+    size: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let known = u32::try_from(peer).ok().filter(|&peer| endpoint.peer_address(peer).is_some());
+        let (Some(peer), false, true) = (known, bytes.is_null(), size <= GREETING_MAX as u64) else {
+            return Err(argument("no such peer, nothing to say, or too much"));
+        };
+        // SAFETY: not null, `size` bytes by contract.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size as usize) };
+        endpoint.greet(peer, tag, bytes)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `bytes` must have room for `size`.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_greeting(
+    endpoint: *mut ntbring_endpoint_t,
+    tag: u32,
+    bytes: *mut c_void,
+    size: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if bytes.is_null() {
+            return Err(argument("no room for a greeting"));
+        }
+        let Some(said) = endpoint.greeting(tag) else { return Ok(NTBRING_PENDING as i32) };
+        if said.len() as u64 > size {
+            return Err(argument("no room for the greeting that has come"));
+        }
+        // SAFETY: not null, room by contract and as checked.
+        unsafe { std::ptr::copy_nonoverlapping(said.as_ptr(), bytes.cast(), said.len()) };
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_greeting_withdraw(endpoint: *mut ntbring_endpoint_t, tag: u32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.withdraw(tag)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
