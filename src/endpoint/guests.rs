@@ -3,6 +3,7 @@
 use super::bell::Bell;
 use super::{Endpoint, EndpointError};
 use crate::ntb::emu::{EmuHost, ForeignBell, Mailbox};
+use crate::ntb::{InWindow, NtbError};
 use crate::ring::guest::{answer, call, GuestAddress};
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ pub(super) struct Guests {
 struct Guest {
     address: GuestAddress,
     bell: Bell,
-    /// Whether there is a lane to it.
-    called: bool,
+    /// Where it says that it has opened the lane to it, if there is one.
+    opened: Option<InWindow>,
     /// The memory of the lanes between us.
     _lanes: Vec<EmuHost>,
 }
@@ -32,7 +33,7 @@ impl Guests {
             return Ok(i);
         }
         let bell = Bell::Foreign(Arc::new(ForeignBell::open(&guest.host)?), guest.doorbell as usize);
-        self.known.push(Guest { address: *guest, bell, called: false, _lanes: Vec::new() });
+        self.known.push(Guest { address: *guest, bell, opened: None, _lanes: Vec::new() });
         Ok(self.known.len() - 1)
     }
 }
@@ -60,13 +61,13 @@ impl Endpoint {
         }
         let i = self.guests.index(address)?;
         let peer = self.admit(i);
-        if !self.guests.known[i].called {
+        if self.guests.known[i].opened.is_none() {
             let (dir, lane) = (&self.settings.shm_dir, self.settings.local_lane);
-            let Some((memory, producer)) = call(dir, lane, &self.guest_address(), address)? else { return Ok(None) };
+            let Some(made) = call(dir, lane, &self.guest_address(), address)? else { return Ok(None) };
             let guest = &mut self.guests.known[i];
-            self.out.connect(peer, producer, guest.bell.clone());
-            guest.called = true;
-            guest._lanes.push(memory);
+            self.out.connect(peer, made.producer, guest.bell.clone());
+            guest.opened = Some(made.opened);
+            guest._lanes.push(made.memory);
             guest.bell.ring();
         }
         Ok(Some(peer))
@@ -84,12 +85,26 @@ impl Endpoint {
                     let guest = &mut self.guests.known[i];
                     self.inbound.connect(peer, consumer, guest.bell.clone());
                     guest._lanes.push(memory);
+                    // It may be waiting for that to leave.
+                    guest.bell.ring();
                     log::debug!("rank {}: a process outside the ring has become peer {peer}", self.members.rank());
                 }
+                // It had nothing to say, or it would have waited.
+                Err(error @ NtbError::Open { .. }) => log::debug!("rank {}: {error}", self.members.rank()),
                 Err(error) => log::warn!("rank {}: an announcement was dropped: {error}", self.members.rank()),
             }
         }
         Ok(())
+    }
+
+    /// Whether all that was sent to guests is where it outlives this process, or nobody will read it.
+    pub(super) fn has_reached_guests(&self) -> bool {
+        let ranks = self.members.topology().size();
+        let reached = |(i, g): (usize, &Guest)| {
+            let waits = g.opened.as_ref().is_some_and(|word| word.load(0) == 0);
+            !waits || !self.out.has_used((ranks + i) as u32) || Mailbox::open(&g.address.mailbox).is_err()
+        };
+        self.guests.known.iter().enumerate().all(reached)
     }
 
     /// Gives the guest a flow and streams; returns its number as a peer.

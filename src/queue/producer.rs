@@ -47,6 +47,11 @@ impl Producer {
         self.lines
     }
 
+    /// Whether anything was ever put into it.
+    pub fn is_used(&self) -> bool {
+        self.tail > 0
+    }
+
     /// Lines that are taken, by the head as last looked at.
     pub fn taken(&self) -> usize {
         (self.tail - self.head) as usize

@@ -74,20 +74,35 @@ fn layout(lane_bytes: u64) -> MemoryLayout {
     MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64, accounts: false }
 }
 
-/// Makes a lane to a guest and announces it there; None if the guest has to read its mail first. The
-/// lane lives as long as either side maps it.
+/// Where in the local part of a lane's memory its head is returned, and where the guest says that it has
+/// opened it; the lane comes after them.
+const HEAD: usize = 0;
+const OPENED: usize = 8;
+
+/// A lane to a guest, as its maker holds it.
+pub struct Call {
+    /// Keeps it open for the guest.
+    pub memory: EmuHost,
+    /// The sending end.
+    pub producer: Producer,
+    /// One word: not 0 once the guest has opened it. From then on it outlives its maker.
+    pub opened: InWindow,
+}
+
+/// Makes a lane to a guest and announces it there; None if the guest has to read its mail first.
 pub fn call(
     dir: &Path,
     lane_bytes: u64,
     me: &GuestAddress,
     guest: &GuestAddress,
-) -> Result<Option<(EmuHost, Producer)>, NtbError> {
+) -> Result<Option<Call>, NtbError> {
     let memory = EmuHost::create(dir, layout(lane_bytes))?;
     let local = memory.local();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
-    let producer = Producer::new(lane, InWindow::new(local.part(0, 8)));
+    let producer = Producer::new(lane, InWindow::new(local.part(HEAD, 8)));
+    let opened = InWindow::new(local.part(OPENED, 8));
     let posted = Mailbox::open(&guest.mailbox)?.post(&announcement(memory.address(), me));
-    Ok(posted.then_some((memory, producer)))
+    Ok(posted.then_some(Call { memory, producer, opened }))
 }
 
 /// Opens the lane that an announcement tells of.
@@ -100,7 +115,8 @@ pub fn answer(bytes: &[u8]) -> Result<(GuestAddress, EmuHost, Consumer), NtbErro
         return Err(NtbError::Foreign { pid: address.pid, what: "the lane that it announced is too small" });
     }
     let lane = InWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
-    let consumer = Consumer::new(lane, OutWindow::new(local.part(0, 8)));
+    let consumer = Consumer::new(lane, OutWindow::new(local.part(HEAD, 8)));
+    OutWindow::new(local).store(OPENED, 1);
     Ok((guest, memory, consumer))
 }
 

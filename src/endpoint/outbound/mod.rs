@@ -183,6 +183,11 @@ impl Outbound {
         self.outboxes.push(Outbox { lane, bell });
     }
 
+    /// Whether anything was ever deposited for a peer.
+    pub fn has_used(&self, peer: u32) -> bool {
+        self.outboxes.get(self.flows[peer as usize].outbox).is_some_and(|o| o.lane.is_used())
+    }
+
     pub fn has_work(&self) -> bool {
         !self.work.is_empty() || !self.sent.is_empty()
     }
