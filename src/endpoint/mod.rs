@@ -263,17 +263,22 @@ impl Endpoint {
         Ok(None)
     }
 
+    /// Forwards what is in transit, if this rank can. Whether there was anything.
+    fn forward_some(&mut self) -> bool {
+        let any = self.transfer.as_ref().is_some_and(|t| t.assist() > 0);
+        if any {
+            self.idle.busy();
+            self.relay_heat = RELAY_HEAT;
+        }
+        self.relay_heat = self.relay_heat.saturating_sub(1);
+        any
+    }
+
     /// The rest of a poll that found no event.
     fn nothing_found(&mut self) -> Result<(), EndpointError> {
-        if let Some(transfer) = &self.transfer {
-            if transfer.assist() > 0 {
-                self.idle.busy();
-                self.relay_heat = RELAY_HEAT;
-            }
-            self.relay_heat = self.relay_heat.saturating_sub(1);
-            if let Some(error) = transfer.fault() {
-                return Err(error.into());
-            }
+        self.forward_some();
+        if let Some(error) = self.transfer.as_ref().and_then(Transfer::fault) {
+            return Err(error.into());
         }
         if self.guests.mailbox.has_news() {
             self.read_mail()?;

@@ -280,10 +280,12 @@ impl Endpoint {
                 return Ok(true);
             }
             // Whoever has something else to do has no time for that.
-            if self.has_work() || self.relay_heat > 0 {
+            if self.has_work() {
                 break;
             }
-            self.idle.pause();
+            if self.relay_heat == 0 || !self.forward_some() {
+                self.idle.pause();
+            }
         }
         self.is_shared(id)
     }

@@ -90,12 +90,7 @@ pub struct Call {
 }
 
 /// Makes a lane to a guest and announces it there; None if the guest has to read its mail first.
-pub fn call(
-    dir: &Path,
-    lane_bytes: u64,
-    me: &GuestAddress,
-    guest: &GuestAddress,
-) -> Result<Option<Call>, NtbError> {
+pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress) -> Result<Option<Call>, NtbError> {
     let memory = EmuHost::create(dir, layout(lane_bytes))?;
     let local = memory.local();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
