@@ -33,6 +33,7 @@ extern "C" {
 #define NTBRING_PENDING 1       /* not yet done */
 #define NTBRING_NONE 0          /* ntbring_poll: nothing there */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in */
+#define NTBRING_AWAITED 3       /* ntbring_flush: others have to do something */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have no free board in common */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
@@ -342,8 +343,9 @@ int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uin
  * doorbell rings, but for at most max_us microseconds. Never fails. */
 void ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
 
-/* NTBRING_OK once nothing is pending to be sent, NTBRING_PENDING before that.
- * Poll in between. */
+/* NTBRING_OK once nothing is pending to be sent, NTBRING_PENDING before that;
+ * NTBRING_AWAITED if only processes of other jobs have to poll, after which
+ * what was sent to them outlives this process. Poll in between. */
 int ntbring_flush(ntbring_endpoint_t * endpoint);
 
 /* Leaves the ring: all ranks of the job must have come this far (the caller's

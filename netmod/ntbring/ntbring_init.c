@@ -155,8 +155,9 @@ static int flush(void)
         if (rc == NTBRING_OK) {
             break;
         }
-        MPIR_ERR_CHKANDJUMP1(seconds > MPIDI_NTBRING_FLUSH_SECONDS, mpi_errno, MPI_ERR_OTHER,
-                             "**ntbring_flush", "**ntbring_flush %d", MPIDI_NTBRING_FLUSH_SECONDS);
+        /* others of a connected job may compute as long as they like */
+        MPIR_ERR_CHKANDJUMP1(rc == NTBRING_PENDING && seconds > MPIDI_NTBRING_FLUSH_SECONDS,
+                             mpi_errno, MPI_ERR_OTHER, "**ntbring_flush", "**ntbring_flush %d", MPIDI_NTBRING_FLUSH_SECONDS);
         mpi_errno = MPID_Progress_test(NULL);
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_idle();

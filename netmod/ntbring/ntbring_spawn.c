@@ -69,38 +69,39 @@ static bool find_gpid(int32_t peer, uint64_t * gpid)
     return false;
 }
 
+/* MPICH's callers go on whatever is returned, with numbers of nobody: an error ends the job. */
 int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                                  uint64_t * remote_gpids)
 {
     int mpi_errno = MPI_SUCCESS;
     int new_procs = 0;
-    int32_t *new_peers;
-    int *new_ranks;
-    MPIR_CHKLMEM_DECL(2);
+    int avtid = -1;
+    int32_t *peers;
+    MPIR_CHKLMEM_DECL(1);
 
-    MPIR_CHKLMEM_MALLOC(new_peers, int32_t *, size * sizeof(int32_t), mpi_errno, "new_peers",
-                        MPL_MEM_ADDRESS);
-    MPIR_CHKLMEM_MALLOC(new_ranks, int *, size * sizeof(int), mpi_errno, "new_ranks",
+    MPIR_CHKLMEM_MALLOC(peers, int32_t *, size * sizeof(int32_t), mpi_errno, "peers",
                         MPL_MEM_ADDRESS);
 
     for (int i = 0; i < size; i++) {
-        int32_t peer;
-        mpi_errno = add_peer(remote_upids, remote_upid_size[i], &peer);
+        mpi_errno = add_peer(remote_upids, remote_upid_size[i], &peers[i]);
         MPIR_ERR_CHECK(mpi_errno);
-        if (!find_gpid(peer, &remote_gpids[i])) {
-            new_peers[new_procs] = peer;
-            new_ranks[new_procs++] = i;
-        }
         remote_upids += remote_upid_size[i];
     }
-
+    /* no progress from here on: it may free tables */
+    for (int i = 0; i < size; i++) {
+        new_procs += !find_gpid(peers[i], &remote_gpids[i]);
+    }
     if (new_procs > 0) {
-        int avtid;
         mpi_errno = MPIDIU_new_avt(new_procs, &avtid);
         MPIR_ERR_CHECK(mpi_errno);
-        for (int i = 0; i < new_procs; i++) {
-            MPIDI_NTBRING_AV(&MPIDIU_get_av(avtid, i)).peer = new_peers[i];
-            remote_gpids[new_ranks[i]] = MPIDIU_GPID_CREATE(avtid, i);
+        /* peers stay, and so do their numbers: a communicator to come may have none yet */
+        MPIDIU_avt_add_ref(avtid);
+        new_procs = 0;
+    }
+    for (int i = 0; i < size; i++) {
+        if (!find_gpid(peers[i], &remote_gpids[i])) {
+            MPIDI_NTBRING_AV(&MPIDIU_get_av(avtid, new_procs)).peer = peers[i];
+            remote_gpids[i] = MPIDIU_GPID_CREATE(avtid, new_procs++);
         }
     }
 
@@ -108,6 +109,7 @@ int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_u
     MPIR_CHKLMEM_FREEALL();
     return mpi_errno;
   fn_fail:
+    MPID_Abort(MPIR_Process.comm_world, mpi_errno, 1, "a process of another job cannot be reached");
     goto fn_exit;
 }
 
@@ -124,8 +126,10 @@ int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char 
                         "local_upids", MPL_MEM_ADDRESS);
     for (int i = 0; i < comm->local_size; i++) {
         uint64_t size;
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
         int rc = ntbring_peer_address(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(i, comm),
                                       *local_upids + total, &size);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
         (*local_upid_size)[i] = size;
         total += size;
@@ -178,10 +182,6 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
             break;
         }
         if (timeout > 0 && seconds_since(&start) > timeout) {
-            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-            rc = ntbring_greeting_withdraw(MPIDI_NTBRING_global.endpoint, tag);
-            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-            MPIDI_NTBRING_CHKRC(rc);
             MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_PORT, "**ntbring_answer",
                                  "**ntbring_answer %d", timeout);
         }
@@ -192,5 +192,8 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
   fn_exit:
     return mpi_errno;
   fn_fail:
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    ntbring_greeting_withdraw(MPIDI_NTBRING_global.endpoint, tag);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     goto fn_exit;
 }

@@ -96,14 +96,6 @@ pub enum EndpointError {
         /// What is wrong.
         what: &'static str,
     },
-    /// A process that does not know how to introduce itself.
-    #[error("peer {src} {what}")]
-    Greeting {
-        /// Which one.
-        src: u32,
-        /// What is wrong.
-        what: &'static str,
-    },
     /// The lock of a segment holds a number that is nobody's.
     #[error("the lock of a window was overwritten: {0} is no rank of this job")]
     Lock(u32),

@@ -5,7 +5,7 @@
 //! follows from what its thread did before.
 
 use super::arrival::Arrival;
-use super::wire::{GreetingKind, Packet};
+use super::wire::{About, GreetingKind, Packet};
 use super::{Endpoint, EndpointError};
 use std::collections::VecDeque;
 use std::thread::{current, ThreadId};
@@ -16,11 +16,17 @@ pub const GREETING_MAX: usize = 512;
 /// Questions that are kept until somebody accepts.
 const QUESTIONS_MAX: usize = 4096;
 
-#[derive(Debug)]
 struct Letter {
     peer: u32,
-    tag: u32,
+    what: About,
     bytes: Vec<u8>,
+}
+
+/// A question that this process has asked, or has taken and must answer.
+struct Open {
+    thread: ThreadId,
+    peer: u32,
+    what: About,
 }
 
 /// What this process has been told and has not heard, and what it owes.
@@ -28,23 +34,26 @@ struct Letter {
 pub(super) struct Greetings {
     questions: VecDeque<Letter>,
     answers: Vec<Letter>,
-    /// Who of this process waits for an answer: thread, from whom, tag.
-    asked: Vec<(ThreadId, u32, u32)>,
-    /// Who has taken a question and has to answer it.
-    owed: Vec<(ThreadId, u32, u32)>,
+    asked: Vec<Open>,
+    owed: Vec<Open>,
+    /// Questions asked so far.
+    count: u32,
 }
 
-fn take(list: &mut Vec<(ThreadId, u32, u32)>, wanted: impl Fn(u32, u32) -> bool) -> Option<u32> {
+/// Removes the first that this thread has open.
+fn take(list: &mut Vec<Open>, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
     let me = current().id();
-    let i = list.iter().position(|&(thread, peer, tag)| thread == me && wanted(peer, tag))?;
-    Some(list.remove(i).1)
+    let i = list.iter().position(|o| o.thread == me && wanted(o))?;
+    Some(list.remove(i))
 }
 
 impl Greetings {
     pub fn describe(&self) -> Vec<String> {
-        let asked = self.asked.iter().map(|(_, peer, tag)| format!("asked peer {peer} under tag {tag}: no answer yet"));
-        let questions = self.questions.iter().map(|q| format!("peer {} asks under tag {}", q.peer, q.tag));
-        asked.chain(questions).collect()
+        let line = |o: &Open, what| format!("{what} peer {} under tag {}", o.peer, o.what.tag);
+        let asked = self.asked.iter().map(|o| line(o, "no answer yet of"));
+        let owed = self.owed.iter().map(|o| line(o, "no answer yet to"));
+        let questions = self.questions.iter().map(|q| format!("peer {} asks under tag {}", q.peer, q.what.tag));
+        asked.chain(owed).chain(questions).collect()
     }
 }
 
@@ -54,65 +63,62 @@ impl Endpoint {
         if bytes.len() > GREETING_MAX {
             return Err(EndpointError::Argument(format!("a greeting of {} bytes", bytes.len())));
         }
-        let kind = match take(&mut self.greetings.owed, |p, t| (p, t) == (peer, tag)) {
-            Some(_) => GreetingKind::Answer,
+        let g = &mut self.greetings;
+        let (kind, what) = match take(&mut g.owed, |o| (o.peer, o.what.tag) == (peer, tag)) {
+            Some(owed) => (GreetingKind::Answer, owed.what),
             None => {
-                self.greetings.asked.push((current().id(), peer, tag));
-                GreetingKind::Question
+                g.count = g.count.wrapping_add(1);
+                let what = About { tag, number: g.count };
+                g.asked.push(Open { thread: current().id(), peer, what });
+                (GreetingKind::Question, what)
             }
         };
-        self.out.send_bare(peer, Packet::Greeting { tag, kind, payload: bytes.len() }, bytes)
+        self.out.send_bare(peer, Packet::Greeting { what, kind, payload: bytes.len() }, bytes)
     }
 
     /// The answer if this thread has asked under that tag, and otherwise the oldest question; None if it has not come.
     pub fn greeting(&mut self, tag: u32) -> Option<Vec<u8>> {
         let g = &mut self.greetings;
         let me = current().id();
-        if let Some(&(_, peer, _)) = g.asked.iter().find(|&&(thread, _, t)| thread == me && t == tag) {
-            let i = g.answers.iter().position(|a| (a.peer, a.tag) == (peer, tag))?;
-            take(&mut g.asked, |p, t| (p, t) == (peer, tag));
+        if let Some(asked) = g.asked.iter().find(|o| o.thread == me && o.what.tag == tag) {
+            let (peer, what) = (asked.peer, asked.what);
+            let i = g.answers.iter().position(|a| (a.peer, a.what) == (peer, what))?;
+            take(&mut g.asked, |o| (o.peer, o.what) == (peer, what));
             return Some(g.answers.swap_remove(i).bytes);
         }
-        let i = g.questions.iter().position(|q| q.tag == tag)?;
-        let question = g.questions.remove(i)?;
-        g.owed.push((me, question.peer, tag));
-        Some(question.bytes)
+        let i = g.questions.iter().position(|q| q.what.tag == tag)?;
+        let Letter { peer, what, bytes } = g.questions.remove(i)?;
+        // What this thread has not answered yet it never will.
+        while take(&mut g.owed, |o| o.what.tag == tag).is_some() {}
+        g.owed.push(Open { thread: me, peer, what });
+        Some(bytes)
     }
 
     /// Gives up what this thread has asked under that tag: nobody shall accept it any more.
     pub fn withdraw(&mut self, tag: u32) -> Result<(), EndpointError> {
-        while let Some(peer) = take(&mut self.greetings.asked, |_, t| t == tag) {
-            self.out.send_bare(peer, Packet::Greeting { tag, kind: GreetingKind::Withdrawal, payload: 0 }, &[])?;
+        while let Some(Open { peer, what, .. }) = take(&mut self.greetings.asked, |o| o.what.tag == tag) {
+            self.greetings.answers.retain(|a| (a.peer, a.what) != (peer, what));
+            self.out.send_bare(peer, Packet::Greeting { what, kind: GreetingKind::Withdrawal, payload: 0 }, &[])?;
         }
         Ok(())
     }
 
-    pub(super) fn greeted(
-        &mut self,
-        a: &Arrival,
-        tag: u32,
-        kind: GreetingKind,
-        len: usize,
-    ) -> Result<(), EndpointError> {
+    /// Strangers may say what they like: what makes no sense is dropped.
+    pub(super) fn greeted(&mut self, a: &Arrival, what: About, kind: GreetingKind, len: usize) {
         if len > GREETING_MAX {
-            return Err(EndpointError::Greeting { src: a.src, what: "says too much" });
+            return log::warn!("peer {} says too much: {len} bytes", a.src);
         }
         let mut bytes = vec![0; len];
         self.inbound.read(a.token.lane, a.offset, &mut bytes);
         let g = &mut self.greetings;
-        let letter = Letter { peer: a.src, tag, bytes };
+        let letter = Letter { peer: a.src, what, bytes };
         match kind {
             GreetingKind::Question if g.questions.len() < QUESTIONS_MAX => g.questions.push_back(letter),
-            GreetingKind::Question => {
-                return Err(EndpointError::Greeting { src: a.src, what: "asks, like too many before" })
-            }
+            GreetingKind::Question => log::warn!("peer {} asks, like too many before: nobody will answer", a.src),
             // Who has given up hears nothing.
-            GreetingKind::Answer if g.asked.iter().any(|&(_, peer, t)| (peer, t) == (a.src, tag)) => {
-                g.answers.push(letter)
-            }
-            GreetingKind::Answer => log::debug!("peer {} answers too late under tag {tag}", a.src),
-            GreetingKind::Withdrawal => g.questions.retain(|q| (q.peer, q.tag) != (a.src, tag)),
+            GreetingKind::Answer if g.asked.iter().any(|o| (o.peer, o.what) == (a.src, what)) => g.answers.push(letter),
+            GreetingKind::Answer => log::debug!("peer {} answers too late under tag {}", a.src, what.tag),
+            GreetingKind::Withdrawal => g.questions.retain(|q| (q.peer, q.what) != (a.src, what)),
         }
-        Ok(())
     }
 }

@@ -7,6 +7,12 @@ use crate::ntb::{InWindow, NtbError};
 use crate::ring::guest::{answer, call, GuestAddress};
 use std::sync::Arc;
 
+/// Whether it is this process that cannot open anything more.
+fn is_own(error: &NtbError) -> bool {
+    let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    matches!(error, NtbError::Open { cause, .. } if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
+}
+
 /// The processes outside the ring that this one knows.
 pub(super) struct Guests {
     pub mailbox: Mailbox,
@@ -28,7 +34,7 @@ impl Guests {
     }
 
     /// The number of a guest among the guests; it becomes known if it was not.
-    fn index(&mut self, guest: &GuestAddress) -> Result<usize, EndpointError> {
+    fn index(&mut self, guest: &GuestAddress) -> Result<usize, NtbError> {
         if let Some(i) = self.known.iter().position(|g| g.address.mailbox.token == guest.mailbox.token) {
             return Ok(i);
         }
@@ -73,36 +79,45 @@ impl Endpoint {
         Ok(Some(peer))
     }
 
-    /// Opens the lanes that were announced in the mailbox.
+    /// Opens the lanes that were announced in the mailbox. Whoever wrote nonsense, or is gone again, is
+    /// not this rank's fault.
     #[cold]
     pub(super) fn read_mail(&mut self) -> Result<(), EndpointError> {
         while let Some(note) = self.guests.mailbox.read() {
-            // Whoever wrote nonsense, or is gone again, is not this rank's fault.
-            match answer(&note) {
-                Ok((address, memory, consumer)) => {
-                    let i = self.guests.index(&address)?;
-                    let peer = self.admit(i);
-                    let guest = &mut self.guests.known[i];
-                    self.inbound.connect(peer, consumer, guest.bell.clone());
-                    guest._lanes.push(memory);
-                    // It may be waiting for that to leave.
-                    guest.bell.ring();
-                    log::debug!("rank {}: a process outside the ring has become peer {peer}", self.members.rank());
-                }
+            let opened = answer(&note).and_then(|lane| Ok((self.guests.index(&lane.from)?, lane)));
+            let (i, lane) = match opened {
+                Ok(found) => found,
+                Err(error) if is_own(&error) => return Err(error.into()),
                 // It had nothing to say, or it would have waited.
-                Err(error @ NtbError::Open { .. }) => log::debug!("rank {}: {error}", self.members.rank()),
-                Err(error) => log::warn!("rank {}: an announcement was dropped: {error}", self.members.rank()),
-            }
+                Err(error @ NtbError::Open { .. }) => {
+                    log::debug!("rank {}: {error}", self.members.rank());
+                    continue;
+                }
+                Err(error) => {
+                    log::warn!("rank {}: an announcement was dropped: {error}", self.members.rank());
+                    continue;
+                }
+            };
+            let peer = self.admit(i);
+            let guest = &mut self.guests.known[i];
+            self.inbound.connect(peer, lane.consumer, guest.bell.clone());
+            guest._lanes.push(lane.memory);
+            lane.opened.store(0, 1);
+            // It may be waiting for that to leave.
+            guest.bell.ring();
+            log::debug!("rank {}: a process outside the ring has become peer {peer}", self.members.rank());
         }
         Ok(())
     }
 
-    /// Whether all that was sent to guests is where it outlives this process, or nobody will read it.
-    pub(super) fn has_reached_guests(&self) -> bool {
+    /// Whether all that was sent to guests is where it outlives this process, or nobody will read it. For that
+    /// they have to poll.
+    pub fn has_reached_guests(&self) -> bool {
         let ranks = self.members.topology().size();
         let reached = |(i, g): (usize, &Guest)| {
             let waits = g.opened.as_ref().is_some_and(|word| word.load(0) == 0);
-            !waits || !self.out.has_used((ranks + i) as u32) || Mailbox::open(&g.address.mailbox).is_err()
+            let gone = || Mailbox::open(&g.address.mailbox).is_err_and(|error| !is_own(&error));
+            !waits || !self.out.has_used((ranks + i) as u32) || gone()
         };
         self.guests.known.iter().enumerate().all(reached)
     }

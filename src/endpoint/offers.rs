@@ -322,12 +322,7 @@ impl Endpoint {
                 result?;
                 return Ok(self.offers.event());
             }
-            Packet::Greeting { tag, kind, payload } => {
-                let result = self.greeted(&a, tag, kind, payload);
-                self.inbound.release(a.token, 0)?;
-                result?;
-                return Ok(self.offers.event());
-            }
+            Packet::Greeting { what, kind, payload } => self.greeted(&a, what, kind, payload),
             _ => return Ok(Some(Event::Arrival(a))),
         }
         self.inbound.release(a.token, 0)?;

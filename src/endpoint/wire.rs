@@ -10,7 +10,7 @@
 
 mod parts;
 
-pub use parts::{GreetingKind, Offer, Request};
+pub use parts::{About, GreetingKind, Offer, Request};
 
 use crate::queue::META_MAX;
 use crate::ring::relay::{Route, ROUTED};
@@ -140,8 +140,8 @@ pub enum Packet {
     },
     /// What processes say to each other before they have a communicator in common.
     Greeting {
-        /// What it is said under.
-        tag: u32,
+        /// Which question it is, or belongs to.
+        what: About,
         /// Which of the two sides says it.
         kind: GreetingKind,
         /// Bytes.
@@ -266,10 +266,10 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
-            Packet::Greeting { tag, kind, .. } => {
+            Packet::Greeting { what, kind, .. } => {
                 p.kind |= GREETING;
                 p.meta = kind as u16;
-                p.push(&u64::from(tag).to_le_bytes());
+                p.push(&(u64::from(what.tag) | u64::from(what.number) << 32).to_le_bytes());
             }
         }
         p
@@ -314,10 +314,10 @@ impl Packet {
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
         }
         if base == GREETING && kind & EXTENDED == 0 {
-            let tag = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
-            let tag = u32::try_from(tag).map_err(|_| impossible("tag", tag))?;
+            let word = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
+            let what = About { tag: word as u32, number: (word >> 32) as u32 };
             let kind = GreetingKind::parse(meta).ok_or(impossible("meta", meta.into()))?;
-            return Ok((Packet::Greeting { tag, kind, payload: len - at }, route, at));
+            return Ok((Packet::Greeting { what, kind, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;

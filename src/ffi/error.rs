@@ -85,7 +85,6 @@ impl From<EndpointError> for Failure {
             EndpointError::Stream { .. }
             | EndpointError::Offer { .. }
             | EndpointError::Sharing { .. }
-            | EndpointError::Greeting { .. }
             | EndpointError::Refused { .. }
             | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
         };

@@ -103,6 +103,11 @@ impl Handle {
         !matches!(&self.state, State::Connected(endpoint) if !endpoint.is_flushed())
     }
 
+    /// Whether other jobs have all that was sent to them; so it is before joining.
+    pub fn has_reached_guests(&self) -> bool {
+        !matches!(&self.state, State::Connected(endpoint) if !endpoint.has_reached_guests())
+    }
+
     #[inline]
     pub fn endpoint(&mut self) -> Result<&mut Endpoint, Failure> {
         match &mut self.state {

@@ -100,8 +100,20 @@ pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress
     Ok(posted.then_some(Call { memory, producer, opened }))
 }
 
+/// A lane from a guest, as its reader holds it.
+pub struct Answer {
+    /// Whose it is.
+    pub from: GuestAddress,
+    /// Keeps it open.
+    pub memory: EmuHost,
+    /// The receiving end.
+    pub consumer: Consumer,
+    /// One word, to be set when nothing can go wrong any more: the guest may leave then.
+    pub opened: OutWindow,
+}
+
 /// Opens the lane that an announcement tells of.
-pub fn answer(bytes: &[u8]) -> Result<(GuestAddress, EmuHost, Consumer), NtbError> {
+pub fn answer(bytes: &[u8]) -> Result<Answer, NtbError> {
     let nonsense = NtbError::Foreign { pid: 0, what: "its announcement makes no sense" };
     let (address, guest) = announced(bytes).ok_or(nonsense)?;
     let memory = EmuHost::visit(address)?;
@@ -111,8 +123,8 @@ pub fn answer(bytes: &[u8]) -> Result<(GuestAddress, EmuHost, Consumer), NtbErro
     }
     let lane = InWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let consumer = Consumer::new(lane, OutWindow::new(local.part(HEAD, 8)));
-    OutWindow::new(local).store(OPENED, 1);
-    Ok((guest, memory, consumer))
+    let opened = OutWindow::new(local.part(OPENED, 8));
+    Ok(Answer { from: guest, memory, consumer, opened })
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ fn a_question_that_was_withdrawn_is_not_heard() {
         if rank.rank == 0 && rank.endpoint.greeting(TAG).is_some() {
             return Err("nobody asks any more".into());
         }
+        rank.barrier()?;
         // The next one is another matter.
         if rank.rank == 2 {
             rank.endpoint.greet(0, TAG, b"again").map_err(text)?;

@@ -278,6 +278,9 @@ impl Outbound {
 
     /// Queues something for a rank, and sends what there is room for.
     fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
+        if self.flows.get(dest as usize).is_none_or(|flow| flow.outbox == NOWHERE) {
+            return Err(EndpointError::Argument(format!("there is no way to peer {dest}")));
+        }
         self.flows[dest as usize].waiting.push_back(waiting);
         let idle = self.serve(dest)?;
         if !idle && !self.flows[dest as usize].listed {

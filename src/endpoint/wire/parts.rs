@@ -30,6 +30,15 @@ pub enum Request {
     },
 }
 
+/// Which question a greeting is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// What it was asked under.
+    pub tag: u32,
+    /// Which of the asking process's questions it is.
+    pub number: u32,
+}
+
 /// What a greeting is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]

@@ -30,8 +30,8 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
-        (any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, kind, payload)| Packet::Greeting {
-            tag,
+        (any::<u32>(), any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, number, kind, payload)| Packet::Greeting {
+            what: About { tag, number },
             kind: GreetingKind::parse(kind).unwrap(),
             payload
         }),
