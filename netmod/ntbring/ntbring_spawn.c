@@ -94,7 +94,7 @@ int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_u
     if (new_procs > 0) {
         mpi_errno = MPIDIU_new_avt(new_procs, &avtid);
         MPIR_ERR_CHECK(mpi_errno);
-        /* peers stay, and so do their numbers: a communicator to come may have none yet */
+        /* kept until the end: nothing refers to it before the communicator that is being made */
         MPIDIU_avt_add_ref(avtid);
         new_procs = 0;
     }

@@ -51,6 +51,7 @@ impl Endpoint {
         lines.push(self.offers.describe());
         lines.push(self.remotes.describe());
         lines.extend(self.groups.describe());
+        lines.extend(self.describe_guests());
         lines.extend(self.greetings.describe());
         lines.extend(self.paper.iter().map(|paper| paper.describe()));
         lines.extend(self.transfer.iter().flat_map(|t| t.describe()));

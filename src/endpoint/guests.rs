@@ -113,13 +113,25 @@ impl Endpoint {
     /// Whether all that was sent to guests is where it outlives this process, or nobody will read it. For that
     /// they have to poll.
     pub fn has_reached_guests(&self) -> bool {
+        let gone = |g: &Guest| Mailbox::open(&g.address.mailbox).is_err_and(|error| !is_own(&error));
+        self.unread_guests().all(gone)
+    }
+
+    /// Guests that have not opened a lane in which something lies.
+    fn unread_guests(&self) -> impl Iterator<Item = &Guest> {
         let ranks = self.members.topology().size();
-        let reached = |(i, g): (usize, &Guest)| {
-            let waits = g.opened.as_ref().is_some_and(|word| word.load(0) == 0);
-            let gone = || Mailbox::open(&g.address.mailbox).is_err_and(|error| !is_own(&error));
-            !waits || !self.out.has_used((ranks + i) as u32) || gone()
+        let unread = move |(i, g): &(usize, &Guest)| {
+            g.opened.as_ref().is_some_and(|word| word.load(0) == 0) && self.out.has_used((ranks + i) as u32)
         };
-        self.guests.known.iter().enumerate().all(reached)
+        self.guests.known.iter().enumerate().filter(unread).map(|(_, g)| g)
+    }
+
+    /// A line on each of them.
+    pub(super) fn describe_guests(&self) -> Vec<String> {
+        let line = |g: &Guest| {
+            format!("process {} of another job has to call MPI to get what was sent", g.address.mailbox.pid)
+        };
+        self.unread_guests().map(line).collect()
     }
 
     /// Gives the guest a flow and streams; returns its number as a peer.

@@ -22,6 +22,14 @@ const REACH_MAX: usize = HOSTS_MAX / 2;
 /// The directions in which blocks travel; what is kept for each is in this order.
 const RIGHTWARD: [bool; 2] = [false, true];
 
+/// The side on which they leave a host.
+fn leaving(rightward: bool) -> Side {
+    match rightward {
+        true => Side::Right,
+        false => Side::Left,
+    }
+}
+
 /// A rank of a neighbouring host to which blocks go that travel in one direction.
 struct Onward {
     bell: Bell,
@@ -103,10 +111,8 @@ impl Groups {
         if let Some(links) = members.links() {
             boards = links[0].boards().min(links[1].boards());
             for rightward in RIGHTWARD.into_iter().filter(|&r| topology.reach(r) > 0) {
-                let (to, from) = match rightward {
-                    true => (links[Side::Right as usize], links[Side::Left as usize]),
-                    false => (links[Side::Left as usize], links[Side::Right as usize]),
-                };
+                let side = leaving(rightward);
+                let (to, from) = (links[side as usize], links[side.opposite() as usize]);
                 for local in 0..topology.ranks_of(to.neighbour()).len() {
                     let boards = (0..boards).map(|b| to.board_writer(me, local, b)).collect();
                     let bell = Bell::Port(to.port(), rank_doorbell(local));
@@ -126,7 +132,7 @@ impl Groups {
         self.free.count_ones() + self.open.len() as u32
     }
 
-    fn find(&mut self, id: u32) -> Result<usize, EndpointError> {
+    fn find(&self, id: u32) -> Result<usize, EndpointError> {
         let found = self.open.iter().position(|g| g.id == id);
         found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
     }
@@ -214,7 +220,7 @@ impl Endpoint {
         let board = all.trailing_zeros() as usize;
         self.groups.free &= !(1 << board);
         let streams = RIGHTWARD.map(|rightward| {
-            let side = if rightward { Side::Right } else { Side::Left };
+            let side = leaving(rightward);
             let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
             Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }

@@ -325,10 +325,10 @@ pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32
     guard(|| {
         // SAFETY: by contract.
         let handle = unsafe { Handle::from_raw(endpoint) }?;
-        Ok(match (handle.is_flushed(), handle.has_reached_guests()) {
-            (false, _) => NTBRING_PENDING as i32,
-            (true, false) => NTBRING_AWAITED as i32,
-            (true, true) => NTBRING_OK as i32,
+        Ok(match handle.is_flushed() {
+            false => NTBRING_PENDING as i32,
+            true if !handle.has_reached_guests() => NTBRING_AWAITED as i32,
+            true => NTBRING_OK as i32,
         })
     })
 }

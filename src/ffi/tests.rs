@@ -346,6 +346,31 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
     }
 }
 
+/// What lies in a lane that nobody has opened would be lost with its maker.
+#[test]
+fn one_job_waits_until_another_can_read_what_was_sent() {
+    let (asking, other, gone) = (alone(), alone(), alone());
+    let (mut address, mut size, mut e) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0, ntbring_event_t::default());
+    // SAFETY: all pointers are valid for the calls.
+    unsafe {
+        for (peer, ep) in [(1, other), (2, gone)] {
+            let mut added = 0;
+            assert_eq!(ntbring_address(ep, address.as_mut_ptr().cast(), &mut size), 0);
+            assert_eq!(ntbring_peer_add(asking, address.as_ptr().cast(), size, &mut added), 0, "{}", text());
+            assert_eq!((added, ntbring_flush(asking)), (peer, 0), "nothing lies in the lane");
+            assert_eq!(ntbring_greet(asking, peer, 5, address.as_ptr().cast(), 8), 0, "{}", text());
+            assert_eq!(ntbring_flush(asking), NTBRING_AWAITED as i32);
+            match peer {
+                // Who spins does not look at its mail each time.
+                1 => (0..100).for_each(|_| assert_eq!(ntbring_poll(ep, &mut e), 0, "{}", text())),
+                _ => assert_eq!(ntbring_close(ep), 0),
+            }
+            assert_eq!(ntbring_flush(asking), 0, "it was opened, or nobody will read it");
+        }
+        assert_eq!((ntbring_close(asking), ntbring_close(other)), (0, 0));
+    }
+}
+
 #[test]
 fn a_group_of_one_shares_with_itself() {
     let ep = alone();
