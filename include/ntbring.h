@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 7
+#define NTBRING_ABI_VERSION 8
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -58,6 +58,8 @@ typedef struct ntbring_job {
     int32_t size;               /* ranks in the job */
     int32_t hosts;              /* hosts in the ring, 1 .. NTBRING_HOSTS_MAX; they form the ring in order */
     const int32_t *host_of;     /* size entries: the host of each rank, 0 .. hosts-1 */
+    uint64_t charged;           /* a bit for each handler whose messages may have to be kept by the
+                                 * receiver until they are asked for; in all ranks alike */
 } ntbring_job_t;
 
 /* Sizes that steer the caller's choices. Constant once connected. */
@@ -135,9 +137,10 @@ typedef struct ntbring_message {
 } ntbring_message_t;
 
 /* Sends a message. NTBRING_OK: nothing of the caller's is needed any more (always
- * so for messages without payload). NTBRING_PENDING: the payload must stay until
- * the NTBRING_EVENT_SENT with its cookie. Messages to one destination are
- * delivered in the order of the calls. */
+ * so for messages without payload and cookie). NTBRING_PENDING: the payload must stay
+ * until the NTBRING_EVENT_SENT with its cookie. Messages to one destination are
+ * delivered in the order of the calls, those that are charged in the order of theirs:
+ * they wait while the receiver keeps too many that it was not asked for. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
 /* Sends a small message with contiguous payload, VCIs 0, at once or not at all.
@@ -178,6 +181,8 @@ int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer,
 #define NTBRING_EVENT_FETCHED 6 /* an accepted payload is in its buffer: cookie */
 #define NTBRING_EVENT_TAKEN 7   /* an offered payload may be reused: cookie */
 #define NTBRING_EVENT_REMOTE 8  /* an operation of ntbring_remote has ended: cookie */
+#define NTBRING_EVENT_STALLED 9 /* a sender holds messages until earlier ones are discharged: src;
+                                 * ntbring_allow_more if somebody waits for one of them */
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
@@ -194,6 +199,9 @@ typedef struct ntbring_event {
     void *cookie;               /* BEGIN: set it before ntbring_release; CHUNK, SENT, FETCHED,
                                  * TAKEN, REMOTE: as given */
     ntbring_offer_t offer;      /* OFFER */
+    uint64_t charge;            /* MESSAGE, BEGIN, OFFER: what the sender was charged; set it to 0
+                                 * before ntbring_release if the message is kept, and call
+                                 * ntbring_discharge later */
     uint64_t token[4];          /* belongs to the library */
     uint32_t more;              /* nonzero if the next one is there already: poll again soon */
 } ntbring_event_t;
@@ -203,6 +211,14 @@ typedef struct ntbring_event {
  * be called while other events are not released yet. */
 int ntbring_poll(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
 int ntbring_release(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
+
+/* A message that was kept is not any more. */
+int ntbring_discharge(ntbring_endpoint_t * endpoint, int32_t src, uint64_t charge);
+
+/* Somebody waits for a message of that sender (negative: of any), and what is here is not it.
+ * If the sender is stalled it may send more than its share, with a warning. Patient: only after
+ * a while. */
+int ntbring_allow_more(ntbring_endpoint_t * endpoint, int32_t src, int32_t patient);
 
 /* Window memory. A segment is memory of one rank that the ranks near it map, and then
  * read and write as their own: ranks of its host, and of hosts next to it whose ports
@@ -344,8 +360,9 @@ int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uin
 void ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
 
 /* NTBRING_OK once nothing is pending to be sent, NTBRING_PENDING before that;
- * NTBRING_AWAITED if only processes of other jobs have to poll, after which
- * what was sent to them outlives this process. Poll in between. */
+ * NTBRING_AWAITED if others have to ask for messages before the rest can be sent, or
+ * processes of other jobs have to poll, so that what was sent to them outlives this
+ * process. Poll in between. Nothing must be asked for any more. */
 int ntbring_flush(ntbring_endpoint_t * endpoint);
 
 /* Leaves the ring: all ranks of the job must have come this far (the caller's

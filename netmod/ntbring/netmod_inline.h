@@ -4,11 +4,11 @@
 #define NETMOD_INLINE_H_INCLUDED
 
 #include "netmod_am_fallback_recv.h"
-#include "netmod_am_fallback_probe.h"
 #include "netmod_am_fallback_part.h"
 
 #include "ntbring_am.h"
 #include "ntbring_coll.h"
+#include "ntbring_probe.h"
 #include "ntbring_proc.h"
 #include "ntbring_progress.h"
 #include "ntbring_request.h"

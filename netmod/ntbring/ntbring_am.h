@@ -69,7 +69,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     int rc = ntbring_send(MPIDI_NTBRING_global.endpoint, &message);
     MPIDI_NTBRING_CHKRC(rc);
 
-    if (rc == NTBRING_PENDING && data_sz > 0) {
+    if (rc == NTBRING_PENDING) {
         /* NTBRING_EVENT_SENT will undo both */
         MPIR_cc_inc(sreq->cc_ptr);
         if (need_pack) {

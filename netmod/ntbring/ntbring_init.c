@@ -40,6 +40,7 @@ static int open_endpoint(void)
         .size = MPIR_Process.size,
         .hosts = number_hosts(host_of),
         .host_of = host_of,
+        .charged = 1ULL << MPIDIG_SEND | 1ULL << MPIDI_NTBRING_SEND_SHORT,
     };
     int rc = ntbring_open(&job, &MPIDI_NTBRING_global.endpoint);
     MPIDI_NTBRING_CHKRC(rc);
@@ -155,7 +156,7 @@ static int flush(void)
         if (rc == NTBRING_OK) {
             break;
         }
-        /* others of a connected job may compute as long as they like */
+        /* others may compute as long as they like */
         MPIR_ERR_CHKANDJUMP1(rc == NTBRING_PENDING && seconds > MPIDI_NTBRING_FLUSH_SECONDS,
                              mpi_errno, MPI_ERR_OTHER, "**ntbring_flush", "**ntbring_flush %d", MPIDI_NTBRING_FLUSH_SECONDS);
         mpi_errno = MPID_Progress_test(NULL);

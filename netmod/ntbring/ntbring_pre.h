@@ -14,6 +14,9 @@ typedef struct {
     MPI_Aint count;
     MPI_Datatype datatype;      /* MPI_DATATYPE_NULL if no reference is held */
     uint16_t handler_id;
+    /* of an unexpected message */
+    int32_t src;
+    uint64_t charge;
     /* what a chunked receive could not unpack yet */
     uint8_t mismatch;
     uint8_t carry_sz;

@@ -171,6 +171,43 @@ static int handle_sent(ntbring_event_t * event)
     return mpi_errno;
 }
 
+/* MPICH calls it when an unexpected message has found its receive. */
+void MPIDI_NTBRING_unexpected_taken(MPIR_Request * rreq)
+{
+    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(rreq);
+    if (am->charge > 0) {
+        ntbring_discharge(MPIDI_NTBRING_global.endpoint, am->src, am->charge);
+        am->charge = 0;
+    }
+}
+
+/* Whether a receive waits for one of the messages that this sender holds. */
+static int handle_stalled(int src)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *rreq;
+    bool any_source = false;
+
+    DL_FOREACH(MPIDI_global.per_vci[0].posted_list, rreq) {
+        int rank = MPIDIG_REQUEST(rreq, u.recv.source);
+        any_source |= rank == MPI_ANY_SOURCE;
+        if (rank != MPI_ANY_SOURCE && MPIDI_NTBRING_dest(rank, rreq->comm) == src) {
+            int rc = ntbring_allow_more(MPIDI_NTBRING_global.endpoint, src, false);
+            MPIDI_NTBRING_CHKRC(rc);
+            goto fn_exit;
+        }
+    }
+    if (any_source) {
+        int rc = ntbring_allow_more(MPIDI_NTBRING_global.endpoint, src, true);
+        MPIDI_NTBRING_CHKRC(rc);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 static int handle_event(ntbring_event_t * event)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -210,6 +247,9 @@ static int handle_event(ntbring_event_t * event)
         case NTBRING_EVENT_REMOTE:
             MPIDI_NTBRING_far_done(event->cookie);
             break;
+        case NTBRING_EVENT_STALLED:
+            mpi_errno = handle_stalled(event->src);
+            break;
         default:
             break;
     }
@@ -240,7 +280,11 @@ int MPIDI_NTBRING_progress(int vci)
         }
         MPIDI_NTBRING_CHKRC(rc);
 
+        MPIDI_NTBRING_global.arriving_src = event.src;
+        MPIDI_NTBRING_global.arriving_charge = event.charge;
         mpi_errno = handle_event(&event);
+        event.charge = MPIDI_NTBRING_global.arriving_charge;
+        MPIDI_NTBRING_global.arriving_charge = 0;
         rc = ntbring_release(endpoint, &event);
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);

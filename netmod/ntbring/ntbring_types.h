@@ -28,6 +28,8 @@ typedef struct {
     int idle_count;             /* such calls since progress was made */
     int idle_progress_count;    /* ch4's progress_count at the latest of them */
     unsigned flushes;           /* flushes of windows */
+    int32_t arriving_src;       /* of the message that is being handed up */
+    uint64_t arriving_charge;   /* 0 once somebody keeps it */
 } MPIDI_NTBRING_global_t;
 
 extern MPIDI_NTBRING_global_t MPIDI_NTBRING_global;

@@ -23,6 +23,12 @@ pub enum Event {
         /// As accepted.
         cookie: usize,
     },
+    /// This rank holds messages that it cannot send before others are consumed: does anybody wait for
+    /// them? Then [`super::Endpoint::allow_more`].
+    Stalled {
+        /// Who it is.
+        src: u32,
+    },
     /// An operation on a segment elsewhere has ended, there and here.
     Remote {
         /// As begun.

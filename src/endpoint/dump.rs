@@ -48,6 +48,7 @@ impl Endpoint {
             format!("ntbring rank {} on host {} of {}", self.members.rank(), self.members.host(), topology.hosts());
         let mut lines = self.out.describe();
         lines.extend(self.inbound.describe());
+        lines.extend(self.credits.describe());
         lines.push(self.offers.describe());
         lines.push(self.remotes.describe());
         lines.extend(self.groups.describe());

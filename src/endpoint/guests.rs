@@ -139,6 +139,7 @@ impl Endpoint {
         let peer = self.members.topology().size() + i;
         self.out.admit(peer);
         self.inbound.admit(peer);
+        self.credits.admit(peer);
         peer as u32
     }
 }

@@ -19,10 +19,11 @@ const WATCH_EVERY: Duration = Duration::from_millis(100);
 /// Fruitless polls between two looks at the clock, by ranks that do not sleep.
 const CLOCK_EVERY: u32 = 1024;
 
+/// Polls between two yields, of a rank that has a core while nobody else wants it.
 const SPINS_ALONE: u32 = 2000;
-/// Of a rank that shares its core with others that want it.
+/// Of a rank that shares its core with others that want it, be they of the job or not.
 const SPINS_CROWDED: u32 = 2;
-/// Of a rank that might share its core, while nobody else wants it.
+/// Of a rank of a job with more ranks than cores, while nobody else wants the core.
 const SPINS_QUIET: u32 = 128;
 /// A yield that takes less gave the core to nobody: it takes about 0.2 us then, else over 1 us.
 const NOBODY: Duration = Duration::from_nanos(600);
@@ -34,8 +35,8 @@ pub struct Idle {
     /// What this rank owes the transfer thread, if it polls beside one.
     lease: Option<Arc<Lease>>,
     spins: AtomicU32,
-    /// Whether `spins` follows what yields tell.
-    adapts: bool,
+    /// The most that `spins` grows to while yields tell that nobody else wants the core; None: it never changes.
+    quiet: Option<u32>,
     yields: u32,
     /// Calls since the latest event.
     calls: AtomicU32,
@@ -58,14 +59,14 @@ impl Idle {
         // The emulated hosts share one machine.
         let crowded = members.is_crowded();
         let spins = settings.spin.unwrap_or(if crowded { SPINS_CROWDED } else { SPINS_ALONE });
-        let adapts = crowded && settings.spin.is_none();
-        let more = if adapts { " (more while nobody wants the core)" } else { "" };
-        log::debug!("{spins} polls{more}, {} yields, then sleep", settings.yields);
+        let quiet = settings.spin.is_none().then_some(if crowded { SPINS_QUIET } else { SPINS_ALONE });
+        let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
+        log::debug!("{spins} polls{range}, {} yields, then sleep", settings.yields);
         Idle {
             vector,
             lease,
             spins: AtomicU32::new(spins),
-            adapts,
+            quiet,
             yields: settings.yields,
             calls: AtomicU32::new(0),
             armed: AtomicBool::new(false),
@@ -146,12 +147,10 @@ impl Idle {
 
     /// Yields, and learns from how long that takes whether others want the core.
     fn give_way(&self, spins: u32) {
-        if !self.adapts {
-            return std::thread::yield_now();
-        }
+        let Some(quiet) = self.quiet else { return std::thread::yield_now() };
         let before = Instant::now();
         std::thread::yield_now();
-        self.spins.store(spins_after(spins, before.elapsed()), Ordering::Relaxed);
+        self.spins.store(spins_after(spins, before.elapsed(), quiet), Ordering::Relaxed);
     }
 
     fn disarm(&self) {
@@ -202,9 +201,9 @@ impl Idle {
 }
 
 /// How often to poll before the next yield, if the latest one took `yielded`.
-fn spins_after(spins: u32, yielded: Duration) -> u32 {
+fn spins_after(spins: u32, yielded: Duration, quiet: u32) -> u32 {
     if yielded < NOBODY {
-        (2 * spins).min(SPINS_QUIET)
+        (2 * spins).min(quiet)
     } else {
         SPINS_CROWDED
     }
@@ -217,10 +216,10 @@ mod tests {
     #[test]
     fn spins_grow_while_nobody_wants_the_core() {
         let quick = Duration::from_nanos(200);
-        assert_eq!(spins_after(SPINS_CROWDED, quick), 2 * SPINS_CROWDED);
-        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick));
+        assert_eq!(spins_after(SPINS_CROWDED, quick, SPINS_QUIET), 2 * SPINS_CROWDED);
+        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick, SPINS_QUIET));
         assert_eq!(grown, SPINS_QUIET);
         // Somebody has had the core.
-        assert_eq!(spins_after(grown, Duration::from_micros(3)), SPINS_CROWDED);
+        assert_eq!(spins_after(grown, Duration::from_micros(3), SPINS_ALONE), SPINS_CROWDED);
     }
 }

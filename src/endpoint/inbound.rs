@@ -46,7 +46,7 @@ pub(super) struct Inbound {
     next: usize,
     /// Entries taken since the latest turn that was given up.
     burst: u32,
-    /// So many that all others have to be looked at, cold ones too.
+    /// So many, or for other reasons, that all lanes have to be looked at, cold ones too.
     burst_over: bool,
     /// Ranks in the job.
     size: u32,
@@ -177,6 +177,12 @@ impl Inbound {
             self.next = self.after(i);
         }
         Ok(Look::Nothing)
+    }
+
+    /// Lets the next look be at all lanes.
+    #[inline]
+    pub fn look_everywhere(&mut self) {
+        self.burst_over = true;
     }
 
     /// An entry about which its tag says everything.

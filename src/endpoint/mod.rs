@@ -6,6 +6,7 @@
 //! | `error` | what can go wrong |
 //! | `outbound` | flows to other ranks: what is sent, and what waits for room |
 //! | `inbound` | lanes from other ranks: what has arrived |
+//! | `credit` | how much may lie here that nobody has asked for |
 //! | `offers` | large payloads, which the receiver fetches |
 //! | `segments` | memory that near ranks map |
 //! | `remote` | operations on memory of ranks that are not near |
@@ -20,6 +21,7 @@
 
 mod arrival;
 mod bell;
+mod credit;
 mod dump;
 mod error;
 mod greetings;
@@ -77,6 +79,7 @@ pub struct Endpoint {
     out: Outbound,
     inbound: Inbound,
     offers: Offers,
+    credits: credit::Credits,
     segments: segments::Counts,
     remotes: remote::Remotes,
     groups: share::Groups,
@@ -103,7 +106,9 @@ impl Endpoint {
         let members = Arc::new(members);
         let relay = Arc::new(RelayCounters::default());
         let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
-        let out = Outbound::new(&members, settings.chunk, settings.paper_model);
+        let ranks = members.topology().size();
+        let tariff = credit::Tariff::new(settings.unexpected, ranks);
+        let out = Outbound::new(&members, settings.chunk, settings.paper_model, tariff);
         let packed_limit = out.packed_limit();
         let thresholds = Thresholds::new(settings.limits(), members.is_crowded(), packed_limit)
             .of_model(settings.paper_model, packed_limit);
@@ -130,6 +135,7 @@ impl Endpoint {
             out,
             inbound,
             offers: Offers::default(),
+            credits: credit::Credits::new(tariff.share, ranks),
             segments: segments::Counts::default(),
             remotes,
             groups,
@@ -287,6 +293,7 @@ impl Endpoint {
             self.describe_to_stderr();
         }
         self.fruitless = self.fruitless.wrapping_add(1);
+        self.serve_stalled()?;
         if self.fruitless % GLANCE_EVERY == 0 {
             self.idle.glance();
         }
@@ -312,6 +319,11 @@ impl Endpoint {
     /// Whether everything sent has been deposited.
     pub fn is_flushed(&self) -> bool {
         !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled()
+    }
+
+    /// Whether messages wait for credit.
+    pub fn is_holding(&self) -> bool {
+        self.out.held > 0
     }
 }
 

@@ -147,7 +147,7 @@ impl Endpoint {
         self.offers.offered += 1;
         let offer = Offer { id, address, total };
         let packet = Packet::Offer { head: m.head, header: m.header.len(), offer };
-        self.out.send_bare(m.dest, packet, m.header)
+        self.out.send_offer(m.dest, packet, m.header, m.head.handler)
     }
 
     /// Accepts the first `size` bytes of an offer: into the room, or, without one, in pieces that
@@ -323,6 +323,8 @@ impl Endpoint {
                 return Ok(self.offers.event());
             }
             Packet::Greeting { what, kind, payload } => self.greeted(&a, what, kind, payload),
+            Packet::Credit { allowed } => self.out.credited(a.src, allowed)?,
+            Packet::Stalled { origin } => self.stalled(a.src, origin)?,
             _ => return Ok(Some(Event::Arrival(a))),
         }
         self.inbound.release(a.token, 0)?;

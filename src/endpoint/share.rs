@@ -323,6 +323,8 @@ impl Endpoint {
                 self.groups.origin[d][stream.from].boards[group.board].read(place, &mut to[room(member)]);
             }
         }
+        // What the others sent before may lie in cold lanes, and whoever comes from a barrier may look for it once.
+        self.inbound.look_everywhere();
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 /// One rank's line of NTBRING_STATS. Messages and bytes are those sent; sizes include MPICH's
 /// headers. `local` are those to ranks of the same host and to processes outside the ring.
-/// `fetches_streamed` counts payloads that this rank had to have sent through a lane,
+/// `msgs_held` had to wait until the receiver had asked for earlier ones. `fetches_streamed` counts payloads that this rank had to have sent through a lane,
 /// `bytes_single_copy` what it has copied itself, from or to another process. `segments_own` and
 /// `segments_near` count the pieces of window memory that it created, and mapped of others. What goes
 /// straight to them is not counted. `operations_remote` are operations that this rank had other hosts do
@@ -31,6 +31,7 @@ struct Line {
     msgs_packed: u64,
     msgs_separate: u64,
     msgs_offered: u64,
+    msgs_held: u64,
     fetches_streamed: u64,
     bytes_single_copy: u64,
     msgs_received: u64,
@@ -86,6 +87,7 @@ impl Endpoint {
             msgs_packed: self.out.packed,
             msgs_separate: self.out.separate,
             msgs_offered: self.offers.offered,
+            msgs_held: self.out.held_ever,
             fetches_streamed: self.offers.streamed,
             bytes_single_copy: self.offers.copied,
             msgs_received: self.inbound.msgs,

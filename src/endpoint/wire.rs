@@ -35,6 +35,10 @@ const DONE: u8 = 7;
 const TAKEN: u8 = 8;
 /// What is said before there is a communicator.
 const GREETING: u8 = 11;
+/// How much may be sent that the receiver may have to keep.
+const CREDIT: u8 = 12;
+/// Some of it has to wait.
+const STALLED: u8 = 13;
 /// Has an extension.
 const EXTENDED: u8 = 0x20;
 
@@ -137,6 +141,16 @@ pub enum Packet {
         reply: Reply,
         /// Bytes that were asked for.
         payload: usize,
+    },
+    /// How much the receiver of this packet may have sent its sender in all.
+    Credit {
+        /// As `endpoint::credit` counts.
+        allowed: u64,
+    },
+    /// The sender of this packet waits for credit.
+    Stalled {
+        /// The rank that has said so first.
+        origin: u32,
     },
     /// What processes say to each other before they have a communicator in common.
     Greeting {
@@ -262,6 +276,14 @@ impl Packet {
                 p.kind |= TAKEN;
                 p.words(&[offer.into()]);
             }
+            Packet::Credit { allowed } => {
+                p.kind |= CREDIT;
+                p.words(&[allowed]);
+            }
+            Packet::Stalled { origin } => {
+                p.kind |= STALLED;
+                p.words(&[origin.into()]);
+            }
             Packet::Served { reply, .. } => {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
@@ -333,7 +355,7 @@ impl Packet {
         }
         let count = match base {
             MESSAGE => 0,
-            TAKEN => 1,
+            TAKEN | CREDIT | STALLED => 1,
             BEGIN | DONE => 2,
             OFFER | FEED => 3,
             ACCEPT => 4,
@@ -365,6 +387,8 @@ impl Packet {
             FEED => Packet::Feed { fetch: number("fetch", w0)?, stream: stream_of(w1)?, total: size("total", w2)? },
             DONE => Packet::Done { fetch: number("fetch", w0)?, ok: w1 == 1 },
             TAKEN => Packet::Taken { offer: number("offer", w0)? },
+            CREDIT => Packet::Credit { allowed: size("credit", w0)? },
+            STALLED => Packet::Stalled { origin: number("origin", w0)? },
             _ => {
                 let len = size("length", w3)?;
                 let request = match w1 {

@@ -13,6 +13,8 @@ pub struct Handle {
     state: State,
     size: usize,
     settings: Settings,
+    /// Handlers whose messages are charged, a bit each.
+    charged: u64,
     /// Apart from the rest, since any thread may use it while another uses the rest.
     idle: OnceLock<Arc<Idle>>,
 }
@@ -25,7 +27,7 @@ enum State {
 }
 
 impl Handle {
-    pub fn open(rank: u32, hosts: i32, host_of: &[i32]) -> Result<Handle, Failure> {
+    pub fn open(rank: u32, hosts: i32, host_of: &[i32], charged: u64) -> Result<Handle, Failure> {
         let Loaded { settings, remark, .. } = Loaded::from_env()?;
         let filter = settings.log.as_deref().unwrap_or("warn");
         // Somebody else in the process may have a logger: theirs is as good.
@@ -37,7 +39,7 @@ impl Handle {
             log::info!("rank {rank}: {remark}");
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
-        Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, idle: OnceLock::new() })
+        Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, charged, idle: OnceLock::new() })
     }
 
     /// The handle behind a pointer.
@@ -92,10 +94,19 @@ impl Handle {
             .enumerate()
             .map(|(rank, a)| Card::parse(a).map_err(|what| JoinError::Address { rank: rank as u32, what }))
             .collect::<Result<Vec<Card>, JoinError>>()?;
-        let endpoint = Endpoint::new(candidate.join(&cards)?, self.settings.clone())?;
+        let mut endpoint = Endpoint::new(candidate.join(&cards)?, self.settings.clone())?;
+        endpoint.charge(self.charged);
         let _ = self.idle.set(endpoint.idle());
         self.state = State::Connected(Box::new(endpoint));
         Ok(())
+    }
+
+    /// Nothing will be asked for any more.
+    pub fn leave(&mut self) -> Result<(), Failure> {
+        match &mut self.state {
+            State::Connected(endpoint) => Ok(endpoint.leave()?),
+            _ => Ok(()),
+        }
     }
 
     /// Whether nothing waits to be sent; so it is before joining.
@@ -103,9 +114,10 @@ impl Handle {
         !matches!(&self.state, State::Connected(endpoint) if !endpoint.is_flushed())
     }
 
-    /// Whether other jobs have all that was sent to them; so it is before joining.
-    pub fn has_reached_guests(&self) -> bool {
-        !matches!(&self.state, State::Connected(endpoint) if !endpoint.has_reached_guests())
+    /// Whether nobody has to ask for anything, or to poll, before all that was sent outlives this process; so it is
+    /// before joining.
+    pub fn has_reached_others(&self) -> bool {
+        !matches!(&self.state, State::Connected(endpoint) if endpoint.is_holding() || !endpoint.has_reached_guests())
     }
 
     #[inline]

@@ -77,7 +77,7 @@ fn call(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
 /// Fills in the event of a plain message, as [`fill`] would: without the detour through [`Event`],
 /// whose copies cost more than all the rest.
 #[inline]
-pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain) {
+pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain, charge: u64) {
     e.kind = NTBRING_EVENT_MESSAGE;
     e.src = found.src as i32;
     e.handler = found.head.handler;
@@ -90,13 +90,15 @@ pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain) {
     e.total = found.payload as u64;
     e.token = [found.lane as u64 + 1, 0, 0, 0];
     e.more = found.more.into();
+    e.charge = charge;
 }
 
 /// Fills in an event as C takes it: what its kind has, and the token.
 #[inline]
-pub fn fill(e: &mut ntbring_event_t, found: Event) {
+pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u64) {
     e.token = [0; 4];
     e.more = 0;
+    e.charge = 0;
     let arrival = match found {
         Event::Sent { cookie, handler } => {
             e.kind = NTBRING_EVENT_SENT;
@@ -119,6 +121,11 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             e.cookie = cookie as *mut c_void;
             return;
         }
+        Event::Stalled { src } => {
+            e.kind = NTBRING_EVENT_STALLED;
+            e.src = src as i32;
+            return;
+        }
         Event::Arrival(arrival) => arrival,
     };
     e.src = arrival.src as i32;
@@ -136,11 +143,13 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             e.data = arrival.header.wrapping_add(header).cast();
             e.data_size = payload as u64;
             e.total = payload as u64;
+            e.charge = cost(h.handler, payload as u64);
         }
         Packet::Begin { head: h, header, total, .. } => {
             head(h, header);
             e.kind = NTBRING_EVENT_BEGIN;
             e.total = total;
+            e.charge = cost(h.handler, total);
         }
         Packet::Chunk { payload, .. } => {
             e.kind = NTBRING_EVENT_CHUNK;
@@ -153,6 +162,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
             head(h, header);
             e.kind = NTBRING_EVENT_OFFER;
             e.total = offer.total;
+            e.charge = cost(h.handler, 0);
             e.offer = ntbring_offer { src: e.src, id: offer.id, address: offer.address, total: offer.total };
         }
         // The endpoint keeps these to itself.
@@ -161,6 +171,8 @@ pub fn fill(e: &mut ntbring_event_t, found: Event) {
         | Packet::Done { .. }
         | Packet::Taken { .. }
         | Packet::Served { .. }
+        | Packet::Credit { .. }
+        | Packet::Stalled { .. }
         | Packet::Greeting { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {

@@ -54,7 +54,7 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
         }
         // SAFETY: `size` entries by contract.
         let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
-        let handle = Handle::open(job.rank as u32, job.hosts, host_of)?;
+        let handle = Handle::open(job.rank as u32, job.hosts, host_of, job.charged)?;
         // SAFETY: writable by contract.
         unsafe { *endpoint = Box::into_raw(Box::new(handle)).cast() };
         Ok(NTBRING_OK as i32)
@@ -269,11 +269,14 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
         // SAFETY: not null, writable by contract; its fields are plain numbers and addresses.
         let event = unsafe { &mut *event };
         match endpoint.look()? {
-            Look::Plain(plain) => messages::fill_plain(event, &plain),
+            Look::Plain(plain) => {
+                let charge = endpoint.cost(plain.head.handler, plain.payload as u64);
+                messages::fill_plain(event, &plain, charge);
+            }
             Look::Nothing => return Ok(NTBRING_NONE as i32),
             Look::Other => {
                 let Some(found) = endpoint.look_closer()? else { return Ok(NTBRING_NONE as i32) };
-                messages::fill(event, found);
+                messages::fill(event, found, |handler, payload| endpoint.cost(handler, payload));
             }
         }
         Ok(NTBRING_SOME as i32)
@@ -297,6 +300,37 @@ pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, even
         if let Some(token) = messages::token(event)? {
             endpoint.release(token, event.cookie as usize)?;
         }
+        if event.charge > 0 {
+            endpoint.discharge(event.src as u32, event.charge)?;
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_discharge(endpoint: *mut ntbring_endpoint_t, src: i32, charge: u64) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        endpoint.discharge(src as u32, charge)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, src: i32, patient: i32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        endpoint.allow_more(u32::try_from(src).ok(), patient != 0)?;
         Ok(NTBRING_OK as i32)
     })
 }
@@ -325,9 +359,10 @@ pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32
     guard(|| {
         // SAFETY: by contract.
         let handle = unsafe { Handle::from_raw(endpoint) }?;
+        handle.leave()?;
         Ok(match handle.is_flushed() {
             false => NTBRING_PENDING as i32,
-            true if !handle.has_reached_guests() => NTBRING_AWAITED as i32,
+            true if !handle.has_reached_others() => NTBRING_AWAITED as i32,
             true => NTBRING_OK as i32,
         })
     })

@@ -214,7 +214,7 @@ fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
 /// A connected endpoint of a job of one rank.
 fn alone() -> *mut ntbring_endpoint_t {
     let host_of = [0];
-    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr() };
+    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr(), charged: 0 };
     let mut ep = std::ptr::null_mut();
     // SAFETY: all pointers are valid for the calls.
     unsafe {

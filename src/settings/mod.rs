@@ -34,6 +34,8 @@ pub struct Settings {
     pub single_copy: Option<usize>,
     /// Smallest payload of which sender and receiver copy a half each.
     pub both_copy: BothCopy,
+    /// Bytes that messages may take here which nobody has asked for; None: any number.
+    pub unexpected: Option<u64>,
     /// Bytes of each lane between ranks of one host.
     pub local_lane: u64,
     /// Directory of a memory file system for the emulated windows.
@@ -71,6 +73,7 @@ impl Default for Settings {
             eager_max: DEFAULTS.eager_max,
             single_copy: DEFAULTS.single_copy,
             both_copy: DEFAULTS.both_copy,
+            unexpected: Some(64 << 20),
             local_lane: 64 << 10,
             shm_dir: PathBuf::from("/dev/shm"),
             connect_timeout: Duration::from_secs(60),

@@ -120,6 +120,19 @@ pub const TABLE: &[Setting] =
             }
         ),
         setting!(
+            "NTBRING_UNEXPECTED",
+            "64M",
+            "bytes",
+            "off, or 1M to 1024G",
+            false,
+            "memory of a rank for messages that it has not asked for, in equal shares for all others, at least 512K each; \
+             who has used its share waits; off: as much as there is",
+            |s, v| {
+                s.unexpected = if v == "off" { None } else { Some(within(bytes(v)?, 1 << 20, 1 << 40)?) };
+                Ok(())
+            }
+        ),
+        setting!(
             "NTBRING_LOCAL_LANE",
             "64K",
             "bytes",

@@ -192,8 +192,8 @@ impl Station {
             None => self.idle.wait(SLEEP),
             Some(Event::Sent { .. } | Event::Taken { .. }) => self.lent = false,
             Some(Event::Fetched { .. }) => self.complete = true,
-            // Nobody here does one-sided operations.
-            Some(Event::Remote { .. }) => {}
+            // Nobody here does one-sided operations, and nothing is charged.
+            Some(Event::Remote { .. } | Event::Stalled { .. }) => {}
             Some(Event::Arrival(arrival)) => {
                 self.take(&arrival)?;
                 self.endpoint.release(arrival.token, 0)?;

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod counters;
+mod flow_control;
 mod greetings;
 mod joining;
 mod served;

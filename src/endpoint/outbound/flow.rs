@@ -2,6 +2,7 @@
 
 use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use super::super::EndpointError;
+use super::held::Allowance;
 use super::Released;
 use crate::endpoint::paper::SendSide;
 use crate::queue::Producer;
@@ -18,7 +19,7 @@ type Header = SmallVec<[u8; 64]>;
 /// Something that has found no room yet.
 pub(super) enum Waiting {
     /// A message that is one entry.
-    Whole { head: Head, header: Header, payload: Payload, cookie: usize },
+    Whole { head: Head, header: Header, payload: Payload, cookie: usize, awaited: bool },
     /// An entry without payload.
     Bare { packet: Packet, header: Header },
     /// An entry, and a payload that follows in pieces.
@@ -48,6 +49,7 @@ pub(in super::super) struct Flow {
     pub(super) outbox: usize,
     pub(super) route: Option<Route>,
     pub distance: usize,
+    pub(super) allowance: Allowance,
     pub(super) waiting: VecDeque<Waiting>,
     streams: Vec<Stream>,
     /// One bit for each stream number in use.
@@ -59,8 +61,8 @@ pub(in super::super) struct Flow {
 
 impl Flow {
     /// The flow to a rank to which there is no lane yet.
-    pub(super) fn nowhere(outbox: usize) -> Flow {
-        Flow { outbox, ..Flow::default() }
+    pub(super) fn nowhere(outbox: usize, allowance: Allowance) -> Flow {
+        Flow { outbox, allowance, ..Flow::default() }
     }
 
     /// Whether a message may go before anything that is queued here.
@@ -119,12 +121,12 @@ impl Flow {
         let put = match self.waiting.front() {
             None => false,
             Some(Waiting::Bare { packet, header }) => put_bare(lane, self.route, *packet, header),
-            Some(Waiting::Whole { head, header, payload, cookie }) => {
+            Some(Waiting::Whole { head, header, payload, cookie, awaited }) => {
                 let put = match paper {
                     None => put_message(lane, self.route, *head, header, payload)?,
                     Some(paper) => paper.put_message(lane, self.route, *head, header, payload)?,
                 };
-                if put && !payload.is_empty() {
+                if put && *awaited {
                     sent.push_back(Released { cookie: *cookie, handler: head.handler, offered: false });
                 }
                 put
@@ -160,7 +162,12 @@ impl Flow {
     /// What is left to be sent, for the diagnosis of a hang.
     pub(super) fn describe(&self) -> String {
         let rest: u64 = self.streams.iter().map(|s| s.payload.len() - s.offset).sum();
-        format!("{} messages wait, {} under way with {rest} bytes to go", self.waiting.len(), self.streams.len())
+        format!(
+            "{} messages wait, {} under way with {rest} bytes to go, {} held until the receiver asks for earlier ones",
+            self.waiting.len(),
+            self.streams.len(),
+            self.allowance.len(),
+        )
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! A message that finds no room waits, and all later ones of the same flow behind it. A message in
 //! pieces keeps its place only until its header is sent; later messages may pass between its
-//! pieces, so a large one does not hold up small ones.
+//! pieces, so a large one does not hold up small ones. Messages without credit wait apart (`held`).
 
 pub(super) mod flow;
+mod held;
 
 use super::bell::Bell;
+use super::credit::Tariff;
 use super::paper::SendSide;
 use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
 use super::EndpointError;
@@ -19,6 +21,7 @@ use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use crate::settings::PaperModel;
 use crate::zerocopy::{Payload, Thresholds};
 use flow::{put_message, Flow, Opening, Waiting};
+use held::Allowance;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -74,6 +77,12 @@ pub(super) struct Outbound {
     /// Ranks whose flow has something waiting.
     work: VecDeque<u32>,
     sent: VecDeque<Released>,
+    /// This rank.
+    me: u32,
+    pub tariff: Tariff,
+    /// Messages that wait for credit, in all flows; and how many ever did.
+    pub held: usize,
+    pub held_ever: u64,
     chunk: usize,
     /// What fits into all lanes on the way to anybody.
     packet_max: usize,
@@ -85,7 +94,7 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
-    pub fn new(members: &Arc<Membership>, chunk: usize, model: PaperModel) -> Outbound {
+    pub fn new(members: &Arc<Membership>, chunk: usize, model: PaperModel, tariff: Tariff) -> Outbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut outboxes = Vec::new();
@@ -125,6 +134,7 @@ impl Outbound {
         }
         for (rank, flow) in flows.iter_mut().enumerate() {
             flow.distance = topology.distance(host, topology.host_of(rank as u32));
+            flow.allowance = Allowance::new(tariff.share);
         }
         let (work, sent) = (VecDeque::new(), VecDeque::new());
         let packet_max = members.packet_max();
@@ -134,6 +144,10 @@ impl Outbound {
             requests,
             work,
             sent,
+            me: members.rank(),
+            tariff,
+            held: 0,
+            held_ever: 0,
             chunk,
             packet_max,
             paper: None,
@@ -173,7 +187,7 @@ impl Outbound {
     /// Makes room for peers up to this number.
     pub fn admit(&mut self, peer: usize) {
         while self.flows.len() <= peer {
-            self.flows.push(Flow::nowhere(NOWHERE));
+            self.flows.push(Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share)));
         }
     }
 
@@ -221,7 +235,9 @@ impl Outbound {
     pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
         let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
         let Some(outbox) = self.outboxes.get_mut(flow.outbox) else { return Ok(false) };
+        let cost = self.tariff.cost(m.head.handler, m.payload.len());
         if !flow.is_clear()
+            || !flow.allowance.admits(cost)
             || m.head.handler >= HANDLERS
             || !thresholds.packs(m.header.len(), m.payload.len())
             || !match &mut self.paper {
@@ -233,6 +249,7 @@ impl Outbound {
         }
         flow.msgs += 1;
         flow.bytes += m.header.len() as u64 + m.payload.len();
+        flow.allowance.spend(cost);
         outbox.bell.ring();
         self.doorbells += 1;
         self.packed += 1;
@@ -254,19 +271,26 @@ impl Outbound {
         let (empty, cookie) = (m.payload.is_empty(), m.cookie);
         let header = SmallVec::from_slice(m.header);
         let before = self.sent.len();
+        let cost = self.tariff.cost(m.head.handler, m.payload.len());
+        let held = !self.flows[dest as usize].allowance.admits(cost);
+        // Whoever has no credit has to wait, even with nothing but a header.
+        let awaited = !empty || held && cookie != 0;
         // A header alone always fits.
         let whole = empty || thresholds.packs(m.header.len(), m.payload.len());
-        self.queue(
-            dest,
-            match whole {
-                true => Waiting::Whole { head: m.head, header, payload: m.payload, cookie },
-                false => Waiting::Pieces { opening: Opening::Begin(m.head), header, payload: m.payload, cookie },
-            },
-        )?;
+        let waiting = match whole {
+            true => Waiting::Whole { head: m.head, header, payload: m.payload, cookie, awaited },
+            false => Waiting::Pieces { opening: Opening::Begin(m.head), header, payload: m.payload, cookie },
+        };
         match whole {
             true => self.packed += 1,
             false => self.separate += 1,
         }
+        if held {
+            self.hold(dest, waiting, cost)?;
+            return Ok(if awaited { Sent::Pending } else { Sent::Done });
+        }
+        self.flows[dest as usize].allowance.spend(cost);
+        self.queue(dest, waiting)?;
         // All of it may have found room after all.
         let mine = |released: &Released| !released.offered && released.cookie == cookie;
         let done = (before..self.sent.len()).find(|&i| !empty && mine(&self.sent[i]));
@@ -293,6 +317,17 @@ impl Outbound {
     /// Sends an entry without payload, after what was sent before.
     pub fn send_bare(&mut self, dest: u32, packet: Packet, header: &[u8]) -> Result<(), EndpointError> {
         self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
+    }
+
+    /// Sends the header of a message whose payload is offered.
+    pub fn send_offer(&mut self, dest: u32, packet: Packet, header: &[u8], handler: u16) -> Result<(), EndpointError> {
+        let waiting = Waiting::Bare { packet, header: SmallVec::from_slice(header) };
+        let cost = self.tariff.cost(handler, 0);
+        if !self.flows[dest as usize].allowance.admits(cost) {
+            return self.hold(dest, waiting, cost);
+        }
+        self.flows[dest as usize].allowance.spend(cost);
+        self.queue(dest, waiting)
     }
 
     /// Deposits a request to the forwarder of a rank's host, if there is room for it.
@@ -352,7 +387,7 @@ impl Outbound {
 
     /// Lines on every flow in which something waits.
     pub fn describe(&self) -> Vec<String> {
-        let waiting = self.flows.iter().enumerate().filter(|(_, f)| !f.is_idle());
+        let waiting = self.flows.iter().enumerate().filter(|(_, f)| !f.is_idle() || f.allowance.len() > 0);
         let mut lines: Vec<String> = waiting
             .map(|(rank, f)| {
                 let lane = &self.outboxes[f.outbox].lane;

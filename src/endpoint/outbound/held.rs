@@ -1,0 +1,104 @@
+//! Messages that wait for credit (see `endpoint::credit`), at their sender.
+
+use super::super::wire::Packet;
+use super::super::EndpointError;
+use super::flow::Waiting;
+use super::Outbound;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// What a flow may send of what is charged.
+#[derive(Default)]
+pub(in super::super) struct Allowance {
+    /// What all messages have cost that were sent, not counting those below.
+    charged: u64,
+    /// As the receiver has said.
+    pub(super) allowed: u64,
+    /// Messages that wait, and what they cost.
+    held: VecDeque<(Waiting, u64)>,
+    /// Whose STALLED the receiver was sent since the latest credit.
+    told: SmallVec<[u32; 4]>,
+}
+
+impl Allowance {
+    pub(super) fn new(allowed: u64) -> Allowance {
+        Allowance { allowed, ..Allowance::default() }
+    }
+
+    /// Whether a message of that cost can be sent now.
+    #[inline(always)]
+    pub(super) fn admits(&self, cost: u64) -> bool {
+        cost == 0 || self.held.is_empty() && self.charged + cost <= self.allowed
+    }
+
+    #[inline(always)]
+    pub(super) fn spend(&mut self, cost: u64) {
+        self.charged += cost;
+    }
+
+    /// The next message that is not held any more.
+    fn next(&mut self) -> Option<Waiting> {
+        let (_, cost) = self.held.front()?;
+        if self.charged + cost > self.allowed {
+            return None;
+        }
+        let (waiting, cost) = self.held.pop_front()?;
+        self.charged += cost;
+        Some(waiting)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+}
+
+impl Outbound {
+    /// Keeps a message until there is credit for it.
+    #[cold]
+    pub(super) fn hold(&mut self, dest: u32, waiting: Waiting, cost: u64) -> Result<(), EndpointError> {
+        self.flows[dest as usize].allowance.held.push_back((waiting, cost));
+        self.held += 1;
+        self.held_ever += 1;
+        self.tell(dest, self.me)
+    }
+
+    /// Tells a receiver that somebody waits for its credit, unless it knows.
+    fn tell(&mut self, dest: u32, origin: u32) -> Result<(), EndpointError> {
+        let told = &mut self.flows[dest as usize].allowance.told;
+        if told.contains(&origin) {
+            return Ok(());
+        }
+        told.push(origin);
+        self.send_bare(dest, Packet::Stalled { origin }, &[])
+    }
+
+    /// Tells all whose credit is waited for that `origin` waits too, for this rank.
+    pub fn pass_on(&mut self, origin: u32) -> Result<(), EndpointError> {
+        for dest in 0..self.flows.len() as u32 {
+            if self.held > 0 && self.holds_for(dest) {
+                self.tell(dest, origin)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether messages for this peer wait for credit.
+    pub fn holds_for(&self, dest: u32) -> bool {
+        self.flows[dest as usize].allowance.len() > 0
+    }
+
+    /// A receiver allows so much by now.
+    pub fn credited(&mut self, dest: u32, allowed: u64) -> Result<(), EndpointError> {
+        let allowance = &mut self.flows[dest as usize].allowance;
+        allowance.allowed = allowance.allowed.max(allowed);
+        allowance.told.clear();
+        while let Some(waiting) = self.flows[dest as usize].allowance.next() {
+            self.held -= 1;
+            self.queue(dest, waiting)?;
+        }
+        if self.holds_for(dest) {
+            self.tell(dest, self.me)?;
+        }
+        Ok(())
+    }
+}

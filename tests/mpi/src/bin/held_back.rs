@@ -1,0 +1,166 @@
+//! Flow control of messages that nobody has asked for: `held_back WHAT [MESSAGES]`, with `NTBRING_UNEXPECTED` set to a few MiB.
+//!
+//! | WHAT | does |
+//! |---|---|
+//! | `asleep` | the last rank floods rank 0, which is not in MPI, and then waits for somebody else: its memory stays bounded, and what it does for others goes on |
+//! | `behind` | rank 0 receives first what was sent last, by its tag, then by a probe, then in a barrier |
+//! | `circle` | every rank sends all its messages to the next before it receives any |
+//! | `empty` | messages without any payload, which cost memory, too |
+
+use std::time::{Duration, Instant};
+
+use mpi::traits::*;
+use ntbring_mpi_tests::{arg, filled, verify, Job};
+
+const SIZE: usize = 1024;
+const DATA: i32 = 3;
+const LAST: i32 = 4;
+const GO: i32 = 5;
+
+/// Resident memory of this process, shared mappings left out, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("it says how much memory is ours");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number of KiB") * 1024
+}
+
+/// The limit that is set, in bytes.
+fn limit() -> usize {
+    let text = std::env::var("NTBRING_UNEXPECTED").expect("NTBRING_UNEXPECTED is set");
+    text.strip_suffix('M').and_then(|mib| mib.parse::<usize>().ok()).expect("so many MiB") << 20
+}
+
+/// Every message says which it is.
+fn message(number: u64, from: i32, to: i32) -> Vec<u8> {
+    let mut bytes = filled(from, to, DATA, SIZE);
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn receive_in_order(job: &Job, from: i32, messages: u64) {
+    let mut into = vec![0_u8; SIZE];
+    for number in 0..messages {
+        job.world.process_at_rank(from).receive_into_with_tag(&mut into[..], DATA);
+        assert_eq!(into[..8], number.to_le_bytes(), "message {number} from {from}");
+    }
+    into[..8].copy_from_slice(&filled(from, job.rank, DATA, SIZE)[..8]);
+    verify(&into, from, job.rank, DATA);
+}
+
+fn asleep(job: &Job, messages: u64) {
+    let (flooder, helper) = (job.size - 1, 1);
+    if job.rank == flooder {
+        let to = job.world.process_at_rank(0);
+        for number in 0..messages {
+            to.send_with_tag(&message(number, flooder, 0)[..], DATA);
+        }
+    } else if job.rank == 0 {
+        let before = resident();
+        std::thread::sleep(Duration::from_millis(500));
+        // Now it is in MPI, and waits for others than the flooder.
+        if helper != flooder {
+            let big = filled(helper, 0, LAST, 3 << 20);
+            let mut into = vec![0_u8; big.len()];
+            job.world.process_at_rank(helper).receive_into_with_tag(&mut into[..], LAST);
+            assert!(into == big, "a large message beside a flood");
+            job.world.process_at_rank(helper).synchronous_send_with_tag(&into[..1], GO);
+        }
+        let until = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < until {
+            // Nobody sends this.
+            assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
+        }
+        let (grown, allowed) = (resident().saturating_sub(before), limit() + (8 << 20));
+        assert!(grown <= allowed, "{grown} bytes were taken, at most {allowed} are allowed");
+        receive_in_order(job, flooder, messages);
+    } else if job.rank == helper {
+        let big = filled(helper, 0, LAST, 3 << 20);
+        job.world.process_at_rank(0).send_with_tag(&big[..], LAST);
+        job.world.process_at_rank(0).receive_into_with_tag(&mut [0_u8][..], GO);
+    }
+}
+
+fn behind(job: &Job, messages: u64) {
+    let sender = job.size - 1;
+    for round in 0..3 {
+        if job.rank == sender {
+            let to = job.world.process_at_rank(0);
+            let all: Vec<Vec<u8>> = (0..messages).map(|number| message(number, sender, 0)).collect();
+            mpi::request::multiple_scope(messages as usize + 1, |scope, requests| {
+                for bytes in &all {
+                    requests.add(to.immediate_send_with_tag(scope, &bytes[..], DATA));
+                }
+                requests.add(to.immediate_send_with_tag(scope, &[9_u8; 5][..], LAST));
+                if round == 2 {
+                    job.world.barrier();
+                }
+                requests.wait_all(&mut Vec::new());
+            });
+        } else if job.rank == 0 {
+            let from = job.world.process_at_rank(sender);
+            let mut last = [0_u8; 5];
+            match round {
+                0 => drop(from.receive_into_with_tag(&mut last[..], LAST)),
+                1 => {
+                    while job.world.any_process().immediate_probe_with_tag(LAST).is_none() {}
+                    from.receive_into_with_tag(&mut last[..], LAST);
+                }
+                _ => {
+                    job.world.barrier();
+                    from.receive_into_with_tag(&mut last[..], LAST);
+                }
+            }
+            assert_eq!(last, [9; 5], "what was sent last, in round {round}");
+            receive_in_order(job, sender, messages);
+        } else if round == 2 {
+            job.world.barrier();
+        }
+        job.world.barrier();
+    }
+}
+
+fn circle(job: &Job, messages: u64) {
+    let (to, from) = (job.ahead(1), job.ahead(-1));
+    for number in 0..messages {
+        job.world.process_at_rank(to).send_with_tag(&message(number, job.rank, to)[..], DATA);
+    }
+    receive_in_order(job, from, messages);
+}
+
+fn empty(job: &Job, messages: u64) {
+    let sender = job.size - 1;
+    if job.rank == sender {
+        for _ in 0..messages {
+            job.world.process_at_rank(0).send_with_tag::<[u8]>(&[], DATA);
+        }
+    } else if job.rank == 0 {
+        let before = resident();
+        std::thread::sleep(Duration::from_millis(500));
+        // One poll takes in little; a while in MPI all that there is.
+        let until = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < until {
+            assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
+        }
+        let (grown, allowed) = (resident().saturating_sub(before), limit() + (8 << 20));
+        assert!(grown <= allowed, "{grown} bytes were taken, at most {allowed} are allowed");
+        for _ in 0..messages {
+            job.world.process_at_rank(sender).receive_into_with_tag::<[u8]>(&mut [], DATA);
+        }
+    }
+}
+
+fn main() {
+    let job = Job::start("held_back");
+    job.needs_ranks(2);
+    let (what, messages) = (arg(1, "asleep".to_string()), arg(2, 20_000_u64));
+    job.world.barrier();
+    match what.as_str() {
+        "asleep" => asleep(&job, messages),
+        "behind" => behind(&job, messages),
+        "circle" => circle(&job, messages),
+        "empty" => empty(&job, messages),
+        _ => panic!("there is no \"{what}\""),
+    }
+    job.world.barrier();
+    job.finish();
+}
