@@ -6,6 +6,9 @@
 #include "ntbring_impl.h"
 #include "ntbring_rma.h"
 
+/* Looks of one MPI_Win_test. */
+#define MPIDI_NTBRING_WIN_TESTS 16
+
 /* Flushes that find nothing to wait for, to one look for messages. */
 #define MPIDI_NTBRING_FLUSHES_A_POLL 64
 
@@ -42,7 +45,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_wait(MPIR_Win * win)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_test(MPIR_Win * win, int *flag)
 {
-    return MPIDIG_mpi_win_test(win, flag);
+    int mpi_errno = MPI_SUCCESS;
+    *flag = 0;
+    /* MPIDIG looks before it polls, and a barrier may have overtaken what it looks for */
+    for (int i = 0; i < MPIDI_NTBRING_WIN_TESTS && !*flag && mpi_errno == MPI_SUCCESS; i++) {
+        mpi_errno = MPIDIG_mpi_win_test(win, flag);
+        if (!*flag) {
+            MPL_thread_yield();
+        }
+    }
+    return mpi_errno;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock(int lock_type, int rank, int assert,

@@ -196,6 +196,29 @@ fn pairwise(job: &Job, w: &Window) {
     job.world.barrier();
 }
 
+/// A test for what must be there: the complete was called before the barrier.
+fn tested(job: &Job, w: &Window) {
+    let world = job.world.group();
+    let (first, others) = (world.include(&[0]), world.exclude(&[0]));
+    for turn in 0..20 {
+        // SAFETY: valid groups and window.
+        unsafe {
+            if job.rank == 0 {
+                raw::ok(ffi::MPI_Win_start(others.as_raw(), 0, w.win), "MPI_Win_start");
+                raw::ok(ffi::MPI_Win_complete(w.win), "MPI_Win_complete");
+                job.world.barrier();
+            } else {
+                let mut flag = 0;
+                raw::ok(ffi::MPI_Win_post(first.as_raw(), 0, w.win), "MPI_Win_post");
+                job.world.barrier();
+                raw::ok(ffi::MPI_Win_test(w.win, &mut flag), "MPI_Win_test");
+                assert_ne!(flag, 0, "a window that was completed before a barrier, in turn {turn}");
+            }
+        }
+    }
+    job.world.barrier();
+}
+
 fn main() {
     let job = Job::start("one_sided");
     let window = Window::new(&job);
@@ -203,6 +226,10 @@ fn main() {
     counters(&job, &window, 0);
     counters(&job, &window, job.size - 1);
     pairwise(&job, &window);
+    // Further away a barrier may overtake what was sent before it by more than a test waits.
+    if job.size <= 3 {
+        tested(&job, &window);
+    }
     drop(window);
     job.finish();
 }
