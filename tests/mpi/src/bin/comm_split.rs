@@ -108,6 +108,17 @@ fn between(job: &Job) {
     inter.all_reduce_into(&one, &mut sum, SystemOperation::sum());
     assert_eq!(sum, (0..inter.remote_size()).map(world_rank).sum::<i32>(), "all-reduce over an intercommunicator");
 
+    // Whoever has nobody of the other side on its host gets nothing; nobody crashes.
+    // SAFETY: a valid communicator; null is overwritten by the call before anyone reads it.
+    unsafe {
+        let mut shared = ffi::RSMPI_COMM_NULL;
+        let kind = ffi::MPI_COMM_TYPE_SHARED as i32;
+        raw::ok(ffi::MPI_Comm_split_type(inter.as_raw(), kind, 0, ffi::RSMPI_INFO_NULL, &mut shared), "MPI_Comm_split_type");
+        if shared != ffi::RSMPI_COMM_NULL {
+            raw::ok(ffi::MPI_Comm_free(&mut shared), "MPI_Comm_free");
+        }
+    }
+
     let merged = inter.merge(if job.rank % 2 == 0 { MergeOrder::Low } else { MergeOrder::High });
     let place = if job.rank % 2 == 0 { job.rank / 2 } else { (job.size + 1) / 2 + job.rank / 2 };
     assert_eq!((merged.size(), merged.rank()), (job.size, place), "size and rank in the merged communicator");

@@ -1,5 +1,5 @@
-//! Jobs that are spawned, several times and with other jobs still there: messages of all sizes both ways between all ranks, collectives and a
-//! window over everybody, last words of a job that is gone before they are received.
+//! Jobs that are spawned, several times and with other jobs still there, and by all ranks at once: messages of all sizes both ways between all
+//! ranks, collectives and a window over everybody, last words of a job that is gone before they are received.
 
 use std::process::Command;
 use std::time::Duration;
@@ -78,12 +78,34 @@ fn child(job: &Job, parent: &InterCommunicator, part: &str) {
             exchange(&all);
             together(&all);
         }
+        "at once" => {
+            let all = parent.merge(MergeOrder::High);
+            assert_eq!(all.size(), 4);
+            all.barrier();
+        }
         "last words" => {
             let words = filled(job.rank, 0, LAST_WORDS, 500);
             parent.process_at_rank(0).send_with_tag(&words[..], LAST_WORDS);
         }
         _ => panic!("no part called '{part}'"),
     }
+}
+
+/// Every rank spawns children of its own, from two commands, at the same time as all others.
+fn at_once(job: &Job) {
+    let own = SimpleCommunicator::self_comm();
+    let child = |_| {
+        let mut child = Command::new(std::env::current_exe().expect("a program has a path"));
+        child.arg("at once");
+        child
+    };
+    for _ in 0..3 {
+        let inter = own.process_at_rank(0).spawn_multiple(&[0, 1].map(child), &[1, 2]).expect("children are born");
+        let all = inter.merge(MergeOrder::Low);
+        assert_eq!((all.rank(), all.size()), (0, 4));
+        all.barrier();
+    }
+    job.world.barrier();
 }
 
 fn main() {
@@ -103,6 +125,7 @@ fn main() {
         before.push((inter, all));
     }
     drop(before);
+    at_once(&job);
     let inter = spawn(&job, "last words", CHILDREN);
     if job.rank == 0 {
         // They would be gone by now.
