@@ -3,6 +3,8 @@
 mod bench;
 mod demo;
 mod environment;
+mod foreign;
+mod install;
 mod lock;
 mod mpi;
 mod mpi_programs;
@@ -40,11 +42,17 @@ enum Command {
     /// Build and install MPICH with ntbring below target/mpich: only what is not there yet
     Setup(setup::SetupCommand),
 
+    /// Install what set-up has built anywhere, as a tree that can be moved
+    Install(install::InstallArgs),
+
     /// Run the MPI programs of tests/mpi, each on several rings
     MpiTest(mpi_programs::MpiTestArgs),
 
     /// Run MPICH's own test suite on the ring
     MpichTest(mpich_test::MpichTestArgs),
+
+    /// Run programs that were not written for ntbring: other languages, Debian's binaries, mpi4py
+    ForeignTest(foreign::ForeignArgs),
 
     /// Measure, side by side with the MPIs that are installed on this machine
     Bench(bench::BenchArgs),
@@ -72,8 +80,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args),
         Command::Test(args) => test::run(&args).map(conclude),
         Command::Setup(args) => setup::run(&args).map(|_| ExitCode::SUCCESS),
+        Command::Install(args) => install::run(&args).map(|()| ExitCode::SUCCESS),
         Command::MpiTest(args) => mpi_programs::run(&args).map(conclude),
         Command::MpichTest(args) => mpich_test::run(&args).map(conclude),
+        Command::ForeignTest(args) => foreign::run(&args).map(conclude),
         Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
     }
 }

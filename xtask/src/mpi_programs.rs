@@ -96,9 +96,22 @@ pub fn build(installed: &Installed) -> Result<PathBuf> {
     Ok(release)
 }
 
-/// A call of cargo for that crate. It finds the installed mpicc, and what it links finds
-/// the installed libmpi without help from the environment.
+/// A call of cargo for that crate.
 pub fn cargo(installed: &Installed, verb: &str) -> Command {
+    let mut command = Command::new("cargo");
+    environment(installed, &mut command);
+    command
+        .arg(verb)
+        .arg("--manifest-path")
+        .arg(paths::mpi_programs().join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target())
+        .current_dir(paths::mpi_programs());
+    command
+}
+
+/// What the crate mpi needs to be built with the installed mpicc, and to find the installed libmpi when it runs.
+pub fn environment(installed: &Installed, command: &mut Command) {
     let prefix = installed.mpi.prefix();
     let mut path = prefix.join("bin").into_os_string();
     if let Some(rest) = env::var_os("PATH") {
@@ -107,18 +120,7 @@ pub fn cargo(installed: &Installed, verb: &str) -> Command {
     }
     let mut flags = env::var("RUSTFLAGS").unwrap_or_default();
     flags.push_str(&format!(" -Clink-arg=-Wl,-rpath,{}/lib", prefix.display()));
-    let mut command = Command::new("cargo");
-    command
-        .arg(verb)
-        .arg("--manifest-path")
-        .arg(paths::mpi_programs().join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(target())
-        .current_dir(paths::mpi_programs())
-        .env("MPICC", installed.mpi.mpicc())
-        .env("PATH", path)
-        .env("RUSTFLAGS", flags.trim());
-    command
+    command.env("MPICC", installed.mpi.mpicc()).env("PATH", path).env("RUSTFLAGS", flags.trim());
 }
 
 /// Where they are built. Profiles differ in the flags above, so cargo builds anew for another one.

@@ -1,5 +1,6 @@
 //! The user's tool.
 
+mod exec;
 mod info;
 mod tune;
 
@@ -23,6 +24,8 @@ enum Command {
         #[arg(long)]
         config: bool,
     },
+    /// Runs a command, mpiexec say, so that programs linked with another build of MPICH (Debian's, say) use this one.
+    Exec(exec::ExecArgs),
     /// Measures which way is best for messages of which size, here and now, and saves the thresholds for all jobs.
     Tune(tune::TuneArgs),
     /// One of the two processes that `tune` measures with.
@@ -33,6 +36,7 @@ enum Command {
 fn main() -> ExitCode {
     let done: Result<(), Box<dyn Error>> = match Args::parse().command {
         Command::Info { config } => info::run(config),
+        Command::Exec(args) => exec::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::TuneRank(args) => tune::rank(&args),
     };

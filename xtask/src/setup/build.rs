@@ -11,6 +11,21 @@ use super::stamp::{Digest, Stamp};
 use super::{remove, Profile};
 use crate::{paths, process, ui};
 
+/// What Debian calls the libraries, which are of the same ABI: programs of its packages look for these names.
+const DEBIAN_NAMES: &[(&str, &str)] = &[
+    ("libmpich.so.12", "libmpi.so.12"),
+    ("libmpichfort.so.12", "libmpifort.so.12"),
+    ("libmpichcxx.so.12", "libmpicxx.so.12"),
+];
+
+fn link_names(lib: &Path) -> Result<()> {
+    for (name, target) in DEBIAN_NAMES.iter().filter(|(_, target)| lib.join(target).exists()) {
+        remove(&lib.join(name))?;
+        std::os::unix::fs::symlink(target, lib.join(name))?;
+    }
+    Ok(())
+}
+
 /// Makes sure that MPICH is built and installed. Returns the digest of what it was built from.
 pub fn ensure(
     profile: Profile,
@@ -20,7 +35,7 @@ pub fn ensure(
     prefix: &Path,
     jobs: usize,
 ) -> Result<String> {
-    let digest = Digest::of("build", 1).text(&configured.digest).text(&source.content).text(header).finish();
+    let digest = Digest::of("build", 2).text(&configured.digest).text(&source.content).text(header).finish();
     let stamp = Stamp::new(&format!("build-{profile}"));
     if !prefix.join("bin/mpicc").exists() {
         stamp.clear()?;
@@ -34,7 +49,10 @@ pub fn ensure(
             process::check_logged(&mut command, &log)
         };
         ui::step(&format!("build: MPICH, profile {profile} (minutes at first)"), || make(&[&format!("-j{jobs}")]))?;
-        ui::step("install: MPICH", || make(&["install"]))
+        ui::step("install: MPICH", || {
+            make(&["install"])?;
+            link_names(&prefix.join("lib"))
+        })
     })?;
     Ok(digest)
 }

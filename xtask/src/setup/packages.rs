@@ -36,19 +36,29 @@ const ALWAYS: &[Need] = &[
     Need { package: "libclang-dev", program: None },
 ];
 
-/// What `full` adds: MPICH's C++ and Fortran bindings.
+/// What `full` and `yaksa` add: MPICH's C++ and Fortran bindings.
 const FULL: &[Need] = &[need("g++", "g++"), need("gfortran", "gfortran")];
+
+/// Makes sure that these are there, too.
+pub fn install(packages: &[&'static str]) -> Result<()> {
+    let needs: Vec<Need> = packages.iter().map(|package| Need { package, program: None }).collect();
+    have(&needs.iter().collect::<Vec<_>>())
+}
 
 /// Makes sure that all packages are there: root gets them installed, others are told how to.
 pub fn ensure(profile: Profile) -> Result<()> {
     let mut needs: Vec<&Need> = ALWAYS.iter().collect();
-    if profile == Profile::Full {
+    if profile.has_all_languages() {
         needs.extend(FULL);
     }
+    have(&needs)
+}
+
+fn have(needs: &[&Need]) -> Result<()> {
     if !on_path("dpkg-query") {
-        return check_programs(&needs);
+        return check_programs(needs);
     }
-    let missing = missing(&needs)?;
+    let missing = missing(needs)?;
     if missing.is_empty() {
         return Ok(());
     }

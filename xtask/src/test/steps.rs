@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{bail, Result};
 
 use super::{libtest, linters};
+use crate::foreign::{self, ForeignArgs};
 use crate::mpich_test::{self, MpichTestArgs};
 use crate::setup::{remove, Installed, SetupArgs};
 use crate::ui::{self, Tally};
@@ -38,6 +39,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "loom", what: "the queues under all interleavings", work: loom },
     Step { name: "jobs", what: "whole jobs: bad input, death, paths, waiting", work: jobs },
     Step { name: "mpi-test", what: "the MPI programs of tests/mpi", work: mpi_test },
+    Step { name: "foreign-test", what: "programs that were not written for ntbring", work: foreign_programs },
     Step { name: "mpich-test", what: "the part of MPICH's own suite that CI runs", work: mpich_suite },
 ];
 
@@ -106,6 +108,10 @@ fn loom(_: &Context) -> Result<Tally> {
 
 fn mpi_test(context: &Context) -> Result<Tally> {
     mpi_programs::run_all(&context.installed)
+}
+
+fn foreign_programs(context: &Context) -> Result<Tally> {
+    foreign::run(&ForeignArgs::ci(context.setup.clone()))
 }
 
 fn mpich_suite(context: &Context) -> Result<Tally> {

@@ -1,0 +1,113 @@
+//! Programs in other languages, of Debian's packages, and of the crate mpi.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+
+use super::{fresh, Bench};
+use crate::setup::{self, packages, remove};
+use crate::{mpi_programs, paths, process};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// The same program in C, C++ and Fortran.
+pub fn languages(bench: &mut Bench) -> Result<()> {
+    for (compiler, source) in [
+        ("mpicc", "halo.c"),
+        ("mpicxx", "halo.cpp"),
+        ("mpifort", "halo_mpifh.f90"),
+        ("mpifort", "halo_mpi.f90"),
+        ("mpifort", "halo_f08.f90"),
+    ] {
+        let program = bench.place.join(source.replace('.', "-"));
+        let mut compile = Command::new(bench.tool(compiler));
+        compile.arg("-O2").arg(bench.sources().join(source)).arg("-o").arg(&program);
+        if bench.test(&format!("{compiler} {source}"), &mut compile, LIMIT, None)? {
+            let mut run = bench.mpiexec(4);
+            bench.test(&format!("{source} on 4 hosts"), run.arg(&program), LIMIT, Some("ok"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Programs that were linked with Debian's mpich.
+pub fn debian(bench: &mut Bench) -> Result<()> {
+    packages::install(&["netpipe-mpich2", "libmpich-dev"])?;
+    let exec = || {
+        let mut command = Command::new(bench.tool("ntbring"));
+        command.args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts"]);
+        command
+    };
+    let stats = bench.place.join("stats.json");
+    remove(&stats)?;
+    let mut netpipe = exec();
+    netpipe.current_dir(&bench.place).args(["h0,h1", "-n", "2", "NPmpich2", "-u", "10000", "-o", "np.out"]);
+    netpipe.env("NTBRING_STATS", &stats);
+    let halo = bench.place.join("halo");
+    let mut compile = Command::new("mpicc.mpich");
+    compile.arg(bench.sources().join("halo.c")).arg("-o").arg(&halo);
+    let mut run = exec();
+    run.args(["h0,h1,h2,h3", "-n", "4"]).arg(&halo);
+
+    bench.test("NPmpich2 of netpipe-mpich2", &mut netpipe, LIMIT, None)?;
+    // Whoever says so has gone through us.
+    let text = fs::read_to_string(&stats).unwrap_or_default();
+    if text.lines().filter(|line| line.contains("\"msgs_direct\"")).count() != 2 {
+        bail!("NPmpich2 has not used ntbring: {} does not hold a line of each rank", paths::shown(&stats));
+    }
+    if bench.test("mpicc.mpich halo.c", &mut compile, LIMIT, None)? {
+        bench.test("halo.c as built by it", &mut run, LIMIT, Some("ok"))?;
+    }
+    Ok(())
+}
+
+/// The examples of the crate mpi (rsmpi), from its sources as cargo has fetched them.
+pub fn rsmpi(bench: &mut Bench) -> Result<()> {
+    let copy = bench.place.join("source");
+    let target = bench.place.join("target");
+    copy_crate(&fresh(&copy)?, &bench.log("copy"))?;
+    let installed = setup::ensure(&bench.setup)?;
+    let mut build = Command::new("cargo");
+    mpi_programs::environment(&installed, &mut build);
+    build
+        .current_dir(&copy)
+        .args(["build", "--release", "--examples", "--features", "derive,complex", "--target-dir"])
+        .arg(&target);
+    if !bench.test("cargo build --examples", &mut build, BUILD_LIMIT, None)? {
+        return Ok(());
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(copy.join("examples"))? {
+        let path = entry?.path();
+        names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_string));
+    }
+    names.sort();
+    for name in names {
+        let program = target.join("release/examples").join(&name);
+        // Some need further features.
+        if program.exists() {
+            bench.test(&name, bench.mpiexec(4).arg(program), LIMIT, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies the sources of the crate mpi that tests/mpi uses. It becomes a workspace of its own.
+fn copy_crate(to: &Path, log: &Path) -> Result<()> {
+    let mut metadata = Command::new("cargo");
+    metadata.args(["metadata", "--format-version", "1", "--manifest-path"]);
+    let text = process::output(metadata.arg(paths::mpi_programs().join("Cargo.toml")))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text)?;
+    let mut packages = metadata["packages"].as_array().into_iter().flatten();
+    let manifest =
+        packages.find(|package| package["name"] == "mpi").and_then(|package| package["manifest_path"].as_str());
+    let source = manifest.and_then(|path| Path::new(path).parent()).context("tests/mpi does not use the crate mpi")?;
+    process::check_logged(Command::new("cp").arg("-r").arg(source.join(".")).arg(to), log)?;
+    let manifest = to.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)?;
+    Ok(fs::write(manifest, format!("{text}\n[workspace]\n"))?)
+}

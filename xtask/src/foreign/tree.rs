@@ -1,0 +1,64 @@
+//! `cargo xtask install`, and what finds the installation then.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{fresh, Bench};
+use crate::install;
+use crate::mpi::{Layout, Mpi};
+use crate::setup::packages;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Installs, moves what was installed, and then builds and runs with it.
+pub fn moved(bench: &mut Bench) -> Result<()> {
+    packages::install(&["cmake", "pkg-config"])?;
+    // Not below target, where nothing is installed.
+    let dir = tempfile::tempdir()?;
+    let tree = dir.path().join("second/place");
+    install::into(&dir.path().join("first"), &bench.setup)?;
+    fs::create_dir_all(dir.path().join("second"))?;
+    fs::rename(dir.path().join("first"), &tree)?;
+    let mpi = Mpi::of_prefix(&tree);
+    let halo = |program: &Path| {
+        let mut command = mpi.run(&Layout::spread(4, 4), &[]);
+        command.arg(program).env_remove("LD_LIBRARY_PATH");
+        command
+    };
+
+    let source = bench.sources().join("halo.c");
+    let own = bench.place.join("halo-mpicc");
+    let mut compile = Command::new(mpi.mpicc());
+    compile.arg(&source).arg("-o").arg(&own);
+    if bench.test("mpicc of a tree that was moved", &mut compile, LIMIT, None)? {
+        bench.test("a program of it", &mut halo(&own), LIMIT, Some("ok"))?;
+    }
+
+    let flags = bench.place.join("halo-pkg-config");
+    let mut compile = Command::new("sh");
+    compile
+        .args(["-ec", "flags=$(pkg-config --cflags --libs mpich); cc \"$1\" -o \"$2\" $flags -Wl,-rpath,\"$3\"", "sh"])
+        .args([&source, &flags, &tree.join("lib")])
+        .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig"));
+    if bench.test("pkg-config", &mut compile, LIMIT, None)? {
+        bench.test("a program built with its flags", &mut halo(&flags), LIMIT, Some("ok"))?;
+    }
+
+    let build = fresh(&bench.place.join("cmake"))?;
+    let mut cmake = Command::new("sh");
+    cmake.args(["-ec", "cmake -S \"$1\" -B \"$2\" -DMPI_HOME=\"$3\" && cmake --build \"$2\"", "sh"]).args([
+        &bench.sources().join("cmake"),
+        &build,
+        &tree,
+    ]);
+    if bench.test("CMake's FindMPI", &mut cmake, LIMIT, None)? {
+        for program in ["halo_c", "halo_cpp", "halo_f08"] {
+            bench.test(&format!("{program} built by CMake"), &mut halo(&build.join(program)), LIMIT, Some("ok"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! `cargo xtask install --prefix DIR`: what set-up has built, as a tree that can be moved and packed.
+//!
+//! What set-up makes has its place written into it: into the compiler wrappers, the pkg-config file, and the paths
+//! by which libraries find each other. In the copy all of these are relative to where they lie.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use walkdir::WalkDir;
+
+use crate::setup::{self, packages, remove, SetupArgs};
+use crate::{paths, process, ui};
+
+/// What to install, and where.
+#[derive(Args, Clone, Debug)]
+pub struct InstallArgs {
+    /// Where: a directory that is empty, does not exist yet, or holds an earlier installation
+    #[arg(long, value_name = "DIR")]
+    prefix: PathBuf,
+
+    #[command(flatten)]
+    setup: SetupArgs,
+}
+
+/// Tells an earlier installation from somebody else's files.
+const MARK: &str = "bin/ntbring";
+
+/// How a wrapper finds the tree that it is in.
+const WRAPPER_PREFIX: &str = r#"prefix=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd)"#;
+/// And a pkg-config file.
+const PKGCONFIG_PREFIX: &str = "prefix=${pcfiledir}/../..";
+
+/// The command.
+pub fn run(args: &InstallArgs) -> Result<()> {
+    let to = into(&args.prefix, &args.setup)?;
+    println!(
+        "\n    export PATH={}/bin:$PATH\n\nThe tree can be moved; programs that were linked with it find it where it was then.",
+        to.display()
+    );
+    Ok(())
+}
+
+/// Installs; returns the absolute place.
+pub fn into(prefix: &Path, setup: &SetupArgs) -> Result<PathBuf> {
+    let installed = setup::ensure(setup)?;
+    packages::install(&["patchelf"])?;
+    let from = installed.mpi.prefix().to_path_buf();
+    let to = std::path::absolute(prefix)?;
+    check_place(&from, &to)?;
+    ui::step(&format!("install: into {}", to.display()), || {
+        // Beside it first, so that a failure leaves what was there.
+        let temporary = to.with_extension("new");
+        remove(&temporary)?;
+        copy(&from, &temporary)?;
+        relocate(&from, &temporary)?;
+        remove(&to)?;
+        fs::rename(&temporary, &to).with_context(|| format!("cannot make {}", to.display()))
+    })?;
+    Ok(to)
+}
+
+fn check_place(from: &Path, to: &Path) -> Result<()> {
+    if to.starts_with(paths::target()) || from.starts_with(to) {
+        bail!("{} belongs to the set-up itself", to.display());
+    }
+    if to.to_string_lossy().contains(char::is_whitespace) {
+        bail!("MPICH's compiler wrappers do not work in a directory with white space in its name: {}", to.display());
+    }
+    let mut entries = match fs::read_dir(to) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", to.display())),
+    };
+    if entries.next().is_some() && !to.join(MARK).exists() {
+        bail!("{} holds something else: give a directory that is empty or does not exist yet", to.display());
+    }
+    Ok(())
+}
+
+/// Copies a tree, links as links. What only libtool needs is left out: it has absolute paths in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    for entry in WalkDir::new(from) {
+        let entry = entry?;
+        let target = to.join(entry.path().strip_prefix(from)?);
+        let kind = entry.file_type();
+        let work = || -> Result<()> {
+            if kind.is_dir() {
+                fs::create_dir_all(&target)?;
+            } else if kind.is_symlink() {
+                std::os::unix::fs::symlink(fs::read_link(entry.path())?, &target)?;
+            } else if entry.path().extension().is_none_or(|e| e != "la") {
+                fs::copy(entry.path(), &target)?;
+            }
+            Ok(())
+        };
+        work().with_context(|| format!("cannot copy {}", entry.path().display()))?;
+    }
+    Ok(())
+}
+
+/// Makes a copied tree independent of where it lies.
+fn relocate(from: &Path, tree: &Path) -> Result<()> {
+    let old = from.to_str().context("the place of the set-up is no text")?;
+    let log = paths::logs().join("install.log");
+    remove(&log)?;
+    for entry in WalkDir::new(tree) {
+        let entry = entry?;
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        let (file, name) = (entry.path(), entry.path().strip_prefix(tree)?);
+        let content = fs::read(file)?;
+        if content.starts_with(b"\x7fELF") {
+            let origin = if name.starts_with("lib") { "$ORIGIN" } else { "$ORIGIN/../lib" };
+            let mut patchelf = Command::new("patchelf");
+            process::check_logged(patchelf.args(["--set-rpath", origin]).arg(file), &log)?;
+        } else if let Some(text) = String::from_utf8(content).ok().filter(|text| text.contains(old)) {
+            let line = if name.starts_with("lib/pkgconfig") { PKGCONFIG_PREFIX } else { WRAPPER_PREFIX };
+            let mode = fs::metadata(file)?.permissions().mode();
+            fs::write(file, relative(&text, old, line)?).with_context(|| format!("cannot write {}", file.display()))?;
+            fs::set_permissions(file, fs::Permissions::from_mode(mode))?;
+        }
+    }
+    Ok(())
+}
+
+/// A script's text with `prefix=OLD` replaced by `line`, and OLD by `${prefix}` after it.
+fn relative(text: &str, old: &str, line: &str) -> Result<String> {
+    let assignment = format!("prefix={old}\n");
+    let (head, rest) = text
+        .split_once(&assignment)
+        .filter(|(head, _)| !head.contains(old))
+        .context("a script names its place before it says `prefix=`")?;
+    Ok(format!("{head}{line}\n{}", rest.replace(old, "${prefix}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_finds_its_place_itself() {
+        let text = "#! /bin/sh\nprefix=/a/b\nlibdir=/a/b/lib\nflags=\"-L/a/b/lib\"\n";
+        let new = relative(text, "/a/b", "prefix=here").unwrap();
+        assert_eq!(new, "#! /bin/sh\nprefix=here\nlibdir=${prefix}/lib\nflags=\"-L${prefix}/lib\"\n");
+        assert!(relative("x=/a/b/lib\nprefix=/a/b\n", "/a/b", "").is_err());
+        assert!(relative("x=/a/b/lib\n", "/a/b", "").is_err());
+    }
+
+    #[test]
+    fn nobody_elses_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = Path::new("/nowhere");
+        assert!(check_place(from, dir.path()).is_ok());
+        assert!(check_place(from, &dir.path().join("new")).is_ok());
+        fs::write(dir.path().join("thesis.tex"), "").unwrap();
+        assert!(check_place(from, dir.path()).unwrap_err().to_string().contains("something else"));
+        fs::create_dir(dir.path().join("bin")).unwrap();
+        fs::write(dir.path().join(MARK), "").unwrap();
+        assert!(check_place(from, dir.path()).is_ok());
+        assert!(check_place(from, Path::new("/tmp/a b")).is_err());
+    }
+}
