@@ -72,6 +72,14 @@ impl Layout {
         Self::spread(ranks, needed.min(hosts))
     }
 
+    /// `ranks` over at most `hosts` hosts, by chance: uneven, but with at least one on each.
+    pub fn scattered(ranks: usize, hosts: usize, rng: &mut fastrand::Rng) -> Self {
+        let hosts = rng.usize(1..=hosts.clamp(1, ranks.max(1)));
+        let mut counts = vec![usize::from(ranks > 0); hosts];
+        (hosts..ranks).for_each(|_| counts[rng.usize(..hosts)] += 1);
+        Self(counts)
+    }
+
     /// The number of ranks.
     pub fn ranks(&self) -> usize {
         self.0.iter().sum()
@@ -110,6 +118,16 @@ mod tests {
         assert_eq!(Layout::spread(3, 4).hosts(), "h0:1,h1:1,h2:1");
         assert_eq!(Layout::spread(9, 4).describe(), "3+2+2+2");
         assert_eq!(Layout::spread(4, 4).describe(), "4x1");
+    }
+
+    #[test]
+    fn scattered_ranks_are_all_there() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for (ranks, hosts) in [(1, 4), (4, 4), (10, 3), (33, 5)] {
+            let layout = Layout::scattered(ranks, hosts, &mut rng);
+            assert_eq!(layout.ranks(), ranks);
+            assert!(layout.hosts_used() <= hosts && layout.0.iter().all(|count| *count > 0));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `cargo xtask mpich-test`: MPICH's own test suite on the ring.
 
+mod conformance;
 mod judge;
 mod report;
 mod run;
@@ -21,6 +22,7 @@ use crate::setup::{self, remove, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::{Variant, VariantArgs};
 use crate::{cores, paths};
+use conformance::Round;
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern, Reason};
@@ -30,6 +32,12 @@ use testlist::Test;
 /// The directories that are run if none are given.
 const DIRS: &[&str] = &["pt2pt", "coll", "datatype", "comm", "topo", "attr", "group", "info", "init", "errors"];
 
+/// Hosts of the ring, if nothing else is said.
+const DEFAULT_HOSTS: u8 = 4;
+
+/// Rings of neighbours only, with one way that is as long as the other, and with none.
+const ALL_HOSTS: &[u8] = &[2, 4, 5];
+
 /// After so many tests ran out of time, if they are more than half, the rest is not worth
 /// waiting for.
 const TOO_MANY_TIMEOUTS: usize = 5;
@@ -37,9 +45,17 @@ const TOO_MANY_TIMEOUTS: usize = 5;
 /// What can be chosen.
 #[derive(Args, Clone, Debug)]
 pub struct MpichTestArgs {
-    /// Hosts of the ring
-    #[arg(long, value_name = "H", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
-    hosts: u8,
+    /// Hosts of the ring; with several, one after the other [default: 4; with --all 2,4,5]
+    #[arg(long, value_name = "H", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=16))]
+    hosts: Vec<u8>,
+
+    /// Run all directories that the profile builds, and write docs/conformance.md
+    #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "with_mpi"])]
+    all: bool,
+
+    /// Place ranks on hosts by chance, from this seed, instead of evenly
+    #[arg(long, value_name = "SEED")]
+    placement: Option<u64>,
 
     /// Ranks on a host; more where a test wants more than all hosts then have
     #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
@@ -80,7 +96,9 @@ impl MpichTestArgs {
     /// What CI runs.
     pub fn ci(setup: SetupArgs) -> Self {
         Self {
-            hosts: 4,
+            hosts: Vec::new(),
+            all: false,
+            placement: None,
             per_host: 1,
             ci: true,
             jobs: 1,
@@ -104,6 +122,32 @@ impl MpichTestArgs {
             variants: VariantArgs::of(env),
             ..Self::ci(setup)
         }
+    }
+}
+
+impl MpichTestArgs {
+    /// The rings to be run on.
+    fn rings(&self) -> Vec<u8> {
+        match (&self.hosts[..], self.all) {
+            ([], true) => ALL_HOSTS.to_vec(),
+            ([], false) => vec![DEFAULT_HOSTS],
+            (hosts, _) => hosts.to_vec(),
+        }
+    }
+
+    /// The command, for the page that it writes.
+    fn shown(&self) -> String {
+        let mut text = format!("cargo xtask mpich-test --all --profile {}", self.setup.profile);
+        let mut list = |name: &str, items: Vec<String>| {
+            if !items.is_empty() {
+                text.push_str(&format!(" --{name} {}", items.join(",")));
+            }
+        };
+        list("hosts", self.hosts.iter().map(ToString::to_string).collect());
+        list("per-host", if self.per_host > 1 { vec![self.per_host.to_string()] } else { Vec::new() });
+        list("placement", self.placement.iter().map(ToString::to_string).collect());
+        list("lists", self.lists.clone());
+        text
     }
 }
 
@@ -144,8 +188,22 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
         return Ok(Tally::default());
     }
     plan.build()?;
-    args.variants
-        .each(|variant| Ok(execute(args, variant, &plan)?.iter().map(|(_, ran)| Counts::of(ran).tally()).sum()))
+    let mut rounds = Vec::new();
+    let tally = args.variants.each(|variant| {
+        let mut sum = Tally::default();
+        for hosts in args.rings() {
+            let results = execute(args, variant, &plan, hosts)?;
+            sum += results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum();
+            rounds.push(Round { layout: format!("{hosts} hosts"), results });
+        }
+        Ok(sum)
+    })?;
+    if args.all {
+        let page = paths::root().join("docs/conformance.md");
+        conformance::write(&page, &args.shown(), &rounds)?;
+        println!("the table is in {}", paths::shown(&page));
+    }
+    Ok(tally)
 }
 
 /// Runs the tests as [`run`] does, and says how long they took.
@@ -154,7 +212,7 @@ pub fn time(args: &MpichTestArgs) -> Result<Timing> {
     plan.build()?;
     let mut timing = Timing::default();
     args.variants.each(|variant| {
-        let results = execute(args, variant, &plan)?;
+        let results = execute(args, variant, &plan, DEFAULT_HOSTS)?;
         for ran in results.iter().flat_map(|(_, ran)| ran) {
             timing.elapsed += ran.elapsed;
             timing.tests += 1;
@@ -177,6 +235,7 @@ impl Plan {
 fn plan(args: &MpichTestArgs) -> Result<Plan> {
     let choice = if args.ci { Some(Choice::read(&paths::root().join("tests/mpich/ci.txt"))?) } else { None };
     let patterns: Vec<Pattern> = match &choice {
+        _ if args.all => Vec::new(),
         _ if !args.patterns.is_empty() => args.patterns.iter().map(|text| Pattern::new(text)).collect(),
         Some(choice) => choice.patterns().cloned().collect(),
         None => DIRS.iter().map(|dir| Pattern::new(dir)).collect(),
@@ -184,6 +243,7 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
     let expected = Expected::read(&paths::root().join("tests/mpich/xfail.txt"))?;
 
     let (mpi, suite, place, lock) = prepare(args)?;
+    let patterns = if args.all { suite.directories()?.iter().map(|dir| Pattern::new(dir)).collect() } else { patterns };
     let wanted = |test: &Test| {
         let id = test.id();
         patterns.iter().any(|pattern| pattern.matches(&id))
@@ -241,13 +301,14 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, Suite, PathBuf, Lock)> {
     Ok((mpi, suite, place, lock))
 }
 
-fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan) -> Result<Vec<(String, Vec<Ran>)>> {
+fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> Result<Vec<(String, Vec<Ran>)>> {
     let Plan { mpi, suite, directories, place, .. } = plan;
-    let logs = place.join(variant.place("logs"));
+    let suffix = if args.rings().len() > 1 { format!("-{hosts}") } else { String::new() };
+    let logs = place.join(format!("{}{suffix}", variant.place("logs")));
     remove(&logs)?;
-    let (hosts, per_host) = (usize::from(args.hosts), usize::from(args.per_host));
-    let jobs = usize::from(args.jobs);
-    let runner = Runner { mpi, suite, hosts, per_host, jobs, logs: &logs, env: &variant.env };
+    let (hosts, per_host) = (usize::from(hosts), usize::from(args.per_host));
+    let (placement, jobs) = (args.placement, usize::from(args.jobs));
+    let runner = Runner { mpi, suite, hosts, per_host, placement, jobs, logs: &logs, env: &variant.env };
     let timeouts = AtomicUsize::new(0);
     let seen = |ran: &Ran| {
         if ran.is_out_of_time() {
@@ -258,7 +319,10 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan) -> Result<Vec<(
         }
     };
 
-    println!("MPICH's test suite on {hosts} hosts, {per_host} rank(s) a host where that suffices:");
+    match placement {
+        None => println!("MPICH's test suite on {hosts} hosts, {per_host} rank(s) a host where that suffices:"),
+        Some(seed) => println!("MPICH's test suite on up to {hosts} hosts, ranks placed by chance (seed {seed}):"),
+    }
     let start = Instant::now();
     let mut tally = Tally::default();
     let mut results: Vec<(String, Vec<Ran>)> = Vec::new();
@@ -271,12 +335,12 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan) -> Result<Vec<(
         tally += counts.tally();
         results.push((dir.clone(), ran));
         let timeouts = timeouts.load(Ordering::Relaxed);
-        if timeouts >= TOO_MANY_TIMEOUTS && timeouts * 2 > tally.passed + tally.failed {
+        if !args.all && timeouts >= TOO_MANY_TIMEOUTS && timeouts * 2 > tally.passed + tally.failed {
             println!("  the rest is not run: {timeouts} tests ran out of time");
             break;
         }
     }
-    let file = place.join(format!("{}.json", variant.place("report")));
+    let file = place.join(format!("{}{suffix}.json", variant.place("report")));
     report::write(&file, mpi.prefix(), (hosts, per_host), &results)?;
     println!("  {} in all; report: {}", ui::seconds(start.elapsed()), paths::shown(&file));
     Ok(results)

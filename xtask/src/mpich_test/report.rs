@@ -41,6 +41,11 @@ impl Counts {
         counts
     }
 
+    /// Those that failed, as was expected.
+    pub fn expected(&self) -> usize {
+        self.expected_failures
+    }
+
     /// Those that count in the end.
     pub fn tally(&self) -> Tally {
         Tally { passed: self.passed, failed: self.failed }

@@ -74,6 +74,8 @@ pub struct Runner<'a> {
     pub hosts: usize,
     /// Ranks of a host, if that suffices.
     pub per_host: usize,
+    /// Seed of where ranks are placed instead.
+    pub placement: Option<u64>,
     /// Tests at once.
     pub jobs: usize,
     /// Where logs go.
@@ -125,7 +127,13 @@ impl Runner<'_> {
     }
 
     fn run_one(&self, index: usize, (test, xfail): &Job, memory: f64) -> Result<Ran> {
-        let layout = Layout::fill(test.ranks, self.hosts, self.per_host);
+        let layout = match self.placement {
+            None => Layout::fill(test.ranks, self.hosts, self.per_host),
+            Some(seed) => {
+                let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64);
+                Layout::scattered(test.ranks, self.hosts, &mut rng)
+            }
+        };
         let name = test.program.replace('/', "_");
         let log = self.logs.join(&test.dir).join(format!("{index:03}-{name}-{}.log", test.ranks));
         let mut ran =

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::mpi::Mpi;
 use crate::setup::stamp::{Digest, Stamp};
@@ -39,11 +39,14 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
         format!("MPICC={}", against.mpi.mpicc().display()),
         format!("CC={}", against.mpi.mpicc().display()),
     ];
-    if against.profile != Profile::Full {
+    if !against.profile.has_all_languages() {
         // The last two: even so configure stops without a C++ compiler, unless it is told that
         // there is none.
         let without = ["--disable-fortran", "--disable-cxx", "--disable-romio", "MPICXX=no", "CXX=no"];
         flags.extend(without.map(String::from));
+    } else {
+        // Without it gfortran does not compile the suite's Fortran tests of MPI_Alloc_mem.
+        flags.extend(["FFLAGS=-fcray-pointer", "FCFLAGS=-fcray-pointer"].map(String::from));
     }
     let mut digest = Digest::of("suite", 1).text(source_id).text(&format!("{flags:?}"));
     let header = against.mpi.prefix().join("include/mpi.h");
@@ -71,6 +74,14 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
 }
 
 impl Suite {
+    /// The directories in the order of the suite's own list, which knows for what languages it was configured.
+    pub fn directories(&self) -> Result<Vec<String>> {
+        let file = self.build.join("testlist");
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let names = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        Ok(names.filter(|name| !name.is_empty()).map(str::to_string).collect())
+    }
+
     /// Compiles the programs of some directories. A program that does not compile is no
     /// error here: its tests will fail.
     pub fn build(&self, dirs: &BTreeSet<String>, jobs: usize) -> Result<()> {

@@ -17,7 +17,7 @@ mod build;
 mod configure;
 mod library;
 mod overlay;
-mod packages;
+pub mod packages;
 mod regenerate;
 mod smoke;
 mod source;
@@ -44,8 +44,17 @@ pub enum Profile {
     Quick,
     /// As quick, without MPICH's shared memory module: ranks of one host talk through the ring's queues too.
     NoShm,
-    /// Everything MPICH offers by default, Fortran and C++ included: most of an hour.
+    /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
     Full,
+    /// As full, with MPICH's default datatype engine, yaksa: most of an hour.
+    Yaksa,
+}
+
+impl Profile {
+    /// Whether it has Fortran, C++ and MPI-IO.
+    pub fn has_all_languages(self) -> bool {
+        matches!(self, Self::Full | Self::Yaksa)
+    }
 }
 
 impl fmt::Display for Profile {
@@ -54,6 +63,7 @@ impl fmt::Display for Profile {
             Self::Quick => "quick",
             Self::NoShm => "no-shm",
             Self::Full => "full",
+            Self::Yaksa => "yaksa",
         })
     }
 }
@@ -62,7 +72,7 @@ impl fmt::Display for Profile {
 #[derive(Args, Clone, Debug)]
 pub struct SetupArgs {
     /// How much of MPICH to build
-    #[arg(long, value_enum, default_value_t = Profile::Quick)]
+    #[arg(long, value_enum, default_value_t = Profile::Full)]
     pub profile: Profile,
 
     /// A source tree or tarball of MPICH 4.0.2, instead of Debian's source package
