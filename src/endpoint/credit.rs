@@ -17,7 +17,8 @@
 //!
 //! Ranks that all send and hold for each other, none of them receiving, would wait for ever. So STALLED names the rank
 //! that it began at (`origin`), and whoever is stalled too passes it on to those it waits for; when it comes back to
-//! its origin there is a circle, and the origin gives more than the share.
+//! its origin there is a circle, and the origin gives more than the share. Whoever stalls again says so anew, with the
+//! next number, since those that the last one found may not have been stalled then.
 
 use super::wire::Packet;
 use super::{Endpoint, EndpointError, Event};
@@ -218,7 +219,7 @@ impl Endpoint {
     }
 
     /// A sender waits for credit.
-    pub(super) fn stalled(&mut self, src: u32, origin: u32) -> Result<(), EndpointError> {
+    pub(super) fn stalled(&mut self, src: u32, origin: u32, number: u32) -> Result<(), EndpointError> {
         self.credits.has_stalled(src);
         if self.give(src)? {
             return Ok(());
@@ -233,7 +234,7 @@ impl Endpoint {
         }
         // Nobody else can be one; each is passed on once.
         if origin < ranks {
-            self.out.pass_on(origin)?;
+            self.out.pass_on(origin, number)?;
         }
         Ok(())
     }

@@ -324,7 +324,7 @@ impl Endpoint {
             }
             Packet::Greeting { what, kind, payload } => self.greeted(&a, what, kind, payload),
             Packet::Credit { allowed } => self.out.credited(a.src, allowed)?,
-            Packet::Stalled { origin } => self.stalled(a.src, origin)?,
+            Packet::Stalled { origin, number } => self.stalled(a.src, origin, number)?,
             _ => return Ok(Some(Event::Arrival(a))),
         }
         self.inbound.release(a.token, 0)?;

@@ -151,6 +151,8 @@ pub enum Packet {
     Stalled {
         /// The rank that has said so first.
         origin: u32,
+        /// How often that rank has said so.
+        number: u32,
     },
     /// What processes say to each other before they have a communicator in common.
     Greeting {
@@ -280,9 +282,9 @@ impl Packet {
                 p.kind |= CREDIT;
                 p.words(&[allowed]);
             }
-            Packet::Stalled { origin } => {
+            Packet::Stalled { origin, number } => {
                 p.kind |= STALLED;
-                p.words(&[origin.into()]);
+                p.words(&[u64::from(origin) | u64::from(number) << 32]);
             }
             Packet::Served { reply, .. } => {
                 p.kind |= REPLY;
@@ -388,7 +390,7 @@ impl Packet {
             DONE => Packet::Done { fetch: number("fetch", w0)?, ok: w1 == 1 },
             TAKEN => Packet::Taken { offer: number("offer", w0)? },
             CREDIT => Packet::Credit { allowed: size("credit", w0)? },
-            STALLED => Packet::Stalled { origin: number("origin", w0)? },
+            STALLED => Packet::Stalled { origin: w0 as u32, number: (w0 >> 32) as u32 },
             _ => {
                 let len = size("length", w3)?;
                 let request = match w1 {

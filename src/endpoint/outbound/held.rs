@@ -16,8 +16,10 @@ pub(in super::super) struct Allowance {
     pub(super) allowed: u64,
     /// Messages that wait, and what they cost.
     held: VecDeque<(Waiting, u64)>,
-    /// Whose STALLED the receiver was sent since the latest credit.
-    told: SmallVec<[u32; 4]>,
+    /// Whether the receiver was told so.
+    told: bool,
+    /// Of other ranks' STALLED: the latest number of each that the receiver was sent.
+    passed: SmallVec<[(u32, u32); 4]>,
 }
 
 impl Allowance {
@@ -59,25 +61,32 @@ impl Outbound {
         self.flows[dest as usize].allowance.held.push_back((waiting, cost));
         self.held += 1;
         self.held_ever += 1;
-        self.tell(dest, self.me)
+        self.tell(dest)
     }
 
-    /// Tells a receiver that somebody waits for its credit, unless it knows.
-    fn tell(&mut self, dest: u32, origin: u32) -> Result<(), EndpointError> {
-        let told = &mut self.flows[dest as usize].allowance.told;
-        if told.contains(&origin) {
+    /// Tells a receiver that this rank waits for its credit, unless it knows.
+    fn tell(&mut self, dest: u32) -> Result<(), EndpointError> {
+        if std::mem::replace(&mut self.flows[dest as usize].allowance.told, true) {
             return Ok(());
         }
-        told.push(origin);
-        self.send_bare(dest, Packet::Stalled { origin }, &[])
+        self.stalls = self.stalls.wrapping_add(1);
+        self.send_bare(dest, Packet::Stalled { origin: self.me, number: self.stalls }, &[])
     }
 
-    /// Tells all whose credit is waited for that `origin` waits too, for this rank.
-    pub fn pass_on(&mut self, origin: u32) -> Result<(), EndpointError> {
+    /// Tells all whose credit is waited for that `origin` waits too, for this rank; once each.
+    pub fn pass_on(&mut self, origin: u32, number: u32) -> Result<(), EndpointError> {
         for dest in 0..self.flows.len() as u32 {
-            if self.held > 0 && self.holds_for(dest) {
-                self.tell(dest, origin)?;
+            if self.held == 0 || !self.holds_for(dest) {
+                continue;
             }
+            let passed = &mut self.flows[dest as usize].allowance.passed;
+            match passed.iter_mut().find(|p| p.0 == origin) {
+                // An old one that comes round again must not chase the new one for ever.
+                Some((_, latest)) if (number.wrapping_sub(*latest) as i32) <= 0 => continue,
+                Some((_, latest)) => *latest = number,
+                None => passed.push((origin, number)),
+            }
+            self.send_bare(dest, Packet::Stalled { origin, number }, &[])?;
         }
         Ok(())
     }
@@ -91,13 +100,13 @@ impl Outbound {
     pub fn credited(&mut self, dest: u32, allowed: u64) -> Result<(), EndpointError> {
         let allowance = &mut self.flows[dest as usize].allowance;
         allowance.allowed = allowance.allowed.max(allowed);
-        allowance.told.clear();
+        allowance.told = false;
         while let Some(waiting) = self.flows[dest as usize].allowance.next() {
             self.held -= 1;
             self.queue(dest, waiting)?;
         }
         if self.holds_for(dest) {
-            self.tell(dest, self.me)?;
+            self.tell(dest)?;
         }
         Ok(())
     }

@@ -83,6 +83,8 @@ pub(super) struct Outbound {
     /// Messages that wait for credit, in all flows; and how many ever did.
     pub held: usize,
     pub held_ever: u64,
+    /// How often this rank has said that it waits for credit.
+    stalls: u32,
     chunk: usize,
     /// What fits into all lanes on the way to anybody.
     packet_max: usize,
@@ -148,6 +150,7 @@ impl Outbound {
             tariff,
             held: 0,
             held_ever: 0,
+            stalls: 0,
             chunk,
             packet_max,
             paper: None,
