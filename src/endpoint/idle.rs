@@ -27,6 +27,9 @@ const SPINS_CROWDED: u32 = 2;
 const SPINS_QUIET: u32 = 128;
 /// A yield that takes less gave the core to nobody: it takes about 0.2 us then, else over 1 us.
 const NOBODY: Duration = Duration::from_nanos(600);
+/// The same where nobody of the job can want the core: other programs keep it for longer, and a yield that is slow
+/// for other reasons must not make a rank slow.
+const NO_STRANGER: Duration = Duration::from_micros(20);
 
 /// The waiting of one rank. Any thread may use it at any time.
 pub struct Idle {
@@ -35,8 +38,9 @@ pub struct Idle {
     /// What this rank owes the transfer thread, if it polls beside one.
     lease: Option<Arc<Lease>>,
     spins: AtomicU32,
-    /// The most that `spins` grows to while yields tell that nobody else wants the core; None: it never changes.
-    quiet: Option<u32>,
+    /// The most that `spins` grows to while yields tell that nobody else wants the core, and how long those take at
+    /// most; None: it never changes.
+    quiet: Option<(u32, Duration)>,
     yields: u32,
     /// Calls since the latest event.
     calls: AtomicU32,
@@ -59,7 +63,8 @@ impl Idle {
         // The emulated hosts share one machine.
         let crowded = members.is_crowded();
         let spins = settings.spin.unwrap_or(if crowded { SPINS_CROWDED } else { SPINS_ALONE });
-        let quiet = settings.spin.is_none().then_some(if crowded { SPINS_QUIET } else { SPINS_ALONE });
+        let quiet = if crowded { (SPINS_QUIET, NOBODY) } else { (SPINS_ALONE, NO_STRANGER) };
+        let quiet = settings.spin.is_none().then_some(quiet);
         let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
         log::debug!("{spins} polls{range}, {} yields, then sleep", settings.yields);
         Idle {
@@ -201,8 +206,8 @@ impl Idle {
 }
 
 /// How often to poll before the next yield, if the latest one took `yielded`.
-fn spins_after(spins: u32, yielded: Duration, quiet: u32) -> u32 {
-    if yielded < NOBODY {
+fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) -> u32 {
+    if yielded < nobody {
         (2 * spins).min(quiet)
     } else {
         SPINS_CROWDED
@@ -216,10 +221,15 @@ mod tests {
     #[test]
     fn spins_grow_while_nobody_wants_the_core() {
         let quick = Duration::from_nanos(200);
-        assert_eq!(spins_after(SPINS_CROWDED, quick, SPINS_QUIET), 2 * SPINS_CROWDED);
-        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick, SPINS_QUIET));
+        let crowded = (SPINS_QUIET, NOBODY);
+        assert_eq!(spins_after(SPINS_CROWDED, quick, crowded), 2 * SPINS_CROWDED);
+        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick, crowded));
         assert_eq!(grown, SPINS_QUIET);
         // Somebody has had the core.
-        assert_eq!(spins_after(grown, Duration::from_micros(3), SPINS_ALONE), SPINS_CROWDED);
+        assert_eq!(spins_after(grown, Duration::from_micros(3), crowded), SPINS_CROWDED);
+        // A rank with a core of its own minds only those who keep it.
+        let alone = (SPINS_ALONE, NO_STRANGER);
+        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
+        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_CROWDED);
     }
 }
