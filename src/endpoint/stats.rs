@@ -6,15 +6,15 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-/// One rank's line of NTBRING_STATS. Messages and bytes are those sent; sizes include MPICH's
-/// headers. `local` are those to ranks of the same host and to processes outside the ring.
-/// `msgs_held` had to wait until the receiver had asked for earlier ones. `fetches_streamed` counts payloads that this rank had to have sent through a lane,
-/// `bytes_single_copy` what it has copied itself, from or to another process. `segments_own` and
-/// `segments_near` count the pieces of window memory that it created, and mapped of others. What goes
-/// straight to them is not counted. `operations_remote` are operations that this rank had other hosts do
-/// on theirs, `requests_served` those that its host's forwarder has done for others, in pieces. `collectives_shared` are
-/// small collectives whose blocks went from neighbour to neighbour, which no other counter of messages includes.
-/// `head_updates` and `doorbells` are of the rank and, in a host's first rank, of the host's forwarder too.
+/// One rank's line of NTBRING_STATS. Messages and bytes are those sent; sizes include MPICH's headers. `local` are
+/// those to ranks of the same host and to processes outside the ring. `msgs_held` had to wait until the receiver had
+/// asked for earlier ones. `fetches_streamed` counts payloads that this rank had to have sent through a lane,
+/// `bytes_single_copy` what it has copied itself, from or to another process. `segments_own` and `segments_near` count
+/// the pieces of window memory that it created, and mapped of others. What goes straight to them is not counted.
+/// `operations_remote` are operations that this rank had other hosts do on theirs, `requests_served` those that its
+/// host's forwarder has done for others, in pieces. `collectives_shared` are small collectives whose blocks went from
+/// neighbour to neighbour, which no other counter of messages includes. `head_updates` and `doorbells` are of the rank
+/// and, in a host's first rank, of the host's forwarder too.
 #[derive(Serialize)]
 struct Line {
     rank: u32,

@@ -7,6 +7,7 @@
 mod exchange;
 mod hosts;
 mod job;
+mod memory;
 mod pattern;
 pub mod raw;
 mod rng;
@@ -15,5 +16,6 @@ pub mod window;
 pub use exchange::{exchange, received_bytes, shifts};
 pub use hosts::Hosts;
 pub use job::{arg, fail, Job};
+pub use memory::resident;
 pub use pattern::{fill, filled, mismatch, verify};
 pub use rng::Rng;

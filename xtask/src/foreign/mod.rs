@@ -78,9 +78,8 @@ pub fn run(args: &ForeignArgs) -> Result<Tally> {
     let _lock = lock::take(&top.join("lock"))?;
     let mut bench = Bench { mpi, setup: args.setup.clone(), place: top.clone(), tally: Tally::default() };
     for kind in KINDS {
-        if (args.names.is_empty() && !kind.usual)
-            || !(args.names.is_empty() || args.names.iter().any(|n| n == kind.name))
-        {
+        let wanted = if args.names.is_empty() { kind.usual } else { args.names.iter().any(|name| name == kind.name) };
+        if !wanted {
             continue;
         }
         println!("{}: {}", kind.name, kind.what);
@@ -92,14 +91,14 @@ pub fn run(args: &ForeignArgs) -> Result<Tally> {
 }
 
 impl Bench {
-    /// A log of the kind that is at work.
+    /// The log of a test, or of something else, of the kind that is at work.
     fn log(&self, name: &str) -> PathBuf {
-        self.place.join(format!("{name}.log"))
+        self.place.join(format!("{}.log", name.replace([' ', '/'], "-")))
     }
 
     /// One test: it passes if the command succeeds and, where something is wanted, prints it as a line.
     fn test(&mut self, name: &str, command: &mut Command, limit: Duration, wanted: Option<&str>) -> Result<bool> {
-        let log = self.log(&name.replace([' ', '/'], "-"));
+        let log = self.log(name);
         remove(&log)?;
         let start = Instant::now();
         let outcome = process::run_captured(command, &log, Some(limit))?;

@@ -51,8 +51,9 @@ pub fn tests(bench: &mut Bench) -> Result<()> {
     for ranks in RANKS {
         let mut command = bench.mpiexec(ranks);
         command.arg(&python).args(["test/main.py", "-q"]).current_dir(&source);
-        bench.test(&format!("mpi4py on {ranks} rank(s)"), &mut command, LIMIT, None)?;
-        let text = fs::read_to_string(bench.log(&format!("mpi4py-on-{ranks}-rank(s)")))?;
+        let name = format!("mpi4py on {ranks} rank(s)");
+        bench.test(&name, &mut command, LIMIT, None)?;
+        let text = fs::read_to_string(bench.log(&name))?;
         for line in text.lines().filter(|line| line.starts_with("Ran ") || line.starts_with("OK")).take(2) {
             println!("    {line}");
         }

@@ -10,19 +10,12 @@
 use std::time::{Duration, Instant};
 
 use mpi::traits::*;
-use ntbring_mpi_tests::{arg, filled, verify, Job};
+use ntbring_mpi_tests::{arg, filled, resident, verify, Job};
 
 const SIZE: usize = 1024;
 const DATA: i32 = 3;
 const LAST: i32 = 4;
 const GO: i32 = 5;
-
-/// Resident memory of this process, shared mappings left out, in bytes.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc");
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("it says how much memory is ours");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number of KiB") * 1024
-}
 
 /// The limit that is set, in bytes.
 fn limit() -> usize {

@@ -2,17 +2,10 @@
 //! much more than 20 MiB. (MPICH itself takes a cell of 69,632 bytes for each: 1.3 GiB.)
 
 use mpi::traits::*;
-use ntbring_mpi_tests::{filled, verify, Job};
+use ntbring_mpi_tests::{filled, resident, verify, Job};
 
 const MESSAGES: usize = 20_000;
 const SIZE: usize = 1024;
-
-/// Resident memory of this process, shared mappings left out, in bytes.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc");
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("it says how much memory is ours");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number of KiB") * 1024
-}
 
 fn main() {
     let job = Job::start("unexpected_memory");

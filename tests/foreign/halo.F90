@@ -1,11 +1,22 @@
-! As halo.c, with the module mpi_f08.
+! As halo.c. MPI_FROM says where MPI comes from: 1 mpif.h, 2 the module mpi, 3 the module mpi_f08.
 program halo
+#if MPI_FROM == 3
   use mpi_f08
+#elif MPI_FROM == 2
+  use mpi
+#endif
   implicit none
+#if MPI_FROM == 1
+  include 'mpif.h'
+#endif
   integer, parameter :: cells = 1000, steps = 300
   integer :: rank, ranks, left, right, step, i, wrong, everywhere, total, ierror
   integer :: field(0:cells + 1), next(0:cells + 1)
+#if MPI_FROM == 3
   type(MPI_Status) :: status
+#else
+  integer :: status(MPI_STATUS_SIZE)
+#endif
 
   call MPI_Init(ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
