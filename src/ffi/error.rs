@@ -4,6 +4,7 @@ use super::abi::*;
 use crate::endpoint::EndpointError;
 use crate::ring::JoinError;
 use crate::settings::SettingError;
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::raw::c_char;
@@ -35,22 +36,31 @@ pub fn argument(text: &str) -> Failure {
 }
 
 /// Runs the body of a call: no panic leaves it, and an error leaves as a code with a text.
+///
+/// What passes `catch_unwind` is a bare number. A `Result` there was written as four bytes and
+/// read as eight, which the processor does not forward: each call waited until the stores before
+/// it, those to a neighbour's lines among them, had left the store buffer.
 #[inline]
 pub fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => {
-            log::debug!("returns {}: {}", failure.code, failure.text);
-            remember(&failure.text);
-            failure.code
-        }
-        Err(panic) => {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
-            remember(&format!("a fault in libntbring: {said}"));
-            NTBRING_ERR_INTERNAL
-        }
+    match catch_unwind(AssertUnwindSafe(|| body().unwrap_or_else(failed))) {
+        Ok(code) => code,
+        Err(panic) => panicked(panic),
     }
+}
+
+#[cold]
+fn failed(failure: Failure) -> i32 {
+    log::debug!("returns {}: {}", failure.code, failure.text);
+    remember(&failure.text);
+    failure.code
+}
+
+#[cold]
+fn panicked(panic: Box<dyn Any + Send>) -> i32 {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+    remember(&format!("a fault in libntbring: {said}"));
+    NTBRING_ERR_INTERNAL
 }
 
 impl From<SettingError> for Failure {
