@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 8
+#define NTBRING_ABI_VERSION 9
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -31,8 +31,8 @@ extern "C" {
  * ntbring_error_text returns. */
 #define NTBRING_OK 0            /* done */
 #define NTBRING_PENDING 1       /* not yet done */
-#define NTBRING_NONE 0          /* ntbring_poll: nothing there */
-#define NTBRING_SOME 1          /* ntbring_poll: *event is filled in */
+#define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter: nothing there */
+#define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting, ntbring_counter: *variable is */
 #define NTBRING_AWAITED 3       /* ntbring_flush: others have to do something */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have no free board in common */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
@@ -353,6 +353,22 @@ int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block,
  * blocks, in the order of ranks, are copied to blocks. */
 int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
                    uint32_t looks);
+
+/* A setting or a counter, for tools. name and meaning stay valid as long as the
+ * process lives, value until the endpoint is closed. */
+typedef struct ntbring_variable {
+    const char *name;
+    const char *meaning;
+    const char *value;          /* of a setting, as it would be written; NULL of a counter */
+} ntbring_variable_t;
+
+/* The settings in use, and what is counted, numbered from 0. NTBRING_NONE beyond the last. */
+int ntbring_setting(ntbring_endpoint_t * endpoint, uint32_t index, ntbring_variable_t * variable);
+int ntbring_counter(uint32_t index, ntbring_variable_t * variable);
+
+/* What a counter stands at. Without an endpoint: what it stood at when the latest one of this
+ * process was closed. */
+int ntbring_count(ntbring_endpoint_t * endpoint, uint32_t index, uint64_t * value);
 
 /* To be called by a loop that waits and has found nothing: spins, yields or
  * sleeps, depending on how often it was called since the last event, until a

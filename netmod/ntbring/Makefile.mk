@@ -17,6 +17,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/ntbring/func_table.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma_far.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_spawn.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_tool.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_win.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_win_allocate.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_win_lock.c

@@ -15,6 +15,7 @@
 
 int MPIDI_NTBRING_progress(int vci);
 void MPIDI_NTBRING_idle(void);
+void MPIDI_NTBRING_tool_register(void);
 int64_t MPIDI_NTBRING_pack(void *cookie, uint64_t offset, void *dest, uint64_t max);
 
 void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq);

@@ -119,6 +119,8 @@ int MPIDI_NTBRING_init_world(void)
     mpi_errno = connect_endpoint();
     MPIR_ERR_CHECK(mpi_errno);
 
+    MPIDI_NTBRING_tool_register();
+
     MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_US;
     MPIDI_NTBRING_global.idle_polls = 0;
 #ifndef MPIDI_CH4_DIRECT_NETMOD

@@ -16,11 +16,12 @@
 //! | `guests` | peers that are added later |
 //! | `greetings` | what is said to them before there is a communicator |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
-//! | `stats` | counters, and the line they become |
+//! | `counters`, `stats` | what is counted, and the line it becomes |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
 
 mod arrival;
 mod bell;
+mod counters;
 mod credit;
 mod dump;
 mod error;
@@ -38,6 +39,7 @@ mod stats;
 pub mod wire;
 
 pub use arrival::{Arrival, Event, Look, Plain, Token};
+pub use counters::{Counter, COUNTERS};
 pub use error::EndpointError;
 pub use greetings::GREETING_MAX;
 pub use idle::{Fault, Idle};

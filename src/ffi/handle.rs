@@ -1,11 +1,12 @@
 //! What stands behind an `ntbring_endpoint_t`.
 
 use super::abi::ntbring_endpoint_t;
-use super::{argument, Failure};
+use super::{argument, variables, Failure};
 use crate::endpoint::{Endpoint, Idle};
 use crate::ring::join::{Candidate, Card, JoinError};
 use crate::ring::Topology;
 use crate::settings::{Loaded, Settings};
+use std::ffi::CString;
 use std::sync::{Arc, OnceLock};
 
 /// An endpoint before and after it has joined the ring.
@@ -13,6 +14,8 @@ pub struct Handle {
     state: State,
     size: usize,
     settings: Settings,
+    /// Of all settings, in the table's order, as they would be written.
+    values: Vec<CString>,
     /// Handlers whose messages are charged, a bit each.
     charged: u64,
     /// Apart from the rest, since any thread may use it while another uses the rest.
@@ -28,7 +31,9 @@ enum State {
 
 impl Handle {
     pub fn open(rank: u32, hosts: i32, host_of: &[i32], charged: u64) -> Result<Handle, Failure> {
-        let Loaded { settings, remark, .. } = Loaded::from_env()?;
+        let loaded = Loaded::from_env()?;
+        let values = variables::values(&loaded);
+        let Loaded { settings, remark, .. } = loaded;
         let filter = settings.log.as_deref().unwrap_or("warn");
         // Somebody else in the process may have a logger: theirs is as good.
         let _ = env_logger::Builder::new().parse_filters(filter).try_init();
@@ -39,7 +44,7 @@ impl Handle {
             log::info!("rank {rank}: {remark}");
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
-        Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, charged, idle: OnceLock::new() })
+        Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, values, charged, idle: OnceLock::new() })
     }
 
     /// The handle behind a pointer.
@@ -68,6 +73,11 @@ impl Handle {
 
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// Of all settings, in the table's order.
+    pub fn values(&self) -> &[CString] {
+        &self.values
     }
 
     pub fn check_space(&self) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ mod handle;
 mod messages;
 mod peers;
 mod segments;
+mod variables;
 
 use crate::endpoint::{Accepted, Look};
 use crate::ntb::ForeignRoom;
@@ -377,7 +378,8 @@ pub unsafe extern "C" fn ntbring_close(endpoint: *mut ntbring_endpoint_t) -> i32
     guard(|| {
         if !endpoint.is_null() {
             // SAFETY: made by Box::into_raw in `ntbring_open`, given up by the caller.
-            drop(unsafe { Box::from_raw(endpoint.cast::<Handle>()) });
+            let mut handle = unsafe { Box::from_raw(endpoint.cast::<Handle>()) };
+            variables::remember(&mut handle);
         }
         Ok(NTBRING_OK as i32)
     })

@@ -9,6 +9,7 @@ use super::segments::{
     ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
     ntbring_segment_unlock,
 };
+use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::*;
 
 /// Compiles only if definition and declaration have the same type.
@@ -41,6 +42,9 @@ same_type! {
     ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32),
     ntbring_flush: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_close: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
+    ntbring_setting: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut ntbring_variable_t) -> i32,
+    ntbring_counter: unsafe extern "C" fn(u32, *mut ntbring_variable_t) -> i32,
+    ntbring_count: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut u64) -> i32,
     ntbring_is_near: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_segment_create: unsafe extern "C" fn(
         *mut ntbring_endpoint_t,
@@ -89,6 +93,46 @@ fn null_pointers_are_refused() {
         ntbring_idle(std::ptr::null_mut(), 10);
     }
     assert!(!text().contains('\0'));
+}
+
+#[test]
+fn settings_and_counters_are_numbered_and_described() {
+    let ep = alone();
+    let string = |at: *const c_char| {
+        // SAFETY: the strings are valid while the endpoint is open.
+        unsafe { std::ffi::CStr::from_ptr(at) }.to_str().unwrap().to_string()
+    };
+    let mut variable = ntbring_variable_t::default();
+    let mut found = Vec::new();
+    // SAFETY: the pointers are valid or NULL.
+    unsafe {
+        while ntbring_setting(ep, found.len() as u32, &mut variable) == NTBRING_SOME as i32 {
+            assert!(!string(variable.meaning).is_empty());
+            found.push((string(variable.name), string(variable.value)));
+        }
+        assert!(found.contains(&("NTBRING_CONNECT_TIMEOUT".into(), "60".into())), "{found:?}");
+        let mut counters = Vec::new();
+        while ntbring_counter(counters.len() as u32, &mut variable) == NTBRING_SOME as i32 {
+            assert!(variable.value.is_null() && !string(variable.meaning).is_empty());
+            counters.push(string(variable.name));
+        }
+        let packed = counters.iter().position(|name| name == "ntbring_msgs_packed").unwrap() as u32;
+        assert_eq!(ntbring_send_now(ep, 0, 7, [1_u8; 8].as_ptr().cast(), 8, std::ptr::null(), 0), 0, "{}", text());
+        let mut value = 0;
+        assert_eq!((ntbring_count(ep, packed, &mut value), value), (0, 1));
+        for call in [
+            ntbring_setting(ep, 0, std::ptr::null_mut()),
+            ntbring_setting(std::ptr::null_mut(), 0, &mut variable),
+            ntbring_counter(0, std::ptr::null_mut()),
+            ntbring_count(ep, packed, std::ptr::null_mut()),
+            ntbring_count(ep, counters.len() as u32, &mut value),
+        ] {
+            assert_eq!(call, NTBRING_ERR_ARGUMENT);
+        }
+        // Other tests may close endpoints as well, so only that it can be asked for.
+        assert_eq!(ntbring_close(ep), 0);
+        assert_eq!(ntbring_count(std::ptr::null_mut(), packed, &mut value), 0);
+    }
 }
 
 #[test]

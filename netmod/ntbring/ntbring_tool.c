@@ -1,0 +1,57 @@
+/* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
+
+#include "mpidimpl.h"
+#include "ntbring_impl.h"
+
+#define MPIDI_NTBRING_TOOL_CATEGORY "NTBRING"
+
+/* MPI_T has locks of its own. */
+static void get_count(void *addr, void *obj_handle, int count, void *buf)
+{
+    MPIDI_NTBRING_UNUSED(obj_handle);
+    MPIDI_NTBRING_UNUSED(count);
+
+    uint32_t index = (uintptr_t) addr;
+    if (MPIDI_NTBRING_global.endpoint == NULL) {
+        ntbring_count(NULL, index, buf);
+        return;
+    }
+    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    ntbring_count(MPIDI_NTBRING_global.endpoint, index, buf);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+}
+
+void MPIDI_NTBRING_tool_register(void)
+{
+    static bool registered = false;
+    ntbring_variable_t variable;
+
+    /* MPICH initializes MPI_T once per process, too */
+    if (registered) {
+        return;
+    }
+    registered = true;
+
+    MPIR_T_THREAD_CS_ENTER();
+    for (uint32_t i = 0;
+         ntbring_setting(MPIDI_NTBRING_global.endpoint, i, &variable) == NTBRING_SOME; i++) {
+        MPIR_T_cvar_value_t value = {.str = variable.value };
+        MPIR_T_CVAR_REGISTER_impl(MPI_CHAR, variable.name, NULL, strlen(variable.value) + 1,
+                                  MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_BASIC,
+                                  MPI_T_BIND_NO_OBJECT, MPI_T_SCOPE_CONSTANT, NULL, NULL, value,
+                                  MPIDI_NTBRING_TOOL_CATEGORY, variable.meaning);
+    }
+    for (uint32_t i = 0; ntbring_counter(i, &variable) == NTBRING_SOME; i++) {
+        MPIR_T_PVAR_REGISTER_impl(MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG, variable.name,
+                                  (void *) (uintptr_t) i, 1, MPI_T_ENUM_NULL,
+                                  MPI_T_VERBOSITY_USER_DETAIL, MPI_T_BIND_NO_OBJECT,
+                                  MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS,
+                                  get_count, NULL, MPIDI_NTBRING_TOOL_CATEGORY,
+                                  variable.meaning);
+    }
+    MPIR_T_cat_add_desc(MPIDI_NTBRING_TOOL_CATEGORY,
+                        "settings and counters of the ring's transport");
+    MPIR_T_THREAD_CS_EXIT();
+}

@@ -1,0 +1,106 @@
+//! Settings and counters, for tools.
+
+use super::abi::*;
+use super::error::{argument, guard};
+use super::handle::Handle;
+use crate::endpoint::COUNTERS;
+use crate::settings::{Loaded, Setting, TABLE};
+use std::ffi::CString;
+use std::sync::{Mutex, OnceLock};
+
+/// The name of a variable and what it is.
+type Described = (CString, CString);
+
+/// What the counters stood at when the latest endpoint was closed.
+static CLOSED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+fn text(text: String) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+fn settings() -> &'static [Described] {
+    static SETTINGS: OnceLock<Vec<Described>> = OnceLock::new();
+    let describe = |s: &Setting| (text(s.name.into()), text(format!("{} ({}: {})", s.meaning, s.unit, s.allowed)));
+    SETTINGS.get_or_init(|| TABLE.iter().map(describe).collect())
+}
+
+fn counters() -> &'static [Described] {
+    static COUNTED: OnceLock<Vec<Described>> = OnceLock::new();
+    COUNTED.get_or_init(|| {
+        COUNTERS.iter().map(|c| (text(format!("ntbring_{}", c.name)), text(c.meaning.into()))).collect()
+    })
+}
+
+/// The values of all settings, in the table's order.
+pub fn values(loaded: &Loaded) -> Vec<CString> {
+    TABLE.iter().map(|setting| text(loaded.value(setting).0.to_string())).collect()
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must come from `ntbring_open`; `variable` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_setting(
+    endpoint: *mut ntbring_endpoint_t,
+    index: u32,
+    variable: *mut ntbring_variable_t,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
+        // SAFETY: writable by contract, if it is not null; plain addresses.
+        let variable = unsafe { variable.as_mut() }.ok_or_else(|| argument("variable must not be NULL"))?;
+        let index = index as usize;
+        let Some((name, meaning)) = settings().get(index) else { return Ok(NTBRING_NONE as i32) };
+        *variable = ntbring_variable_t {
+            name: name.as_ptr(),
+            meaning: meaning.as_ptr(),
+            value: handle.values()[index].as_ptr(),
+        };
+        Ok(NTBRING_SOME as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `variable` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_counter(index: u32, variable: *mut ntbring_variable_t) -> i32 {
+    guard(|| {
+        // SAFETY: writable by contract, if it is not null; plain addresses.
+        let variable = unsafe { variable.as_mut() }.ok_or_else(|| argument("variable must not be NULL"))?;
+        let Some((name, meaning)) = counters().get(index as usize) else { return Ok(NTBRING_NONE as i32) };
+        *variable = ntbring_variable_t { name: name.as_ptr(), meaning: meaning.as_ptr(), value: std::ptr::null() };
+        Ok(NTBRING_SOME as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected or NULL; `value` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_count(endpoint: *mut ntbring_endpoint_t, index: u32, value: *mut u64) -> i32 {
+    guard(|| {
+        // SAFETY: writable by contract, if it is not null.
+        let value = unsafe { value.as_mut() }.ok_or_else(|| argument("value must not be NULL"))?;
+        let counter = COUNTERS.get(index as usize).ok_or_else(|| argument("there is no such counter"))?;
+        *value = if endpoint.is_null() {
+            let closed = CLOSED.lock().unwrap_or_else(|e| e.into_inner());
+            closed.get(index as usize).copied().unwrap_or(0)
+        } else {
+            // SAFETY: by contract.
+            unsafe { Handle::from_raw(endpoint) }?.endpoint()?.count(counter)
+        };
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// Remembers what the counters of an endpoint stand at, which is about to be closed.
+pub fn remember(handle: &mut Handle) {
+    let Ok(endpoint) = handle.endpoint() else { return };
+    let counts = COUNTERS.iter().map(|counter| endpoint.count(counter)).collect();
+    *CLOSED.lock().unwrap_or_else(|e| e.into_inner()) = counts;
+}

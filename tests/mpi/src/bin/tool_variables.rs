@@ -1,0 +1,132 @@
+//! What MPI_T shows of ntbring: settings as control variables, counters as performance variables, readable while another
+//! thread communicates and after MPI_Finalize.
+
+use std::ffi::CString;
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mpi::ffi::*;
+use mpi::Threading;
+use ntbring_mpi_tests::raw::ok;
+use ntbring_mpi_tests::{exchange, Job};
+
+const MESSAGES: u64 = 10;
+const SIZE: usize = 100;
+
+/// The value of a control variable.
+fn setting(name: &str) -> String {
+    let (name, mut index, mut count) = (CString::new(name).unwrap(), 0, 0);
+    let mut text = vec![0_u8; 4096];
+    // SAFETY: all places are valid for what is written; the value has `count` characters, fewer than there is room for.
+    unsafe {
+        ok(MPI_T_cvar_get_index(name.as_ptr(), &mut index), "MPI_T_cvar_get_index");
+        let mut handle = std::mem::zeroed();
+        ok(MPI_T_cvar_handle_alloc(index, null_mut(), &mut handle, &mut count), "MPI_T_cvar_handle_alloc");
+        assert!((1..text.len() as c_int).contains(&count), "{name:?} has {count} characters");
+        ok(MPI_T_cvar_read(handle, text.as_mut_ptr().cast()), "MPI_T_cvar_read");
+        ok(MPI_T_cvar_handle_free(&mut handle), "MPI_T_cvar_handle_free");
+    }
+    text.truncate(count as usize - 1);
+    String::from_utf8(text).unwrap()
+}
+
+/// A session of a tool that reads counters.
+struct Session(MPI_T_pvar_session);
+
+impl Session {
+    fn new() -> Session {
+        // SAFETY: the place is valid for a session.
+        unsafe {
+            let mut session = std::mem::zeroed();
+            ok(MPI_T_pvar_session_create(&mut session), "MPI_T_pvar_session_create");
+            Session(session)
+        }
+    }
+
+    fn counter(&self, name: &str) -> MPI_T_pvar_handle {
+        let class = MPIR_T_pvar_class_t_MPI_T_PVAR_CLASS_COUNTER as c_int;
+        let (name, mut index, mut count) = (CString::new(name).unwrap(), 0, 0);
+        // SAFETY: all places are valid for what is written.
+        unsafe {
+            ok(MPI_T_pvar_get_index(name.as_ptr(), class, &mut index), "MPI_T_pvar_get_index");
+            let mut handle = std::mem::zeroed();
+            ok(MPI_T_pvar_handle_alloc(self.0, index, null_mut(), &mut handle, &mut count), "MPI_T_pvar_handle_alloc");
+            assert_eq!(count, 1, "{name:?}");
+            handle
+        }
+    }
+
+    fn read(&self, counters: &[MPI_T_pvar_handle]) -> u64 {
+        let read = |counter: &MPI_T_pvar_handle| {
+            let mut value = 0_u64;
+            // SAFETY: the counters have one element of 64 bits.
+            ok(unsafe { MPI_T_pvar_read(self.0, *counter, (&raw mut value).cast()) }, "MPI_T_pvar_read");
+            value
+        };
+        counters.iter().map(read).sum()
+    }
+}
+
+/// Control and performance variables in the category.
+fn in_category(name: &str) -> (c_int, c_int) {
+    let (name, mut index) = (CString::new(name).unwrap(), 0);
+    let (mut lens, mut settings, mut counters, mut others) = ([0, 0], 0, 0, 0);
+    // SAFETY: no room for texts, so none is written; the other places are valid.
+    unsafe {
+        ok(MPI_T_category_get_index(name.as_ptr(), &mut index), "MPI_T_category_get_index");
+        let [name, text] = &mut lens;
+        let call = MPI_T_category_get_info(index, null_mut(), name, null_mut(), text, &mut settings, &mut counters, &mut others);
+        ok(call, "MPI_T_category_get_info");
+    }
+    (settings, counters)
+}
+
+fn main() {
+    let mut provided = 0;
+    // SAFETY: the place is valid.
+    ok(unsafe { MPI_T_init_thread(MPI_THREAD_MULTIPLE as c_int, &mut provided) }, "MPI_T_init_thread");
+    let job = Job::start_threaded("tool_variables", Threading::Multiple);
+    job.needs_ranks(2);
+
+    assert_eq!(setting("NTBRING_CHUNK"), "4K");
+    assert_eq!(setting("NTBRING_WINDOW"), "auto");
+    let (settings, counters) = in_category("NTBRING");
+    assert!(settings >= 15 && counters >= 20, "{settings} settings and {counters} counters");
+
+    let session = Session::new();
+    let names = |of: &str| ["direct", "relayed"].map(|to| session.counter(&format!("ntbring_{of}_{to}")));
+    let (msgs, bytes) = (names("msgs"), names("bytes"));
+    let received = [session.counter("ntbring_msgs_received")];
+    let before = (session.read(&msgs), session.read(&bytes), session.read(&received));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            // Another session, as another tool would have it.
+            let session = Session::new();
+            let counter = [session.counter("ntbring_msgs_received")];
+            let mut last = 0;
+            while !over.load(Ordering::Relaxed) {
+                let now = session.read(&counter);
+                assert!(now >= last, "a counter went from {last} to {now}");
+                last = now;
+            }
+        });
+        // Half way round is another host.
+        for message in 0..MESSAGES {
+            exchange(&job.world, job.size / 2, message as i32, SIZE);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let after = (session.read(&msgs), session.read(&bytes), session.read(&received));
+    assert!(after.0 >= before.0 + MESSAGES, "{before:?}, then {after:?}");
+    assert!(after.1 >= before.1 + MESSAGES * SIZE as u64, "{before:?}, then {after:?}");
+    assert!(after.2 >= before.2 + MESSAGES, "{before:?}, then {after:?}");
+
+    let rank = job.rank;
+    job.finish();
+    let last = session.read(&msgs);
+    assert!(last >= after.0, "{after:?}, and {last} after MPI_Finalize on rank {rank}");
+    // SAFETY: initialized above, once.
+    ok(unsafe { MPI_T_finalize() }, "MPI_T_finalize");
+}
