@@ -339,7 +339,8 @@ fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) ->
     let forwarder = Forwarder::new(members, links, counters.clone());
     let for_wake = members.clone();
     let wake = move || for_wake.ring(FORWARDER_DOORBELL);
-    Transfer::start(forwarder, counters.clone(), members.vector(FORWARDER_DOORBELL), wake).map(Some)
+    let vector = members.vector(FORWARDER_DOORBELL);
+    Transfer::start(forwarder, counters.clone(), vector, wake, members.cores_beside_ranks()).map(Some)
 }
 
 impl Drop for Endpoint {

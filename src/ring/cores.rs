@@ -1,12 +1,19 @@
-//! How many cores the job has: what decides whether a rank that waits should make room.
+//! The cores of the job: how many, which decides whether a rank that waits should make room, and where a transfer thread
+//! is in nobody's way.
 
-use nix::sched::{sched_getaffinity, CpuSet};
-use nix::unistd::Pid;
+use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
+use nix::unistd::{getppid, Pid};
+use std::collections::BTreeSet;
+
+/// The process that starts ranks and may bind them to cores.
+const LAUNCHER: &str = "hydra_pmi_proxy";
+
+/// Processors, by the kernel's numbers.
+pub type Cores = BTreeSet<usize>;
 
 /// The cores that this process may run on, as a card has them.
 pub fn mine() -> u128 {
-    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    (0..CpuSet::count()).filter(|&n| set.is_set(n).unwrap_or(false)).fold(0, |all, n| all | 1 << (n % 128))
+    of(Pid::from_raw(0)).into_iter().fold(0, |all, n| all | 1 << (n % 128))
 }
 
 /// The number of cores of ranks that may run on these. All emulated hosts share one machine; a rank
@@ -22,9 +29,65 @@ pub fn count(cards: impl Iterator<Item = u128>) -> usize {
     }
 }
 
+/// The cores for a thread of this process that is to be in no rank's way, if it should not stay on those of this process:
+/// what mpiexec was given without what it has bound ranks to, or all of it if nothing is left. `ranks` are the processes
+/// of the job on this machine.
+pub fn beside(ranks: &[u32]) -> Option<Cores> {
+    let launcher = getppid();
+    let started_by = std::fs::read_to_string(format!("/proc/{launcher}/comm")).unwrap_or_default();
+    // Of anybody else we do not know how much of what it has is the job's.
+    let given = if started_by.trim_end() == LAUNCHER { of(launcher) } else { Cores::new() };
+    let bound = ranks.iter().map(|&pid| of(Pid::from_raw(pid as i32)));
+    choose(of(Pid::from_raw(0)), given, bound)
+}
+
+/// Moves the calling thread to these cores. Where it cannot go it stays.
+pub fn bind(cores: &Cores) {
+    let mut set = CpuSet::new();
+    let known = cores.iter().all(|&core| set.set(core).is_ok());
+    match known.then(|| sched_setaffinity(Pid::from_raw(0), &set)) {
+        Some(Ok(())) => log::debug!("the transfer thread runs on cores {cores:?}"),
+        _ => log::debug!("the transfer thread cannot run on cores {cores:?}"),
+    }
+}
+
+fn choose(own: Cores, given: Cores, ranks: impl Iterator<Item = Cores>) -> Option<Cores> {
+    let all: Cores = &given | &own;
+    if own == all {
+        return None;
+    }
+    let bound = ranks.filter(|cores| *cores != all).fold(Cores::new(), |taken, cores| &taken | &cores);
+    let spare = &all - &bound;
+    Some(if spare.is_empty() { all } else { spare })
+}
+
+fn of(process: Pid) -> Cores {
+    let set = sched_getaffinity(process).unwrap_or_default();
+    (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cores<const N: usize>(list: [usize; N]) -> Cores {
+        list.into()
+    }
+
+    #[test]
+    fn a_transfer_thread_stays_off_the_cores_that_ranks_are_bound_to() {
+        let given = || cores([0, 1, 2, 3]);
+        // Nobody is bound, and then only others are.
+        assert_eq!(choose(given(), given(), [given(), given()].into_iter()), None);
+        assert_eq!(choose(given(), given(), [given(), cores([1])].into_iter()), None);
+        // Two of four cores are taken, and then all.
+        assert_eq!(choose(cores([0]), given(), [cores([0]), cores([2])].into_iter()), Some(cores([1, 3])));
+        assert_eq!(choose(cores([0]), given(), [cores([0, 1]), cores([2, 3])].into_iter()), Some(given()));
+        // A rank that is not bound takes none in particular.
+        assert_eq!(choose(cores([0]), given(), [cores([0]), given()].into_iter()), Some(cores([1, 2, 3])));
+        // Nobody knows what was given.
+        assert_eq!(choose(cores([0]), cores([]), [cores([0]), cores([1])].into_iter()), None);
+    }
 
     #[test]
     fn bound_ranks_have_their_cores_together() {

@@ -308,6 +308,11 @@ impl Membership {
         &self.topology
     }
 
+    /// Where a thread of this process is in no rank's way, if it should not run where the process does.
+    pub fn cores_beside_ranks(&self) -> Option<cores::Cores> {
+        cores::beside(&self.pids)
+    }
+
     /// This process's rank.
     pub fn rank(&self) -> u32 {
         self.rank

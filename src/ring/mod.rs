@@ -8,14 +8,14 @@
 //! | `join` | a process's way into the ring |
 //! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
 //! | `near` | who may do what with whose memory |
-//! | `cores` | how many cores the job has |
+//! | `cores` | how many cores the job has, and which of them no rank is bound to |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay` | forwarding what is in transit |
 //! | `served` | operations on window memory that the host carries out for others |
 //! | `transfer` | the thread that forwards while the host's ranks compute |
 
 mod card;
-mod cores;
+pub mod cores;
 pub mod guest;
 pub mod handshake;
 pub mod join;

@@ -5,6 +5,7 @@
 //! more than the packet. So the thread then leaves the doorbell disarmed and only looks now and
 //! then whether the rank still polls ([`Lease`]).
 
+use super::cores::{self, Cores};
 use super::relay::{Forwarder, RelayCounters, RelayError};
 use crate::ntb::Vector;
 use nix::sys::signal::{pthread_sigmask, SigSet, SigmaskHow};
@@ -92,12 +93,14 @@ impl Shared {
 }
 
 impl Transfer {
-    /// Starts the thread. `vector` is the forwarder's; `wake` rings it from inside the host.
+    /// Starts the thread. `vector` is the forwarder's; `wake` rings it from inside the host; `cores` is where it is to
+    /// run, if not where this process does.
     pub fn start(
         forwarder: Forwarder,
         counters: Arc<RelayCounters>,
         vector: Arc<dyn Vector>,
         wake: impl Fn() + Send + Sync + 'static,
+        cores: Option<Cores>,
     ) -> std::io::Result<Transfer> {
         let shared =
             Arc::new(Shared { forwarder: Mutex::new(forwarder), fault: OnceLock::new(), stop: AtomicBool::new(false) });
@@ -106,10 +109,11 @@ impl Transfer {
         // Signals belong to the application: the thread is born with all of them blocked.
         let mut before = SigSet::empty();
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
-        let thread = std::thread::Builder::new()
-            .name("ntbring-transfer".into())
-            .stack_size(256 << 10)
-            .spawn(move || run(&for_thread, &counters, &with));
+        let thread =
+            std::thread::Builder::new().name("ntbring-transfer".into()).stack_size(256 << 10).spawn(move || {
+                cores.iter().for_each(cores::bind);
+                run(&for_thread, &counters, &with)
+            });
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
         Ok(Transfer { shared, lease, wake: Box::new(wake), thread: Some(thread?) })
     }

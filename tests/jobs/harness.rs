@@ -101,13 +101,18 @@ impl Job {
     }
 
     /// Runs it in a mount namespace where /dev/shm is a new file system of `size`.
-    pub fn with_small_shm(mut self, size: &str) -> Job {
-        self.command.args(&self.tail);
-        let mut command = Command::new("unshare");
+    pub fn with_small_shm(self, size: &str) -> Job {
         // Without root the mount needs a user namespace of its own.
         let root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
-        command.args(if root { &["-m"][..] } else { &["-rm"][..] });
-        command.args(["sh", "-c", &format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\""), "sh"]);
+        let mount = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\"");
+        self.under(&["unshare", if root { "-m" } else { "-rm" }, "sh", "-c", &mount, "sh"])
+    }
+
+    /// Has another command run mpiexec: the words before it.
+    pub fn under(mut self, words: &[&str]) -> Job {
+        self.command.args(&self.tail);
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
         command.arg(self.command.get_program()).args(self.command.get_args());
         for (name, value) in self.command.get_envs() {
             match value {

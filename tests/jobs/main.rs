@@ -1,9 +1,11 @@
-//! Whole MPI jobs under the mpiexec that was built: bad input, death, the path of messages, waiting.
+//! Whole MPI jobs under the mpiexec that was built: bad input, death, the path of messages, waiting, and
+//! what else there is in a program or on a machine.
 //!
 //! They need `cargo xtask setup` and the programs of tests/mpi, so plain `cargo test` leaves them out;
 //! `cargo xtask test` runs them.
 
 mod bad_input;
+mod company;
 mod death;
 mod harness;
 mod path;

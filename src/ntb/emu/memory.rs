@@ -1,5 +1,6 @@
 //! A host's memory: one file without a name, allocated in full before it is used.
 
+use super::group;
 use super::registers::{Registers, PAGE};
 use crate::ntb::{NtbError, Region, Side};
 use bytes::{Buf, BufMut};
@@ -106,6 +107,7 @@ impl Memory {
             .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
             .open(dir)
             .map_err(no_space)?;
+        group::check(size).map_err(no_space)?;
         loop {
             // SAFETY: a plain system call on a descriptor that `file` owns.
             match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) } {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `memory` | a host's memory file: creating it, opening a neighbour's |
 //! | `registers` | the register page: scratchpads, doorbells, interrupt vectors |
+//! | `group` | the memory limit that a process is killed at |
 //! | `host` | a host, and its ports |
 //! | `barrier` | what lets a busy exchange do without fences |
 //! | `reach` | copies between processes that the kernel makes |
@@ -20,6 +21,7 @@
 
 mod barrier;
 mod futex;
+mod group;
 mod holders;
 mod host;
 mod mailbox;

@@ -1,0 +1,115 @@
+//! The memory limit of the control group. Memory beyond it is not refused: whoever asks for it is killed, without a word.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const MOUNTED: &str = "/sys/fs/cgroup";
+
+/// What a version of control groups calls its files, and where it has them below the mount point.
+struct Version {
+    folder: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    /// Lines of `memory.stat` with what the kernel gives up before it kills anybody.
+    idle: [&'static str; 2],
+}
+
+const V1: Version = Version {
+    folder: "memory",
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    idle: ["total_inactive_file", "total_active_file"],
+};
+
+const V2: Version =
+    Version { folder: "", limit: "memory.max", used: "memory.current", idle: ["inactive_file", "active_file"] };
+
+/// Fails if this process would be killed if it used `bytes` more.
+pub fn check(bytes: u64) -> io::Result<()> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    match tightest(Path::new(MOUNTED), &groups) {
+        Some((left, file)) if left < bytes => Err(io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!("the limit of the control group, {}, leaves {left} bytes", file.display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The least that this group or one that it is in may still use, bytes, and the file with that limit. None: there is none.
+fn tightest(mounted: &Path, groups: &str) -> Option<(u64, PathBuf)> {
+    let mut found: Vec<(u64, PathBuf)> = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let version = match controllers {
+            "" => V2,
+            _ if controllers.split(',').any(|name| name == "memory") => V1,
+            _ => continue,
+        };
+        let root = mounted.join(version.folder);
+        // In a container the path may be the host's, while what is mounted is the container's own.
+        let inside = root.join(path.trim_start_matches('/'));
+        let start = if inside.is_dir() { inside } else { root.clone() };
+        let within = start.ancestors().take_while(|folder| folder.starts_with(&root));
+        found.extend(within.filter_map(|folder| left(folder, &version)));
+    }
+    found.into_iter().min()
+}
+
+fn left(folder: &Path, version: &Version) -> Option<(u64, PathBuf)> {
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    // "max", which is no number: no limit.
+    let limit = number(version.limit)?;
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let fields = stat.lines().filter_map(|line| line.split_once(' '));
+    let idle: u64 =
+        fields.filter(|(name, _)| version.idle.contains(name)).filter_map(|(_, n)| n.parse::<u64>().ok()).sum();
+    let used = number(version.used)?.saturating_sub(idle);
+    Some((limit.saturating_sub(used), folder.join(version.limit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(folder: &Path, files: &[(&str, &str)]) {
+        fs::create_dir_all(folder).unwrap();
+        files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+    }
+
+    #[test]
+    fn the_tightest_group_above_counts_without_its_page_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        group(&at("job/step"), &[("memory.max", "max\n"), ("memory.current", "900\n")]);
+        let stat = "anon 5\ninactive_file 100\nactive_file 20\nshmem 7\n";
+        group(&at("job"), &[("memory.max", "1000\n"), ("memory.current", "900\n"), ("memory.stat", stat)]);
+        assert_eq!(tightest(dir.path(), "0::/job/step\n"), Some((220, at("job/memory.max"))));
+        assert_eq!(tightest(dir.path(), "0::/other\n"), None);
+        assert_eq!(tightest(dir.path(), ""), None);
+    }
+
+    #[test]
+    fn version_1_has_a_folder_and_names_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let group_folder = dir.path().join("memory/job");
+        let files = [("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "1100\n"), ("memory.stat", "x\n")];
+        group(&group_folder, &files);
+        let groups = "5:cpu,cpuacct:/\n4:hugetlb,memory:/job\n0::/\n";
+        assert_eq!(tightest(dir.path(), groups), Some((0, group_folder.join("memory.limit_in_bytes"))));
+    }
+
+    #[test]
+    fn a_container_sees_its_own_group_at_the_top() {
+        let dir = tempfile::tempdir().unwrap();
+        group(dir.path(), &[("memory.max", "70\n"), ("memory.current", "30\n")]);
+        assert_eq!(tightest(dir.path(), "0::/the/hosts/path\n"), Some((40, dir.path().join("memory.max"))));
+    }
+
+    #[test]
+    fn what_is_little_is_allowed() {
+        check(1).unwrap();
+    }
+}
