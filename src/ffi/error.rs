@@ -73,7 +73,9 @@ impl From<JoinError> for Failure {
     fn from(error: JoinError) -> Failure {
         let code = match &error {
             JoinError::Topology(_) => NTBRING_ERR_ARGUMENT,
-            JoinError::TooSmall(_) | JoinError::Ntb(_) | JoinError::Trace { .. } => NTBRING_ERR_RESOURCE,
+            JoinError::TooSmall(_) | JoinError::Ntb(_) | JoinError::Trace { .. } | JoinError::Elsewhere { .. } => {
+                NTBRING_ERR_RESOURCE
+            }
             JoinError::Handshake(_) => NTBRING_ERR_SETTING,
             JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,
             JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,

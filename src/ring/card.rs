@@ -3,13 +3,15 @@
 use crate::ntb::emu::HostAddress;
 use bytes::{Buf, BufMut};
 
-/// What every rank tells all others before they can meet: 96 bytes.
+/// What every rank tells all others before they can meet: 104 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
     pub version: u32,
     /// The rank's process.
     pub pid: u32,
+    /// The machine and process namespace that it is in.
+    pub place: u64,
     /// The host's memory, if the rank is the first of its host.
     pub memory: Option<HostAddress>,
     /// Where processes of other jobs leave a note for it.
@@ -22,8 +24,8 @@ pub struct Card {
 
 impl Card {
     /// Bytes that a card takes.
-    pub const LEN: usize = 96;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x04");
+    pub const LEN: usize = 104;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x05");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -33,6 +35,7 @@ impl Card {
         to.put_u64_le(Self::MAGIC);
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
+        to.put_u64_le(self.place);
         to.put_u64_le(self.memory.is_some().into());
         m.put(&mut to);
         self.mailbox.put(&mut to);
@@ -50,9 +53,10 @@ impl Card {
             return Err("it is not an address of ntbring".into());
         }
         let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
+        let place = bytes.get_u64_le();
         let has_memory = bytes.get_u64_le() == 1;
         let (address, mailbox) = (HostAddress::get(&mut bytes), HostAddress::get(&mut bytes));
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
-        Ok(Card { version, pid, memory: has_memory.then_some(address), mailbox, probe, cores })
+        Ok(Card { version, pid, place, memory: has_memory.then_some(address), mailbox, probe, cores })
     }
 }

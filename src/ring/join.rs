@@ -10,7 +10,7 @@ use super::plan::{LocalPlan, TooSmall, WindowPlan};
 use super::served::registry::Registry;
 use super::topology::TopologyError;
 use super::{cores, rank_doorbell, Topology, PROTOCOL_VERSION};
-use crate::ntb::emu::{check_space, EmuHost, EmuPort, HostAddress, Mailbox, MemoryLayout, Reach, Watch};
+use crate::ntb::emu::{check_space, place, EmuHost, EmuPort, HostAddress, Mailbox, MemoryLayout, Reach, Watch};
 use crate::ntb::timing::Timing;
 use crate::ntb::trace::{Record, Trace};
 use crate::ntb::weak::Weak;
@@ -54,6 +54,17 @@ pub enum JoinError {
         whom: String,
         /// The time that was given.
         seconds: u64,
+    },
+    /// A rank that no process of this machine can reach.
+    #[error(
+        "rank {rank} on host {host} is on another machine, or in a container with processes of its own: \
+         the emulated NTB joins processes of one machine that know each other's process ids"
+    )]
+    Elsewhere {
+        /// The rank.
+        rank: u32,
+        /// Its host.
+        host: usize,
     },
     /// A rank has died meanwhile.
     #[error("rank {rank} on host {host} (process {pid}) has died while joining the ring")]
@@ -158,6 +169,7 @@ impl Candidate {
         Card {
             version: PROTOCOL_VERSION.into(),
             pid: std::process::id(),
+            place: place(),
             memory,
             mailbox: self.mailbox.1,
             probe: Reach::probe_address(),
@@ -173,6 +185,10 @@ impl Candidate {
         if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
             let what = format!("it speaks protocol version {}, this rank {PROTOCOL_VERSION}", cards[other].version);
             return Err(JoinError::Address { rank: other as u32, what });
+        }
+        if let Some(other) = cards.iter().position(|card| card.place != place()) {
+            let rank = other as u32;
+            return Err(JoinError::Elsewhere { rank, host: topology.host_of(rank) });
         }
         let address = |host: usize| {
             let rank = topology.ranks_of(host)[0];

@@ -32,7 +32,7 @@ pub use join::{JoinError, Membership};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 7;
+pub const PROTOCOL_VERSION: u16 = 8;
 
 /// The doorbell of a host's forwarder.
 pub const FORWARDER_DOORBELL: usize = 0;

@@ -1,6 +1,8 @@
 //! Bad settings and surroundings: each ends in an error that says what to do.
 
 use crate::harness::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 #[test]
@@ -77,6 +79,22 @@ fn a_library_of_another_abi_version_is_refused_by_name() {
     assert!(built.success());
     let job = Job::new(2, 1, &["hello"]).env("LD_LIBRARY_PATH", dir.path());
     job.run().failed_saying(&["ABI version 99", "was built for version"]);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn hosts_that_are_not_on_one_machine_are_told_so() {
+    // For what is asked, a container with a process namespace of its own is another machine.
+    let dir = tempfile::tempdir().unwrap();
+    let launcher = dir.path().join("launcher");
+    let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+    let unshare = if root { "unshare -pf --mount-proc" } else { "unshare -rpf --mount-proc" };
+    let script = "#!/bin/sh\nwhile [ \"$1\" != h0 ] && [ \"$1\" != h1 ]; do shift; done\n\
+         host=$1; shift; [ $host = h0 ] && exec sh -c \"$*\"\nexec UNSHARE sh -c \"$*\"\n";
+    fs::write(&launcher, script.replace("UNSHARE", unshare)).unwrap();
+    fs::set_permissions(&launcher, PermissionsExt::from_mode(0o755)).unwrap();
+    let job = Job::with_launcher(2, &["ssh", "-launcher-exec", launcher.to_str().unwrap()], &["hello"]);
+    job.run().failed_saying(&["is on another machine, or in a container"]);
 }
 
 #[test]

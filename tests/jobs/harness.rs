@@ -53,7 +53,7 @@ impl Job {
     /// `program` with its arguments on `hosts` emulated hosts of `per_host` ranks.
     pub fn new(hosts: usize, per_host: usize, call: &[&str]) -> Job {
         let tail = vec!["-n".to_string(), (hosts * per_host).to_string()];
-        Job::with(mpiexec(), hosts, per_host, tail).then(call)
+        Job::with(&["fork"], hosts, per_host, tail).then(call)
     }
 
     /// The same with everything after the hosts given by the caller; `{NAME}` stands for a program.
@@ -62,15 +62,20 @@ impl Job {
             Some(name) => program(name).to_string_lossy().into_owned(),
             None => word.to_string(),
         };
-        Job::with(mpiexec(), hosts, 1, tail.iter().map(fill).collect())
+        Job::with(&["fork"], hosts, 1, tail.iter().map(fill).collect())
     }
 
-    fn with(mpiexec: PathBuf, hosts: usize, per_host: usize, tail: Vec<String>) -> Job {
+    /// One rank a host, started by a launcher with options of its own.
+    pub fn with_launcher(hosts: usize, launcher: &[&str], call: &[&str]) -> Job {
+        Job::with(launcher, hosts, 1, vec!["-n".to_string(), hosts.to_string()]).then(call)
+    }
+
+    fn with(launcher: &[&str], hosts: usize, per_host: usize, tail: Vec<String>) -> Job {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let names: Vec<String> = (0..hosts).map(|h| format!("h{h}:{per_host}")).collect();
-        let mut command = Command::new(mpiexec);
-        command.args(["-launcher", "fork", "-hosts", &names.join(",")]);
+        let mut command = Command::new(mpiexec());
+        command.arg("-launcher").args(launcher).args(["-hosts", &names.join(",")]);
         // cargo puts its own target folder there, with a debug build of the library in it.
         command
             .env_remove("LD_LIBRARY_PATH")

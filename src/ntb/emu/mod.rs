@@ -8,6 +8,7 @@
 //! | `group` | the memory limit that a process is killed at |
 //! | `host` | a host, and its ports |
 //! | `barrier` | what lets a busy exchange do without fences |
+//! | `place` | the machine and process namespace that a process is in |
 //! | `reach` | copies between processes that the kernel makes |
 //! | `futex` | the system call that stands for an interrupt |
 //! | `mailbox` | notes between processes that meet outside the ring |
@@ -26,6 +27,7 @@ mod holders;
 mod host;
 mod mailbox;
 mod memory;
+mod place;
 mod reach;
 mod registers;
 mod segment;
@@ -34,6 +36,7 @@ mod watch;
 pub use host::{EmuHost, EmuPort, ForeignBell};
 pub use mailbox::Mailbox;
 pub use memory::{check_space, HostAddress, MemoryLayout};
+pub use place::place;
 pub use reach::Reach;
 pub use segment::{Segment, SegmentAddress};
 pub use watch::Watch;

@@ -1,6 +1,7 @@
 //! `cargo xtask foreign-test`: programs that were not written for ntbring, in other languages, built by other tools, or
 //! not built here at all.
 
+mod launchers;
 mod mpi4py;
 mod programs;
 mod tree;
@@ -21,7 +22,7 @@ use crate::{lock, paths, process};
 /// What can be chosen.
 #[derive(Args, Clone, Debug)]
 pub struct ForeignArgs {
-    /// Only these: languages, tree, debian, rsmpi, mpi4py [default: all but mpi4py, which takes long]
+    /// Only these: languages, tree, debian, ssh, slurm, rsmpi, mpi4py [default: all but mpi4py, which takes long]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -49,6 +50,8 @@ const KINDS: &[Kind] = &[
     Kind { name: "languages", usual: true, what: "C, C++ and Fortran, three ways", work: programs::languages },
     Kind { name: "tree", usual: true, what: "an installed tree, moved; pkg-config, CMake", work: tree::moved },
     Kind { name: "debian", usual: true, what: "binaries of Debian's packages", work: programs::debian },
+    Kind { name: "ssh", usual: true, what: "jobs that hydra starts by ssh", work: launchers::ssh },
+    Kind { name: "slurm", usual: true, what: "jobs that Slurm starts", work: launchers::slurm },
     Kind { name: "rsmpi", usual: true, what: "the examples of the crate mpi", work: programs::rsmpi },
     Kind { name: "mpi4py", usual: false, what: "mpi4py's own tests on 1, 2, 4 and 5 ranks", work: mpi4py::tests },
 ];
