@@ -2,6 +2,7 @@
 
 mod conformance;
 mod judge;
+mod memcheck;
 mod report;
 mod run;
 mod selection;
@@ -77,6 +78,10 @@ pub struct MpichTestArgs {
     #[arg(long, value_name = "DIR")]
     with_mpi: Option<PathBuf>,
 
+    /// Run the tests under valgrind; what it finds is a failure
+    #[arg(long)]
+    memcheck: bool,
+
     /// Show what would be run
     #[arg(long)]
     list: bool,
@@ -104,6 +109,7 @@ impl MpichTestArgs {
             jobs: 1,
             lists: Vec::new(),
             with_mpi: None,
+            memcheck: false,
             list: false,
             patterns: Vec::new(),
             variants: VariantArgs::default(),
@@ -308,7 +314,7 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> R
     remove(&logs)?;
     let (hosts, per_host) = (usize::from(hosts), usize::from(args.per_host));
     let (placement, jobs) = (args.placement, usize::from(args.jobs));
-    let runner = Runner { mpi, suite, hosts, per_host, placement, jobs, logs: &logs, env: &variant.env };
+    let runner = Runner { mpi, suite, hosts, per_host, placement, jobs, logs: &logs, memcheck: args.memcheck, env: &variant.env };
     let timeouts = AtomicUsize::new(0);
     let seen = |ran: &Ran| {
         if ran.is_out_of_time() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::memcheck;
 use super::selection::Reason;
 use super::suite::Suite;
 use super::testlist::Test;
@@ -80,6 +81,8 @@ pub struct Runner<'a> {
     pub jobs: usize,
     /// Where logs go.
     pub logs: &'a Path,
+    /// Whether everything runs under valgrind.
+    pub memcheck: bool,
     /// Variables for all tests; a test's own win.
     pub env: &'a [(String, String)],
 }
@@ -166,7 +169,11 @@ impl Runner<'_> {
         let place = format!("{}/{}", test.dir, test.program);
         let ends_by_limit = ENDS_BY_LIMIT.contains(&place.as_str());
         let limit = if xfail || ends_by_limit { test.limit.min(SHORT_LIMIT) } else { test.limit };
+        let limit = if self.memcheck { limit * memcheck::SLOWER } else { limit };
         let mut command = self.mpi.run(layout, &test.mpiexec_args);
+        if self.memcheck {
+            memcheck::add(&mut command, &ran.log);
+        }
         command
             .current_dir(dir)
             .arg(Path::new(".").join(name))
@@ -177,8 +184,15 @@ impl Runner<'_> {
         let outcome = process::run_captured(&mut command, &ran.log, Some(limit + LATER))?;
         ran.elapsed = outcome.elapsed;
         let output = fs::read(&ran.log).with_context(|| format!("cannot read {}", ran.log.display()))?;
-        let output = String::from_utf8_lossy(&output);
-        let verdict = test.judge.verdict(&outcome, &output, limit, ends_by_limit);
+        let mut output = String::from_utf8_lossy(&output).into_owned();
+        let mut verdict = test.judge.verdict(&outcome, &output, limit, ends_by_limit);
+        if self.memcheck {
+            let found = memcheck::found(&ran.log)?;
+            if !found.is_empty() {
+                verdict = Err("valgrind has something to say".to_string());
+                output.push_str(&found);
+            }
+        }
         let env: Vec<String> =
             self.env.iter().chain(&test.env).map(|(name, value)| format!("{name}={value} ")).collect();
         let head = format!(
