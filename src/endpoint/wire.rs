@@ -8,8 +8,10 @@
 //! plain message needs nothing but its tag. A header of another size and VCIs other than 0 need
 //! the extension. In a `CHUNK` meta is the number of the stream.
 
+mod error;
 mod parts;
 
+pub use error::WireError;
 pub use parts::{About, GreetingKind, Offer, Request};
 
 use crate::queue::META_MAX;
@@ -186,35 +188,6 @@ impl Prefix {
         self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
     }
-}
-
-/// An entry that a peer should not have sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
-    /// An unknown kind, or a routed one in a direct lane or the other way round.
-    #[error("an entry of kind {kind:#x} has no business in this lane")]
-    Kind {
-        /// The kind.
-        kind: u8,
-    },
-    /// Too short for what its kind promises.
-    #[error("an entry of kind {kind:#x} with {len} bytes is too short")]
-    Short {
-        /// The kind.
-        kind: u8,
-        /// Its bytes.
-        len: usize,
-    },
-    /// A field with an impossible value.
-    #[error("an entry of kind {kind:#x} has an impossible {field}: {value}")]
-    Field {
-        /// The kind.
-        kind: u8,
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-    },
 }
 
 /// What the tag of a message says if there is no extension: about it, and its header's bytes.

@@ -1,14 +1,13 @@
 //! A process's way into the ring, and what it then holds of it.
 
 pub use super::card::Card;
+pub use super::error::JoinError;
 use super::guest::GuestAddress;
-use super::handshake::HandshakeError;
 pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
 use super::near::{find_reach, is_near, is_served};
-use super::plan::{LocalPlan, TooSmall, WindowPlan};
+use super::plan::{LocalPlan, WindowPlan};
 use super::served::registry::Registry;
-use super::topology::TopologyError;
 use super::{cores, rank_doorbell, Topology, PROTOCOL_VERSION};
 use crate::ntb::emu::{check_space, place, EmuHost, EmuPort, HostAddress, Mailbox, MemoryLayout, Reach, Watch};
 use crate::ntb::timing::Timing;
@@ -27,75 +26,6 @@ const MPICH_SHM_PER_RANK: u64 = 2 << 20;
 
 /// Where MPICH has its own shared memory.
 const MPICH_SHM_DIR: &str = "/dev/shm";
-
-/// Why a process cannot join.
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// The job does not make a ring.
-    #[error(transparent)]
-    Topology(#[from] TopologyError),
-    /// The windows are too small.
-    #[error(transparent)]
-    TooSmall(#[from] TooSmall),
-    /// The device.
-    #[error(transparent)]
-    Ntb(#[from] NtbError),
-    /// The neighbours disagree.
-    #[error(transparent)]
-    Handshake(#[from] HandshakeError),
-    /// Nobody answered.
-    #[error(
-        "host {host}: no answer from {whom} within {seconds} s (NTBRING_CONNECT_TIMEOUT); it may hang or have died"
-    )]
-    Timeout {
-        /// This host.
-        host: usize,
-        /// Who should have answered.
-        whom: String,
-        /// The time that was given.
-        seconds: u64,
-    },
-    /// A rank that no process of this machine can reach.
-    #[error(
-        "rank {rank} on host {host} is on another machine, or in a container with processes of its own: \
-         the emulated NTB joins processes of one machine that know each other's process ids"
-    )]
-    Elsewhere {
-        /// The rank.
-        rank: u32,
-        /// Its host.
-        host: usize,
-    },
-    /// A rank has died meanwhile.
-    #[error("rank {rank} on host {host} (process {pid}) has died while joining the ring")]
-    Died {
-        /// The rank.
-        rank: u32,
-        /// Its host.
-        host: usize,
-        /// Its process.
-        pid: u32,
-    },
-    /// An address that is not one.
-    #[error("the address of rank {rank} cannot be used: {what}")]
-    Address {
-        /// The rank.
-        rank: u32,
-        /// What is wrong.
-        what: String,
-    },
-    /// The host's first rank has failed, with this text.
-    #[error("{0}")]
-    Leader(String),
-    /// The record of accesses cannot be written.
-    #[error("NTBRING_TRACE: cannot create {path}: {cause}")]
-    Trace {
-        /// The file.
-        path: String,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-}
 
 /// A process that is about to join: it owns what it must own, and knows nobody yet.
 pub struct Candidate {

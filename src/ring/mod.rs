@@ -7,6 +7,7 @@
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
 //! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
+//! | `error` | what can be in the way of that |
 //! | `near` | who may do what with whose memory |
 //! | `cores` | how many cores the job has, and which of them no rank is bound to |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
@@ -16,6 +17,7 @@
 
 mod card;
 pub mod cores;
+mod error;
 pub mod guest;
 pub mod handshake;
 pub mod join;

@@ -55,6 +55,17 @@ impl Allowance {
 }
 
 impl Outbound {
+    /// Sends the header of a message whose payload is offered.
+    pub fn send_offer(&mut self, dest: u32, packet: Packet, header: &[u8], handler: u16) -> Result<(), EndpointError> {
+        let waiting = Waiting::Bare { packet, header: SmallVec::from_slice(header) };
+        let cost = self.tariff.cost(handler, 0);
+        if !self.flows[dest as usize].allowance.admits(cost) {
+            return self.hold(dest, waiting, cost);
+        }
+        self.flows[dest as usize].allowance.spend(cost);
+        self.queue(dest, waiting)
+    }
+
     /// Keeps a message until there is credit for it.
     #[cold]
     pub(super) fn hold(&mut self, dest: u32, waiting: Waiting, cost: u64) -> Result<(), EndpointError> {

@@ -322,17 +322,6 @@ impl Outbound {
         self.queue(dest, Waiting::Bare { packet, header: SmallVec::from_slice(header) })
     }
 
-    /// Sends the header of a message whose payload is offered.
-    pub fn send_offer(&mut self, dest: u32, packet: Packet, header: &[u8], handler: u16) -> Result<(), EndpointError> {
-        let waiting = Waiting::Bare { packet, header: SmallVec::from_slice(header) };
-        let cost = self.tariff.cost(handler, 0);
-        if !self.flows[dest as usize].allowance.admits(cost) {
-            return self.hold(dest, waiting, cost);
-        }
-        self.flows[dest as usize].allowance.spend(cost);
-        self.queue(dest, waiting)
-    }
-
     /// Deposits a request to the forwarder of a rank's host, if there is room for it.
     pub fn request(&mut self, route: Route, request: &Request, operands: ForeignBytes) -> bool {
         let Some(Outbox { lane, bell }) = self.requests.get(route.dst as usize).and_then(|&i| self.outboxes.get_mut(i))

@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn what_valgrind_says_of_itself_is_no_finding() {
-        let text = "--7-- WARNING: unhandled amd64-linux syscall: 434\n--7-- You may be able to write your own handler.\n\n";
+        let text =
+            "--7-- WARNING: unhandled amd64-linux syscall: 434\n--7-- You may be able to write your own handler.\n\n";
         assert_eq!(without_noise(text), "");
         assert_eq!(without_noise("==7== Invalid read of size 8\n"), "==7== Invalid read of size 8\n");
     }

@@ -314,7 +314,17 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> R
     remove(&logs)?;
     let (hosts, per_host) = (usize::from(hosts), usize::from(args.per_host));
     let (placement, jobs) = (args.placement, usize::from(args.jobs));
-    let runner = Runner { mpi, suite, hosts, per_host, placement, jobs, logs: &logs, memcheck: args.memcheck, env: &variant.env };
+    let runner = Runner {
+        mpi,
+        suite,
+        hosts,
+        per_host,
+        placement,
+        jobs,
+        logs: &logs,
+        memcheck: args.memcheck,
+        env: &variant.env,
+    };
     let timeouts = AtomicUsize::new(0);
     let seen = |ran: &Ran| {
         if ran.is_out_of_time() {

@@ -1,0 +1,75 @@
+//! What can be in the way of joining.
+
+use super::handshake::HandshakeError;
+use super::plan::TooSmall;
+use super::topology::TopologyError;
+use crate::ntb::NtbError;
+
+/// Why a process cannot join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The job does not make a ring.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// The windows are too small.
+    #[error(transparent)]
+    TooSmall(#[from] TooSmall),
+    /// The device.
+    #[error(transparent)]
+    Ntb(#[from] NtbError),
+    /// The neighbours disagree.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// Nobody answered.
+    #[error(
+        "host {host}: no answer from {whom} within {seconds} s (NTBRING_CONNECT_TIMEOUT); it may hang or have died"
+    )]
+    Timeout {
+        /// This host.
+        host: usize,
+        /// Who should have answered.
+        whom: String,
+        /// The time that was given.
+        seconds: u64,
+    },
+    /// A rank that no process of this machine can reach.
+    #[error(
+        "rank {rank} on host {host} is on another machine, or in a container with processes of its own: \
+         the emulated NTB joins processes of one machine that know each other's process ids"
+    )]
+    Elsewhere {
+        /// The rank.
+        rank: u32,
+        /// Its host.
+        host: usize,
+    },
+    /// A rank has died meanwhile.
+    #[error("rank {rank} on host {host} (process {pid}) has died while joining the ring")]
+    Died {
+        /// The rank.
+        rank: u32,
+        /// Its host.
+        host: usize,
+        /// Its process.
+        pid: u32,
+    },
+    /// An address that is not one.
+    #[error("the address of rank {rank} cannot be used: {what}")]
+    Address {
+        /// The rank.
+        rank: u32,
+        /// What is wrong.
+        what: String,
+    },
+    /// The host's first rank has failed, with this text.
+    #[error("{0}")]
+    Leader(String),
+    /// The record of accesses cannot be written.
+    #[error("NTBRING_TRACE: cannot create {path}: {cause}")]
+    Trace {
+        /// The file.
+        path: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
