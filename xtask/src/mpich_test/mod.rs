@@ -194,6 +194,7 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
         return Ok(Tally::default());
     }
     plan.build()?;
+    let page = paths::root().join("docs/conformance.md");
     let mut rounds = Vec::new();
     let tally = args.variants.each(|variant| {
         let mut sum = Tally::default();
@@ -201,12 +202,14 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
             let results = execute(args, variant, &plan, hosts)?;
             sum += results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum();
             rounds.push(Round { layout: format!("{hosts} hosts"), results });
+            // After each: the next one may take an hour, and be interrupted.
+            if args.all {
+                conformance::write(&page, &args.shown(), &rounds)?;
+            }
         }
         Ok(sum)
     })?;
     if args.all {
-        let page = paths::root().join("docs/conformance.md");
-        conformance::write(&page, &args.shown(), &rounds)?;
         println!("the table is in {}", paths::shown(&page));
     }
     Ok(tally)
