@@ -163,6 +163,9 @@ impl Runner<'_> {
             return Ok(Some("its name is no file name".to_string()));
         };
         if !program.exists() {
+            self.suite.build_one(dir, &name.to_string_lossy())?;
+        }
+        if !program.exists() {
             write_log(&ran.log, "the program was not built", "")?;
             return Ok(Some("does not compile (see build.log of the suite)".to_string()));
         }
