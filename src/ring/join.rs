@@ -116,7 +116,8 @@ impl Candidate {
             let what = format!("it speaks protocol version {}, this rank {PROTOCOL_VERSION}", cards[other].version);
             return Err(JoinError::Address { rank: other as u32, what });
         }
-        if let Some(other) = cards.iter().position(|card| card.place != place()) {
+        let here = place();
+        if let Some(other) = cards.iter().position(|card| card.place != here) {
             let rank = other as u32;
             return Err(JoinError::Elsewhere { rank, host: topology.host_of(rank) });
         }

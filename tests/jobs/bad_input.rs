@@ -1,8 +1,9 @@
 //! Bad settings and surroundings: each ends in an error that says what to do.
 
 use crate::harness::*;
+use nix::unistd::Uid;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 #[test]
@@ -87,8 +88,7 @@ fn hosts_that_are_not_on_one_machine_are_told_so() {
     // For what is asked, a container with a process namespace of its own is another machine.
     let dir = tempfile::tempdir().unwrap();
     let launcher = dir.path().join("launcher");
-    let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
-    let unshare = if root { "unshare -pf --mount-proc" } else { "unshare -rpf --mount-proc" };
+    let unshare = if Uid::effective().is_root() { "unshare -pf --mount-proc" } else { "unshare -rpf --mount-proc" };
     let script = "#!/bin/sh\nwhile [ \"$1\" != h0 ] && [ \"$1\" != h1 ]; do shift; done\n\
          host=$1; shift; [ $host = h0 ] && exec sh -c \"$*\"\nexec UNSHARE sh -c \"$*\"\n";
     fs::write(&launcher, script.replace("UNSHARE", unshare)).unwrap();

@@ -3,14 +3,6 @@
 use crate::harness::*;
 use std::time::{Duration, Instant};
 
-/// Long enough for all ranks to have joined and to be at it, on a machine that has other work too.
-const JOINED: Duration = Duration::from_secs(2);
-
-/// A job that is busy for far longer than any test.
-fn busy(hosts: usize, per_host: usize) -> Job {
-    Job::new(hosts, per_host, &["random_traffic", "1", "100000000"])
-}
-
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_killed_peer_is_named_by_the_others() {

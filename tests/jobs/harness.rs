@@ -1,5 +1,6 @@
 //! Starting jobs, watching them, and finding their processes.
 
+use nix::unistd::Uid;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,6 +27,14 @@ pub fn program(name: &str) -> PathBuf {
     let path = target().join("mpi-tests/release").join(name);
     assert!(path.exists(), "{} is missing: `cargo xtask mpi-test` builds it", path.display());
     path
+}
+
+/// Long enough for all ranks to have joined and to be at it, on a machine that has other work too.
+pub const JOINED: Duration = Duration::from_secs(2);
+
+/// A job that is busy for far longer than any test.
+pub fn busy(hosts: usize, per_host: usize) -> Job {
+    Job::new(hosts, per_host, &["random_traffic", "1", "100000000"])
 }
 
 /// A job to be started.
@@ -108,7 +117,7 @@ impl Job {
     /// Runs it in a mount namespace where /dev/shm is a new file system of `size`.
     pub fn with_small_shm(self, size: &str) -> Job {
         // Without root the mount needs a user namespace of its own.
-        let root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+        let root = Uid::effective().is_root();
         let mount = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\"");
         self.under(&["unshare", if root { "-m" } else { "-rm" }, "sh", "-c", &mount, "sh"])
     }

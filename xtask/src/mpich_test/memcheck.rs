@@ -6,8 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::paths;
-
 /// How much more time tests get.
 pub const SLOWER: u32 = 10;
 
@@ -24,20 +22,20 @@ const NOISE: &[&str] = &[
 pub fn add(command: &mut Command, log: &Path) {
     command
         .args(["valgrind", "-q", "--error-limit=no"])
-        .arg(format!("--suppressions={}", paths::root().join("tests/mpich/valgrind.supp").display()))
         .arg(format!("--log-file={}.valgrind.%p", log.display()))
         // It has a way to ask processors that valgrind does not emulate.
         .env("HWLOC_COMPONENTS", "-x86");
 }
 
-/// What valgrind has found in all ranks; its files are gone after this.
-pub fn found(log: &Path) -> Result<String> {
+/// What valgrind has found in all ranks; its files are gone after this. None: it has written none, so it has not run.
+pub fn found(log: &Path) -> Result<Option<String>> {
     let name = log.file_name().context("a log has a name")?.to_string_lossy().into_owned() + ".valgrind.";
-    let mut text = String::new();
+    let mut text = None;
     for entry in fs::read_dir(log.parent().context("a log has a directory")?)? {
         let path: PathBuf = entry?.path();
         if path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&name)) {
-            text.push_str(&without_noise(&fs::read_to_string(&path)?));
+            let found: &mut String = text.get_or_insert_default();
+            found.push_str(&without_noise(&fs::read_to_string(&path)?));
             fs::remove_file(&path)?;
         }
     }
@@ -52,6 +50,19 @@ fn without_noise(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_all_ranks_have_found_is_put_together_and_no_file_is_no_success() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("a.log");
+        assert_eq!(found(&log).unwrap(), None);
+        fs::write(dir.path().join("a.log.valgrind.1"), "").unwrap();
+        assert_eq!(found(&log).unwrap().as_deref(), Some(""));
+        fs::write(dir.path().join("a.log.valgrind.2"), "==2== Invalid read\n").unwrap();
+        fs::write(dir.path().join("b.log.valgrind.3"), "==3== another test's\n").unwrap();
+        assert_eq!(found(&log).unwrap().as_deref(), Some("==2== Invalid read\n"));
+        assert_eq!(found(&log).unwrap(), None);
+    }
 
     #[test]
     fn what_valgrind_says_of_itself_is_no_finding() {

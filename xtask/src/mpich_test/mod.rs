@@ -19,7 +19,7 @@ use clap::Args;
 
 use crate::lock::{self, Lock};
 use crate::mpi::Mpi;
-use crate::setup::{self, remove, SetupArgs};
+use crate::setup::{self, packages, remove, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::{Variant, VariantArgs};
 use crate::{cores, paths};
@@ -51,7 +51,7 @@ pub struct MpichTestArgs {
     hosts: Vec<u8>,
 
     /// Run all directories that the profile builds, and write docs/conformance.md
-    #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "with_mpi"])]
+    #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "with_mpi", "memcheck"])]
     all: bool,
 
     /// Place ranks on hosts by chance, from this seed, instead of evenly
@@ -192,6 +192,9 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
             );
         }
         return Ok(Tally::default());
+    }
+    if args.memcheck {
+        packages::install(&["valgrind"])?;
     }
     plan.build()?;
     let page = paths::root().join("docs/conformance.md");

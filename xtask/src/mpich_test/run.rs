@@ -190,10 +190,13 @@ impl Runner<'_> {
         let mut output = String::from_utf8_lossy(&output).into_owned();
         let mut verdict = test.judge.verdict(&outcome, &output, limit, ends_by_limit);
         if self.memcheck {
-            let found = memcheck::found(&ran.log)?;
-            if !found.is_empty() {
-                verdict = Err("valgrind has something to say".to_string());
-                output.push_str(&found);
+            match memcheck::found(&ran.log)? {
+                None => verdict = Err("valgrind has not run".to_string()),
+                Some(found) if !found.is_empty() => {
+                    verdict = Err("valgrind has something to say".to_string());
+                    output.push_str(&found);
+                }
+                Some(_) => {}
             }
         }
         let env: Vec<String> =
