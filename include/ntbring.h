@@ -6,7 +6,9 @@
  *
  * Threads: every function that takes an endpoint must be called by one thread
  * at a time (MPICH's locks see to it), except ntbring_idle, which any thread
- * may call at any time between ntbring_connect and ntbring_close.
+ * may call at any time between ntbring_connect and ntbring_close. A process may
+ * have several endpoints, each in a ring of its own with one of each other process;
+ * different ones may be used by different threads at once.
  * No function blocks, except where it says so; each wait is bounded.
  */
 #ifndef NTBRING_H_INCLUDED
@@ -19,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 9
+#define NTBRING_ABI_VERSION 11
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -58,6 +60,7 @@ typedef struct ntbring_job {
     int32_t size;               /* ranks in the job */
     int32_t hosts;              /* hosts in the ring, 1 .. NTBRING_HOSTS_MAX; they form the ring in order */
     const int32_t *host_of;     /* size entries: the host of each rank, 0 .. hosts-1 */
+    int32_t vci;                /* which of this process's endpoints it is, for what is told to people */
     uint64_t charged;           /* a bit for each handler whose messages may have to be kept by the
                                  * receiver until they are asked for; in all ranks alike */
 } ntbring_job_t;
@@ -126,8 +129,6 @@ typedef int64_t(*ntbring_pack_fn) (void *cookie, uint64_t offset, void *dest, ui
 typedef struct ntbring_message {
     int32_t dest;               /* rank, or number of a peer that was added */
     uint16_t handler;           /* 0 .. 63, given to the receiver */
-    uint8_t src_vci;            /* given to the receiver */
-    uint8_t dst_vci;            /* given to the receiver */
     const void *hdr;            /* copied before the return */
     uint64_t hdr_size;
     const void *data;           /* contiguous payload; ignored if pack is set */
@@ -143,7 +144,7 @@ typedef struct ntbring_message {
  * they wait while the receiver keeps too many that it was not asked for. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
-/* Sends a small message with contiguous payload, VCIs 0, at once or not at all.
+/* Sends a small message with contiguous payload, at once or not at all.
  * NTBRING_OK: nothing of the caller's is needed any more. NTBRING_PENDING: there
  * is no room for it now; ntbring_send would queue it. */
 int ntbring_send_now(ntbring_endpoint_t * endpoint, int32_t dest, uint16_t handler,
@@ -188,8 +189,6 @@ typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
     int32_t src;                /* rank, or number of a peer, that sent it */
     uint16_t handler;
-    uint8_t src_vci;
-    uint8_t dst_vci;
     uint32_t last;              /* CHUNK: nonzero if no more follow */
     void *hdr;                  /* 8-byte aligned */
     uint64_t hdr_size;
@@ -366,20 +365,26 @@ typedef struct ntbring_variable {
 int ntbring_setting(ntbring_endpoint_t * endpoint, uint32_t index, ntbring_variable_t * variable);
 int ntbring_counter(uint32_t index, ntbring_variable_t * variable);
 
-/* What a counter stands at. Without an endpoint: what it stood at when the latest one of this
- * process was closed. */
+/* What a counter stands at. Without an endpoint: what it stands at for those of this process
+ * that are closed, taken together. */
 int ntbring_count(ntbring_endpoint_t * endpoint, uint32_t index, uint64_t * value);
 
 /* To be called by a loop that waits and has found nothing: spins, yields or
  * sleeps, depending on how often it was called since the last event, until a
- * doorbell rings, but for at most max_us microseconds. Never fails. */
-void ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
+ * doorbell rings, but for at most about max_us microseconds. Never fails. Returns how often
+ * the caller may look in vain before it has to call again. */
+uint32_t ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
 
 /* NTBRING_OK once nothing is pending to be sent, NTBRING_PENDING before that;
  * NTBRING_AWAITED if others have to ask for messages before the rest can be sent, or
  * processes of other jobs have to poll, so that what was sent to them outlives this
  * process. Poll in between. Nothing must be asked for any more. */
 int ntbring_flush(ntbring_endpoint_t * endpoint);
+
+/* Nothing is called any more but ntbring_close, and that only after a barrier, in which nobody
+ * polls: what others have not taken yet is looked after until then, where links lose messages.
+ * Before ntbring_connect there is nothing to look after, and nothing to flush. */
+int ntbring_linger(ntbring_endpoint_t * endpoint);
 
 /* Leaves the ring: all ranks of the job must have come this far (the caller's
  * barrier sees to it). Writes the statistics, frees everything. */

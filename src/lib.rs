@@ -11,6 +11,7 @@
 //! | [`zerocopy`] | how a message travels, chosen by its size |
 //! | [`endpoint`] | messages between ranks |
 //! | [`tune`] | measures where one way of a message ends and the next begins |
+//! | `sim` | a ring in virtual time, out of the code above |
 //! | `ffi` | the C ABI of `include/ntbring.h` |
 //!
 //! `docs/architecture.md` draws the path of one message through them.
@@ -26,6 +27,11 @@ mod ffi;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod settings;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod sim;
+#[cfg(not(loom))]
+mod thread;
 #[cfg(not(loom))]
 pub mod tune;
 #[cfg(not(loom))]

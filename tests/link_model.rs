@@ -7,6 +7,7 @@ mod common;
 use common::ports::{aim, Bench, Dress, MODEL};
 use common::ring::{run, Layout};
 use common::traffic::{crossing, exchange, Plan, Shape};
+use ntbring::ntb::cut::cut;
 use ntbring::ntb::emu::{EmuHost, MemoryLayout};
 use ntbring::ntb::timing::model::NAMED;
 use ntbring::ntb::timing::{Model, Timing};
@@ -254,7 +255,7 @@ fn stream(layout: &Layout, settings: &Settings, dst: u32, messages: usize, size:
 }
 
 /// Slow enough that no machine that checks every byte on the way is slower.
-const SLOW: Model = Model { bandwidth: 100_000_000, latency: 20_000, doorbell: 5_000, register: 1_000 };
+const SLOW: Model = Model { bandwidth: 100_000_000, latency: 20_000, doorbell: 5_000, register: 1_000, transfer: None };
 
 #[test]
 fn no_stream_is_faster_than_the_link() {
@@ -291,6 +292,42 @@ fn everything_arrives_under_a_model() {
             let settings =
                 Settings { link_model, weak, spin, yields: 0, window: Some(128 << 10), ..Settings::default() };
             run(&layout, &settings, |rank| exchange(rank, 9, &plan).map(drop));
+        }
+    }
+}
+
+#[test]
+fn what_is_too_long_for_the_device_breaks_off() {
+    let bench = Bench::with_model(Dress::Timing, Model { transfer: Some(1024), ..MODEL });
+    let (from, to) = bench.cables().remove(0);
+    assert_eq!(from.max_transfer(), Some(1024));
+    let out = aim(from.as_ref(), to.as_ref());
+    for (window, expected) in [(out.clone(), 1024), (cut(out, 1024), 5000)] {
+        window.write_bytes(64, &[0; 5000]);
+        window.write_bytes(64, &[1; 5000]);
+        window.fence();
+        let mut bytes = [0; 5000];
+        to.incoming().read(64, &mut bytes);
+        assert_eq!(bytes.iter().filter(|&&byte| byte == 1).count(), expected);
+    }
+}
+
+#[test]
+fn decorators_tell_the_limit_of_the_device() {
+    for (dress, limit) in [(Dress::TraceWeakTiming, Some(2048)), (Dress::TraceWeakDoubled, None), (Dress::Emu, None)] {
+        let bench = Bench::with_model(dress, Model { transfer: Some(2048), ..MODEL });
+        assert_eq!(bench.port(0, Side::Left).max_transfer(), limit, "{dress:?}");
+    }
+}
+
+#[test]
+fn messages_are_whole_over_devices_that_take_little_at_once() {
+    let model = Model { transfer: Some(1024), bandwidth: 6_000_000_000, latency: 0, doorbell: 0, register: 0 };
+    let plan = |_: u32, _: u32| [8, 1000, 8_000, 8_192, 100_000].map(|size| Shape::contiguous(48, size)).to_vec();
+    for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[1; 4])] {
+        for weak in [None, Some(3)] {
+            let settings = Settings { link_model: Some(model), weak, chunk: 8 << 10, ..Settings::default() };
+            run(&layout, &settings, |rank| exchange(rank, 5, &plan).map(drop));
         }
     }
 }

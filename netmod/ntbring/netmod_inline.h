@@ -3,7 +3,6 @@
 #ifndef NETMOD_INLINE_H_INCLUDED
 #define NETMOD_INLINE_H_INCLUDED
 
-#include "netmod_am_fallback_recv.h"
 #include "netmod_am_fallback_part.h"
 
 #include "ntbring_am.h"
@@ -11,6 +10,7 @@
 #include "ntbring_probe.h"
 #include "ntbring_proc.h"
 #include "ntbring_progress.h"
+#include "ntbring_recv.h"
 #include "ntbring_request.h"
 #include "ntbring_rma.h"
 #include "ntbring_send.h"

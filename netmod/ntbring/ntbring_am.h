@@ -10,17 +10,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, in
                                                   int src_vci, int dst_vci)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_UNUSED(dst_vci);
     MPIR_FUNC_ENTER;
 
     ntbring_message_t message = {
         .dest = MPIDI_NTBRING_dest(rank, comm),
         .handler = handler_id,
-        .src_vci = src_vci,
-        .dst_vci = dst_vci,
         .hdr = am_hdr,
         .hdr_size = am_hdr_sz,
     };
-    int rc = ntbring_send(MPIDI_NTBRING_global.endpoint, &message);
+    int rc = ntbring_send(MPIDI_NTBRING_VCI(src_vci).endpoint, &message);
     MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
@@ -40,6 +39,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     int dt_contig;
     MPI_Aint data_sz, dt_true_lb;
     MPIR_Datatype *dt_ptr;
+    MPIDI_NTBRING_UNUSED(dst_vci);
     MPIR_FUNC_ENTER;
 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
@@ -47,8 +47,6 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     ntbring_message_t message = {
         .dest = MPIDI_NTBRING_dest(rank, comm),
         .handler = handler_id,
-        .src_vci = src_vci,
-        .dst_vci = dst_vci,
         .hdr = am_hdr,
         .hdr_size = am_hdr_sz,
         .data_size = data_sz,
@@ -66,7 +64,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         message.data = MPIR_get_contig_ptr(data, dt_true_lb);
     }
 
-    int rc = ntbring_send(MPIDI_NTBRING_global.endpoint, &message);
+    int rc = ntbring_send(MPIDI_NTBRING_VCI(src_vci).endpoint, &message);
     MPIDI_NTBRING_CHKRC(rc);
 
     if (rc == NTBRING_PENDING) {

@@ -19,7 +19,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     int rc;
     uint32_t mine = 0, all = 0;
     int32_t ranks[NTBRING_HOSTS_MAX];
-    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
 
     for (int i = 0; i < comm->local_size; i++) {
         ranks[i] = MPIDI_NTBRING_dest(i, comm);
@@ -49,7 +49,7 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     int mpi_errno = MPI_SUCCESS;
     int error_ret = MPI_SUCCESS;
     int rc;
-    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
     /* whoever holds the lock does not give the core away */
     uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
 
@@ -83,7 +83,7 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
             error_ret = mpi_errno;
             mpi_errno = MPI_SUCCESS;
         }
-        MPIDI_PROGRESS_IDLE();
+        MPIDI_PROGRESS_IDLE(0);
     }
     mpi_errno = error_ret;
 

@@ -55,8 +55,8 @@ int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (MPIDI_NTBRING_COMM(comm)->has_group && MPIDI_NTBRING_global.endpoint) {
-        int rc = ntbring_group_close(MPIDI_NTBRING_global.endpoint, comm->context_id);
+    if (MPIDI_NTBRING_COMM(comm)->has_group && MPIDI_NTBRING_VCI(0).endpoint) {
+        int rc = ntbring_group_close(MPIDI_NTBRING_VCI(0).endpoint, comm->context_id);
         MPIDI_NTBRING_CHKRC(rc);
     }
 

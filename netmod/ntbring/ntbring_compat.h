@@ -12,8 +12,28 @@
 /* MPL_UNREFERENCED_ARG does nothing. */
 #define MPIDI_NTBRING_UNUSED(arg_) ((void) (arg_))
 
-#define MPIDI_NTBRING_PROGRESS_COUNT() \
-    MPL_atomic_relaxed_load_int(&MPIDI_VCI(0).progress_count)
+#define MPIDI_NTBRING_PROGRESS_COUNT(vci_) \
+    MPL_atomic_relaxed_load_int(&MPIDI_VCI(vci_).progress_count)
+
+/* The VCI that a request belongs to, and that of a message. */
+#if MPIDI_CH4_MAX_VCIS == 1
+#define MPIDI_NTBRING_REQUEST_VCI(req_) 0
+#define MPIDI_NTBRING_SEND_VCI(rank_, tag_, comm_) 0
+#define MPIDI_NTBRING_RECV_VCI(rank_, tag_, comm_) 0
+#else
+#define MPIDI_NTBRING_REQUEST_VCI(req_) MPIDI_Request_get_vci(req_)
+#define MPIDI_NTBRING_SEND_VCI(rank_, tag_, comm_) \
+    (MPIDI_get_vci(DST_VCI_FROM_SENDER, comm_, (comm_)->rank, rank_, tag_) % MPIDI_global.n_vcis)
+#define MPIDI_NTBRING_RECV_VCI(rank_, tag_, comm_) \
+    (MPIDI_get_vci(DST_VCI_FROM_RECVER, comm_, rank_, (comm_)->rank, tag_) % MPIDI_global.n_vcis)
+#endif
+
+/* Lets the next poll of this thread look after all VCIs. */
+#if MPIDI_CH4_MAX_VCIS == 1
+#define MPIDI_NTBRING_POLL_ALL() do {} while (0)
+#else
+#define MPIDI_NTBRING_POLL_ALL() (global_vci_poll_count |= MPIDI_CH4_PROG_POLL_MASK)
+#endif
 
 /* MPL_atomic_read_write_barrier lets loads overtake stores. */
 #define MPIDI_NTBRING_FULL_BARRIER() __atomic_thread_fence(__ATOMIC_SEQ_CST)

@@ -6,31 +6,47 @@
 /* Another thread may complete what this one waits for without ringing a doorbell. */
 #define MPIDI_NTBRING_IDLE_THREADED_US 1000
 
+/* Who waits for several VCIs hears only one doorbell. */
+#define MPIDI_NTBRING_IDLE_SEVERAL_US 100
+
+/* Who has waited so often has time for what others want of all VCIs. */
+#define MPIDI_NTBRING_IDLE_ALL_VCIS 16
+
 #ifndef MPIDI_CH4_DIRECT_NETMOD
 /* Whether a message is under way in shared memory, to itself perhaps: each piece takes a poll. */
 static bool posix_is_busy(void)
 {
-    if (MPIDI_POSIX_global.per_vsi[0].postponed_queue) {
-        return true;
-    }
-    for (int i = 0; i < MPIR_Process.local_size; i++) {
-        if (MPIDI_POSIX_global.per_vsi[0].active_rreq[i]) {
+    for (int vsi = 0; vsi < MPIDI_POSIX_global.num_vsis; vsi++) {
+        if (MPIDI_POSIX_global.per_vsi[vsi].postponed_queue) {
             return true;
+        }
+        for (int i = 0; i < MPIR_Process.local_size; i++) {
+            if (MPIDI_POSIX_global.per_vsi[vsi].active_rreq[i]) {
+                return true;
+            }
         }
     }
     return false;
 }
 #endif
 
-static uint32_t idle_max_us(void)
+static uint32_t idle_max_us(int vci)
 {
-    int progress_count = MPIDI_NTBRING_PROGRESS_COUNT();
-    if (progress_count != MPIDI_NTBRING_global.idle_progress_count) {
-        MPIDI_NTBRING_global.idle_progress_count = progress_count;
-        MPIDI_NTBRING_global.idle_count = 0;
+    MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(vci);
+    int progress_count = MPIDI_NTBRING_PROGRESS_COUNT(vci);
+    if (progress_count != self->idle_progress_count) {
+        self->idle_progress_count = progress_count;
+        self->idle_count = 0;
     }
-    if (MPIDI_NTBRING_global.idle_count < MPIDI_NTBRING_global.idle_polls) {
-        MPIDI_NTBRING_global.idle_count++;
+    /* threads that wait for one VCI may count a call together: it makes no difference */
+    int count = self->idle_count;
+    if (count < MPL_MAX(MPIDI_NTBRING_global.idle_polls, MPIDI_NTBRING_IDLE_ALL_VCIS)) {
+        self->idle_count = count + 1;
+    }
+    if (MPIDI_global.n_vcis > 1 && count >= MPIDI_NTBRING_IDLE_ALL_VCIS) {
+        MPIDI_NTBRING_POLL_ALL();
+    }
+    if (count < MPIDI_NTBRING_global.idle_polls) {
         return 0;
     }
     if (MPIR_Progress_hook_any_active()) {
@@ -49,15 +65,25 @@ static uint32_t idle_max_us(void)
     return MPIDI_NTBRING_global.idle_max_us;
 }
 
-/* To be called by a loop that waits, after it has found nothing and outside of VCI locks. */
-void MPIDI_NTBRING_idle(void)
+/* To be called by a loop that waits for something of a VCI, or of several (-1), after it has found
+ * nothing and outside of VCI locks. */
+void MPIDI_NTBRING_idle(int vci)
 {
-    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(MPL_MAX(vci, 0));
+    if (self->spins > 0) {
+        self->spins--;
+        return;
+    }
+    bool several = vci < 0 && MPIDI_global.n_vcis > 1;
+    ntbring_endpoint_t *endpoint = self->endpoint;
     if (unlikely(endpoint == NULL)) {
         MPL_thread_yield();
         return;
     }
-    uint32_t max_us = idle_max_us();
+    uint32_t max_us = idle_max_us(MPL_MAX(vci, 0));
+    if (several) {
+        max_us = MPL_MIN(max_us, MPIDI_NTBRING_IDLE_SEVERAL_US);
+    }
 
 #if defined(MPICH_IS_THREADED) && MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__GLOBAL
     /* as MPIDU_Thread_yield does */
@@ -78,5 +104,13 @@ void MPIDI_NTBRING_idle(void)
         return;
     }
 #endif
-    ntbring_idle(endpoint, max_us);
+    uint32_t spins = ntbring_idle(endpoint, max_us);
+#ifdef MPICH_IS_THREADED
+    if (MPIR_ThreadInfo.isThreaded) {
+        return;
+    }
+#endif
+    if (MPIDI_global.n_vcis == 1) {
+        self->spins = spins;
+    }
 }

@@ -14,7 +14,7 @@
                          "**ntbring", "**ntbring %s", ntbring_error_text())
 
 int MPIDI_NTBRING_progress(int vci);
-void MPIDI_NTBRING_idle(void);
+void MPIDI_NTBRING_idle(int vci);
 void MPIDI_NTBRING_tool_register(void);
 int64_t MPIDI_NTBRING_pack(void *cookie, uint64_t offset, void *dest, uint64_t max);
 

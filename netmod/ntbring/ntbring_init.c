@@ -28,7 +28,18 @@ static int number_hosts(int32_t * host_of)
     return hosts;
 }
 
-static int open_endpoint(void)
+static int close_endpoints(void)
+{
+    int worst = NTBRING_OK;
+    for (int vci = 0; vci < MPIDI_global.n_vcis; vci++) {
+        int rc = ntbring_close(MPIDI_NTBRING_VCI(vci).endpoint);
+        MPIDI_NTBRING_VCI(vci).endpoint = NULL;
+        worst = MPL_MIN(worst, rc);
+    }
+    return worst;
+}
+
+static int open_endpoints(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
@@ -42,19 +53,20 @@ static int open_endpoint(void)
         .host_of = host_of,
         .charged = 1ULL << MPIDIG_SEND | 1ULL << MPIDI_NTBRING_SEND_SHORT,
     };
-    int rc = ntbring_open(&job, &MPIDI_NTBRING_global.endpoint);
-    MPIDI_NTBRING_CHKRC(rc);
+    for (; job.vci < MPIDI_global.n_vcis; job.vci++) {
+        int rc = ntbring_open(&job, &MPIDI_NTBRING_VCI(job.vci).endpoint);
+        MPIDI_NTBRING_CHKRC(rc);
+    }
     mpi_errno = MPIR_pmi_barrier();
     MPIR_ERR_CHECK(mpi_errno);
-    rc = ntbring_check_space(MPIDI_NTBRING_global.endpoint);
+    int rc = ntbring_check_space(MPIDI_NTBRING_VCI(0).endpoint);
     MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
     MPL_free(host_of);
     return mpi_errno;
   fn_fail:
-    ntbring_close(MPIDI_NTBRING_global.endpoint);
-    MPIDI_NTBRING_global.endpoint = NULL;
+    close_endpoints();
     goto fn_exit;
 }
 
@@ -66,13 +78,11 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
     MPIR_ERR_CHKANDJUMP2(version != NTBRING_ABI_VERSION, mpi_errno, MPI_ERR_OTHER,
                          "**ntbring_version", "**ntbring_version %d %d", version,
                          NTBRING_ABI_VERSION);
-    MPIR_ERR_CHKANDJUMP1(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ntbring_vcis",
-                         "**ntbring_vcis %d", MPIDI_global.n_vcis);
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
     MPIDIG_global.rndv_cbs[MPIDI_NTBRING_RNDV] = MPIDI_NTBRING_offer_matched;
 
     /* before MPICH takes any shared memory of its own */
-    mpi_errno = open_endpoint();
+    mpi_errno = open_endpoints();
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
@@ -81,29 +91,40 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
     goto fn_exit;
 }
 
-static int connect_endpoint(void)
+static int connect_endpoints(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    int n_vcis = MPIDI_global.n_vcis;
 
-    char address[NTBRING_ADDRESS_MAX];
+    /* those of all VCIs are one for MPICH */
+    char addresses[MPID_MAX_BC_SIZE];
     uint64_t address_sz = 0;
-    int rc = ntbring_address(endpoint, address, &address_sz);
-    MPIDI_NTBRING_CHKRC(rc);
+    for (int vci = 0; vci < n_vcis; vci++) {
+        char address[NTBRING_ADDRESS_MAX];
+        int rc = ntbring_address(MPIDI_NTBRING_VCI(vci).endpoint, address, &address_sz);
+        MPIDI_NTBRING_CHKRC(rc);
+        MPIR_ERR_CHKANDJUMP2((vci + 1) * address_sz > sizeof(addresses), mpi_errno, MPI_ERR_OTHER,
+                             "**ntbring_vcis", "**ntbring_vcis %d %d", n_vcis,
+                             (int) (sizeof(addresses) / address_sz));
+        memcpy(addresses + vci * address_sz, address, address_sz);
+    }
 
     void *table;
-    int table_stride = (int) address_sz;        /* changed only if sizes may differ */
+    int table_stride = (int) (n_vcis * address_sz);     /* changed only if sizes may differ */
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
-                                      address, table_stride, TRUE, FALSE, &table,
+                                      addresses, table_stride, TRUE, FALSE, &table,
                                       &table_stride);
     MPIR_ERR_CHECK(mpi_errno);
 
-    rc = ntbring_connect(endpoint, table, table_stride);
-    MPIDI_NTBRING_CHKRC(rc);
+    for (int vci = 0; vci < n_vcis; vci++) {
+        int rc = ntbring_connect(MPIDI_NTBRING_VCI(vci).endpoint,
+                                 (char *) table + vci * address_sz, table_stride);
+        MPIDI_NTBRING_CHKRC(rc);
+    }
     mpi_errno = MPIDU_bc_table_destroy();
     MPIR_ERR_CHECK(mpi_errno);
 
-    rc = ntbring_limits(endpoint, &MPIDI_NTBRING_global.limits);
+    int rc = ntbring_limits(MPIDI_NTBRING_VCI(0).endpoint, &MPIDI_NTBRING_global.limits);
     MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
@@ -116,7 +137,7 @@ int MPIDI_NTBRING_init_world(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    mpi_errno = connect_endpoint();
+    mpi_errno = connect_endpoints();
     MPIR_ERR_CHECK(mpi_errno);
 
     MPIDI_NTBRING_tool_register();
@@ -133,10 +154,7 @@ int MPIDI_NTBRING_init_world(void)
   fn_exit:
     return mpi_errno;
   fn_fail:
-    if (MPIDI_NTBRING_global.endpoint) {
-        ntbring_close(MPIDI_NTBRING_global.endpoint);
-        MPIDI_NTBRING_global.endpoint = NULL;
-    }
+    close_endpoints();
     goto fn_exit;
 }
 
@@ -145,7 +163,7 @@ int MPIDI_NTBRING_post_init(void)
     return MPI_SUCCESS;
 }
 
-static int flush(void)
+static int flush(int vci)
 {
     int mpi_errno = MPI_SUCCESS;
     MPL_time_t start, now;
@@ -153,7 +171,7 @@ static int flush(void)
 
     MPL_wtime(&start);
     while (true) {
-        int rc = ntbring_flush(MPIDI_NTBRING_global.endpoint);
+        int rc = ntbring_flush(MPIDI_NTBRING_VCI(vci).endpoint);
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
             break;
@@ -163,7 +181,7 @@ static int flush(void)
                              mpi_errno, MPI_ERR_OTHER, "**ntbring_flush", "**ntbring_flush %d", MPIDI_NTBRING_FLUSH_SECONDS);
         mpi_errno = MPID_Progress_test(NULL);
         MPIR_ERR_CHECK(mpi_errno);
-        MPIDI_NTBRING_idle();
+        MPIDI_NTBRING_idle(vci);
         MPL_wtime(&now);
         MPL_wtime_diff(&start, &now, &seconds);
     }
@@ -178,16 +196,24 @@ int MPIDI_NTBRING_mpi_finalize_hook(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (MPIDI_NTBRING_global.endpoint == NULL) {
+    int flush_errno = MPI_SUCCESS;
+
+    if (MPIDI_NTBRING_VCI(0).endpoint == NULL) {
         goto fn_exit;
     }
 
-    int flush_errno = flush();
+    for (int vci = 0; vci < MPIDI_global.n_vcis && flush_errno == MPI_SUCCESS; vci++) {
+        flush_errno = flush(vci);
+    }
+    int rc = NTBRING_OK;
+    for (int vci = 0; vci < MPIDI_global.n_vcis && rc >= 0; vci++) {
+        rc = ntbring_linger(MPIDI_NTBRING_VCI(vci).endpoint);
+    }
+    MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = MPIR_pmi_barrier();
     MPIR_ERR_CHECK(mpi_errno);
 
-    int rc = ntbring_close(MPIDI_NTBRING_global.endpoint);
-    MPIDI_NTBRING_global.endpoint = NULL;
+    rc = close_endpoints();
     MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = flush_errno;
 

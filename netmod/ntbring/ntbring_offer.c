@@ -5,8 +5,8 @@
 #include "mpidig_pt2pt_callbacks.h"
 
 int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                        MPIR_Comm * comm, int context_offset, MPIR_Errflag_t errflag, bool is_sync,
-                        MPIR_Request ** request)
+                        MPIR_Comm * comm, int context_offset, int vci, MPIR_Errflag_t errflag,
+                        bool is_sync, MPIR_Request ** request)
 {
     int mpi_errno = MPI_SUCCESS;
     int dt_contig;
@@ -15,7 +15,7 @@ int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, 
     MPIR_FUNC_ENTER;
 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
-    MPIR_Request *sreq = MPIDIG_request_create(MPIR_REQUEST_KIND__SEND, 2, 0, 0);
+    MPIR_Request *sreq = MPIDIG_request_create(MPIR_REQUEST_KIND__SEND, 2, vci, vci);
     MPIR_ERR_CHKANDSTMT(sreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     *request = sreq;
     sreq->comm = comm;
@@ -59,7 +59,7 @@ int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, 
         MPIR_Datatype_add_ref_if_not_builtin(datatype);
         message.pack = MPIDI_NTBRING_pack;
     }
-    int rc = ntbring_offer(MPIDI_NTBRING_global.endpoint, &message);
+    int rc = ntbring_offer(MPIDI_NTBRING_VCI(vci).endpoint, &message);
     MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
@@ -100,7 +100,8 @@ int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq)
     } else {
         MPIDI_NTBRING_recv_begin(rreq);
     }
-    int rc = ntbring_accept(MPIDI_NTBRING_global.endpoint, offer, buffer, data_sz, rreq);
+    int rc = ntbring_accept(MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(rreq)).endpoint, offer,
+                            buffer, data_sz, rreq);
     MPIDI_NTBRING_CHKRC(rc);
     if (rc == NTBRING_OK) {
         mpi_errno = MPIDIG_REQUEST(rreq, req->target_cmpl_cb) (rreq);

@@ -6,17 +6,17 @@
 #include "ntbring_impl.h"
 
 /* What is looked for may be held back at its sender. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_not_found(int source, MPIR_Comm * comm)
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_not_found(int source, MPIR_Comm * comm, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
 
     int src = source == MPI_ANY_SOURCE ? -1 : MPIDI_NTBRING_dest(source, comm);
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    int rc = ntbring_allow_more(MPIDI_NTBRING_global.endpoint, src, true);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+    int rc = ntbring_allow_more(MPIDI_NTBRING_VCI(vci).endpoint, src, true);
     MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -28,9 +28,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm
                                                   MPI_Status * status)
 {
     MPIDI_NTBRING_UNUSED(addr);
-    int mpi_errno = MPIDIG_mpi_improbe(source, tag, comm, context_offset, 0, flag, message, status);
+    int vci = MPIDI_NTBRING_RECV_VCI(source, tag, comm);
+    int mpi_errno = MPIDIG_mpi_improbe(source, tag, comm, context_offset, vci, flag, message,
+                                       status);
     if (mpi_errno == MPI_SUCCESS && !*flag) {
-        mpi_errno = MPIDI_NTBRING_not_found(source, comm);
+        mpi_errno = MPIDI_NTBRING_not_found(source, comm, vci);
     }
     return mpi_errno;
 }
@@ -40,9 +42,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm 
                                                  int *flag, MPI_Status * status)
 {
     MPIDI_NTBRING_UNUSED(addr);
-    int mpi_errno = MPIDIG_mpi_iprobe(source, tag, comm, context_offset, 0, flag, status);
+    int vci = MPIDI_NTBRING_RECV_VCI(source, tag, comm);
+    int mpi_errno = MPIDIG_mpi_iprobe(source, tag, comm, context_offset, vci, flag, status);
     if (mpi_errno == MPI_SUCCESS && !*flag) {
-        mpi_errno = MPIDI_NTBRING_not_found(source, comm);
+        mpi_errno = MPIDI_NTBRING_not_found(source, comm, vci);
     }
     return mpi_errno;
 }

@@ -79,9 +79,46 @@ static bool header_fits(const ntbring_event_t * event)
     }
 }
 
-static int handle_short(ntbring_event_t * event)
+/* What MPIDIG_send_target_msg_cb comes to if the first receive that is posted is the one, which it
+ * mostly is, and wants no more than a copy. False if not: nothing is done then. */
+static bool finish_first(const MPIDI_NTBRING_short_hdr_t * hdr, const ntbring_event_t * event,
+                         int vci)
+{
+    MPIR_Request **posted = &MPIDI_global.per_vci[vci].posted_list;
+    MPIR_Request *rreq = *posted;
+    if (rreq == NULL || !MPIDIG_match_request(hdr->src_rank, hdr->tag, hdr->context_id, rreq,
+                                              MPIDIG_PT2PT_POSTED)) {
+        return false;
+    }
+    MPI_Datatype datatype = MPIDIG_REQUEST(rreq, datatype);
+    if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) || !HANDLE_IS_BUILTIN(datatype)) {
+        return false;
+    }
+    /* a part of an element, too, is for others to complain about */
+    uint64_t element = MPIR_Datatype_get_basic_size(datatype);
+    if (event->data_size > element * (uint64_t) MPIDIG_REQUEST(rreq, count) ||
+        (element & (element - 1)) || (event->data_size & (element - 1))) {
+        return false;
+    }
+
+    MPIDIG_rreq_dequeue(hdr->src_rank, hdr->tag, hdr->context_id, posted, MPIDIG_PT2PT_POSTED);
+    if (event->data_size > 0) {
+        memcpy(MPIDIG_REQUEST(rreq, buffer), event->data, event->data_size);
+    }
+    rreq->status.MPI_SOURCE = hdr->src_rank;
+    rreq->status.MPI_TAG = hdr->tag;
+    rreq->status.MPI_ERROR = hdr->error_bits;
+    MPIR_STATUS_SET_COUNT(rreq->status, (MPI_Aint) event->data_size);
+    MPID_Request_complete(rreq);
+    return true;
+}
+
+static int handle_short(ntbring_event_t * event, uint32_t attr, int vci)
 {
     const MPIDI_NTBRING_short_hdr_t *short_hdr = event->hdr;
+    if (finish_first(short_hdr, event, vci)) {
+        return MPI_SUCCESS;
+    }
     MPIDIG_hdr_t hdr = {
         .src_rank = short_hdr->src_rank,
         .tag = short_hdr->tag,
@@ -89,7 +126,7 @@ static int handle_short(ntbring_event_t * event)
         .error_bits = short_hdr->error_bits,
         .data_sz = event->data_size,
     };
-    return MPIDIG_send_target_msg_cb(&hdr, event->data, event->data_size, 0, NULL);
+    return MPIDIG_send_target_msg_cb(&hdr, event->data, event->data_size, attr, NULL);
 }
 
 static bool offer_fits(const ntbring_event_t * event)
@@ -101,7 +138,7 @@ static bool offer_fits(const ntbring_event_t * event)
         (uint64_t) hdr->data_sz == event->total;
 }
 
-static int handle_offer(ntbring_event_t * event)
+static int handle_offer(ntbring_event_t * event, uint32_t attr)
 {
     struct {
         MPIDIG_hdr_t hdr;
@@ -111,14 +148,12 @@ static int handle_offer(ntbring_event_t * event)
         .offer = event->offer,
     };
     msg.hdr.rndv_hdr_sz = sizeof(msg.offer);
-    return MPIDIG_send_target_msg_cb(&msg.hdr, NULL, 0, 0, NULL);
+    return MPIDIG_send_target_msg_cb(&msg.hdr, NULL, 0, attr, NULL);
 }
 
-static int handle_message(ntbring_event_t * event)
+static int handle_message(ntbring_event_t * event, uint32_t attr)
 {
     int mpi_errno = MPI_SUCCESS;
-    uint32_t attr = 0;
-    MPIDIG_AM_ATTR_SET_VCIS(attr, (uint32_t) event->src_vci, (uint32_t) event->dst_vci);
 
     if (event->kind == NTBRING_EVENT_MESSAGE) {
         mpi_errno = MPIDIG_global.target_msg_cbs[event->handler] (event->hdr, event->data,
@@ -176,29 +211,30 @@ void MPIDI_NTBRING_unexpected_taken(MPIR_Request * rreq)
 {
     MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(rreq);
     if (am->charge > 0) {
-        ntbring_discharge(MPIDI_NTBRING_global.endpoint, am->src, am->charge);
+        ntbring_discharge(MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(rreq)).endpoint, am->src,
+                          am->charge);
         am->charge = 0;
     }
 }
 
 /* Whether a receive waits for one of the messages that this sender holds. */
-static int handle_stalled(int src)
+static int handle_stalled(int src, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *rreq;
     bool any_source = false;
 
-    DL_FOREACH(MPIDI_global.per_vci[0].posted_list, rreq) {
+    DL_FOREACH(MPIDI_global.per_vci[vci].posted_list, rreq) {
         int rank = MPIDIG_REQUEST(rreq, u.recv.source);
         any_source |= rank == MPI_ANY_SOURCE;
         if (rank != MPI_ANY_SOURCE && MPIDI_NTBRING_dest(rank, rreq->comm) == src) {
-            int rc = ntbring_allow_more(MPIDI_NTBRING_global.endpoint, src, false);
+            int rc = ntbring_allow_more(MPIDI_NTBRING_VCI(vci).endpoint, src, false);
             MPIDI_NTBRING_CHKRC(rc);
             goto fn_exit;
         }
     }
     if (any_source) {
-        int rc = ntbring_allow_more(MPIDI_NTBRING_global.endpoint, src, true);
+        int rc = ntbring_allow_more(MPIDI_NTBRING_VCI(vci).endpoint, src, true);
         MPIDI_NTBRING_CHKRC(rc);
     }
 
@@ -208,15 +244,17 @@ static int handle_stalled(int src)
     goto fn_exit;
 }
 
-static int handle_event(ntbring_event_t * event)
+static int handle_event(ntbring_event_t * event, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
+    uint32_t attr = 0;
+    MPIDIG_AM_ATTR_SET_VCIS(attr, (uint32_t) vci, (uint32_t) vci);
 
     switch (event->kind) {
         case NTBRING_EVENT_MESSAGE:
             if (event->handler == MPIDI_NTBRING_SEND_SHORT &&
                 event->hdr_size == sizeof(MPIDI_NTBRING_short_hdr_t)) {
-                mpi_errno = handle_short(event);
+                mpi_errno = handle_short(event, attr, vci);
                 break;
             }
             /* fallthrough */
@@ -224,7 +262,7 @@ static int handle_event(ntbring_event_t * event)
             event->cookie = NULL;
             MPIR_ERR_CHKANDJUMP2(!header_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
                                  "**ntbring_header %d %d", event->src, (int) event->handler);
-            mpi_errno = handle_message(event);
+            mpi_errno = handle_message(event, attr);
             break;
         case NTBRING_EVENT_CHUNK:
             mpi_errno = handle_chunk(event);
@@ -235,7 +273,7 @@ static int handle_event(ntbring_event_t * event)
         case NTBRING_EVENT_OFFER:
             MPIR_ERR_CHKANDJUMP2(!offer_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
                                  "**ntbring_header %d %d", event->src, (int) event->handler);
-            mpi_errno = handle_offer(event);
+            mpi_errno = handle_offer(event, attr);
             break;
         case NTBRING_EVENT_FETCHED:
             mpi_errno = MPIDIG_REQUEST((MPIR_Request *) event->cookie, req->target_cmpl_cb)
@@ -248,7 +286,7 @@ static int handle_event(ntbring_event_t * event)
             MPIDI_NTBRING_far_done(event->cookie);
             break;
         case NTBRING_EVENT_STALLED:
-            mpi_errno = handle_stalled(event->src);
+            mpi_errno = handle_stalled(event->src, vci);
             break;
         default:
             break;
@@ -264,14 +302,15 @@ static int handle_event(ntbring_event_t * event)
 int MPIDI_NTBRING_progress(int vci)
 {
     int mpi_errno = MPI_SUCCESS;
-    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_global.endpoint;
+    MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(vci);
+    ntbring_endpoint_t *endpoint = self->endpoint;
     MPIR_FUNC_ENTER;
 
-    if (unlikely(endpoint == NULL || vci != 0)) {
+    if (unlikely(endpoint == NULL)) {
         goto fn_exit;
     }
 
-    int progress_count = MPIDI_NTBRING_PROGRESS_COUNT();
+    int progress_count = MPIDI_NTBRING_PROGRESS_COUNT(vci);
     for (int i = 0; i < MPIDI_NTBRING_POLL_BATCH; i++) {
         ntbring_event_t event;
         int rc = ntbring_poll(endpoint, &event);
@@ -280,17 +319,17 @@ int MPIDI_NTBRING_progress(int vci)
         }
         MPIDI_NTBRING_CHKRC(rc);
 
-        MPIDI_NTBRING_global.arriving_src = event.src;
-        MPIDI_NTBRING_global.arriving_charge = event.charge;
-        mpi_errno = handle_event(&event);
-        event.charge = MPIDI_NTBRING_global.arriving_charge;
-        MPIDI_NTBRING_global.arriving_charge = 0;
+        self->arriving_src = event.src;
+        self->arriving_charge = event.charge;
+        mpi_errno = handle_event(&event, vci);
+        event.charge = self->arriving_charge;
+        self->arriving_charge = 0;
         rc = ntbring_release(endpoint, &event);
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);
 
         /* somebody may be waiting for what has just completed */
-        if (!event.more && progress_count != MPIDI_NTBRING_PROGRESS_COUNT()) {
+        if (!event.more && progress_count != MPIDI_NTBRING_PROGRESS_COUNT(vci)) {
             break;
         }
     }

@@ -150,7 +150,7 @@ static const MPIDI_NTBRING_target_t *own_memory(MPIR_Win * win)
 {
     /* an MPI library may be built with other netmods, too */
     MPIDI_NTBRING_target_t *targets =
-        MPIDI_NTBRING_global.endpoint ? win->dev.netmod.ntbring.targets : NULL;
+        MPIDI_NTBRING_VCI(0).endpoint ? win->dev.netmod.ntbring.targets : NULL;
     return targets ? &targets[win->comm_ptr->rank] : NULL;
 }
 

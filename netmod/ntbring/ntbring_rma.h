@@ -115,7 +115,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_acc_lock(const MPIDI_NTBRING_target_t
 {
     int mpi_errno = MPI_SUCCESS;
     if (target->segment) {
-        int rc = ntbring_segment_lock(MPIDI_NTBRING_global.endpoint, target->segment);
+        int rc = ntbring_segment_lock(MPIDI_NTBRING_VCI(0).endpoint, target->segment);
         MPIDI_NTBRING_CHKRC(rc);
     }
 

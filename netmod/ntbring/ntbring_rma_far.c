@@ -87,7 +87,7 @@ static int begin(ntbring_remote_t * remote, far_op_t * op, MPIR_Request ** reque
     remote->segment = target->address;
     remote->cookie = op;
     count_op(op);
-    int rc = ntbring_remote(MPIDI_NTBRING_global.endpoint, remote);
+    int rc = ntbring_remote(MPIDI_NTBRING_VCI(0).endpoint, remote);
     if (unlikely(rc < 0)) {
         uncount_op(op);
     }

@@ -7,13 +7,13 @@
 
 /* Offers the payload to its receiver. */
 int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                        MPIR_Comm * comm, int context_offset, MPIR_Errflag_t errflag, bool is_sync,
-                        MPIR_Request ** request);
+                        MPIR_Comm * comm, int context_offset, int vci, MPIR_Errflag_t errflag,
+                        bool is_sync, MPIR_Request ** request);
 
 /* The ways of a message that need no help of MPIDIG. Leaves *request NULL if there is none. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
-                                                 MPIR_Comm * comm, int context_offset,
+                                                 MPIR_Comm * comm, int context_offset, int vci,
                                                  MPIR_Errflag_t errflag, bool is_sync,
                                                  MPIR_Request ** request)
 {
@@ -24,7 +24,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
     MPIR_FUNC_ENTER;
 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
 
     if (sizeof(MPIDI_NTBRING_short_hdr_t) + data_sz <= MPIDI_NTBRING_global.limits.packed_max) {
         if (dt_contig && !is_sync) {
@@ -34,7 +34,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
                 .error_bits = errflag,
                 .context_id = comm->context_id + context_offset,
             };
-            int rc = ntbring_send_now(MPIDI_NTBRING_global.endpoint,
+            int rc = ntbring_send_now(MPIDI_NTBRING_VCI(vci).endpoint,
                                       MPIDI_NTBRING_dest(rank, comm), MPIDI_NTBRING_SEND_SHORT,
                                       &hdr, sizeof(hdr), MPIR_get_contig_ptr(buf, dt_true_lb),
                                       data_sz);
@@ -44,14 +44,14 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
             }
         }
     } else if (sizeof(MPIDIG_hdr_t) + data_sz >
-               ntbring_eager_max(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(rank, comm))) {
+               ntbring_eager_max(MPIDI_NTBRING_VCI(vci).endpoint, MPIDI_NTBRING_dest(rank, comm))) {
         mpi_errno = MPIDI_NTBRING_offer(buf, count, datatype, rank, tag, comm, context_offset,
-                                        errflag, is_sync, request);
+                                        vci, errflag, is_sync, request);
         MPIR_ERR_CHECK(mpi_errno);
     }
 
   fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
     MPIR_FUNC_EXIT;
     return mpi_errno;
   fn_fail:
@@ -63,11 +63,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count,
                                                 MPIR_Comm * comm, int context_offset,
                                                 MPIDI_av_entry_t * addr, MPIR_Request ** request)
 {
-    int mpi_errno = MPIDI_NTBRING_isend(buf, count, datatype, rank, tag, comm, context_offset,
+    int vci = MPIDI_NTBRING_SEND_VCI(rank, tag, comm);
+    int mpi_errno = MPIDI_NTBRING_isend(buf, count, datatype, rank, tag, comm, context_offset, vci,
                                         MPIR_ERR_NONE, false, request);
     if (mpi_errno == MPI_SUCCESS && *request == NULL) {
         mpi_errno = MPIDIG_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr,
-                                     0, 0, request);
+                                     vci, vci, request);
     }
     return mpi_errno;
 }
@@ -77,11 +78,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void *buf, MPI_Aint count
                                                  MPIR_Comm * comm, int context_offset,
                                                  MPIDI_av_entry_t * addr, MPIR_Request ** request)
 {
-    int mpi_errno = MPIDI_NTBRING_isend(buf, count, datatype, rank, tag, comm, context_offset,
+    int vci = MPIDI_NTBRING_SEND_VCI(rank, tag, comm);
+    int mpi_errno = MPIDI_NTBRING_isend(buf, count, datatype, rank, tag, comm, context_offset, vci,
                                         MPIR_ERR_NONE, true, request);
     if (mpi_errno == MPI_SUCCESS && *request == NULL) {
         mpi_errno = MPIDIG_mpi_issend(buf, count, datatype, rank, tag, comm, context_offset, addr,
-                                      0, 0, request);
+                                      vci, vci, request);
     }
     return mpi_errno;
 }
@@ -92,11 +94,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count
                                                  MPIDI_av_entry_t * addr, MPIR_Request ** request,
                                                  MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = MPIDI_NTBRING_isend(buf, count, datatype, rank, tag, comm, context_offset,
+    int vci = MPIDI_NTBRING_SEND_VCI(rank, tag, comm);
+    int mpi_errno = MPIDI_NTBRING_isend(buf, count, datatype, rank, tag, comm, context_offset, vci,
                                         *errflag, false, request);
     if (mpi_errno == MPI_SUCCESS && *request == NULL) {
         mpi_errno = MPIDIG_isend_coll(buf, count, datatype, rank, tag, comm, context_offset, addr,
-                                      0, 0, request, errflag);
+                                      vci, vci, request, errflag);
     }
     return mpi_errno;
 }

@@ -9,7 +9,7 @@
 static int make_progress(void)
 {
     int mpi_errno = MPID_Progress_test(NULL);
-    MPIDI_PROGRESS_IDLE();
+    MPIDI_PROGRESS_IDLE(0);
     return mpi_errno;
 }
 
@@ -32,7 +32,7 @@ static int add_peer(const char *upid, int upid_size, int32_t * peer)
     MPL_wtime(&start);
     for (;;) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = ntbring_peer_add(MPIDI_NTBRING_global.endpoint, upid, upid_size, peer);
+        rc = ntbring_peer_add(MPIDI_NTBRING_VCI(0).endpoint, upid, upid_size, peer);
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
@@ -127,7 +127,7 @@ int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char 
     for (int i = 0; i < comm->local_size; i++) {
         uint64_t size;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        int rc = ntbring_peer_address(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(i, comm),
+        int rc = ntbring_peer_address(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(i, comm),
                                       *local_upids + total, &size);
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
@@ -154,7 +154,7 @@ int MPIDI_NTBRING_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, i
     MPIDI_NTBRING_UNUSED(timeout);
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    int rc = ntbring_greet(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_peer(avtid, lpid), tag,
+    int rc = ntbring_greet(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_peer(avtid, lpid), tag,
                            buf, size);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIDI_NTBRING_CHKRC(rc);
@@ -175,7 +175,7 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
     MPL_wtime(&start);
     for (;;) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = ntbring_greeting(MPIDI_NTBRING_global.endpoint, tag, buf, size);
+        rc = ntbring_greeting(MPIDI_NTBRING_VCI(0).endpoint, tag, buf, size);
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
@@ -193,7 +193,7 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
     return mpi_errno;
   fn_fail:
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    ntbring_greeting_withdraw(MPIDI_NTBRING_global.endpoint, tag);
+    ntbring_greeting_withdraw(MPIDI_NTBRING_VCI(0).endpoint, tag);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     goto fn_exit;
 }

@@ -16,7 +16,7 @@
  * memory, which rings no doorbell and completes no request: there have to be polls before a sleep. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_stay_awake(void)
 {
-    MPIDI_NTBRING_global.idle_count = 0;
+    MPIDI_NTBRING_VCI(0).idle_count = 0;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_start(MPIR_Group * group, int assert, MPIR_Win * win)

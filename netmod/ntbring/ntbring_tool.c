@@ -12,15 +12,21 @@ static void get_count(void *addr, void *obj_handle, int count, void *buf)
     MPIDI_NTBRING_UNUSED(count);
 
     uint32_t index = (uintptr_t) addr;
-    if (MPIDI_NTBRING_global.endpoint == NULL) {
-        ntbring_count(NULL, index, buf);
-        return;
+    uint64_t sum = 0, value = 0;
+    ntbring_count(NULL, index, &sum);
+    /* locks are gone with the endpoints */
+    if (MPIDI_NTBRING_VCI(0).endpoint) {
+        MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+        for (int vci = 0; vci < MPIDI_global.n_vcis; vci++) {
+            MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+            if (ntbring_count(MPIDI_NTBRING_VCI(vci).endpoint, index, &value) == NTBRING_OK) {
+                sum += value;
+            }
+            MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+        }
+        MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
     }
-    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    ntbring_count(MPIDI_NTBRING_global.endpoint, index, buf);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+    *(uint64_t *) buf = sum;
 }
 
 void MPIDI_NTBRING_tool_register(void)
@@ -36,7 +42,7 @@ void MPIDI_NTBRING_tool_register(void)
 
     MPIR_T_THREAD_CS_ENTER();
     for (uint32_t i = 0;
-         ntbring_setting(MPIDI_NTBRING_global.endpoint, i, &variable) == NTBRING_SOME; i++) {
+         ntbring_setting(MPIDI_NTBRING_VCI(0).endpoint, i, &variable) == NTBRING_SOME; i++) {
         MPIR_T_cvar_value_t value = {.str = variable.value };
         MPIR_T_CVAR_REGISTER_impl(MPI_CHAR, variable.name, NULL, strlen(variable.value) + 1,
                                   MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_BASIC,

@@ -20,18 +20,28 @@ typedef struct {
     uint16_t unused;
 } MPIDI_NTBRING_short_hdr_t;
 
+/* Each VCI is an endpoint in a ring of its own. One-sided communication, small collectives and
+ * processes of other jobs are all with VCI 0. */
 typedef struct {
     ntbring_endpoint_t *endpoint;       /* NULL before init_world and after finalize */
+    uint32_t spins;             /* calls of MPIDI_NTBRING_idle that have nothing to do */
+    int idle_count;             /* others of MPIDI_NTBRING_idle since progress was made */
+    int idle_progress_count;    /* ch4's progress_count at the latest of them */
+    int32_t arriving_src;       /* of the message that is being handed up */
+    uint64_t arriving_charge;   /* 0 once somebody keeps it */
+    char pad[MPL_CACHELINE_SIZE];       /* between what different threads use */
+} MPIDI_NTBRING_vci_t;
+
+typedef struct {
+    MPIDI_NTBRING_vci_t vci[MPIDI_CH4_MAX_VCIS];
     ntbring_limits_t limits;
     uint32_t idle_max_us;       /* longest sleep in MPIDI_NTBRING_idle */
     int idle_polls;             /* calls of MPIDI_NTBRING_idle that may not sleep after progress */
-    int idle_count;             /* such calls since progress was made */
-    int idle_progress_count;    /* ch4's progress_count at the latest of them */
     unsigned flushes;           /* flushes of windows */
-    int32_t arriving_src;       /* of the message that is being handed up */
-    uint64_t arriving_charge;   /* 0 once somebody keeps it */
 } MPIDI_NTBRING_global_t;
 
 extern MPIDI_NTBRING_global_t MPIDI_NTBRING_global;
+
+#define MPIDI_NTBRING_VCI(i_) (MPIDI_NTBRING_global.vci[i_])
 
 #endif /* NTBRING_TYPES_H_INCLUDED */

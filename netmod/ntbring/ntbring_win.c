@@ -57,31 +57,34 @@ int MPIDI_NTBRING_mpi_win_get_info(MPIR_Win * win, MPIR_Info ** info_p)
 
 /* The hooks. MPIDI_NTBRING_win_allocate sets what MPI_Win_allocate needs, later. */
 
-int MPIDI_NTBRING_mpi_win_create_hook(MPIR_Win * win)
+static void init_win(MPIR_Win * win)
 {
+    MPIDI_WIN(win, am_vci) = 0;
     win->dev.netmod.ntbring.targets = NULL;
     win->dev.netmod.ntbring.has_locks = false;
+}
+
+int MPIDI_NTBRING_mpi_win_create_hook(MPIR_Win * win)
+{
+    init_win(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_create_dynamic_hook(MPIR_Win * win)
 {
-    win->dev.netmod.ntbring.targets = NULL;
-    win->dev.netmod.ntbring.has_locks = false;
+    init_win(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_hook(MPIR_Win * win)
 {
-    win->dev.netmod.ntbring.targets = NULL;
-    win->dev.netmod.ntbring.has_locks = false;
+    init_win(win);
     return MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_win_allocate_shared_hook(MPIR_Win * win)
 {
-    win->dev.netmod.ntbring.targets = NULL;
-    win->dev.netmod.ntbring.has_locks = false;
+    init_win(win);
     return MPI_SUCCESS;
 }
 

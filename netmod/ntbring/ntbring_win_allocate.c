@@ -13,12 +13,12 @@ typedef struct {
 
 static int is_near(int rank, MPIR_Comm * comm)
 {
-    return ntbring_is_near(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(rank, comm));
+    return ntbring_is_near(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(rank, comm));
 }
 
 static int is_served(int rank, MPIR_Comm * comm)
 {
-    return ntbring_is_served(MPIDI_NTBRING_global.endpoint, MPIDI_NTBRING_dest(rank, comm));
+    return ntbring_is_served(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(rank, comm));
 }
 
 /* How many of the others get at this process's memory without it. */
@@ -41,7 +41,7 @@ static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_
 
     card->state = WITHOUT_SEGMENT;
     if (count_company(comm) > 0) {
-        int rc = ntbring_segment_create(MPIDI_NTBRING_global.endpoint, MPL_MAX(own->size, 1),
+        int rc = ntbring_segment_create(MPIDI_NTBRING_VCI(0).endpoint, MPL_MAX(own->size, 1),
                                         &own->segment, &base, &card->address);
         MPIR_ERR_CHKANDJUMP1(rc < 0, mpi_errno, MPI_ERR_NO_MEM, "**ntbring", "**ntbring %s",
                              ntbring_error_text());
@@ -64,7 +64,7 @@ static void free_memory(MPIDI_NTBRING_target_t * targets, int rank, int size)
 {
     for (int i = 0; i < size; i++) {
         if (targets[i].segment) {
-            ntbring_segment_free(MPIDI_NTBRING_global.endpoint, targets[i].segment);
+            ntbring_segment_free(MPIDI_NTBRING_VCI(0).endpoint, targets[i].segment);
         }
     }
     if (targets[rank].base && !targets[rank].segment) {
@@ -99,7 +99,7 @@ static int open_segments(const card_t * cards, MPIDI_NTBRING_target_t * targets,
         targets[i].served = cards[i].state == WITH_SEGMENT && is_served(i, comm) > 0;
         if (i != comm->rank && cards[i].state == WITH_SEGMENT && is_near(i, comm) > 0) {
             void *base = NULL;
-            int rc = ntbring_segment_open(MPIDI_NTBRING_global.endpoint,
+            int rc = ntbring_segment_open(MPIDI_NTBRING_VCI(0).endpoint,
                                           MPIDI_NTBRING_dest(i, comm), &cards[i].address,
                                           &targets[i].segment, &base);
             MPIDI_NTBRING_CHKRC(rc);

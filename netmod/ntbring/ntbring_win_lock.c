@@ -34,7 +34,7 @@ static int hold(MPIDI_NTBRING_target_t * target, bool alone)
     int mpi_errno = MPI_SUCCESS, rc = NTBRING_OK;
 
     sleep_lightly();
-    MPIDIU_PROGRESS_WHILE((rc = ntbring_segment_hold(MPIDI_NTBRING_global.endpoint,
+    MPIDIU_PROGRESS_WHILE((rc = ntbring_segment_hold(MPIDI_NTBRING_VCI(0).endpoint,
                                                      target->segment, alone)) == NTBRING_PENDING,
                           0);
     MPIDI_NTBRING_CHKRC(rc);

@@ -1,7 +1,7 @@
 //! Whom to ring when something was deposited, or a head returned.
 
 use crate::ntb::emu::ForeignBell;
-use crate::ntb::Port;
+use crate::ntb::{Port, Side};
 use crate::ring::Membership;
 use std::sync::Arc;
 
@@ -14,15 +14,38 @@ pub(super) enum Bell {
     Local(Arc<Membership>, usize),
     /// Of a process outside the ring.
     Foreign(Arc<ForeignBell>, usize),
+    /// Of nobody: a carrier sees by itself what there is.
+    Carrier,
 }
 
 impl Bell {
+    /// Where it is, for people.
+    pub fn describe(&self) -> String {
+        match self {
+            Bell::Port(port, _) => format!("the neighbour on the {} link", port.side()),
+            Bell::Local(..) => "this host".into(),
+            Bell::Foreign(..) => "another job".into(),
+            Bell::Carrier => "another host".into(),
+        }
+    }
+
+    /// The link that it is at the other end of, if it is.
+    pub fn side(&self) -> Option<Side> {
+        match self {
+            Bell::Port(port, _) => Some(port.side()),
+            _ => None,
+        }
+    }
+
+    /// Rings it. Returns how many rings that were.
     #[inline]
-    pub fn ring(&self) {
+    pub fn ring(&self) -> u64 {
         match self {
             Bell::Port(port, bell) => port.ring(*bell),
             Bell::Local(members, bell) => members.ring(*bell),
             Bell::Foreign(foreign, bell) => foreign.ring(*bell),
+            Bell::Carrier => return 0,
         }
+        1
     }
 }

@@ -1,6 +1,9 @@
 //! The counters of a rank: one table for the line of NTBRING_STATS and for what tools read.
 
 use super::Endpoint;
+use crate::ntb::fault::Injected;
+use crate::ntb::Side;
+use crate::ring::relay::RelayCounters;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Something that a rank counts. It never becomes less.
@@ -9,11 +12,26 @@ pub struct Counter {
     pub name: &'static str,
     /// What is counted.
     pub meaning: &'static str,
-    read: fn(&Endpoint) -> u64,
+    /// What the rank counts itself...
+    own: fn(&Endpoint) -> u64,
+    /// ...and, if it is its host's first, the forwarder beside it.
+    relay: fn(&RelayCounters) -> u64,
 }
 
-const fn counter(name: &'static str, meaning: &'static str, read: fn(&Endpoint) -> u64) -> Counter {
-    Counter { name, meaning, read }
+const fn counter(name: &'static str, meaning: &'static str, own: fn(&Endpoint) -> u64) -> Counter {
+    Counter { name, meaning, own, relay: |_| 0 }
+}
+
+impl Counter {
+    /// What a forwarder counts of it.
+    const fn and(self, relay: fn(&RelayCounters) -> u64) -> Counter {
+        Counter { relay, ..self }
+    }
+
+    /// What the forwarder beside the rank has counted.
+    pub(super) fn relayed(&self, relay: &RelayCounters) -> u64 {
+        (self.relay)(relay)
+    }
 }
 
 /// All of them. Messages and bytes are those sent, if nothing else is said; sizes include MPICH's headers.
@@ -38,30 +56,118 @@ pub const COUNTERS: &[Counter] = &[
     }),
     counter("msgs_received", "messages received", |e| e.inbound.msgs),
     counter("bytes_received", "bytes received", |e| e.inbound.bytes),
-    counter("forwarded_chunks", "entries that this rank or its host's transfer thread has passed on", |e| {
-        load(&e.relay.chunks)
-    }),
-    counter("forwarded_bytes", "bytes of them", |e| load(&e.relay.bytes)),
+    counter("forwarded_chunks", "entries that this rank or its host's transfer thread has passed on", none)
+        .and(|relay| RelayCounters::sum(&relay.chunks)),
+    counter("forwarded_bulk", "those of them that were pieces of large payloads", none)
+        .and(|relay| relay.bulk.load(Ordering::Relaxed)),
+    counter("forwarded_bytes", "bytes of all of them", none).and(|relay| RelayCounters::sum(&relay.bytes)),
     counter("segments_own", "pieces of window memory that this rank has created", |e| e.segments.own),
     counter("segments_near", "pieces of window memory of others that it has mapped", |e| e.segments.near),
     counter("operations_remote", "one-sided operations that other hosts were asked to do on their memory", |e| {
         e.remotes.begun
     }),
-    counter("requests_served", "pieces of such operations that this rank's host has done for others", |e| {
-        load(&e.relay.served)
-    }),
+    counter("requests_served", "pieces of such operations that this rank's host has done for others", none)
+        .and(|relay| load(&relay.served)),
     counter("collectives_shared", "small collectives whose blocks went from neighbour to neighbour", |e| {
         e.groups.begun
     }),
     counter("head_updates", "heads returned to producers; in a host's first rank its forwarder's too", |e| {
-        e.inbound.head_updates + load(&e.relay.head_updates)
-    }),
+        e.inbound.head_updates + e.out.writes().1
+    })
+    .and(|relay| load(&relay.head_updates)),
     counter("doorbells", "doorbells rung; in a host's first rank its forwarder's too", |e| {
-        e.out.doorbells + e.inbound.doorbells + e.groups.doorbells + load(&e.relay.doorbells)
-    }),
+        e.out.writes().0 + e.inbound.doorbells + e.groups.doorbells
+    })
+    .and(|relay| load(&relay.doorbells)),
+    counter("resent", "entries of lanes sent again since they were lost or damaged (NTBRING_RELIABILITY=retry)", |e| {
+        e.out.mended().0
+    })
+    .and(|relay| RelayCounters::sum(&relay.resent)),
+    counter("damaged", "entries of lanes that were found lost or damaged", |e| e.inbound.damaged() + e.out.mended().1)
+        .and(|relay| RelayCounters::sum(&relay.damaged)),
+    counter(
+        "repeated",
+        "entries sent again end to end, since the way to their receiver had changed or lost them",
+        |e| e.out.mended().2,
+    ),
+    counter("dropped", "entries given up by this rank's host since the link that they were to take was down", none)
+        .and(|relay| RelayCounters::sum(&relay.dropped)),
+    counter("reroutes", "times that the ways of this rank's host have changed since links went down or came up", none)
+        .and(|relay| load(&relay.reroutes)),
     counter("sleeps", "times that this rank has slept until a doorbell rang", |e| e.idle.sleeps()),
-    counter("transfer_sleeps", "times that its host's transfer thread has", |e| load(&e.relay.sleeps)),
+    counter("transfer_sleeps", "times that its host's transfer thread has", none).and(|relay| load(&relay.sleeps)),
+    counter("faults_flipped", "bits that NTBRING_FAULT has flipped in what this process sent", |e| {
+        e.injected(|i| &i.flips)
+    }),
+    counter("faults_dropped", "writes that it has lost", |e| e.injected(|i| &i.drops)),
+    counter("faults_doubled", "writes that it has doubled", |e| e.injected(|i| &i.doubles)),
+    counter("faults_delayed", "writes and rings that it has delayed", |e| e.injected(|i| &i.delays)),
+    counter("faults_bells", "rings that it has lost", |e| e.injected(|i| &i.bells)),
+    counter("faults_outages", "writes and rings that were lost on links that were down", |e| {
+        e.injected(|i| &i.outages)
+    }),
 ];
+
+/// Something that is counted of what a host sends by one link.
+pub struct LinkCounter {
+    /// As in the line of NTBRING_STATS.
+    pub name: &'static str,
+    /// What is counted.
+    pub meaning: &'static str,
+    own: fn(&Endpoint, Side) -> u64,
+    relay: fn(&RelayCounters, usize) -> u64,
+}
+
+/// All of them.
+pub const LINK_COUNTERS: &[LinkCounter] = &[
+    LinkCounter {
+        name: "sent_bytes",
+        meaning: "bytes of lanes that this rank has filled by it, with tags and padding",
+        own: |e, side| e.out.crossed(side)[0],
+        relay: |_, _| 0,
+    },
+    LinkCounter {
+        name: "forwarded_chunks",
+        meaning: "entries that its host's forwarder has passed on by it",
+        own: |_, _| 0,
+        relay: |relay, side| load(&relay.chunks[side]),
+    },
+    LinkCounter {
+        name: "forwarded_bytes",
+        meaning: "bytes of them",
+        own: |_, _| 0,
+        relay: |relay, side| load(&relay.bytes[side]),
+    },
+    LinkCounter {
+        name: "resent",
+        meaning: "entries sent again by it since they were lost or damaged",
+        own: |e, side| e.out.crossed(side)[1],
+        relay: |relay, side| load(&relay.resent[side]),
+    },
+    LinkCounter {
+        name: "damaged",
+        meaning: "entries that came by it and were found lost or damaged",
+        own: |e, side| e.out.crossed(side)[2] + e.inbound.damaged_by(side),
+        relay: |relay, side| load(&relay.damaged[side]),
+    },
+    LinkCounter {
+        name: "dropped",
+        meaning: "entries given up since it was down",
+        own: |_, _| 0,
+        relay: |relay, side| load(&relay.dropped[side]),
+    },
+];
+
+impl LinkCounter {
+    /// What the forwarder beside the rank has counted.
+    pub(super) fn relayed(&self, relay: &RelayCounters, side: Side) -> u64 {
+        (self.relay)(relay, side as usize)
+    }
+}
+
+fn none(_: &Endpoint) -> u64 {
+    0
+}
 
 fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
@@ -70,7 +176,22 @@ fn load(counter: &AtomicU64) -> u64 {
 impl Endpoint {
     /// What a counter stands at.
     pub fn count(&self, counter: &Counter) -> u64 {
-        (counter.read)(self)
+        self.count_own(counter) + counter.relayed(&self.relay)
+    }
+
+    /// The rank's own part of it.
+    pub(super) fn count_own(&self, counter: &Counter) -> u64 {
+        (counter.own)(self)
+    }
+
+    /// The rank's own part of what is counted of a link.
+    pub(super) fn count_link(&self, counter: &LinkCounter, side: Side) -> u64 {
+        (counter.own)(self, side)
+    }
+
+    /// What one of the counters of injected faults stands at.
+    fn injected(&self, which: fn(&Injected) -> &AtomicU64) -> u64 {
+        self.members.injector().map_or(0, |injector| load(which(injector.injected())))
     }
 
     /// Messages and bytes to ranks at such distances.

@@ -114,7 +114,7 @@ impl Credits {
     /// What the sender has to be told, if it may send more than it knows.
     fn credit(&mut self, src: u32) -> Option<u64> {
         let account = &mut self.accounts[src as usize];
-        let allowed = if self.leaving { u64::MAX / 2 } else { account.consumed + self.share };
+        let allowed = if self.leaving { u64::MAX / 2 } else { account.consumed.saturating_add(self.share) };
         (allowed > account.allowed).then(|| {
             account.allowed = allowed;
             self.stalled -= usize::from(account.stalled.take().is_some());
@@ -128,7 +128,7 @@ impl Credits {
         let account = &mut self.accounts[src as usize];
         account.stalled.filter(|since| since.elapsed() >= patience)?;
         account.stalled = None;
-        account.allowed += step;
+        account.allowed = account.allowed.saturating_add(step);
         self.stalled -= 1;
         Some(account.allowed)
     }
@@ -177,8 +177,9 @@ impl Endpoint {
         let Some(account) = self.credits.accounts.get_mut(src as usize) else {
             return Err(EndpointError::Argument(format!("there is no peer {src} whose message could be consumed")));
         };
-        account.consumed += cost;
-        if account.consumed + self.credits.share - step >= account.allowed {
+        // What a damaged header claims may be anything.
+        account.consumed = account.consumed.saturating_add(cost);
+        if account.consumed.saturating_add(self.credits.share - step) >= account.allowed {
             self.give(src)?;
         }
         Ok(())

@@ -44,9 +44,11 @@ impl Endpoint {
     /// The state in lines, each naming the rank.
     pub fn describe(&self) -> String {
         let topology = self.members.topology();
-        let who =
-            format!("ntbring rank {} on host {} of {}", self.members.rank(), self.members.host(), topology.hosts());
+        let vci = if self.vci > 0 { format!(", VCI {},", self.vci) } else { String::new() };
+        let (rank, host) = (self.members.rank(), self.members.host());
+        let who = format!("ntbring rank {rank}{vci} on host {host} of {}", topology.hosts());
         let mut lines = self.out.describe();
+        lines.extend(self.out.caretaker.iter().flat_map(|caretaker| caretaker.carrier().describe()));
         lines.extend(self.inbound.describe());
         lines.extend(self.credits.describe());
         lines.push(self.offers.describe());
@@ -56,6 +58,7 @@ impl Endpoint {
         lines.extend(self.greetings.describe());
         lines.extend(self.paper.iter().map(|paper| paper.describe()));
         lines.extend(self.transfer.iter().flat_map(|t| t.describe()));
+        lines.extend(self.members.injector().map(|i| format!("faults injected: {}", i.injected())));
         lines.push(format!("slept {} times, returned {} heads", self.idle.sleeps(), self.inbound.head_updates));
         lines.iter().map(|line| format!("{who}: {line}\n")).collect()
     }

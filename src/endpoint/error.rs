@@ -1,11 +1,13 @@
 //! What can go wrong at an endpoint.
 
+use super::carrier::Odd;
 use super::idle::Fault;
 use super::wire::WireError;
 use crate::ntb::NtbError;
-use crate::queue::Corrupt;
+use crate::queue::{Corrupt, GaveUp};
 use crate::ring::relay::RelayError;
 use crate::zerocopy::PackFailed;
+use std::sync::Arc;
 
 /// Why an endpoint cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,14 @@ pub enum EndpointError {
         /// What it holds.
         error: Corrupt,
     },
+    /// A link that damages everything.
+    #[error("the lane to {to}: {error}")]
+    GaveUp {
+        /// Who reads it.
+        to: String,
+        /// What is wrong.
+        error: GaveUp,
+    },
     /// An entry that makes no sense.
     #[error("the lane from {from}: {error}")]
     Wire {
@@ -29,6 +39,17 @@ pub enum EndpointError {
         /// What is wrong.
         error: WireError,
     },
+    /// What a carrier cannot take.
+    #[error("what comes from {from} {what}")]
+    Parcel {
+        /// Who has sent it.
+        from: String,
+        /// What is wrong.
+        what: Odd,
+    },
+    /// A carrier has failed.
+    #[error("{0}")]
+    Carrier(Arc<EndpointError>),
     /// A piece that belongs to nothing.
     #[error("rank {src} sent {what} (stream {stream})")]
     Stream {
@@ -99,6 +120,19 @@ pub enum EndpointError {
     /// The lock of a segment holds a number that is nobody's.
     #[error("the lock of a window was overwritten: {0} is no rank of this job")]
     Lock(u32),
+    /// Nothing has happened for long, and faults are injected.
+    #[error(
+        "rank {rank} has waited for {after:?} in vain, and faults are injected (NTBRING_FAULT, patience): {injected} \
+         by this rank; on stderr is what it waits for"
+    )]
+    Stuck {
+        /// This rank.
+        rank: u32,
+        /// How long it has waited.
+        after: std::time::Duration,
+        /// What it has injected itself.
+        injected: String,
+    },
     /// The transfer thread could not be started.
     #[error("cannot start the transfer thread: {0}")]
     Thread(std::io::Error),

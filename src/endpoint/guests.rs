@@ -107,6 +107,9 @@ impl Endpoint {
             guest.bell.ring();
             log::debug!("rank {}: a process outside the ring has become peer {peer}", self.members.rank());
         }
+        if self.bulletin.asked() != self.asked || self.idle.takes_stock() {
+            self.publish_figures();
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
 //! it, that a process of the job is gone.
 
+use crate::ntb::emu::Bulletin;
 use crate::ntb::Vector;
 use crate::ring::transfer::Lease;
 use crate::ring::{rank_doorbell, Membership};
@@ -16,8 +17,20 @@ pub struct Fault(pub Vec<(u32, usize, u32)>);
 
 /// Time between two looks at whether everybody is alive.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
+/// How old what others can read of a rank's counters may become, if it looks at the clock at all.
+const STOCK_EVERY: Duration = Duration::from_secs(1);
+/// The longest sleep of a rank whose messages may have been damaged on their way.
+const HURRY: Duration = Duration::from_millis(1);
+/// A rank that must look for itself, since not all it waits for rings, sleeps twice as long after so many sleeps in
+/// vain: it may be late by a few hundredths of what it has waited.
+const VAIN: u32 = 64;
+/// How often that happens.
+const DOUBLINGS: u32 = 3;
 /// Fruitless polls between two looks at the clock, by ranks that do not sleep.
 const CLOCK_EVERY: u32 = 1024;
+
+/// Polls that one call of [`Idle::wait`] allows beside the one before it, of a rank with many to go.
+const FREE: u32 = 7;
 
 /// Polls between two yields, of a rank that has a core while nobody else wants it.
 const SPINS_ALONE: u32 = 2000;
@@ -42,12 +55,22 @@ pub struct Idle {
     /// most; None: it never changes.
     quiet: Option<(u32, Duration)>,
     yields: u32,
+    /// The longest sleep, whatever is asked for: who has only so much patience must wake to lose it.
+    longest: Duration,
     /// Calls since the latest event.
     calls: AtomicU32,
     armed: AtomicBool,
+    /// Sleeps in vain since the latest event.
+    vain: AtomicU32,
+    /// Whether something may have to be done soon though nobody rings.
+    hurried: AtomicBool,
     waiter: Mutex<Waiter>,
     fault: OnceLock<Fault>,
     sleeps: AtomicU64,
+    /// Where others read what the rank counts.
+    bulletin: Bulletin,
+    /// It is old.
+    stock: AtomicBool,
 }
 
 struct Waiter {
@@ -57,7 +80,7 @@ struct Waiter {
 
 impl Idle {
     /// For a rank that has joined.
-    pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>) -> Idle {
+    pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>, bulletin: Bulletin) -> Idle {
         let topology = members.topology();
         let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
         // The emulated hosts share one machine.
@@ -67,17 +90,23 @@ impl Idle {
         let quiet = settings.spin.is_none().then_some(quiet);
         let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
         log::debug!("{spins} polls{range}, {} yields, then sleep", settings.yields);
+        let patience = settings.fault.as_ref().and_then(|faults| faults.patience);
         Idle {
             vector,
             lease,
             spins: AtomicU32::new(spins),
             quiet,
             yields: settings.yields,
+            longest: patience.map_or(Duration::MAX, |patience| patience / 4),
             calls: AtomicU32::new(0),
             armed: AtomicBool::new(false),
+            vain: AtomicU32::new(0),
+            hurried: AtomicBool::new(false),
             waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now() }),
             fault: OnceLock::new(),
             sleeps: AtomicU64::new(0),
+            bulletin,
+            stock: AtomicBool::new(false),
             members,
         }
     }
@@ -97,27 +126,31 @@ impl Idle {
         self.calls.load(Ordering::Relaxed) < self.spins.load(Ordering::Relaxed)
     }
 
-    /// To be called when nothing was found. Sleeps for at most `max`, and only if nothing was found
-    /// since the call before this one either.
-    pub fn wait(&self, max: Duration) {
+    /// To be called when nothing was found. Sleeps for about `max` at most, longer after a long time in vain, and only
+    /// if nothing was found since the call before this one either. Returns how many polls may follow before the next
+    /// call, which then stands for them, too.
+    pub fn wait(&self, max: Duration) -> u32 {
         // Two threads may count the same call: what matters is that the count goes up.
         let calls = self.calls.load(Ordering::Relaxed);
-        self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
         let spins = self.spins.load(Ordering::Relaxed);
         if calls < spins {
             // No pause: what the caller does between two looks takes longer than one.
-            return;
+            let free = if spins < SPINS_QUIET { 0 } else { FREE };
+            self.calls.store(calls + 1 + free, Ordering::Relaxed);
+            return free;
         }
+        self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
         if calls - spins < self.yields || max.is_zero() {
+            self.vain.store(0, Ordering::Relaxed);
             self.give_way(spins);
             if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
                 self.watch();
             }
-            return;
+            return 0;
         }
         let Ok(mut waiter) = self.waiter.try_lock() else {
             std::thread::yield_now();
-            return;
+            return 0;
         };
         // Kept from wrapping round to spinning.
         self.calls.store(spins + self.yields, Ordering::Relaxed);
@@ -132,12 +165,16 @@ impl Idle {
             }
             Some(ticket) => {
                 self.sleeps.fetch_add(1, Ordering::Relaxed);
-                self.vector.sleep(ticket, max);
+                let hurried = self.hurried.load(Ordering::Relaxed);
+                let vain = self.vain.fetch_add(1, Ordering::Relaxed);
+                let max = nap(max, vain).min(self.longest);
+                self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
                 self.awake();
                 drop(waiter);
                 self.watch();
             }
         }
+        0
     }
 
     /// Between two looks at one thing, by a caller who now and then looks at everything and then calls
@@ -161,6 +198,7 @@ impl Idle {
     fn disarm(&self) {
         if let Ok(mut waiter) = self.waiter.try_lock() {
             if waiter.ticket.take().is_some() {
+                self.vain.store(0, Ordering::Relaxed);
                 self.awake();
             }
         }
@@ -186,6 +224,21 @@ impl Idle {
         if !dead.is_empty() {
             let _ = self.fault.set(Fault(dead));
         }
+        if self.bulletin.age().is_none_or(|age| age >= STOCK_EVERY) {
+            // The rank finds news when it next looks into its mailbox.
+            self.stock.store(true, Ordering::Relaxed);
+            self.bulletin.nudge();
+        }
+    }
+
+    /// Whether it is time to write down what the rank counts. Once.
+    pub fn takes_stock(&self) -> bool {
+        self.stock.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether something may have to be done soon though nobody rings.
+    pub fn hurry(&self, hurried: bool) {
+        self.hurried.store(hurried, Ordering::Relaxed);
     }
 
     /// Who has died, if anybody has.
@@ -205,6 +258,16 @@ impl Idle {
     }
 }
 
+/// How long to sleep for `max` at most, after so many sleeps in `vain`.
+fn nap(max: Duration, vain: u32) -> Duration {
+    // Who sleeps for long does not look for itself.
+    if max > WATCH_EVERY / 2 {
+        max
+    } else {
+        max * (1 << ((vain / VAIN + 1).ilog2().min(DOUBLINGS)))
+    }
+}
+
 /// How often to poll before the next yield, if the latest one took `yielded`.
 fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) -> u32 {
     if yielded < nobody {
@@ -217,6 +280,18 @@ fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_sleeps_in_vain_is_late_by_little() {
+        let (short, long) = (Duration::from_millis(1), Duration::from_millis(100));
+        let mut waited = Duration::ZERO;
+        for vain in 0..10_000 {
+            let nap = nap(short, vain);
+            assert!(nap == short || nap <= waited / 16 && nap <= 8 * short, "{nap:?} after {waited:?}");
+            waited += nap;
+        }
+        assert_eq!((nap(short, 10_000), nap(long, 10_000)), (8 * short, long));
+    }
 
     #[test]
     fn spins_grow_while_nobody_wants_the_core() {

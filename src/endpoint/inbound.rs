@@ -4,9 +4,9 @@ use super::arrival::{Arrival, Look, Plain, Token};
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
-use crate::ntb::{ForeignBytes, ForeignRoom};
+use crate::ntb::{ForeignBytes, ForeignRoom, Side};
 use crate::queue::{Consumer, Entry, Taken};
-use crate::ring::plan::End;
+use crate::ring::plan::{Class, End};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ struct Inbox {
     bell: Bell,
     /// The rank that writes it; None if it is the neighbour's forwarder.
     from: Option<u32>,
+    /// Whether what it carries does not go before anything else.
+    bulk: bool,
     /// A message in pieces has begun whose cookie is not known yet: what follows must wait.
     beginning: bool,
     /// Looks in vain that are left before it counts as cold.
@@ -29,7 +31,7 @@ struct Inbox {
 
 impl Inbox {
     fn new(lane: Consumer, bell: Bell, from: Option<u32>) -> Inbox {
-        Inbox { lane, bell, from, beginning: false, heat: HEAT }
+        Inbox { lane, bell, from, bulk: false, beginning: false, heat: HEAT }
     }
 }
 
@@ -61,11 +63,18 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    pub fn new(members: &Arc<Membership>) -> Inbound {
+    /// Of a rank; `connections` are the lanes from ranks of other hosts that a carrier fills, if those over links are not
+    /// used.
+    pub fn new(members: &Arc<Membership>, connections: Option<Vec<(u32, Consumer)>>) -> Inbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut boxes = Vec::new();
-        for link in members.links().into_iter().flatten() {
+        let carried = connections.is_some();
+        let links = members.links().filter(|_| !carried);
+        for (rank, lane) in connections.into_iter().flatten() {
+            boxes.push(Inbox::new(lane, Bell::Carrier, Some(rank)));
+        }
+        for link in links.into_iter().flatten() {
             let next = link.neighbour();
             for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
                 if topology.direction(next, host) == link.side().opposite() {
@@ -75,14 +84,21 @@ impl Inbound {
                 }
             }
             if members.is_served() {
-                let bell = Bell::Port(link.port(), FORWARDER_DOORBELL);
+                let bell = |class| Bell::Port(link.port(), link.bell(link.side().opposite(), class));
                 let lane = link.consumer(End::Forwarder, me, false);
-                boxes.push(Inbox::new(lane, bell, None));
+                boxes.push(Inbox::new(lane, bell(Class::Urgent), None));
+                let bulk = link.bulk_consumer(End::Forwarder, me, false);
+                boxes.extend(bulk.map(|lane| Inbox { bulk: true, ..Inbox::new(lane, bell(Class::Bulk), None) }));
             }
         }
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
             boxes.push(Inbox::new(members.local_consumer(local), bell, Some(rank)));
+        }
+        // What went to several hosts. Where links are gone round, nothing does by forwarders.
+        if members.is_served() && !carried {
+            let bell = Bell::Local(members.clone(), FORWARDER_DOORBELL);
+            boxes.push(Inbox::new(members.delivery_in(), bell, None));
         }
         let streams = (0..topology.size()).map(|_| None).collect();
         Inbound {
@@ -124,6 +140,9 @@ impl Inbound {
                     Ok(None) => {}
                     Ok(Some(entry)) => {
                         self.has_served(i);
+                        if self.boxes[i].bulk {
+                            self.next = self.after(i);
+                        }
                         return self.arrive(i, entry).map(Some);
                     }
                     Err(error) => return Err(EndpointError::Corrupt { from: describe(inbox), error }),
@@ -312,10 +331,20 @@ impl Inbound {
         }
         if inbox.lane.release() {
             self.head_updates += 1;
-            self.doorbells += 1;
-            inbox.bell.ring();
+            self.doorbells += inbox.bell.ring();
         }
         Ok(())
+    }
+
+    /// Entries that a link had lost or damaged on their way here.
+    pub fn damaged_by(&self, side: Side) -> u64 {
+        let by = self.boxes.iter().filter(|inbox| inbox.bell.side() == Some(side));
+        by.map(|inbox| inbox.lane.damaged()).sum()
+    }
+
+    /// Entries that were found lost or damaged.
+    pub fn damaged(&self) -> u64 {
+        self.boxes.iter().map(|inbox| inbox.lane.damaged()).sum()
     }
 
     /// Lines on every lane in which something lies, and on open streams.
@@ -326,6 +355,16 @@ impl Inbound {
             .filter(|b| !b.lane.is_empty() || b.lane.held() > 0)
             .map(|b| format!("from {}: entry {} is there, {} held", describe(b), b.lane.sequence(), b.lane.held()))
             .collect();
+        for inbox in &self.boxes {
+            if let Some((lines_on, ahead)) = inbox.lane.gap() {
+                let (from, next) = (describe(inbox), inbox.lane.sequence());
+                let later = next.wrapping_add(ahead);
+                lines.push(format!(
+                    "from {from}: entry {next} is not there, but entry {later} seems to be, {lines_on} lines further on: \
+                     a write was lost"
+                ));
+            }
+        }
         for (src, row) in self.streams.iter().enumerate() {
             for (id, open) in row.iter().flat_map(|r| r.iter()).enumerate() {
                 if let Some(open) = open {

@@ -6,21 +6,27 @@
 //! | `error` | what can go wrong |
 //! | `outbound` | flows to other ranks: what is sent, and what waits for room |
 //! | `inbound` | lanes from other ranks: what has arrived |
+//! | `carrier` | from end to end over links that may lose things, or go down |
 //! | `credit` | how much may lie here that nobody has asked for |
 //! | `offers` | large payloads, which the receiver fetches |
+//! | `multicast` | short messages to several hosts at once |
 //! | `segments` | memory that near ranks map |
 //! | `remote` | operations on memory of ranks that are not near |
 //! | `share` | small collectives that go round the ring |
 //! | `bell` | whom to ring |
 //! | `paper` | the stops that production leaves out, for experiments |
+//! | `patience` | the end of waiting for what injected faults have swallowed |
 //! | `guests` | peers that are added later |
 //! | `greetings` | what is said to them before there is a communicator |
+//! | `linger` | what a rank does for others after it has left |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
-//! | `counters`, `stats` | what is counted, and the line it becomes |
+//! | `counters`, `stats` | what is counted, the line it becomes, and where others read it meanwhile |
+//! | `threads` | what runs beside a rank |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
 
 mod arrival;
 mod bell;
+pub mod carrier;
 mod counters;
 mod credit;
 mod dump;
@@ -29,36 +35,46 @@ mod greetings;
 mod guests;
 mod idle;
 mod inbound;
+mod linger;
+mod multicast;
 mod offers;
 mod outbound;
 mod paper;
+mod patience;
 mod remote;
 mod segments;
 mod share;
 mod stats;
+mod threads;
 pub mod wire;
 
 pub use arrival::{Arrival, Event, Look, Plain, Token};
-pub use counters::{Counter, COUNTERS};
+pub use carrier::Odd;
+pub use counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
 pub use error::EndpointError;
 pub use greetings::GREETING_MAX;
 pub use idle::{Fault, Idle};
+pub use multicast::MULTICAST_MAX;
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 pub use remote::Operation;
 pub use share::BLOCK_MAX;
+pub use stats::{Figures, LinkFigures, Peer};
 
+use crate::ntb::emu::Bulletin;
 use crate::ntb::ForeignRoom;
-use crate::ring::relay::{Forwarder, RelayCounters};
+use crate::ring::relay::RelayCounters;
 use crate::ring::transfer::Transfer;
-use crate::ring::{Membership, FORWARDER_DOORBELL};
+use crate::ring::Membership;
 use crate::settings::Settings;
 use crate::zerocopy::Thresholds;
+use carrier::{Caretaker, Carrier, Ends};
 use guests::Guests;
 use inbound::Inbound;
 use offers::Offers;
 use outbound::Outbound;
 use std::sync::Arc;
+use std::time::Instant;
 use wire::Packet;
 
 /// Of so many looks by a rank that spins, one is at everything: cold lanes, transit, news.
@@ -90,36 +106,60 @@ pub struct Endpoint {
     transfer: Option<Transfer>,
     guests: Guests,
     greetings: greetings::Greetings,
+    /// What has just been sent is looked after, once nothing is called any more but `drop`.
+    lingering: Option<linger::Linger>,
+    /// Polls cannot go the short way: links are not trusted, or there is an experiment.
+    odd: bool,
     /// How the models of the experiments receive; None outside them.
     paper: Option<Box<paper::ReceiveSide>>,
     dump: dump::Trigger,
+    /// Which of its process's endpoints it is.
+    vci: u32,
+    /// None without faults.
+    patience: Option<patience::Patience>,
     /// Polls that found nothing and looked everywhere.
     fruitless: u32,
     /// Polls that went the short way.
     looks: u32,
     /// Polls that still look for transit each time, since there was some.
     relay_heat: u32,
+    /// Where others read what is counted...
+    bulletin: Bulletin,
+    /// ...and how often they had asked for it when it was last written.
+    asked: u64,
 }
 
 impl Endpoint {
     /// The endpoint of a rank that has joined; starts forwarding if this is its host's first rank.
     pub fn new(mut members: Membership, settings: Settings) -> Result<Endpoint, EndpointError> {
         let mailbox = members.take_mailbox();
+        let bulletin = mailbox.bulletin()?;
         let members = Arc::new(members);
-        let relay = Arc::new(RelayCounters::default());
-        let transfer = start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
+        let relay = Arc::new(RelayCounters::new(&bulletin.live()));
+        let transfer = threads::start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
         let ranks = members.topology().size();
         let tariff = credit::Tariff::new(settings.unexpected, ranks);
-        let out = Outbound::new(&members, settings.chunk, settings.paper_model, tariff);
+        let (carrier, ends) = Carrier::new(&members).unzip();
+        let packet_max = members.packet_max();
+        let packet_max = carrier.as_ref().map_or(packet_max, |carrier: &Carrier| carrier.entry_max(packet_max));
+        let (outward, inward) = ends.map(|Ends { out, inbound }| (out, inbound)).unzip();
+        let mut out = Outbound::new(&members, &settings, tariff, packet_max, outward);
         let packed_limit = out.packed_limit();
         let thresholds = Thresholds::new(settings.limits(), members.is_crowded(), packed_limit)
             .of_model(settings.paper_model, packed_limit);
-        let idle = Arc::new(Idle::new(members.clone(), &settings, transfer.as_ref().map(Transfer::lease)));
-        let inbound = Inbound::new(&members);
+        let lease = transfer.as_ref().map(Transfer::lease);
+        let idle = Arc::new(Idle::new(members.clone(), &settings, lease, bulletin.clone()));
+        let inbound = Inbound::new(&members, inward);
+        out.caretaker =
+            carrier.map(|carrier| threads::take_care(carrier, &members)).transpose().map_err(EndpointError::Thread)?;
         let groups = share::Groups::new(&members);
         let remotes = remote::Remotes::new(&members, out.chunk());
         let guests = Guests::new(mailbox);
         let dump = dump::Trigger::new(settings.dump_signal);
+        let paper = paper::ReceiveSide::new(settings.paper_model);
+        let odd = paper.is_some() || out.checked;
+        let patience = members.injector().and_then(|injector| injector.faults().patience);
+        let patience = patience.map(|limit| patience::Patience::new(limit, Instant::now()));
         log::debug!(
             "rank {} on host {} of {}: lanes of {} bytes, {} boards, packed up to {}, eager up to {}, pieces of {}",
             members.rank(),
@@ -131,7 +171,7 @@ impl Endpoint {
             thresholds.eager_max,
             out.chunk(),
         );
-        Ok(Endpoint {
+        let mut endpoint = Endpoint {
             members,
             thresholds,
             out,
@@ -146,13 +186,21 @@ impl Endpoint {
             transfer,
             guests,
             greetings: greetings::Greetings::default(),
-            paper: paper::ReceiveSide::new(settings.paper_model),
+            lingering: None,
+            odd,
+            paper,
             dump,
+            vci: 0,
+            patience,
             settings,
             fruitless: 0,
             looks: 0,
             relay_heat: 0,
-        })
+            bulletin,
+            asked: 0,
+        };
+        endpoint.publish_figures();
+        Ok(endpoint)
     }
 
     /// Hosts of the ring.
@@ -175,6 +223,12 @@ impl Endpoint {
         self.thresholds
     }
 
+    /// Says which of its process's endpoints it is, for what is told to people.
+    pub fn set_vci(&mut self, vci: u32) {
+        self.vci = vci;
+        self.publish_figures();
+    }
+
     /// What may be called from any thread.
     pub fn idle(&self) -> Arc<Idle> {
         self.idle.clone()
@@ -183,13 +237,22 @@ impl Endpoint {
     /// Sends a message, or keeps it until there is room. See [`Sent`].
     #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, EndpointError> {
-        self.out.send(message, &self.thresholds)
+        let dest = message.dest;
+        let sent = self.out.send(message, &self.thresholds);
+        if self.odd {
+            self.out.carry(dest);
+        }
+        sent
     }
 
     /// Sends a message that is one entry, if there is room for it right now.
     #[inline]
     pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
-        self.out.send_now(message, &self.thresholds)
+        let sent = self.out.send_now(message, &self.thresholds);
+        if self.odd {
+            self.out.carry(message.dest);
+        }
+        sent
     }
 
     /// One event, if there is any; sends what waits for room, forwards what is in transit.
@@ -211,7 +274,7 @@ impl Endpoint {
     /// [`Endpoint::look_closer`] has to be asked if there is something else.
     #[inline(always)]
     pub fn look(&mut self) -> Result<Look, EndpointError> {
-        if self.has_work() || self.paper.is_some() {
+        if self.has_work() || self.odd {
             return Ok(Look::Other);
         }
         self.looks = self.looks.wrapping_add(1);
@@ -230,6 +293,9 @@ impl Endpoint {
     /// The long half of a poll.
     #[inline]
     pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
+        if self.out.checked {
+            self.look_after()?;
+        }
         if self.out.has_work() {
             if self.out.advance()? {
                 self.idle.busy();
@@ -294,6 +360,9 @@ impl Endpoint {
         if self.dump.fired() {
             self.describe_to_stderr();
         }
+        if self.patience.is_some() {
+            self.check_patience()?;
+        }
         self.fruitless = self.fruitless.wrapping_add(1);
         self.serve_stalled()?;
         if self.fruitless % GLANCE_EVERY == 0 {
@@ -320,7 +389,13 @@ impl Endpoint {
 
     /// Whether everything sent has been deposited.
     pub fn is_flushed(&self) -> bool {
-        !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled()
+        let settled = !self.out.checked || self.out.has_reminded();
+        !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled() && settled
+    }
+
+    /// Whether messages wait until there is a way to where they go.
+    pub fn is_cut_off(&self) -> bool {
+        self.out.is_cut_off()
     }
 
     /// Whether messages wait for credit.
@@ -329,24 +404,14 @@ impl Endpoint {
     }
 }
 
-fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>) -> std::io::Result<Option<Transfer>> {
-    let topology = members.topology();
-    let Some(links) = members.links() else { return Ok(None) };
-    // On rings of two and three hosts everybody is a neighbour, and perhaps near.
-    if !members.is_served() || topology.local_of(members.rank()) != 0 {
-        return Ok(None);
-    }
-    let forwarder = Forwarder::new(members, links, counters.clone());
-    let for_wake = members.clone();
-    let wake = move || for_wake.ring(FORWARDER_DOORBELL);
-    let vector = members.vector(FORWARDER_DOORBELL);
-    Transfer::start(forwarder, counters.clone(), vector, wake, members.cores_beside_ranks()).map(Some)
-}
-
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // The thread first: it counts, too.
+        // The threads first: they count, too.
         self.transfer = None;
+        self.out.caretaker.iter_mut().for_each(Caretaker::stop);
+        if let Some(lingering) = self.lingering.take() {
+            self.out.take_back(lingering.end());
+        }
         self.write_stats();
         self.members.flush_record();
     }

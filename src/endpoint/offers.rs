@@ -63,6 +63,8 @@ struct Fetch {
     /// Copies that are still to be made, by either side.
     pending: u8,
     refused: bool,
+    /// Whether it has begun to come through a lane.
+    fed: bool,
 }
 
 /// A copy that is being made.
@@ -171,7 +173,8 @@ impl Endpoint {
             return Ok(Accepted::Done);
         }
         let reach = self.members.reach(src).filter(|_| offer.address != 0);
-        let fetch = Fetch { src, offer: offer.id, room, size, cookie, arrived: 0, pending: 0, refused: false };
+        let fetch =
+            Fetch { src, offer: offer.id, room, size, cookie, arrived: 0, pending: 0, refused: false, fed: false };
         let id = self.offers.fetches.insert(fetch) as u32;
         let (Some(with), Some(room)) = (reach, room) else {
             self.ask_to_stream(id)?;
@@ -296,10 +299,11 @@ impl Endpoint {
             Packet::Accept { offer, fetch, request } => self.serve_request(a.src, offer, fetch, request)?,
             Packet::Feed { fetch, stream, total } => {
                 let f = self.fetch_from(a.src, fetch)?;
-                if f.size > total || f.pending > 0 || f.arrived > 0 {
+                if f.size > total || f.pending > 0 || f.fed {
                     return Err(EndpointError::Offer { src: a.src, id: fetch, what: "feeds what was not asked for" });
                 }
                 self.inbound.open(a.src, stream, total, Some(fetch))?;
+                self.offers.fetches[fetch as usize].fed = true;
             }
             Packet::Done { fetch, ok } => {
                 if self.fetch_from(a.src, fetch)?.pending == 0 {

@@ -113,9 +113,11 @@ impl Remotes {
 }
 
 impl Endpoint {
-    /// Whether the host of a rank that is not near works on its segments for this one.
+    /// Whether the host of a rank that is not near works on its segments for this one. Requests to hosts are not carried
+    /// end to end: where links may go down, ranks ask each other instead.
     pub fn is_served(&self, rank: u32) -> bool {
-        self.members.is_served() && (rank as usize) < self.members.topology().size() && !self.is_near(rank)
+        let served = self.members.is_served() && self.out.caretaker.is_none();
+        served && (rank as usize) < self.members.topology().size() && !self.is_near(rank)
     }
 
     /// Begins an operation; an [`Event::Remote`] says that it is done.

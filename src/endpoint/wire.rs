@@ -15,6 +15,7 @@ pub use error::WireError;
 pub use parts::{About, GreetingKind, Offer, Request};
 
 use crate::queue::META_MAX;
+use crate::ring::cast::{HostSet, CAST};
 use crate::ring::relay::{Route, ROUTED};
 use crate::ring::served::{Reply, REPLY};
 use bytes::Buf;
@@ -62,10 +63,6 @@ const HEADER_WORDS_MAX: usize = (META_MAX >> 6) as usize;
 pub struct Head {
     /// Who is to handle it.
     pub handler: u16,
-    /// The sender's VCI.
-    pub src_vci: u8,
-    /// The receiver's VCI.
-    pub dst_vci: u8,
 }
 
 /// An entry, valid by construction.
@@ -156,6 +153,13 @@ pub enum Packet {
         /// How often that rank has said so.
         number: u32,
     },
+    /// What was sent to several hosts at once.
+    Cast {
+        /// Those that it still was for when it came here.
+        hosts: HostSet,
+        /// Bytes.
+        payload: usize,
+    },
     /// What processes say to each other before they have a communicator in common.
     Greeting {
         /// Which question it is, or belongs to.
@@ -193,13 +197,13 @@ impl Prefix {
 /// What the tag of a message says if there is no extension: about it, and its header's bytes.
 #[inline]
 pub(super) fn plain(meta: u16) -> (Head, usize) {
-    (Head { handler: meta & (HANDLERS - 1), ..Head::default() }, (meta >> 6) as usize * 8)
+    (Head { handler: meta & (HANDLERS - 1) }, (meta >> 6) as usize * 8)
 }
 
 /// The tag's `meta` for a message that needs no extension; None if it does.
 #[inline]
 pub(super) fn plain_meta(head: Head, header: usize) -> Option<u16> {
-    let plain = head.src_vci | head.dst_vci == 0 && header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX;
+    let plain = header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX;
     plain.then_some(head.handler | ((header / 8) as u16) << 6)
 }
 
@@ -263,6 +267,10 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
+            Packet::Cast { hosts, .. } => {
+                p.kind |= CAST;
+                p.words(&[hosts.word()]);
+            }
             Packet::Greeting { what, kind, .. } => {
                 p.kind |= GREETING;
                 p.meta = kind as u16;
@@ -310,6 +318,10 @@ impl Packet {
             let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
         }
+        if base == CAST && kind & EXTENDED == 0 {
+            let word = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
+            return Ok((Packet::Cast { hosts: HostSet::from_word(word), payload: len - at }, route, at));
+        }
         if base == GREETING && kind & EXTENDED == 0 {
             let word = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
             let what = About { tag: word as u32, number: (word >> 32) as u32 };
@@ -323,7 +335,6 @@ impl Packet {
             if kind & EXTENDED != 0 {
                 let mut b = take(&mut at, EXTENSION)?;
                 header = b.get_u32_le() as usize;
-                (head.src_vci, head.dst_vci) = (b.get_u8(), b.get_u8());
             }
         } else if kind & EXTENDED != 0 {
             return Err(WireError::Kind { kind });
@@ -390,7 +401,7 @@ impl Prefix {
             self.meta = head.handler;
             self.kind |= EXTENDED;
             self.push(&(header as u32).to_le_bytes());
-            self.push(&[head.src_vci, head.dst_vci, 0, 0]);
+            self.push(&[0; 4]);
         }
     }
 }

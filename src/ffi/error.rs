@@ -73,10 +73,12 @@ impl From<JoinError> for Failure {
     fn from(error: JoinError) -> Failure {
         let code = match &error {
             JoinError::Topology(_) => NTBRING_ERR_ARGUMENT,
-            JoinError::TooSmall(_) | JoinError::Ntb(_) | JoinError::Trace { .. } | JoinError::Elsewhere { .. } => {
-                NTBRING_ERR_RESOURCE
-            }
-            JoinError::Handshake(_) => NTBRING_ERR_SETTING,
+            JoinError::TooSmall(_)
+            | JoinError::Ntb(_)
+            | JoinError::Trace { .. }
+            | JoinError::Late(_)
+            | JoinError::Elsewhere { .. } => NTBRING_ERR_RESOURCE,
+            JoinError::Handshake(_) | JoinError::NoLink { .. } => NTBRING_ERR_SETTING,
             JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,
             JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,
         };
@@ -86,20 +88,33 @@ impl From<JoinError> for Failure {
 
 impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Failure {
-        let code = match &error {
+        let code = match innermost(&error) {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
-            EndpointError::Peer(_) | EndpointError::Orphaned { .. } => NTBRING_ERR_PEER,
+            EndpointError::Peer(_)
+            | EndpointError::Orphaned { .. }
+            | EndpointError::GaveUp { .. }
+            | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,
             EndpointError::Guest(_)
             | EndpointError::Segment(_)
             | EndpointError::Unserved(_)
             | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,
             EndpointError::Stream { .. }
+            | EndpointError::Parcel { .. }
+            | EndpointError::Carrier(_)
             | EndpointError::Offer { .. }
             | EndpointError::Sharing { .. }
             | EndpointError::Refused { .. }
             | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
         };
         Failure { code, text: error.to_string() }
+    }
+}
+
+/// What is behind an error that is passed on.
+fn innermost(error: &EndpointError) -> &EndpointError {
+    match error {
+        EndpointError::Carrier(inner) => innermost(inner),
+        other => other,
     }
 }

@@ -1,6 +1,6 @@
 //! What stands behind an `ntbring_endpoint_t`.
 
-use super::abi::ntbring_endpoint_t;
+use super::abi::{ntbring_endpoint_t, ntbring_job_t};
 use super::{argument, variables, Failure};
 use crate::endpoint::{Endpoint, Idle};
 use crate::ring::join::{Candidate, Card, JoinError};
@@ -18,6 +18,8 @@ pub struct Handle {
     values: Vec<CString>,
     /// Handlers whose messages are charged, a bit each.
     charged: u64,
+    /// Which of its process's endpoints it is.
+    vci: u32,
     /// Apart from the rest, since any thread may use it while another uses the rest.
     idle: OnceLock<Arc<Idle>>,
 }
@@ -30,21 +32,26 @@ enum State {
 }
 
 impl Handle {
-    pub fn open(rank: u32, hosts: i32, host_of: &[i32], charged: u64) -> Result<Handle, Failure> {
+    pub fn open(job: &ntbring_job_t, host_of: &[i32]) -> Result<Handle, Failure> {
+        let (rank, vci) = (job.rank as u32, job.vci as u32);
         let loaded = Loaded::from_env()?;
         let values = variables::values(&loaded);
-        let Loaded { settings, remark, .. } = loaded;
+        let Loaded { mut settings, remark, .. } = loaded;
+        if let Some(file) = settings.trace.as_mut().filter(|_| vci > 0) {
+            file.as_mut_os_string().push(format!(".vci{vci}"));
+        }
         let filter = settings.log.as_deref().unwrap_or("warn");
         // Somebody else in the process may have a logger: theirs is as good.
         let _ = env_logger::Builder::new().parse_filters(filter).try_init();
-        let topology = Topology::new(hosts.max(0) as usize, host_of).map_err(JoinError::from)?;
+        let topology = Topology::new(job.hosts.max(0) as usize, host_of).map_err(JoinError::from)?;
         let size = topology.size();
-        // The ranks of a host would all say the same.
-        if let Some(remark) = remark.filter(|_| topology.local_of(rank) == 0) {
+        // The ranks of a host, and the endpoints of a rank, would all say the same.
+        if let Some(remark) = remark.filter(|_| topology.local_of(rank) == 0 && vci == 0) {
             log::info!("rank {rank}: {remark}");
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
-        Ok(Handle { state: State::Open(Box::new(candidate)), size, settings, values, charged, idle: OnceLock::new() })
+        let (state, charged) = (State::Open(Box::new(candidate)), job.charged);
+        Ok(Handle { state, size, settings, values, charged, vci, idle: OnceLock::new() })
     }
 
     /// The handle behind a pointer.
@@ -106,6 +113,7 @@ impl Handle {
             .collect::<Result<Vec<Card>, JoinError>>()?;
         let mut endpoint = Endpoint::new(candidate.join(&cards)?, self.settings.clone())?;
         endpoint.charge(self.charged);
+        endpoint.set_vci(self.vci);
         let _ = self.idle.set(endpoint.idle());
         self.state = State::Connected(Box::new(endpoint));
         Ok(())
@@ -119,9 +127,22 @@ impl Handle {
         }
     }
 
+    /// What others have not taken yet is looked after until this is dropped; before joining there is nothing.
+    pub fn linger(&mut self) -> Result<(), Failure> {
+        match &mut self.state {
+            State::Connected(endpoint) => Ok(endpoint.linger()?),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether nothing waits to be sent; so it is before joining.
     pub fn is_flushed(&self) -> bool {
         !matches!(&self.state, State::Connected(endpoint) if !endpoint.is_flushed())
+    }
+
+    /// Whether something waits for a way to its receiver, which may take as long as it likes.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(&self.state, State::Connected(endpoint) if endpoint.is_cut_off())
     }
 
     /// Whether nobody has to ask for anything, or to poll, before all that was sent outlives this process; so it is

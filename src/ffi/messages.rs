@@ -30,31 +30,29 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
         // SAFETY: valid until released, by contract.
         (len, None) => Payload::Contiguous(unsafe { ForeignBytes::new(m.data.cast(), len as usize) }),
     };
-    let head = Head { handler: m.handler, src_vci: m.src_vci, dst_vci: m.dst_vci };
+    let head = Head { handler: m.handler };
     Ok(Message { dest: m.dest as u32, head, header, payload, cookie: m.cookie as usize })
 }
 
-/// A small message that is not kept.
+/// A small message that is not kept: its header and its payload.
 ///
 /// # Safety
 /// `hdr` and `data` must be valid for the call.
-#[inline]
+#[inline(always)]
 pub unsafe fn small<'a>(
     dest: i32,
-    handler: u16,
     hdr: *const c_void,
     hdr_size: u64,
     data: *const c_void,
     data_size: u64,
-) -> Result<Message<'a>, Failure> {
+) -> Result<(&'a [u8], ForeignBytes), Failure> {
     if dest < 0 || hdr.is_null() || data_size > 0 && data.is_null() || (hdr_size | data_size) > u64::from(u32::MAX) {
         return Err(argument("a small message without rank, header or payload"));
     }
     // SAFETY: valid for the call by contract; ordinary memory of this process.
     let header = unsafe { std::slice::from_raw_parts(hdr.cast(), hdr_size as usize) };
     // SAFETY: as above.
-    let payload = Payload::Contiguous(unsafe { ForeignBytes::new(data.cast(), data_size as usize) });
-    Ok(Message { dest: dest as u32, head: Head { handler, ..Head::default() }, header, payload, cookie: 0 })
+    Ok((header, unsafe { ForeignBytes::new(data.cast(), data_size as usize) }))
 }
 
 /// An offer that was in an event.
@@ -81,8 +79,6 @@ pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain, charge: u64) {
     e.kind = NTBRING_EVENT_MESSAGE;
     e.src = found.src as i32;
     e.handler = found.head.handler;
-    e.src_vci = found.head.src_vci;
-    e.dst_vci = found.head.dst_vci;
     e.hdr = found.address.cast();
     e.hdr_size = found.header as u64;
     e.data = found.address.wrapping_add(found.header).cast();
@@ -132,7 +128,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
     // 0, nothing to be released, for Token::NOTHING.
     e.token[0] = (arrival.token.lane as u64).wrapping_add(1);
     let mut head = |head: Head, header: usize| {
-        (e.handler, e.src_vci, e.dst_vci) = (head.handler, head.src_vci, head.dst_vci);
+        e.handler = head.handler;
         e.hdr = arrival.header.cast();
         e.hdr_size = header as u64;
     };
@@ -173,7 +169,8 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         | Packet::Served { .. }
         | Packet::Credit { .. }
         | Packet::Stalled { .. }
-        | Packet::Greeting { .. } => {}
+        | Packet::Greeting { .. }
+        | Packet::Cast { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

@@ -16,9 +16,11 @@ mod peers;
 mod segments;
 mod variables;
 
-use crate::endpoint::{Accepted, Look};
+use crate::endpoint::wire::Head;
+use crate::endpoint::{Accepted, Look, Message};
 use crate::ntb::ForeignRoom;
 use crate::ring::join::Card;
+use crate::zerocopy::Payload;
 use abi::*;
 use error::{argument, guard, Failure};
 use handle::Handle;
@@ -50,12 +52,12 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
         }
         // SAFETY: not null, valid by contract.
         let job = unsafe { &*job };
-        if job.size < 1 || job.rank < 0 || job.rank >= job.size || job.host_of.is_null() {
-            return Err(argument("rank, size or host_of make no sense"));
+        if job.size < 1 || job.rank < 0 || job.rank >= job.size || job.vci < 0 || job.host_of.is_null() {
+            return Err(argument("rank, size, vci or host_of make no sense"));
         }
         // SAFETY: `size` entries by contract.
         let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
-        let handle = Handle::open(job.rank as u32, job.hosts, host_of, job.charged)?;
+        let handle = Handle::open(job, host_of)?;
         // SAFETY: writable by contract.
         unsafe { *endpoint = Box::into_raw(Box::new(handle)).cast() };
         Ok(NTBRING_OK as i32)
@@ -119,8 +121,9 @@ pub unsafe extern "C" fn ntbring_connect(
         if addresses.is_null() || !(Card::LEN..=1 << 20).contains(&stride) {
             return Err(argument("addresses is NULL, or stride is not that of addresses"));
         }
-        // SAFETY: `size` addresses, `stride` bytes apart, by contract.
-        let bytes = unsafe { std::slice::from_raw_parts(addresses.cast::<u8>(), stride * handle.size()) };
+        // SAFETY: `size` addresses, `stride` bytes apart, by contract; of the last one only itself.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(addresses.cast::<u8>(), stride * (handle.size() - 1) + Card::LEN) };
         handle.connect(bytes.chunks(stride))?;
         Ok(NTBRING_OK as i32)
     })
@@ -186,7 +189,12 @@ pub unsafe extern "C" fn ntbring_send_now(
         // SAFETY: by contract.
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         // SAFETY: by contract; nothing of it is kept beyond the call.
-        let message = unsafe { messages::small(dest, handler, hdr, hdr_size, data, data_size) }?;
+        let (header, payload) = unsafe { messages::small(dest, hdr, hdr_size, data, data_size) }?;
+        let (dest, head) = (dest as u32, Head { handler });
+        if endpoint.send_line(dest, head, header, payload) {
+            return Ok(NTBRING_OK as i32);
+        }
+        let message = Message { dest, head, header, payload: Payload::Contiguous(payload), cookie: 0 };
         Ok(if endpoint.send_now(&message)? { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
     })
 }
@@ -341,20 +349,22 @@ pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, s
 /// # Safety
 /// `endpoint` must be connected. Any thread may call it.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) {
+pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) -> u32 {
+    let mut looks = 0;
     guard(|| {
         // SAFETY: by contract; only the part that may be shared between threads is touched.
         if let Some(idle) = unsafe { Handle::idle(endpoint) } {
-            idle.wait(Duration::from_micros(max_us.into()));
+            looks = idle.wait(Duration::from_micros(max_us.into()));
         }
         Ok(0)
     });
+    looks
 }
 
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected.
+/// `endpoint` must come from `ntbring_open`.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
@@ -362,10 +372,24 @@ pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32
         let handle = unsafe { Handle::from_raw(endpoint) }?;
         handle.leave()?;
         Ok(match handle.is_flushed() {
-            false => NTBRING_PENDING as i32,
+            false if !handle.is_cut_off() => NTBRING_PENDING as i32,
+            false => NTBRING_AWAITED as i32,
             true if !handle.has_reached_others() => NTBRING_AWAITED as i32,
             true => NTBRING_OK as i32,
         })
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must come from `ntbring_open`.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_linger(endpoint: *mut ntbring_endpoint_t) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        unsafe { Handle::from_raw(endpoint) }?.linger()?;
+        Ok(NTBRING_OK as i32)
     })
 }
 

@@ -39,8 +39,9 @@ same_type! {
         unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_offer_t, *mut c_void, u64, *mut c_void) -> i32,
     ntbring_poll: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
     ntbring_release: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
-    ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32),
+    ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> u32,
     ntbring_flush: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
+    ntbring_linger: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_close: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_setting: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut ntbring_variable_t) -> i32,
     ntbring_counter: unsafe extern "C" fn(u32, *mut ntbring_variable_t) -> i32,
@@ -255,14 +256,31 @@ fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
     }
 }
 
+/// An endpoint of a job of one rank that has not joined.
+fn opened() -> *mut ntbring_endpoint_t {
+    let host_of = [0];
+    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr(), vci: 0, charged: 0 };
+    let mut ep = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the call.
+    assert_eq!(unsafe { ntbring_open(&job, &mut ep) }, 0, "{}", text());
+    ep
+}
+
+/// So does an MPI session that never communicates.
+#[test]
+fn who_has_not_joined_may_leave() {
+    let ep = opened();
+    // SAFETY: the endpoint is open until the last call.
+    unsafe {
+        assert_eq!((ntbring_flush(ep), ntbring_linger(ep), ntbring_close(ep)), (0, 0, 0), "{}", text());
+    }
+}
+
 /// A connected endpoint of a job of one rank.
 fn alone() -> *mut ntbring_endpoint_t {
-    let host_of = [0];
-    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr(), charged: 0 };
-    let mut ep = std::ptr::null_mut();
+    let ep = opened();
     // SAFETY: all pointers are valid for the calls.
     unsafe {
-        assert_eq!(ntbring_open(&job, &mut ep), 0, "{}", text());
         let (mut address, mut size) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0);
         assert_eq!(ntbring_address(ep, address.as_mut_ptr().cast(), &mut size), 0);
         assert_eq!(ntbring_connect(ep, address.as_ptr().cast(), size), 0, "{}", text());

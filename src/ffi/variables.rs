@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 /// The name of a variable and what it is.
 type Described = (CString, CString);
 
-/// What the counters stood at when the latest endpoint was closed.
+/// What the counters of the endpoints that are closed add up to.
 static CLOSED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 fn text(text: String) -> CString {
@@ -98,9 +98,12 @@ pub unsafe extern "C" fn ntbring_count(endpoint: *mut ntbring_endpoint_t, index:
     })
 }
 
-/// Remembers what the counters of an endpoint stand at, which is about to be closed.
+/// Adds what the counters of an endpoint stand at, which is about to be closed.
 pub fn remember(handle: &mut Handle) {
     let Ok(endpoint) = handle.endpoint() else { return };
-    let counts = COUNTERS.iter().map(|counter| endpoint.count(counter)).collect();
-    *CLOSED.lock().unwrap_or_else(|e| e.into_inner()) = counts;
+    let mut closed = CLOSED.lock().unwrap_or_else(|e| e.into_inner());
+    closed.resize(COUNTERS.len(), 0);
+    for (sum, counter) in closed.iter_mut().zip(COUNTERS) {
+        *sum += endpoint.count(counter);
+    }
 }

@@ -6,6 +6,7 @@ macro_rules! left_to_inner {
     ($($method:ident)*) => { $($crate::ntb::delegate::left_to_inner!(@ $method);)* };
     (@ side) => { fn side(&self) -> $crate::ntb::Side { self.inner.side() } };
     (@ coherent) => { fn coherent(&self) -> bool { self.inner.coherent() } };
+    (@ max_transfer) => { fn max_transfer(&self) -> Option<usize> { self.inner.max_transfer() } };
     (@ incoming) => { fn incoming(&self) -> $crate::ntb::InWindow { self.inner.incoming() } };
     (@ incoming_offset) => { fn incoming_offset(&self) -> u64 { self.inner.incoming_offset() } };
     (@ scratchpad) => { fn scratchpad(&self, register: usize) -> u32 { self.inner.scratchpad(register) } };

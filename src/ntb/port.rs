@@ -144,6 +144,9 @@ pub trait Port: Send + Sync {
     fn coherent(&self) -> bool;
     /// The incoming window: memory of this host.
     fn incoming(&self) -> InWindow;
+    /// The most bytes that one transfer into the outgoing window may have; None: any number. Whoever writes there sees to it
+    /// ([`super::cut`]).
+    fn max_transfer(&self) -> Option<usize>;
     /// Sets the translation: the outgoing window now shows `len` bytes at `offset` of the
     /// neighbour's memory, as the neighbour gave them through the scratchpads.
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;

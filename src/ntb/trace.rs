@@ -75,7 +75,9 @@ impl WriteSink for Sink {
 }
 
 impl<P: Port> Port for Trace<P> {
-    left_to_inner! { side coherent incoming incoming_offset scratchpad doorbells clear_doorbells vector link }
+    left_to_inner! {
+        side coherent max_transfer incoming incoming_offset scratchpad doorbells clear_doorbells vector link
+    }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         let (side, record) = (self.side(), self.record.clone());
         let sink = |plain| Arc::new(Sink { plain, side, record }) as Arc<dyn WriteSink>;

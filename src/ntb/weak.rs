@@ -88,7 +88,8 @@ impl WriteSink for Sink {
 
 impl<P: Port> Port for Weak<P> {
     left_to_inner! {
-        side incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector link
+        side max_transfer incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
+        link
     }
     fn coherent(&self) -> bool {
         false

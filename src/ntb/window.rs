@@ -6,12 +6,13 @@
 use super::bytes::ForeignBytes;
 #[cfg(not(loom))]
 use super::bytes::{copy, ForeignRoom, Room};
+use super::region::Region;
 use std::sync::Arc;
 
 #[cfg(loom)]
-use loom::sync::atomic::{fence, AtomicU64, Ordering};
+use loom::sync::atomic::{fence, Ordering};
 #[cfg(not(loom))]
-use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{fence, Ordering};
 
 /// Takes the writes of an [`OutWindow`] on their way to the neighbour's memory.
 ///
@@ -37,144 +38,6 @@ pub trait WriteSink: Send + Sync {
 pub trait ReadGate: Send + Sync {
     /// The word at `offset`, as far as it has arrived.
     fn load(&self, offset: usize) -> u64;
-}
-
-/// A stretch of shared memory together with what keeps it mapped.
-#[derive(Clone)]
-pub struct Region {
-    #[cfg(not(loom))]
-    base: *mut u8,
-    #[cfg(not(loom))]
-    _owner: Arc<dyn std::any::Any + Send + Sync>,
-    #[cfg(loom)]
-    words: Arc<Vec<AtomicU64>>,
-    #[cfg(loom)]
-    first: usize,
-    len: usize,
-}
-
-// SAFETY: a region hands out no references; every access goes through volatile or atomic
-// operations on memory that `_owner` keeps mapped, from whichever thread.
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
-
-#[cfg(not(loom))]
-impl Region {
-    /// The `len` bytes at `base`.
-    ///
-    /// # Safety
-    /// The memory must stay mapped, readable and writable, for as long as `owner` lives, and
-    /// nobody in this process may hold a reference to it. `base` must be aligned to 8 bytes.
-    pub unsafe fn new(base: *mut u8, len: usize, owner: Arc<dyn std::any::Any + Send + Sync>) -> Self {
-        assert_eq!(base as usize % 8, 0, "a region starts at a multiple of 8");
-        Region { base, _owner: owner, len }
-    }
-
-    /// Zeroed memory of this process alone, for tests and single-process use.
-    pub fn anonymous(len: usize) -> Self {
-        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
-        let base = words.as_mut_ptr().cast::<u8>();
-        struct Owner(#[allow(dead_code)] std::cell::UnsafeCell<Box<[u64]>>);
-        // SAFETY: the box is never touched again except to free it.
-        unsafe impl Send for Owner {}
-        // SAFETY: as above.
-        unsafe impl Sync for Owner {}
-        // SAFETY: the owner keeps the box, whose heap block does not move.
-        unsafe { Region::new(base, len, Arc::new(Owner(std::cell::UnsafeCell::new(words)))) }
-    }
-
-    /// Room in memory of this process alone, such as [`Region::anonymous`] gives, as if it were the
-    /// application's. Whoever uses it keeps the region. Panics if it reaches beyond the end.
-    pub fn room(&self, from: usize, len: usize) -> ForeignRoom {
-        self.check(from, len);
-        ForeignRoom { at: self.base.wrapping_add(from), len }
-    }
-
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end or is misaligned.
-    pub fn part(&self, from: usize, len: usize) -> Region {
-        self.check(from, len);
-        assert_eq!(from % 8, 0, "a region starts at a multiple of 8");
-        Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
-    }
-
-    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
-        self.check(offset, 8);
-        assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
-        // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`; an
-        // atomic may be shared with other processes.
-        unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }
-    }
-
-    /// The 32-bit register at `offset`, for register files of emulated devices.
-    pub(crate) fn register(&self, offset: usize) -> &AtomicU32 {
-        self.check(offset, 4);
-        assert_eq!(offset % 4, 0, "a register lies at a multiple of 4");
-        // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`.
-        unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) }
-    }
-
-    #[inline]
-    fn copy_in(&self, offset: usize, from: ForeignBytes) {
-        self.check(offset, from.len);
-        // SAFETY: the destination is inside the mapping (checked); the source is readable by
-        // ForeignBytes' contract.
-        unsafe { copy(from.at, self.base.add(offset), from.len) }
-    }
-}
-
-#[cfg(loom)]
-impl Region {
-    /// Zeroed memory that loom watches.
-    pub fn anonymous(len: usize) -> Self {
-        let words = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        Region { words: Arc::new(words), first: 0, len }
-    }
-
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end or is misaligned.
-    pub fn part(&self, from: usize, len: usize) -> Region {
-        self.check(from, len);
-        assert_eq!(from % 8, 0, "a region starts at a multiple of 8");
-        Region { words: self.words.clone(), first: self.first + from / 8, len }
-    }
-
-    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
-        self.check(offset, 8);
-        assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
-        &self.words[self.first + offset / 8]
-    }
-
-    fn copy_in(&self, offset: usize, from: ForeignBytes) {
-        self.check(offset, from.len);
-        for i in (0..from.len).step_by(8) {
-            let mut word = [0u8; 8];
-            let n = (from.len - i).min(8);
-            // SAFETY: inside the source by ForeignBytes' contract.
-            unsafe { std::ptr::copy_nonoverlapping(from.at.add(i), word.as_mut_ptr(), n) }
-            self.word(offset + i).store(u64::from_le_bytes(word), Ordering::Relaxed);
-        }
-    }
-}
-
-impl Region {
-    /// Size in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it holds no byte.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    #[inline]
-    fn check(&self, offset: usize, len: usize) {
-        assert!(
-            offset <= self.len && len <= self.len - offset,
-            "access of {len} bytes at {offset} in a window of {}",
-            self.len
-        );
-    }
 }
 
 /// An incoming window or a part of one: memory of this host that the neighbour writes.
@@ -290,7 +153,7 @@ impl InWindow {
 /// posted: between two fences they may arrive in any order and in pieces.
 #[derive(Clone)]
 pub struct OutWindow {
-    region: Region,
+    pub(super) region: Region,
     /// Where this part starts in the port's whole window, bytes: what a sink counts from.
     start: usize,
     sink: Option<Arc<dyn WriteSink>>,
@@ -322,6 +185,19 @@ impl OutWindow {
     /// The part `[from, from + len)`. Panics if it reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> OutWindow {
         OutWindow { region: self.region.part(from, len), start: self.start + from, sink: self.sink.clone() }
+    }
+
+    /// Whether something stands between its writes and the memory.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(super) fn is_decorated(&self) -> bool {
+        self.sink.is_some()
+    }
+
+    /// Whether `len` bytes for `offset` may be written where they are to lie, whatever is around the window.
+    #[cfg(not(loom))]
+    pub(super) fn lets_through(&self, offset: usize, len: usize) -> bool {
+        self.sink.as_ref().is_none_or(|sink| sink.let_through(self.start + offset, len))
     }
 
     /// Writes `bytes` at `offset`.

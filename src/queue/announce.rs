@@ -22,6 +22,7 @@ impl Consumer {
     /// first word of `tail`, and returns its head whenever it holds nothing.
     pub fn announced(mut self, tail: InWindow) -> Self {
         self.tail = Some(tail);
+        self.plain = false;
         self.return_after = 1;
         self
     }

@@ -1,5 +1,6 @@
 //! The receiving end of a lane.
 
+use super::checked::{Finding, Reliability, Verifier, CHECK};
 use super::{entry_max, lines_for, Corrupt, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 use crate::ntb::{InWindow, OutWindow};
 
@@ -10,11 +11,15 @@ const PREFETCH: usize = 17;
 /// The only consumer of a lane. The lane lies in its own memory.
 pub struct Consumer {
     lane: InWindow,
-    /// The word in the producer's memory that takes our head.
+    /// Where entries are read from: the lane, but for checked ones.
+    view: InWindow,
+    /// Memory of the producer whose first word takes our head.
     credit: OutWindow,
     lines: usize,
     /// The most bytes that an entry may have.
     entry_max: usize,
+    /// Bytes of every entry that are not the caller's.
+    trailer: usize,
     /// Lines looked at so far; `at` is where the next entry must begin.
     cursor: u64,
     at: usize,
@@ -27,6 +32,10 @@ pub struct Consumer {
     pub(super) return_after: u64,
     /// Where the producer announces its tail, if it does: see `announce`.
     pub(super) tail: Option<InWindow>,
+    /// What is needed where links are not trusted.
+    verifier: Option<Box<Verifier>>,
+    /// Neither `tail` nor `verifier` is there.
+    pub(super) plain: bool,
 }
 
 /// A valid entry. Its bytes stay where they are until [`Consumer::release`] was called as often as
@@ -61,10 +70,12 @@ impl Consumer {
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
         let entry_max = entry_max(lines);
         Consumer {
+            view: lane.clone(),
             lane,
             credit,
             lines,
             entry_max,
+            trailer: 0,
             cursor: 0,
             at: 0,
             sequence: 0,
@@ -72,12 +83,31 @@ impl Consumer {
             returned: 0,
             return_after: lines as u64 / 2,
             tail: None,
+            verifier: None,
+            plain: true,
         }
     }
 
-    /// The lane's memory, to read entries from.
+    /// The same consumer, which does not trust the link. `credit` must have two words, and the producer must be
+    /// [checked](super::Producer::checked) as well; it announces its tail in the first word of `tail`.
+    pub fn checked(mut self, mode: Reliability, tail: InWindow) -> Self {
+        if mode != Reliability::Off {
+            let (verifier, view) = Verifier::new(mode, self.lines, tail);
+            (self.verifier, self.view, self.plain) = (Some(Box::new(verifier)), view, false);
+            (self.trailer, self.entry_max) = (CHECK, self.entry_max - CHECK);
+            self.return_after = self.lines as u64 / 8;
+        }
+        self
+    }
+
+    /// Entries that were damaged or missing.
+    pub fn damaged(&self) -> u64 {
+        self.verifier.as_ref().map_or(0, |verifier| verifier.damaged)
+    }
+
+    /// The memory to read entries from.
     pub fn window(&self) -> &InWindow {
-        &self.lane
+        &self.view
     }
 
     /// Lines in the lane.
@@ -99,8 +129,13 @@ impl Consumer {
     /// space is returned once none is held any more.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Entry>, Corrupt> {
-        if self.tail.is_some() && self.awaits_tail() {
-            return Ok(None);
+        if !self.plain {
+            if self.awaits_tail() {
+                return Ok(None);
+            }
+            if self.verifier.is_some() {
+                return self.take_verified();
+            }
         }
         let word = self.lane.load(self.at * LINE);
         if !Tag::carries(word, self.sequence) {
@@ -113,7 +148,7 @@ impl Consumer {
     /// The next entry, if there is one and it is of this kind: [`Consumer::take`] with less to decide.
     #[inline]
     pub fn take_kind(&mut self, kind: u8) -> Taken {
-        if self.tail.is_some() {
+        if !self.plain {
             return Taken::Other;
         }
         let word = self.lane.load(self.at * LINE);
@@ -141,16 +176,36 @@ impl Consumer {
         self.take()
     }
 
+    /// Takes the next entry if it is there and whole. What has been taken is told as soon as there is no more.
+    fn take_verified(&mut self) -> Result<Option<Entry>, Corrupt> {
+        loop {
+            let max = self.entry_max.min((self.lines - self.at) * LINE - TAG - self.trailer);
+            let Some(verifier) = &mut self.verifier else { return Ok(None) };
+            let (place, head) = ((self.at, self.cursor), if self.held == 0 { self.cursor } else { self.returned });
+            match verifier.find(&self.lane, &self.credit, place, self.sequence, max, head)? {
+                Finding::Entry(tag) if tag.kind == PAD => self.advance(self.lines - self.at),
+                Finding::Entry(tag) => return self.accept(tag).map(Some),
+                Finding::Nothing => {
+                    if self.returned != head {
+                        self.returned = head;
+                        verifier.return_head(&self.credit, head);
+                    }
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
     /// Takes the entry whose tag was found.
     #[inline]
     fn accept(&mut self, tag: Tag) -> Result<Entry, Corrupt> {
         let len = tag.len as usize;
-        let max = self.entry_max.min((self.lines - self.at) * LINE - TAG);
+        let max = self.entry_max.min((self.lines - self.at) * LINE - TAG - self.trailer);
         if len > max {
             return Err(Corrupt::Length { line: self.at, len, max });
         }
         let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
-        let lines = lines_for(len);
+        let lines = lines_for(len + self.trailer);
         // The rest of the entry comes near while its header is looked at.
         for line in 1..lines.min(PREFETCH) {
             self.lane.prefetch((self.at + line) * LINE);
@@ -170,6 +225,23 @@ impl Consumer {
     #[inline]
     pub fn is_empty(&self) -> bool {
         !self.has_next() || self.awaits_tail()
+    }
+
+    /// For the diagnosis of a hang: if the next entry is not there but a later one seems to be, how many
+    /// lines further on and how many entries later. The tag between them was lost on the way, or some
+    /// entry's bytes look like a tag.
+    pub fn gap(&self) -> Option<(usize, u16)> {
+        if self.has_next() {
+            return None;
+        }
+        let later = |further: usize| {
+            let tag = Tag::parse(self.lane.load((self.at + further) % self.lines * LINE))?;
+            let ahead = tag.sequence.wrapping_sub(self.sequence);
+            // An entry takes a line or more.
+            let possible = (1..=further).contains(&usize::from(ahead)) && tag.len as usize <= self.entry_max;
+            possible.then_some((further, ahead))
+        };
+        (1..self.lines).find_map(later)
     }
 
     /// Whether the producer announces its tail and has not announced the next entry.
@@ -207,6 +279,10 @@ impl Consumer {
             return false;
         }
         self.returned = self.cursor;
+        if let Some(verifier) = &mut self.verifier {
+            verifier.return_head(&self.credit, self.cursor);
+            return true;
+        }
         self.credit.fence();
         self.credit.store(0, self.cursor);
         self.credit.fence();

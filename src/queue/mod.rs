@@ -28,11 +28,13 @@
 
 mod announce;
 mod board;
+mod checked;
 mod consumer;
 mod producer;
 mod tag;
 
 pub use board::{board_bytes, BoardReader, BoardWriter, Posted, POST_MAX};
+pub use checked::{Damage, GaveUp, Reliability};
 pub use consumer::{Consumer, Entry, Taken};
 pub use producer::{Producer, Slot};
 pub use tag::{Tag, LEN_MAX, META_MAX};
@@ -84,6 +86,14 @@ pub enum Corrupt {
         len: usize,
         /// What is possible.
         max: usize,
+    },
+    /// An entry that was lost or damaged on its way.
+    #[error("the entry at line {line} {damage}: the link has lost or changed it")]
+    Damaged {
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        damage: Damage,
     },
     /// Neither what a place of a board may hold before this turn nor in it.
     #[error("place {place} of a board holds {word:#018x} in turn {turn}")]

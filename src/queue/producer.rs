@@ -1,15 +1,17 @@
 //! The sending end of a lane.
 
+use super::checked::{GaveUp, Keeper, Reliability, CHECK};
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
 use crate::ntb::Room;
 use crate::ntb::{ForeignBytes, InWindow, OutWindow};
 use std::mem::ManuallyDrop;
+use std::time::Instant;
 
 /// The only producer of a lane. It lives on the other side of the link than the lane itself.
 pub struct Producer {
     lane: OutWindow,
-    /// One word of own memory, into which the consumer writes its head.
+    /// Own memory, into whose first word the consumer writes its head.
     credit: InWindow,
     lines: usize,
     entry_max: usize,
@@ -24,6 +26,10 @@ pub struct Producer {
     stale: Vec<u64>,
     /// Where the tail is announced, if it is: see `announce`.
     pub(super) announcement: Option<OutWindow>,
+    /// Bytes of every entry that are not the caller's.
+    trailer: usize,
+    /// What is needed where links are not trusted.
+    keeper: Option<Box<Keeper>>,
 }
 
 impl Producer {
@@ -33,8 +39,58 @@ impl Producer {
         let lines = lane.len() / LINE;
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
         let stale = vec![0; lines.div_ceil(64)];
-        let entry_max = entry_max(lines);
-        Producer { lane, credit, lines, entry_max, tail: 0, at: 0, head: 0, sequence: 0, stale, announcement: None }
+        Producer {
+            lane,
+            credit,
+            lines,
+            entry_max: entry_max(lines),
+            tail: 0,
+            at: 0,
+            head: 0,
+            sequence: 0,
+            stale,
+            announcement: None,
+            trailer: 0,
+            keeper: None,
+        }
+    }
+
+    /// The same producer, which does not trust the link. `credit` must have two words, and the consumer must be
+    /// [checked](super::Consumer::checked) as well, in the same way; `tail` is a word in its memory.
+    pub fn checked(mut self, mode: Reliability, tail: OutWindow) -> Self {
+        if mode != Reliability::Off {
+            self.keeper = Some(Box::new(Keeper::new(mode, self.lines, tail)));
+            (self.trailer, self.entry_max) = (CHECK, self.entry_max - CHECK);
+        }
+        self
+    }
+
+    /// Whether the consumer has told that it has taken everything; so it is, too, if it is not to be asked.
+    pub fn is_settled(&self) -> bool {
+        self.keeper.as_ref().is_none_or(|keeper| keeper.is_empty())
+    }
+
+    /// How often the consumer was reminded since it has taken anything.
+    pub fn reminders(&self) -> u32 {
+        self.keeper.as_ref().map_or(0, |keeper| keeper.reminders)
+    }
+
+    /// Entries that were sent again.
+    pub fn resent(&self) -> u64 {
+        self.keeper.as_ref().map_or(0, |keeper| keeper.resent)
+    }
+
+    /// To be called now and then, if the lane is checked and not settled: sends again what was damaged, or reminds the
+    /// consumer. True if the consumer should be woken.
+    pub fn look_after(&mut self, now: Instant) -> Result<bool, GaveUp> {
+        if self.is_settled() {
+            return Ok(false);
+        }
+        self.look();
+        match &mut self.keeper {
+            Some(keeper) => keeper.look_after(&self.lane, &self.credit, (self.head, self.tail), now),
+            None => Ok(false),
+        }
     }
 
     /// The most bytes that an entry may have.
@@ -52,6 +108,11 @@ impl Producer {
         self.tail > 0
     }
 
+    /// Bytes of the lane that entries have taken so far, all laps together.
+    pub fn produced(&self) -> u64 {
+        self.tail * LINE as u64
+    }
+
     /// Lines that are taken, by the head as last looked at.
     pub fn taken(&self) -> usize {
         (self.tail - self.head) as usize
@@ -62,7 +123,7 @@ impl Producer {
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Option<Slot<'_>> {
         assert!(len <= self.entry_max(), "an entry of {len} bytes in a lane for {}", self.entry_max());
-        let lines = lines_for(len);
+        let lines = lines_for(len + self.trailer);
         let rest = self.lines - self.at;
         // One line more than the entry: the word after it must be ours to clear.
         let need = if lines <= rest { lines } else { rest + lines } + 1;
@@ -78,10 +139,31 @@ impl Producer {
         Some(Slot { room: len, lane: self })
     }
 
+    /// Deposits an entry of one line, whose bytes are those of `first` and of `then`: [`Producer::reserve`] and
+    /// [`Slot::commit`] in one, with nothing to decide. False if that cannot be, of which they then take care.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub fn put_line(&mut self, kind: u8, meta: u16, first: &[u8], then: ForeignBytes) -> bool {
+        let next = if self.at + 1 == self.lines { 0 } else { self.at + 1 };
+        if self.taken() + 2 > self.lines || self.is_stale(next) || self.keeper.is_some() || self.announcement.is_some()
+        {
+            return false;
+        }
+        let tag = Tag { sequence: self.sequence, kind, len: (first.len() + then.len()) as u32, meta };
+        // What begins an entry is never stale: it was cleared before the entry before it.
+        if !self.lane.put_line(self.at * LINE, tag.word(), first, then) {
+            return false;
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        self.tail += 1;
+        self.at = next;
+        true
+    }
+
     /// Whether two entries of so many bytes are sure to find room one after the other. Asks for
     /// more than they take, since either may have to begin a new lap.
     pub fn has_room_for(&mut self, lens: [usize; 2]) -> bool {
-        let need = 2 * lens.map(lines_for).iter().sum::<usize>() + 2;
+        let need = 2 * lens.map(|len| lines_for(len + self.trailer)).iter().sum::<usize>() + 2;
         if self.taken() + need > self.lines {
             self.look();
         }
@@ -91,6 +173,13 @@ impl Producer {
     /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
     /// lane then stays full.
     fn look(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            if let Some(head) = keeper.head(&self.credit, self.head, self.tail) {
+                self.head = head;
+                keeper.forget(head);
+            }
+            return;
+        }
         let head = self.credit.load(0);
         if head > self.head && head <= self.tail {
             self.head = head;
@@ -101,16 +190,20 @@ impl Producer {
     #[inline]
     fn publish(&mut self, lines: usize, kind: u8, len: usize, meta: u16) {
         let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
-        if self.is_stale(next) {
-            self.lane.store(next * LINE, 0);
-            self.set_stale(next, false);
-        }
-        self.spoil(1..lines);
         let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
-        self.lane.fence();
-        self.lane.store(self.at * LINE, tag.word());
-        self.lane.fence();
-        self.set_stale(self.at, false);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.send(&self.lane, self.at, (self.tail, lines, len), tag.word(), next);
+        } else {
+            if self.is_stale(next) {
+                self.lane.store(next * LINE, 0);
+                self.set_stale(next, false);
+            }
+            self.spoil(1..lines);
+            self.lane.fence();
+            self.lane.store(self.at * LINE, tag.word());
+            self.lane.fence();
+            self.set_stale(self.at, false);
+        }
         self.sequence = self.sequence.wrapping_add(1);
         self.tail += lines as u64;
         self.at = next;
@@ -163,6 +256,15 @@ impl Slot<'_> {
         self.room
     }
 
+    /// Where its bytes are written to: at once into the lane, if nothing has to be kept.
+    #[inline]
+    fn window(&self) -> &OutWindow {
+        match &self.lane.keeper {
+            None => &self.lane.lane,
+            Some(keeper) => &keeper.copy_out,
+        }
+    }
+
     fn offset(&self, at: usize, len: usize) -> usize {
         assert!(at <= self.room && len <= self.room - at, "write beyond the reserved room");
         self.lane.at * LINE + TAG + at
@@ -172,14 +274,14 @@ impl Slot<'_> {
     #[inline]
     pub fn write(&mut self, at: usize, bytes: ForeignBytes) {
         let offset = self.offset(at, bytes.len());
-        self.lane.lane.write(offset, bytes);
+        self.window().write(offset, bytes);
     }
 
     /// Writes bytes at `at`.
     #[inline]
     pub fn write_bytes(&mut self, at: usize, bytes: &[u8]) {
         let offset = self.offset(at, bytes.len());
-        self.lane.lane.write_bytes(offset, bytes);
+        self.window().write_bytes(offset, bytes);
     }
 
     /// Lets `pack` write up to `max` bytes at `at`, where they are to lie; returns how many it
@@ -187,7 +289,7 @@ impl Slot<'_> {
     #[cfg(not(loom))]
     pub fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         let offset = self.offset(at, max);
-        self.lane.lane.fill(offset, max, pack)
+        self.window().fill(offset, max, pack)
     }
 
     /// Publishes the entry with the `len` bytes that were written.
@@ -195,11 +297,11 @@ impl Slot<'_> {
     pub fn commit(self, kind: u8, len: usize, meta: u16) {
         assert!(len <= self.room && kind != PAD);
         let mut slot = ManuallyDrop::new(self);
-        let lines = lines_for(len);
-        if lines < lines_for(slot.room) {
+        let trailer = slot.lane.trailer;
+        let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
+        if lines < reserved && slot.lane.keeper.is_none() {
             // What is not used may have been written to all the same, so it must arrive before
             // what clears it.
-            let reserved = lines_for(slot.room);
             slot.lane.spoil(lines..reserved);
             slot.lane.lane.fence();
         }
@@ -209,6 +311,9 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
+        if self.lane.keeper.is_some() {
+            return;
+        }
         self.lane.spoil(1..lines_for(self.room));
         // What was written must not arrive after what the next slot writes to the same place.
         self.lane.lane.fence();

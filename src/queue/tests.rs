@@ -6,9 +6,13 @@
 //! | `boards` | boards: all interleavings of a few turns, and whatever a peer may write |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
 //! | `link` | what delays, splits and reorders writes, step by step |
+//! | `room` | all states of the smallest lane |
+//! | `lines` | entries put in as one line, among others |
 //! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
+//! | `damage` | checked lanes over links that lose, change, double and delay |
 //! | `threads` | two real threads, over `ntb::weak` |
 //! | `hostile` | peers that write whatever they like |
+//! | `injected` | links that flip, lose, double and delay (`ntb::fault`) |
 
 use super::{Consumer, Corrupt, Entry, Taken};
 
@@ -19,9 +23,17 @@ mod faults;
 mod model;
 
 #[cfg(not(loom))]
+mod damage;
+#[cfg(not(loom))]
 mod hostile;
 #[cfg(not(loom))]
+mod injected;
+#[cfg(not(loom))]
+mod lines;
+#[cfg(not(loom))]
 mod link;
+#[cfg(not(loom))]
+mod room;
 #[cfg(not(loom))]
 mod simulation;
 #[cfg(not(loom))]

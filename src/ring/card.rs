@@ -1,7 +1,11 @@
 //! The card that every rank publishes before it joins.
 
+use super::crew::THREADS_MAX;
 use crate::ntb::emu::HostAddress;
 use bytes::{Buf, BufMut};
+
+/// Where in the word that says whether there is memory the number of threads begins.
+const THREADS: u32 = 8;
 
 /// What every rank tells all others before they can meet: 104 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +16,8 @@ pub struct Card {
     pub pid: u32,
     /// The machine and process namespace that it is in.
     pub place: u64,
+    /// The threads that forward at the host, if the rank is the first there.
+    pub threads: u8,
     /// The host's memory, if the rank is the first of its host.
     pub memory: Option<HostAddress>,
     /// Where processes of other jobs leave a note for it.
@@ -25,7 +31,7 @@ pub struct Card {
 impl Card {
     /// Bytes that a card takes.
     pub const LEN: usize = 104;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x05");
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x06");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -36,7 +42,7 @@ impl Card {
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
         to.put_u64_le(self.place);
-        to.put_u64_le(self.memory.is_some().into());
+        to.put_u64_le(u64::from(self.threads) << THREADS | u64::from(self.memory.is_some()));
         m.put(&mut to);
         self.mailbox.put(&mut to);
         to.put_u64_le(self.probe);
@@ -54,9 +60,13 @@ impl Card {
         }
         let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
         let place = bytes.get_u64_le();
-        let has_memory = bytes.get_u64_le() == 1;
+        let word = bytes.get_u64_le();
+        let (has_memory, threads) = (word & 1 == 1, (word >> THREADS) as u8);
+        if !(1..=THREADS_MAX as u8).contains(&threads) {
+            return Err(format!("{threads} threads, 1 to {THREADS_MAX} are possible"));
+        }
         let (address, mailbox) = (HostAddress::get(&mut bytes), HostAddress::get(&mut bytes));
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
-        Ok(Card { version, pid, place, memory: has_memory.then_some(address), mailbox, probe, cores })
+        Ok(Card { version, pid, place, threads, memory: has_memory.then_some(address), mailbox, probe, cores })
     }
 }

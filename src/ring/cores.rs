@@ -16,11 +16,16 @@ pub fn mine() -> u128 {
     of(Pid::from_raw(0)).into_iter().fold(0, |all, n| all | 1 << (n % 128))
 }
 
+/// How many cores this process may use.
+pub fn own() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
 /// The number of cores of ranks that may run on these. All emulated hosts share one machine; a rank
 /// that is bound to one core does not mean that the others have none.
 pub fn count(cards: impl Iterator<Item = u128>) -> usize {
     let all = cards.fold(0, |all, cores| all | cores).count_ones() as usize;
-    let (own, allowed) = (mine().count_ones() as usize, std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let (own, allowed) = (mine().count_ones() as usize, own());
     // A quota of the control group allows less than there are.
     if allowed < own {
         allowed

@@ -64,6 +64,19 @@ pub enum JoinError {
     /// The host's first rank has failed, with this text.
     #[error("{0}")]
     Leader(String),
+    /// A fault is to be on a link that there is not.
+    #[error("NTBRING_FAULT names the link {a}-{b}, but in a ring of {hosts} hosts these two are no neighbours")]
+    NoLink {
+        /// The one host.
+        a: u16,
+        /// The other.
+        b: u16,
+        /// Hosts in the ring.
+        hosts: usize,
+    },
+    /// The thread that delivers what is late.
+    #[error("NTBRING_FAULT: cannot start the thread that delays writes: {0}")]
+    Late(std::io::Error),
     /// The record of accesses cannot be written.
     #[error("NTBRING_TRACE: cannot create {path}: {cause}")]
     Trace {

@@ -1,20 +1,24 @@
 //! A process's way into the ring, and what it then holds of it.
 
 pub use super::card::Card;
+use super::dress::{self, open_record, Dress};
 pub use super::error::JoinError;
 use super::guest::GuestAddress;
 pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
 use super::near::{find_reach, is_near, is_served};
-use super::plan::{LocalPlan, WindowPlan};
+use super::plan::{End, LocalPlan, WindowPlan};
 use super::served::registry::Registry;
-use super::{cores, rank_doorbell, Topology, PROTOCOL_VERSION};
-use crate::ntb::emu::{check_space, place, EmuHost, EmuPort, HostAddress, Mailbox, MemoryLayout, Reach, Watch};
-use crate::ntb::timing::Timing;
-use crate::ntb::trace::{Record, Trace};
-use crate::ntb::weak::Weak;
-use crate::ntb::{InWindow, NtbError, OutWindow, Port, Side, Vector};
-use crate::queue::{entry_max, Consumer, Producer, LINE};
+use super::ways::Ways;
+use super::{cores, crew, rank_doorbell, Topology, PROTOCOL_VERSION};
+use crate::ntb::cut::cut;
+use crate::ntb::emu::{
+    check_space, place, EmuHost, EmuPort, HostAddress, Introduction, Mailbox, MemoryLayout, Reach, Watch,
+};
+use crate::ntb::fault::Injector;
+use crate::ntb::trace::Record;
+use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side, Vector};
+use crate::queue::{entry_max, Consumer, Producer, Reliability, LINE};
 use crate::settings::Settings;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +27,10 @@ use std::time::Duration;
 /// What MPICH's shared-memory module may come to use for each of several ranks of a host, bytes:
 /// 64 cells of 16 KiB and what goes with them.
 const MPICH_SHM_PER_RANK: u64 = 2 << 20;
+
+/// Words that a process may say of itself in its bulletin, and more on each rank.
+const BULLETIN: usize = 128;
+const BULLETIN_PER_RANK: usize = 3;
 
 /// Where MPICH has its own shared memory.
 const MPICH_SHM_DIR: &str = "/dev/shm";
@@ -36,6 +44,8 @@ pub struct Candidate {
     local_plan: LocalPlan,
     memory: Option<EmuHost>,
     mailbox: (Mailbox, HostAddress),
+    /// The threads that forward at this process's host, if it is its first rank.
+    threads: usize,
 }
 
 /// A process in the ring.
@@ -56,7 +66,11 @@ pub struct Membership {
     announced: bool,
     /// Whether hosts have forwarders.
     served: bool,
+    /// The threads that forward at this process's host.
+    threads: usize,
     record: Option<Record>,
+    /// None without faults.
+    injector: Option<Arc<Injector>>,
     /// What processes of other jobs must know of each rank.
     guests: Vec<GuestAddress>,
     mailbox: Option<Mailbox>,
@@ -68,12 +82,16 @@ impl Candidate {
     pub fn new(topology: Topology, rank: u32, settings: Settings) -> Result<Candidate, JoinError> {
         let host = topology.host_of(rank);
         let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.local_lane);
+        let managed = settings.reliability == Reliability::Retry;
         let window = match topology.hosts() {
             1 => 0,
-            _ => settings.window.unwrap_or_else(|| WindowPlan::good_window(&topology)),
+            _ => settings.window.unwrap_or_else(|| WindowPlan::good_window(&topology, managed)),
         };
         if topology.hosts() > 1 {
-            WindowPlan::smallest_lane(&topology, window)?;
+            WindowPlan::smallest_lane(&topology, window, managed)?;
+        }
+        if let Some(faults) = &settings.fault {
+            dress::check(faults, &topology)?;
         }
         let accounts = settings.link_model.is_some();
         let layout = MemoryLayout { window, local: local_plan.total(), accounts };
@@ -81,8 +99,9 @@ impl Candidate {
             0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
             _ => None,
         };
-        let mailbox = Mailbox::create(&settings.shm_dir)?;
-        Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory, mailbox })
+        let mailbox = Mailbox::create(&settings.shm_dir, BULLETIN + BULLETIN_PER_RANK * topology.size())?;
+        let threads = crew::threads(settings.xfer_threads, &topology, cores::own());
+        Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory, mailbox, threads })
     }
 
     /// Whether there is room for what MPICH's shared-memory module will use, on all hosts (they
@@ -100,6 +119,7 @@ impl Candidate {
             version: PROTOCOL_VERSION.into(),
             pid: std::process::id(),
             place: place(),
+            threads: self.threads as u8,
             memory,
             mailbox: self.mailbox.1,
             probe: Reach::probe_address(),
@@ -109,7 +129,7 @@ impl Candidate {
 
     /// Joins, given everybody's card in rank order. Waits for the neighbours, but not for ever.
     pub fn join(self, cards: &[Card]) -> Result<Membership, JoinError> {
-        let Candidate { topology, rank, settings, layout, local_plan, memory, mailbox } = self;
+        let Candidate { topology, rank, settings, layout, local_plan, memory, mailbox, .. } = self;
         let host = topology.host_of(rank);
         let leader = topology.ranks_of(host)[0];
         if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
@@ -131,6 +151,7 @@ impl Candidate {
             let host = address(topology.host_of(rank))?;
             Ok(GuestAddress { mailbox: cards[rank as usize].mailbox, host, doorbell })
         };
+        let threads = |host: usize| usize::from(cards[topology.ranks_of(host)[0] as usize].threads);
         let guests: Vec<GuestAddress> = (0..topology.size() as u32).map(guest).collect::<Result<_, JoinError>>()?;
         let pids: Vec<u32> = cards.iter().map(|c| c.pid).collect();
         let others = (0..topology.size() as u32).filter(|&r| r != rank);
@@ -139,14 +160,21 @@ impl Candidate {
             Some(memory) => memory,
             None => EmuHost::join(address(host)?, layout)?,
         };
+        if rank == leader {
+            let (job, faulty) = (pids[0], settings.fault.is_some());
+            memory.introduce(Introduction { job, host: host as u8, hosts: topology.hosts() as u8, faulty });
+        }
+        mailbox.0.introduce(pids[0])?;
         let record = open_record(&settings, rank)?;
-        let mut ports: Vec<Arc<dyn Port>> = Vec::new();
+        let (mut ports, mut injector): (Vec<Arc<dyn Port>>, _) = (Vec::new(), None);
         if topology.hosts() > 1 {
             let port = |side| -> Result<EmuPort, JoinError> {
                 Ok(memory.port(side, &address(topology.neighbour(host, side))?)?)
             };
             let pair = [port(Side::Left)?, port(Side::Right)?];
-            ports = decorate(pair, &settings, record.as_ref(), rank)?;
+            injector = dress::injector(&settings, &topology, rank, &pair);
+            let (record, injector) = (record.as_ref(), injector.clone());
+            ports = Dress { settings: &settings, rank, record, injector }.pair(pair)?;
         }
         let meeting = Meeting {
             topology: &topology,
@@ -168,33 +196,45 @@ impl Candidate {
         } else {
             meeting.leader(&control, leader)?
         };
+        let (trusted, managed) = (settings.reliability == Reliability::Off, settings.reliability == Reliability::Retry);
+        let served = is_served(&topology, &ports, trusted);
         let packet_max = match topology.hosts() {
             // Nothing is forwarded.
-            0..4 if !is_served(&topology, &ports) => usize::MAX,
-            _ => entry_max(WindowPlan::smallest_lane(&topology, layout.window)? / LINE),
+            0..4 if !served => usize::MAX,
+            _ => {
+                let lines = WindowPlan::smallest_lane(&topology, layout.window, managed)? / LINE;
+                entry_max(lines) - settings.reliability.trailer()
+            }
         };
-        let served = is_served(&topology, &ports);
         let announced = settings.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
             let neighbour = topology.neighbour(host, side);
+            let outgoing = port.outgoing(offset, layout.window)?;
             links.push(Link {
                 neighbour,
                 incoming: port.incoming(),
-                outgoing: port.outgoing(offset, layout.window)?,
-                plan: WindowPlan::new(&topology, host, side, layout.window)?,
-                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window)?,
+                outgoing: match port.max_transfer() {
+                    Some(max) => cut(outgoing, max),
+                    None => outgoing,
+                },
+                plan: WindowPlan::new(&topology, host, side, layout.window, managed)?,
+                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window, managed)?,
                 announced,
+                threads: threads(neighbour),
+                reliability: settings.reliability,
                 port,
             });
         }
-        let links = links.try_into().ok();
+        let (links, threads) = (links.try_into().ok(), threads(host));
         let reach = match settings.single_copy {
             Some(_) if settings.paper_model.is_production() => find_reach(&topology, rank, links.as_ref(), cards),
             _ => vec![None; topology.size()],
         };
         let cores = cores::count(cards.iter().map(|c| c.cores));
+        // Whatever the neighbours still have to read of the handshake has been written.
+        injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {
             topology,
             rank,
@@ -208,39 +248,12 @@ impl Candidate {
             cores,
             announced,
             served,
+            threads,
             record,
+            injector,
             guests,
             mailbox: Some(mailbox.0),
         })
-    }
-}
-
-fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
-    let Some(file) = &settings.trace else { return Ok(None) };
-    let mut path = file.clone().into_os_string();
-    path.push(format!(".{rank}"));
-    let record = Record::create(path.as_ref());
-    record.map(Some).map_err(|cause| JoinError::Trace { path: path.to_string_lossy().into_owned(), cause })
-}
-
-fn decorate(
-    pair: [EmuPort; 2],
-    settings: &Settings,
-    record: Option<&Record>,
-    rank: u32,
-) -> Result<Vec<Arc<dyn Port>>, NtbError> {
-    Ok(match settings.link_model {
-        None => pair.map(|port| dress(port, settings, record, rank)).into(),
-        Some(model) => Timing::pair(pair, model)?.map(|port| dress(port, settings, record, rank)).into(),
-    })
-}
-
-fn dress(port: impl Port + 'static, settings: &Settings, record: Option<&Record>, rank: u32) -> Arc<dyn Port> {
-    match (settings.weak.map(|seed| seed ^ u64::from(rank) << 8), record.cloned()) {
-        (None, None) => Arc::new(port),
-        (Some(seed), None) => Arc::new(Weak::new(port, seed)),
-        (None, Some(record)) => Arc::new(Trace::new(port, record)),
-        (Some(seed), Some(record)) => Arc::new(Trace::new(Weak::new(port, seed), record)),
     }
 }
 
@@ -301,18 +314,36 @@ impl Membership {
 
     /// The sending end of the lane to a rank of the same host, by its number there.
     pub fn local_producer(&self, to: usize) -> Producer {
-        let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
-        let region = self.memory.local();
-        let lane = OutWindow::new(region.part(plan.lane_offset(me, to), plan.lane_bytes()));
-        let producer = Producer::new(lane, InWindow::new(region.part(plan.credit_offset(me, to), 8)));
+        self.local_producer_of(End::Rank(self.topology.local_of(self.rank)), to)
+    }
+
+    /// The sending end of the lane from the host's forwarder to a rank of the host, by its number there. To be called once
+    /// a lane, in one process.
+    pub fn delivery_out(&self, to: usize) -> Producer {
+        self.local_producer_of(End::Forwarder, to)
+    }
+
+    fn local_producer_of(&self, from: End, to: usize) -> Producer {
+        let (plan, region) = (&self.local_plan, self.memory.local());
+        let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
+        let producer = Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)));
         match self.announced {
-            true => producer.announcing(OutWindow::new(region.part(plan.tail_offset(me, to), 8))),
+            true => producer.announcing(OutWindow::new(region.part(plan.tail_offset(from, to), 8))),
             false => producer,
         }
     }
 
     /// The receiving end of the lane from a rank of the same host.
     pub fn local_consumer(&self, from: usize) -> Consumer {
+        self.local_consumer_of(End::Rank(from))
+    }
+
+    /// The receiving end of the lane from the host's forwarder.
+    pub fn delivery_in(&self) -> Consumer {
+        self.local_consumer_of(End::Forwarder)
+    }
+
+    fn local_consumer_of(&self, from: End) -> Consumer {
         let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
         let region = self.memory.local();
         let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
@@ -340,11 +371,27 @@ impl Membership {
         self.served
     }
 
+    /// The threads that forward at this process's host, if it has forwarders.
+    pub fn transfer_threads(&self) -> usize {
+        self.threads
+    }
+
     /// Where the ranks of this process's host tell its forwarder of their segments.
     pub fn registry(&self) -> Registry {
         let ranks = self.topology.ranks_of(self.host()).len();
         let region = self.memory.local().part(self.local_plan.registry_offset(), Registry::bytes(ranks));
         Registry::new(region, ranks)
+    }
+
+    /// Which way packets of this process's host go. Says nothing in jobs whose links are trusted.
+    pub fn ways(&self) -> Ways {
+        Ways::new(self.memory.notes())
+    }
+
+    /// What the emulated port on a side says of its link from now on, as `ntbring link` does it from outside. Only what
+    /// is sent through ports with faults is lost then.
+    pub fn set_link(&self, side: Side, state: LinkState) {
+        self.memory.set_link(side, state);
     }
 
     /// The process of a rank.
@@ -360,6 +407,11 @@ impl Membership {
     /// Whether the job has more ranks than cores.
     pub fn is_crowded(&self) -> bool {
         self.topology.size() > self.cores
+    }
+
+    /// The faults of this process's links; None without any.
+    pub fn injector(&self) -> Option<&Arc<Injector>> {
+        self.injector.as_ref()
     }
 
     /// Pushes out the record of accesses.

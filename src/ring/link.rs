@@ -1,9 +1,14 @@
 //! One link of a host, and the ends of the lanes in its windows.
 
-use super::plan::{End, WindowPlan};
+use super::crew::thread_of;
+use super::plan::{Class, End, WindowPlan};
+use super::FORWARDER_DOORBELL;
 use crate::ntb::{InWindow, OutWindow, Port, Side};
-use crate::queue::{BoardReader, BoardWriter, Consumer, Producer};
+use crate::queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
+
+/// Bytes of a credit: the head, and a checked lane's complaint.
+const CREDIT: usize = 16;
 
 /// One link of this process's host.
 pub struct Link {
@@ -17,6 +22,10 @@ pub struct Link {
     pub(super) peer_plan: WindowPlan,
     /// Whether heads and tails are control writes of their own.
     pub(super) announced: bool,
+    /// The threads that forward at the neighbour.
+    pub(super) threads: usize,
+    /// How far its lanes trust it.
+    pub(super) reliability: Reliability,
 }
 
 impl Link {
@@ -30,38 +39,93 @@ impl Link {
         self.port.side()
     }
 
+    /// How far its lanes trust it.
+    pub fn reliability(&self) -> Reliability {
+        self.reliability
+    }
+
+    /// Whether its lanes do not trust it.
+    pub fn is_checked(&self) -> bool {
+        self.reliability != Reliability::Off
+    }
+
+    /// Whether the neighbour's memory is as good as the own one's: what is only written through lanes can be checked.
+    pub fn is_coherent(&self) -> bool {
+        self.port.coherent() && self.reliability == Reliability::Off
+    }
+
     /// The port.
     pub fn port(&self) -> Arc<dyn Port> {
         self.port.clone()
     }
 
+    /// The neighbour's doorbell for whoever forwards there what goes to a side, of a class.
+    pub fn bell(&self, to: Side, class: Class) -> usize {
+        FORWARDER_DOORBELL + thread_of(self.threads, to, class)
+    }
+
     /// The sending end of the lane from `from` on this host to `to` on the neighbour. To be
     /// called once a lane, in one process.
     pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
-        let lane = self.peer_plan.lane(from, to, beyond);
+        self.producer_of(self.peer_plan.lane(from, to, beyond))
+    }
+
+    /// The sending end of the lane for bulk between two such ends, if there is one. To be called once a lane, in one
+    /// process.
+    pub fn bulk_producer(&self, from: End, to: End, beyond: bool) -> Option<Producer> {
+        self.peer_plan.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))
+    }
+
+    /// The sending end of the lane for what this host's network manager says to the neighbour's, if there is one. To be
+    /// called once, in one process.
+    pub fn orders_out(&self) -> Option<Producer> {
+        self.peer_plan.orders().map(|lane| self.producer_of(lane))
+    }
+
+    fn producer_of(&self, lane: usize) -> Producer {
         let window = self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes());
-        let producer = Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), 8));
+        let producer = Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), CREDIT));
+        let tail = self.outgoing.part(self.peer_plan.tail_offset(lane), 8);
         match self.announced {
-            true => producer.announcing(self.outgoing.part(self.peer_plan.tail_offset(lane), 8)),
-            false => producer,
+            true => producer.announcing(tail),
+            false => producer.checked(self.reliability, tail),
         }
     }
 
     /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
     /// called once a lane, in one process.
     pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
-        let lane = self.plan.lane(from, to, beyond);
+        self.consumer_of(self.plan.lane(from, to, beyond))
+    }
+
+    /// The receiving end of the lane for bulk between two such ends, if there is one. To be called once a lane, in one
+    /// process.
+    pub fn bulk_consumer(&self, from: End, to: End, beyond: bool) -> Option<Consumer> {
+        self.plan.bulk_lane(from, to, beyond).map(|lane| self.consumer_of(lane))
+    }
+
+    /// The receiving end of the lane for what the neighbour's network manager says, if there is one. To be called once,
+    /// in one process.
+    pub fn orders_in(&self) -> Option<Consumer> {
+        self.plan.orders().map(|lane| self.consumer_of(lane))
+    }
+
+    fn consumer_of(&self, lane: usize) -> Consumer {
         let window = self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes());
-        let consumer = Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), 8));
+        let consumer = Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), CREDIT));
+        let tail = self.incoming.part(self.plan.tail_offset(lane), 8);
         match self.announced {
-            true => consumer.announced(self.incoming.part(self.plan.tail_offset(lane), 8)),
-            false => consumer,
+            true => consumer.announced(tail),
+            false => consumer.checked(self.reliability, tail),
         }
     }
 
-    /// Boards of each pair of ranks, both ways.
+    /// Boards of each pair of ranks, both ways: none where links are not trusted, since nothing checks boards.
     pub fn boards(&self) -> usize {
-        self.plan.boards().min(self.peer_plan.boards())
+        match self.reliability {
+            Reliability::Off => self.plan.boards().min(self.peer_plan.boards()),
+            _ => 0,
+        }
     }
 
     /// The writing end of a board from rank `from` of this host to rank `to` of the neighbour. To be

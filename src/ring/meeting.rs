@@ -5,7 +5,7 @@ use super::join::JoinError;
 use super::{Topology, PROTOCOL_VERSION};
 use crate::ntb::emu::Watch;
 use crate::ntb::{InWindow, LinkState, OutWindow, Port, SCRATCHPADS};
-use crate::settings::Settings;
+use crate::settings::{reliability, Settings};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -168,6 +168,8 @@ impl Meeting<'_> {
             chunk: self.settings.chunk as u32,
             link_model: self.settings.link_model.map_or(0, |model| model.digest()),
             paper_model: self.settings.paper_model.code(),
+            reliability: reliability::code(self.settings.reliability),
+            coherent: port.coherent(),
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }

@@ -3,43 +3,61 @@
 //! | file | holds |
 //! |---|---|
 //! | `topology` | hosts and ranks, distances and directions |
+//! | `manager` | the network manager: discovery, master, local ids, routes, on any graph of hosts |
 //! | `plan` | how a window is divided into lanes and credits |
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
 //! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
 //! | `error` | what can be in the way of that |
+//! | `dress` | what is put around its ports: models, faults, records |
 //! | `near` | who may do what with whose memory |
 //! | `cores` | how many cores the job has, and which of them no rank is bound to |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
-//! | `relay` | forwarding what is in transit |
+//! | `relay`, `track` | forwarding what is in transit, to each side and of each class |
+//! | `route`, `tally` | where a packet comes from and goes; how much there was |
+//! | `cast` | packets for several hosts |
+//! | `desk` | what all tracks of a host share |
+//! | `steward`, `probation` | the network manager in a job: which links are up, and what follows from that |
+//! | `ways` | which way packets go at present, for all ranks of a host |
 //! | `served` | operations on window memory that the host carries out for others |
-//! | `transfer` | the thread that forwards while the host's ranks compute |
+//! | `transfer`, `crew` | the threads that forward while the host's ranks compute; which of them does what |
 
 mod card;
+pub mod cast;
 pub mod cores;
+pub mod crew;
+mod desk;
+mod dress;
 mod error;
 pub mod guest;
 pub mod handshake;
 pub mod join;
 mod link;
+pub mod manager;
 mod meeting;
 mod near;
 pub mod plan;
+mod probation;
 pub mod relay;
+mod route;
 pub mod served;
+pub(crate) mod steward;
+mod tally;
 pub mod topology;
+mod track;
 pub mod transfer;
+pub mod ways;
 
 pub use join::{JoinError, Membership};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 8;
+pub const PROTOCOL_VERSION: u16 = 11;
 
-/// The doorbell of a host's forwarder.
+/// The doorbell of the first of the threads that forward at a host. The others have those after it ([`crew::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;
 
-/// The doorbell of a rank, by its number within its host. Ranks beyond the fifteenth share.
+/// The doorbell of a rank, by its number within its host. Ranks beyond the twelfth share.
 pub fn rank_doorbell(local: usize) -> usize {
-    1 + local % (crate::ntb::DOORBELLS - 1)
+    crew::THREADS_MAX + local % (crate::ntb::DOORBELLS - crew::THREADS_MAX)
 }

@@ -29,11 +29,11 @@ pub(super) fn find_reach(
 /// Whether memory of the other host is as good as the own one's: only then may anything but a
 /// write through the window touch it.
 pub(super) fn is_near(host: usize, links: Option<&[Link; 2]>, other: usize) -> bool {
-    other == host || links.into_iter().flatten().any(|l| l.neighbour() == other && l.port().coherent())
+    other == host || links.into_iter().flatten().any(|l| l.neighbour() == other && l.is_coherent())
 }
 
 /// Whether hosts have forwarders, which serve segments too: if not everybody is near everybody. All
-/// hosts see it alike, since their ports are of one kind.
-pub(super) fn is_served(topology: &Topology, ports: &[Arc<dyn Port>]) -> bool {
-    topology.hosts() >= 4 || ports.iter().any(|port| !port.coherent())
+/// hosts see it alike, since their ports are of one kind, and they agree on whether links are trusted.
+pub(super) fn is_served(topology: &Topology, ports: &[Arc<dyn Port>], trusted: bool) -> bool {
+    topology.hosts() >= 4 || !trusted && topology.hosts() > 1 || ports.iter().any(|port| !port.coherent())
 }

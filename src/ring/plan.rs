@@ -3,7 +3,9 @@
 //! The window of a host on one side takes what the neighbour on that side sends. The neighbour has
 //! a producer for each of its ranks and one for its forwarder; the host has a consumer for each of
 //! its ranks and one for its forwarder; every pair has a lane. The two forwarders have a second
-//! one, for packets beyond the dateline. Every pair of ranks has the same number of boards, on which
+//! one, for packets beyond the dateline. In rings of four hosts and more, where messages go through hosts, every lane to or
+//! from a forwarder, and both between them, are there twice: the second time for bulk ([`Class`]). Behind all of them
+//! comes one for the network managers, if there are any. Every pair of ranks has the same number of boards, on which
 //! is as much as goes round the ring in the direction of this window.
 //!
 //! ```text
@@ -22,7 +24,8 @@ use crate::ring::Topology;
 /// The smallest lane, bytes.
 pub const LANE_MIN: usize = 4096;
 
-/// The window that is chosen if none is set, and its lanes are not smaller than [`LANE_GOOD`].
+/// The window that is chosen if none is set, and its lanes are not smaller than [`LANE_GOOD`]; with lanes for bulk as much more as
+/// they need to leave the others what they have without them.
 const WINDOW: u64 = 1 << 20;
 
 /// The smallest lane that is chosen if no window is set, bytes.
@@ -42,12 +45,30 @@ pub enum End {
     Forwarder,
 }
 
+/// What a packet is to the hosts that it goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// What somebody may wait for: small messages, and all that the protocol says for itself. It goes first.
+    Urgent,
+    /// The pieces of large payloads.
+    Bulk,
+}
+
+impl Class {
+    /// Both, in the order in which they are served.
+    pub const BOTH: [Class; 2] = [Class::Urgent, Class::Bulk];
+}
+
 /// The division of the window through which `senders` ranks and a forwarder reach `receivers`
 /// ranks and a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPlan {
     senders: usize,
     receivers: usize,
+    /// Whether there are lanes for bulk.
+    bulk: bool,
+    /// Whether there is a lane for the network manager.
+    managed: bool,
     lane_bytes: usize,
     boards: usize,
     /// Of each board.
@@ -71,12 +92,19 @@ pub struct TooSmall {
 }
 
 impl WindowPlan {
-    /// The plan for a host's window on `side`, of `window` bytes.
-    pub fn new(topology: &Topology, host: usize, side: Side, window: u64) -> Result<WindowPlan, TooSmall> {
+    /// The plan for a host's window on `side`, of `window` bytes, with or without a lane for the network manager.
+    pub fn new(
+        topology: &Topology,
+        host: usize,
+        side: Side,
+        window: u64,
+        managed: bool,
+    ) -> Result<WindowPlan, TooSmall> {
         let neighbour = topology.neighbour(host, side);
         let (senders, receivers) = (topology.ranks_of(neighbour).len(), topology.ranks_of(host).len());
         let places = topology.reach(side == Side::Left);
-        let mut plan = WindowPlan { senders, receivers, lane_bytes: 0, boards: BOARDS, places };
+        let bulk = has_bulk(topology);
+        let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, places };
         while plan.boards_bytes() > window as usize / BOARDS_SHARE {
             plan.boards /= 2;
         }
@@ -99,27 +127,33 @@ impl WindowPlan {
     }
 
     /// The window for a ring where none is set, bytes; the same on all its hosts.
-    pub fn good_window(topology: &Topology) -> u64 {
-        let ranks = |host| topology.ranks_of(host).len();
-        let lanes = (0..topology.hosts())
-            .map(|host| (ranks(host), ranks(topology.neighbour(host, Side::Right))))
-            .map(|(receivers, senders)| WindowPlan { senders, receivers, lane_bytes: 0, boards: 0, places: 0 }.lanes())
-            .max();
-        let needed = lanes.unwrap_or(0) * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
-        WINDOW.max(needed.next_multiple_of(4096) as u64)
+    pub fn good_window(topology: &Topology, managed: bool) -> u64 {
+        let (ranks, bulk) = (|host| topology.ranks_of(host).len(), has_bulk(topology));
+        let good = |host| {
+            let (receivers, senders) = (ranks(host), ranks(topology.neighbour(host, Side::Right)));
+            let plan = |bulk| WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: 0, places: 0 };
+            let (lanes, without) = (plan(bulk).lanes(), plan(false).lanes());
+            let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
+            (WINDOW * lanes as u64 / without as u64).max(needed as u64)
+        };
+        (0..topology.hosts()).map(good).max().unwrap_or(WINDOW).next_multiple_of(4096)
     }
 
     /// Bytes of the smallest lane between any two hosts: what every packet must fit into that may
     /// have to be forwarded.
-    pub fn smallest_lane(topology: &Topology, window: u64) -> Result<usize, TooSmall> {
+    pub fn smallest_lane(topology: &Topology, window: u64, managed: bool) -> Result<usize, TooSmall> {
         let windows = (0..topology.hosts()).flat_map(|host| Side::BOTH.map(|side| (host, side)));
         windows
-            .map(|(host, side)| Ok(Self::new(topology, host, side, window)?.lane_bytes))
+            .map(|(host, side)| Ok(Self::new(topology, host, side, window, managed)?.lane_bytes))
             .try_fold(usize::MAX, |least, bytes| bytes.map(|b: usize| least.min(b)))
     }
 
     /// Number of lanes, and of credits.
     pub fn lanes(&self) -> usize {
+        self.urgent_lanes() + if self.bulk { self.senders + self.receivers + 2 } else { 0 } + usize::from(self.managed)
+    }
+
+    fn urgent_lanes(&self) -> usize {
         (self.senders + 1) * (self.receivers + 1) + 1
     }
 
@@ -132,10 +166,28 @@ impl WindowPlan {
     /// forwarders apart and means nothing for others.
     pub fn lane(&self, from: End, to: End, beyond: bool) -> usize {
         if (from, to, beyond) == (End::Forwarder, End::Forwarder, true) {
-            return self.lanes() - 1;
+            return (self.senders + 1) * (self.receivers + 1);
         }
         let row = Self::index(from, self.senders);
         row * (self.receivers + 1) + Self::index(to, self.receivers)
+    }
+
+    /// The number of the lane for bulk from one end to another, if there is one: from rank to rank there is none, since
+    /// what goes there goes through no host. `beyond` is as for [`WindowPlan::lane`].
+    pub fn bulk_lane(&self, from: End, to: End, beyond: bool) -> Option<usize> {
+        let offset = match (from, to) {
+            (End::Rank(_), End::Rank(_)) => return None,
+            (End::Rank(_), End::Forwarder) => Self::index(from, self.senders),
+            (End::Forwarder, End::Rank(_)) => self.senders + Self::index(to, self.receivers),
+            (End::Forwarder, End::Forwarder) => self.senders + self.receivers + usize::from(beyond),
+        };
+        self.bulk.then(|| self.urgent_lanes() + offset)
+    }
+
+    /// The number of the lane between the forwarders for what their network managers say, if there is one: nothing
+    /// else is in it, so they hear of each other however full the others are.
+    pub fn orders(&self) -> Option<usize> {
+        self.managed.then(|| self.lanes() - 1)
     }
 
     fn index(end: End, ranks: usize) -> usize {
@@ -189,8 +241,14 @@ impl WindowPlan {
     }
 }
 
+/// Whether there are lanes for bulk. Where all hosts are neighbours nothing goes through any.
+pub(super) fn has_bulk(topology: &Topology) -> bool {
+    topology.hosts() > 3
+}
+
 /// The division of a host's local part: a control block, then lanes between its own ranks (for
-/// messages that MPICH gives to the netmod although both ranks are on one host).
+/// messages that MPICH gives to the netmod although both ranks are on one host), and from its forwarder to each of them (for
+/// packets that go to several hosts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPlan {
     ranks: usize,
@@ -209,14 +267,24 @@ impl LocalPlan {
 
     /// Bytes in all, a multiple of the page size.
     pub fn total(&self) -> u64 {
-        let lanes = self.ranks * self.ranks;
-        let bytes = Self::CONTROL + lanes * (LINE + self.lane_bytes) + Registry::bytes(self.ranks);
+        let bytes = Self::CONTROL + self.lanes() * (LINE + self.lane_bytes) + Registry::bytes(self.ranks);
         bytes.next_multiple_of(4096) as u64
+    }
+
+    fn lanes(&self) -> usize {
+        (self.ranks + 1) * self.ranks
+    }
+
+    fn lane(&self, from: End, to: usize) -> usize {
+        match from {
+            End::Rank(from) => from * self.ranks + to,
+            End::Forwarder => self.ranks * self.ranks + to,
+        }
     }
 
     /// Where the registry of segments begins, bytes.
     pub fn registry_offset(&self) -> usize {
-        Self::CONTROL + self.ranks * self.ranks * (LINE + self.lane_bytes)
+        Self::CONTROL + self.lanes() * (LINE + self.lane_bytes)
     }
 
     /// Bytes of each lane.
@@ -224,18 +292,18 @@ impl LocalPlan {
         self.lane_bytes
     }
 
-    /// Where the lane between two ranks begins, bytes.
-    pub fn lane_offset(&self, from: usize, to: usize) -> usize {
-        Self::CONTROL + self.ranks * self.ranks * LINE + (from * self.ranks + to) * self.lane_bytes
+    /// Where the lane from a rank or the forwarder to a rank begins, bytes.
+    pub fn lane_offset(&self, from: End, to: usize) -> usize {
+        Self::CONTROL + self.lanes() * LINE + self.lane(from, to) * self.lane_bytes
     }
 
     /// Where its credit lies, bytes.
-    pub fn credit_offset(&self, from: usize, to: usize) -> usize {
-        Self::CONTROL + (from * self.ranks + to) * LINE
+    pub fn credit_offset(&self, from: End, to: usize) -> usize {
+        Self::CONTROL + self.lane(from, to) * LINE
     }
 
     /// Where its tail is announced, if it is, bytes.
-    pub fn tail_offset(&self, from: usize, to: usize) -> usize {
+    pub fn tail_offset(&self, from: End, to: usize) -> usize {
         self.credit_offset(from, to) + LINE / 2
     }
 }
@@ -251,26 +319,32 @@ mod tests {
 
     #[test]
     fn four_hosts_of_two_ranks_fit_a_mebibyte() {
-        let plan = WindowPlan::new(&hosts(&[2; 4]), 0, Side::Left, 1 << 20).unwrap();
+        let plan = WindowPlan::new(&hosts(&[2; 4]), 0, Side::Left, 1 << 20, false).unwrap();
+        assert_eq!(plan.lanes(), 16);
+        assert!(plan.lane_bytes() >= 60 << 10);
+        // Where nothing goes through a host there are no lanes for bulk.
+        let plan = WindowPlan::new(&hosts(&[2; 3]), 0, Side::Left, 1 << 20, false).unwrap();
         assert_eq!(plan.lanes(), 10);
-        assert!(plan.lane_bytes() >= 100 << 10);
+        assert_eq!(plan.bulk_lane(End::Forwarder, End::Rank(1), false), None);
     }
 
     #[test]
     fn the_chosen_window_is_a_mebibyte_or_has_good_lanes() {
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 4])), 1 << 20);
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false), 1 << 20);
+        // 16 lanes instead of 10, of the same size.
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 4]), false), (16u64 << 20).div_ceil(10).next_multiple_of(4096));
         let many = hosts(&[18, 1, 18, 18]);
-        let window = WindowPlan::good_window(&many);
+        let window = WindowPlan::good_window(&many, true);
         assert!(window > 1 << 20);
-        assert!(WindowPlan::smallest_lane(&many, window).unwrap() >= LANE_GOOD);
+        assert!(WindowPlan::smallest_lane(&many, window, true).unwrap() >= LANE_GOOD);
     }
 
     #[test]
     fn lanes_and_credits_do_not_overlap_and_stay_inside() {
-        for ranks in [vec![1, 1], vec![2, 3, 1], vec![8; 16], vec![1, 5]] {
+        for ranks in [vec![1, 1], vec![2, 3, 1], vec![8; 16], vec![1, 5], vec![3, 1, 2, 1]] {
             let t = hosts(&ranks);
-            for side in Side::BOTH {
-                let plan = WindowPlan::new(&t, 1, side, 1 << 20).unwrap();
+            for (side, managed) in Side::BOTH.into_iter().flat_map(|side| [(side, false), (side, true)]) {
+                let plan = WindowPlan::new(&t, 1, side, 1 << 20, managed).unwrap();
                 let mut seen = vec![false; plan.lanes()];
                 let senders = ranks[t.neighbour(1, side)];
                 let ends = |n: usize| (0..n).map(End::Rank).chain([End::Forwarder]);
@@ -279,7 +353,15 @@ mod tests {
                         seen[plan.lane(from, to, false)] = true;
                     }
                 }
-                seen[plan.lane(End::Forwarder, End::Forwarder, true)] = true;
+                assert_eq!(plan.orders().is_some(), managed);
+                let bulk = ends(senders).flat_map(|from| ends(ranks[1]).map(move |to| (from, to, false)));
+                let bulk = bulk.chain([(End::Forwarder, End::Forwarder, true)]);
+                let bulk: Vec<usize> = bulk.filter_map(|(from, to, beyond)| plan.bulk_lane(from, to, beyond)).collect();
+                assert_eq!(bulk.len(), if ranks.len() > 3 { senders + ranks[1] + 2 } else { 0 });
+                let beyond = plan.lane(End::Forwarder, End::Forwarder, true);
+                for lane in plan.orders().into_iter().chain(bulk).chain([beyond]) {
+                    assert!(!std::mem::replace(&mut seen[lane], true));
+                }
                 assert!(seen.iter().all(|&s| s));
                 let places = if side == Side::Left { ranks.len() / 2 } else { (ranks.len() - 1) / 2 };
                 assert!(plan.boards() > 0 && plan.board_bytes() == board_bytes(places));
@@ -294,9 +376,9 @@ mod tests {
     #[test]
     fn a_window_that_cannot_hold_its_lanes_says_what_could() {
         let t = hosts(&[8; 4]);
-        let error = WindowPlan::new(&t, 0, Side::Right, 64 << 10).unwrap_err();
-        assert!(WindowPlan::new(&t, 0, Side::Right, error.needed).is_ok());
-        assert!(WindowPlan::new(&t, 0, Side::Right, error.needed - 4096).is_err());
+        let error = WindowPlan::new(&t, 0, Side::Right, 64 << 10, false).unwrap_err();
+        assert!(WindowPlan::new(&t, 0, Side::Right, error.needed, false).is_ok());
+        assert!(WindowPlan::new(&t, 0, Side::Right, error.needed - 4096, false).is_err());
         assert!(error.to_string().contains(&format!("NTBRING_WINDOW={} would do", error.needed)));
     }
 }

@@ -56,6 +56,13 @@ impl Topology {
         }
     }
 
+    /// A ring of any number of hosts with one rank each, for the simulator: no job has more than [`HOSTS_MAX`].
+    pub(crate) fn simulated(hosts: usize) -> Topology {
+        let host_of = (0..hosts as u16).collect();
+        let ranks_of = (0..hosts as u32).map(|rank| vec![rank]).collect();
+        Topology { host_of, local_of: vec![0; hosts], ranks_of }
+    }
+
     /// Number of hosts.
     pub fn hosts(&self) -> usize {
         self.ranks_of.len()
@@ -97,10 +104,17 @@ impl Topology {
         }
     }
 
+    /// Links between two hosts on the way that leaves by `side`.
+    pub fn links(&self, from: usize, to: usize, side: Side) -> usize {
+        match side {
+            Side::Left => (from + self.hosts() - to) % self.hosts(),
+            Side::Right => (to + self.hosts() - from) % self.hosts(),
+        }
+    }
+
     /// Links between two hosts on the shorter way.
     pub fn distance(&self, from: usize, to: usize) -> usize {
-        let right = (to + self.hosts() - from) % self.hosts();
-        right.min(self.hosts() - right)
+        self.links(from, to, Side::Left).min(self.links(from, to, Side::Right))
     }
 
     /// The side on which a message leaves `from` for another host `to`: the shorter way. Where
@@ -131,6 +145,7 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::plan::Class;
 
     fn ring(hosts: usize) -> Topology {
         Topology::new(hosts, &(0..hosts as i32).collect::<Vec<_>>()).unwrap()
@@ -155,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn both_ways_together_are_the_ring() {
+        for hosts in 2..=HOSTS_MAX {
+            let t = ring(hosts);
+            for (from, to) in (0..hosts * hosts).map(|i| (i / hosts, i % hosts)) {
+                let [left, right] = Side::BOTH.map(|side| t.links(from, to, side));
+                assert_eq!(left + right, if from == to { 0 } else { hosts });
+                assert_eq!(t.distance(from, to), t.links(from, to, t.direction(from, to)));
+            }
+        }
+    }
+
+    #[test]
     fn equal_ways_are_split_evenly() {
         for hosts in [4, 6, 8, 16] {
             let t = ring(hosts);
@@ -163,31 +190,38 @@ mod tests {
         }
     }
 
+    /// The transit lanes that a packet takes one after the other, each with the next one that it may wait for.
+    fn waits_of(t: &Topology, from: usize, to: usize, side: Side, class: Class) -> Vec<(usize, usize)> {
+        // Lane (at, side, class, beyond): forwarder of `at` to forwarder of its neighbour. A packet stays in its class.
+        let index =
+            |at: usize, side: Side, beyond: bool| ((at * 2 + side as usize) * 2 + class as usize) * 2 + beyond as usize;
+        let mut lanes = vec![];
+        // The first link is crossed by the sender's own lane.
+        let mut at = t.neighbour(from, side);
+        // Requests use the last one too, to the forwarder there; others do not.
+        while at != to {
+            lanes.push(index(at, side, t.beyond_dateline(from, at, side)));
+            at = t.neighbour(at, side);
+        }
+        lanes.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
     /// The argument of docs/protocol.md, checked exhaustively: transit lanes, ordered by what may
-    /// wait for what, have no cycle.
+    /// wait for what, have no cycle, also if every packet goes whichever way it likes, and all of them at once.
     #[test]
     fn transit_lanes_wait_for_each_other_without_a_cycle() {
         for hosts in 2..=HOSTS_MAX {
             let t = ring(hosts);
-            // Lane (at, side, beyond): forwarder of `at` to forwarder of its neighbour.
-            let index = |at: usize, side: Side, beyond: bool| (at * 2 + side as usize) * 2 + beyond as usize;
-            let mut waits = vec![vec![]; hosts * 4];
-            for from in 0..hosts {
-                for to in (0..hosts).filter(|&to| t.distance(from, to) >= 2) {
-                    let side = t.direction(from, to);
-                    let mut at = t.neighbour(from, side);
-                    let mut before = None;
-                    // Requests use the last one too, to the forwarder there; others do not.
-                    while at != to {
-                        let lane = index(at, side, t.beyond_dateline(from, at, side));
-                        if let Some(b) = before {
-                            waits[b as usize].push(lane);
-                        }
-                        before = Some(lane as u32);
-                        at = t.neighbour(at, side);
-                    }
+            let mut waits = vec![vec![]; hosts * 8];
+            let mut longest = 0;
+            for (from, to) in (0..hosts * hosts).map(|i| (i / hosts, i % hosts)).filter(|(from, to)| from != to) {
+                for side in Side::BOTH {
+                    let waiting = Class::BOTH.into_iter().flat_map(|class| waits_of(&t, from, to, side, class));
+                    waiting.for_each(|(lane, next)| waits[lane].push(next));
+                    longest = longest.max(t.links(from, to, side));
                 }
             }
+            assert_eq!(longest, hosts - 1);
             // Repeatedly take away lanes that wait for nothing: all must go.
             let mut gone = vec![false; waits.len()];
             while let Some(i) = (0..waits.len()).find(|&i| !gone[i] && waits[i].iter().all(|&j| gone[j])) {

@@ -1,23 +1,27 @@
-//! The transfer thread: one a host, in the process of its first rank. It sleeps on the forwarder's
-//! doorbell and passes on what arrives, or serves it, whatever the ranks are doing.
+//! The transfer threads of a host, in the process of its first rank: one, or several that have different tracks
+//! ([`super::crew`]). Each sleeps on its own doorbell and passes on what arrives, or serves it, whatever the ranks are doing.
 //!
-//! While that rank polls, it forwards as well, and waking the thread for every packet would cost
-//! more than the packet. So the thread then leaves the doorbell disarmed and only looks now and
-//! then whether the rank still polls ([`Lease`]).
+//! While that rank polls, it forwards as well, for all of them, and waking a thread for every packet would cost
+//! more than the packet. So a thread then leaves its doorbell disarmed and only looks now and
+//! then whether the rank still polls ([`Lease`]). If it finds something to do then, it goes on until there is nothing more,
+//! beside the rank.
 
 use super::cores::{self, Cores};
 use super::relay::{Forwarder, RelayCounters, RelayError};
 use crate::ntb::Vector;
-use nix::sys::signal::{pthread_sigmask, SigSet, SigmaskHow};
+use crate::thread;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Fruitless rounds, with a yield each, before the thread sleeps.
 const ROUNDS: u32 = 4;
 /// The longest sleep. Doorbells end it; this bounds the harm of a lost one.
 const SLEEP: Duration = Duration::from_millis(500);
+
+/// The sleep of a thread whose packets may have been damaged on their way.
+const CARE: Duration = Duration::from_millis(1);
 
 /// The sleep of a thread with requests that wait for a lock, since nobody rings when it is given back.
 const NAP: Duration = Duration::from_micros(50);
@@ -25,13 +29,34 @@ const NAP: Duration = Duration::from_micros(50);
 /// The longest that a rank which stops polling without a word holds up what is in transit.
 const LEASE: Duration = Duration::from_millis(1);
 
-/// The agreement between a transfer thread and the rank that forwards beside it.
+/// The agreement between the transfer threads and the rank that forwards beside them.
 pub struct Lease {
-    vector: Arc<dyn Vector>,
+    /// One for each thread.
+    beds: Vec<Bed>,
     /// Goes up with every poll of the rank.
     polls: AtomicU32,
+}
+
+/// Where a thread sleeps.
+struct Bed {
+    vector: Arc<dyn Vector>,
     /// The rank has armed the vector in the thread's name.
     handed: AtomicBool,
+}
+
+impl Bed {
+    fn hand_over(&self) {
+        self.vector.arm();
+        if self.handed.swap(true, Ordering::AcqRel) {
+            self.vector.disarm();
+        }
+    }
+
+    fn take_back(&self) {
+        if self.handed.swap(false, Ordering::AcqRel) {
+            self.vector.disarm();
+        }
+    }
 }
 
 impl Lease {
@@ -41,32 +66,30 @@ impl Lease {
     }
 
     /// To be called by the rank before it looks for work for the last time and goes to sleep: from
-    /// here on the doorbell wakes the thread.
+    /// here on doorbells wake the threads.
     pub fn hand_over(&self) {
-        self.vector.arm();
-        if self.handed.swap(true, Ordering::AcqRel) {
-            self.vector.disarm();
-        }
+        self.beds.iter().for_each(Bed::hand_over);
     }
 
-    /// To be called by the rank when it polls again, and by the thread when it has armed itself.
+    /// To be called by the rank when it polls again.
     pub fn take_back(&self) {
-        if self.handed.swap(false, Ordering::AcqRel) {
-            self.vector.disarm();
-        }
+        self.beds.iter().for_each(Bed::take_back);
     }
 }
 
-/// A running transfer thread and the forwarder it shares with the rank that polls beside it.
+/// Running transfer threads, and the forwarder that they share with the rank that polls beside them.
 pub struct Transfer {
     shared: Arc<Shared>,
     lease: Arc<Lease>,
-    wake: Box<dyn Fn() + Send + Sync>,
-    thread: Option<JoinHandle<()>>,
+    wake: Box<dyn Fn(usize) + Send + Sync>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
-    forwarder: Mutex<Forwarder>,
+    /// The part of each thread.
+    forwarders: Vec<Mutex<Forwarder>>,
+    /// Whether links are not trusted.
+    checked: bool,
     fault: OnceLock<RelayError>,
     stop: AtomicBool,
 }
@@ -77,7 +100,8 @@ impl Shared {
         if self.fault.get().is_some() {
             return 0;
         }
-        forwarder.step().unwrap_or_else(|error| {
+        let cared = if self.checked { forwarder.look_after(Instant::now()) } else { Ok(()) };
+        cared.and_then(|()| forwarder.step()).unwrap_or_else(|error| {
             log::error!("{error}; nothing is forwarded any more");
             let _ = self.fault.set(error);
             0
@@ -85,37 +109,44 @@ impl Shared {
     }
 
     /// A step, and how long there may be none after it if it has moved nothing.
-    fn step_locked(&self) -> (usize, Duration) {
-        let mut forwarder = self.forwarder.lock().unwrap_or_else(|e| e.into_inner());
+    fn step_locked(&self, thread: usize) -> (usize, Duration) {
+        let mut forwarder = self.forwarders[thread].lock().unwrap_or_else(|e| e.into_inner());
         let moved = self.step(&mut forwarder);
-        (moved, if forwarder.is_waiting() { NAP } else { SLEEP })
+        let pause = match forwarder.is_waiting() {
+            true => NAP,
+            false if self.checked && forwarder.is_unsettled() => CARE,
+            false => forwarder.rest().map_or(SLEEP, |rest| rest.min(SLEEP)),
+        };
+        (moved, pause)
     }
 }
 
 impl Transfer {
-    /// Starts the thread. `vector` is the forwarder's; `wake` rings it from inside the host; `cores` is where it is to
-    /// run, if not where this process does.
+    /// Starts a thread for each part of a host's forwarder. `vectors` are theirs; `wake` rings one from inside the host, by
+    /// its number; `cores` is where they are to run, if not where this process does.
     pub fn start(
-        forwarder: Forwarder,
+        forwarders: Vec<Forwarder>,
         counters: Arc<RelayCounters>,
-        vector: Arc<dyn Vector>,
-        wake: impl Fn() + Send + Sync + 'static,
+        vectors: Vec<Arc<dyn Vector>>,
+        wake: impl Fn(usize) + Send + Sync + 'static,
         cores: Option<Cores>,
     ) -> std::io::Result<Transfer> {
-        let shared =
-            Arc::new(Shared { forwarder: Mutex::new(forwarder), fault: OnceLock::new(), stop: AtomicBool::new(false) });
-        let lease = Arc::new(Lease { vector, polls: AtomicU32::new(0), handed: AtomicBool::new(false) });
-        let (for_thread, with) = (shared.clone(), lease.clone());
-        // Signals belong to the application: the thread is born with all of them blocked.
-        let mut before = SigSet::empty();
-        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
-        let thread =
-            std::thread::Builder::new().name("ntbring-transfer".into()).stack_size(256 << 10).spawn(move || {
+        let checked = forwarders.iter().any(Forwarder::is_checked);
+        let forwarders = forwarders.into_iter().map(Mutex::new).collect();
+        let shared = Arc::new(Shared { forwarders, checked, fault: OnceLock::new(), stop: AtomicBool::new(false) });
+        let beds = vectors.into_iter().map(|vector| Bed { vector, handed: AtomicBool::new(false) }).collect();
+        let lease = Arc::new(Lease { beds, polls: AtomicU32::new(0) });
+        // If one of them cannot be started, dropping this ends the others.
+        let mut transfer = Transfer { shared, lease, wake: Box::new(wake), threads: Vec::new() };
+        for number in 0..transfer.shared.forwarders.len() {
+            let (shared, lease) = (transfer.shared.clone(), transfer.lease.clone());
+            let (counters, cores) = (counters.clone(), cores.clone());
+            transfer.threads.push(thread::spawn("ntbring-transfer", move || {
                 cores.iter().for_each(cores::bind);
-                run(&for_thread, &counters, &with)
-            });
-        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
-        Ok(Transfer { shared, lease, wake: Box::new(wake), thread: Some(thread?) })
+                run(&shared, number, &counters, &lease)
+            })?);
+        }
+        Ok(transfer)
     }
 
     /// What the rank that calls [`Transfer::assist`] has to respect when it sleeps.
@@ -123,14 +154,15 @@ impl Transfer {
         self.lease.clone()
     }
 
-    /// Forwards at once, from a rank that is polling anyway, unless the thread is at it.
+    /// Forwards at once, from a rank that is polling anyway, what no thread is at.
     pub fn assist(&self) -> usize {
         self.lease.poll();
-        match self.shared.forwarder.try_lock() {
+        let assist = |forwarder: &Mutex<Forwarder>| match forwarder.try_lock() {
             Ok(mut forwarder) => self.shared.step(&mut forwarder),
             Err(TryLockError::Poisoned(e)) => self.shared.step(&mut e.into_inner()),
             Err(TryLockError::WouldBlock) => 0,
-        }
+        };
+        self.shared.forwarders.iter().map(assist).sum()
     }
 
     /// What has gone wrong, if anything has.
@@ -140,28 +172,32 @@ impl Transfer {
 
     /// Lines on the state of the forwarder.
     pub fn describe(&self) -> Vec<String> {
-        self.shared.forwarder.lock().unwrap_or_else(|e| e.into_inner()).describe()
+        let describe = |forwarder: &Mutex<Forwarder>| forwarder.lock().unwrap_or_else(|e| e.into_inner()).describe();
+        self.shared.forwarders.iter().flat_map(describe).collect()
     }
 }
 
 impl Drop for Transfer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        // Seen as a sleeper, so that the ring below is not taken for needless.
-        self.lease.vector.arm();
-        (self.wake)();
-        self.lease.vector.disarm();
-        if let Some(thread) = self.thread.take() {
+        for (number, Bed { vector, .. }) in self.lease.beds.iter().enumerate() {
+            // Seen as a sleeper, so that the ring below is not taken for needless.
+            vector.arm();
+            (self.wake)(number);
+            vector.disarm();
+        }
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-fn run(shared: &Shared, counters: &RelayCounters, lease: &Lease) {
-    let vector = lease.vector.as_ref();
+fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) {
+    let bed = &lease.beds[number];
+    let vector = bed.vector.as_ref();
     let (mut fruitless, mut polls) = (0, 0);
     while !shared.stop.load(Ordering::Acquire) {
-        if shared.step_locked().0 > 0 {
+        if shared.step_locked(number).0 > 0 {
             fruitless = 0;
             continue;
         }
@@ -169,7 +205,7 @@ fn run(shared: &Shared, counters: &RelayCounters, lease: &Lease) {
         if polled != std::mem::replace(&mut polls, polled) {
             // If the rank hands over after this, a ring changes the ticket.
             let ticket = vector.ticket();
-            if !lease.handed.load(Ordering::Acquire) {
+            if !bed.handed.load(Ordering::Acquire) {
                 vector.sleep(ticket, LEASE);
                 continue;
             }
@@ -181,8 +217,8 @@ fn run(shared: &Shared, counters: &RelayCounters, lease: &Lease) {
         }
         // Anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
-        lease.take_back();
-        let (moved, pause) = shared.step_locked();
+        bed.take_back();
+        let (moved, pause) = shared.step_locked(number);
         if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
             vector.sleep(ticket, pause);

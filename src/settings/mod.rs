@@ -3,6 +3,7 @@
 mod load;
 mod paper;
 mod parse;
+pub mod reliability;
 mod table;
 pub mod tuned;
 
@@ -12,7 +13,9 @@ pub use paper::PaperModel;
 pub use table::{Setting, TABLE};
 pub use tuned::TunedFile;
 
+use crate::ntb::fault::Faults;
 use crate::ntb::timing::Model;
+use crate::queue::Reliability;
 use crate::zerocopy::table::DEFAULTS;
 use crate::zerocopy::Limits;
 use std::path::PathBuf;
@@ -46,10 +49,16 @@ pub struct Settings {
     pub spin: Option<u32>,
     /// Yields before it sleeps on its doorbell.
     pub yields: u32,
+    /// Threads that forward at this host; None: chosen from the cores.
+    pub xfer_threads: Option<usize>,
     /// The link that every cable is to be as fast as; None: as fast as memory is.
     pub link_model: Option<Model>,
     /// Which of the mechanisms of MPI-VMMC are used: all but in experiments.
     pub paper_model: PaperModel,
+    /// How far links are trusted.
+    pub reliability: Reliability,
+    /// What goes wrong on the links, in tests; None: nothing.
+    pub fault: Option<Faults>,
     /// Seed of the disorder, if windows are to be weakly ordered.
     pub weak: Option<u64>,
     /// Where accesses to the ports are recorded; the rank is appended.
@@ -79,8 +88,11 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(60),
             spin: None,
             yields: 2000,
+            xfer_threads: None,
             link_model: None,
             paper_model: PaperModel::All,
+            reliability: Reliability::Off,
+            fault: None,
             weak: None,
             trace: None,
             tuned: TunedFile::Auto,
@@ -115,6 +127,9 @@ pub enum SettingError {
         /// The setting that is spelled most alike.
         nearest: Option<&'static str>,
     },
+    /// Two values that do not go together.
+    #[error("{0} and {1} cannot be used together: {2}")]
+    Together(&'static str, &'static str, &'static str),
     /// The file of tuned thresholds cannot be used.
     #[error("{path}, the file of tuned thresholds (NTBRING_TUNED), {problem}; `ntbring tune` writes it, NTBRING_TUNED=off ignores it")]
     Tuned {
@@ -138,7 +153,17 @@ impl Settings {
             };
             settings.set(setting, &value)?;
         }
+        settings.check()?;
         Ok(settings)
+    }
+
+    /// Whether the values go together.
+    fn check(&self) -> Result<(), SettingError> {
+        if self.reliability != Reliability::Off && !self.paper_model.is_production() {
+            let why = "the papers' experiments trust their links";
+            return Err(SettingError::Together("NTBRING_RELIABILITY", "NTBRING_PAPER_MODEL", why));
+        }
+        Ok(())
     }
 
     /// Those about where one way to send ends and the next begins.
@@ -203,16 +228,32 @@ mod tests {
             ("NTBRING_DUMP_SIGNAL", "9"),
             ("NTBRING_STATS", ""),
             ("NTBRING_SPIN", "fast"),
+            ("NTBRING_XFER_THREADS", "0"),
+            ("NTBRING_XFER_THREADS", "5"),
+            ("NTBRING_XFER_THREADS", "many"),
             ("NTBRING_LINK_MODEL", "gen9"),
+            ("NTBRING_LINK_MODEL", "transfer=100"),
             ("NTBRING_PAPER_MODEL", "0"),
             ("NTBRING_PAPER_MODEL", "6"),
             ("NTBRING_PAPER_MODEL", "2-packed"),
             ("NTBRING_LINK_MODEL", "latency=5"),
+            ("NTBRING_RELIABILITY", "maybe"),
+            ("NTBRING_FAULT", "drop"),
+            ("NTBRING_FAULT", "drop=2"),
+            ("NTBRING_FAULT", "down=every:1s"),
+            ("NTBRING_FAULT", ""),
         ] {
             let text = with(name, value).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(&format!("{value:?}")), "{text}");
             assert!(text.contains("allowed: "), "{text}");
         }
+    }
+
+    #[test]
+    fn values_that_do_not_go_together_are_an_error() {
+        let pair = [("NTBRING_RELIABILITY", "retry"), ("NTBRING_PAPER_MODEL", "2")];
+        let text = Settings::from_vars(pair.map(|(n, v)| (n.into(), v.into()))).unwrap_err().to_string();
+        assert!(text.contains("NTBRING_RELIABILITY and NTBRING_PAPER_MODEL"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The table of settings: name, default, range, meaning, and how each is parsed.
 
 use super::parse::{bytes, number, path, signal, text, within};
-use super::{BothCopy, PaperModel, Settings, TunedFile};
+use super::{reliability, BothCopy, PaperModel, Settings, TunedFile};
+use crate::ntb::fault::Faults;
 use crate::ntb::timing::Model;
+use crate::ring::crew::THREADS_MAX;
 use crate::zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
 use std::time::Duration;
 
@@ -44,6 +46,15 @@ macro_rules! threshold {
     };
 }
 
+fn threads(text: &str) -> Result<usize, String> {
+    match number(text)? as usize {
+        n if n > THREADS_MAX => Err(format!(
+            "more than {THREADS_MAX} would have nothing to do: what is forwarded is urgent or bulk, to the left or to the right"
+        )),
+        n => Ok(within(n as u64, 1, THREADS_MAX as u64)? as usize),
+    }
+}
+
 fn sized(of: &Threshold, text: &str) -> Result<u64, String> {
     within(bytes(text)?, of.least, of.most)
 }
@@ -57,7 +68,7 @@ pub const TABLE: &[Setting] =
             "bytes",
             "auto, or 64K to 1G",
             true,
-            "size of each incoming window, which is divided into boards and lanes; auto: 1M, or more if there are many ranks",
+            "size of each incoming window, which is divided into boards and lanes; auto: 1M, or more if there are many ranks or more than three hosts",
             |s, v| {
                 s.window = match v {
                     "auto" => None,
@@ -138,7 +149,7 @@ pub const TABLE: &[Setting] =
             "bytes",
             "4K to 2M",
             false,
-            "size of each lane between two ranks of one host (used when MPICH has no shared-memory module)",
+            "size of each lane between two ranks of one host (used when MPICH has no shared-memory module), and from its forwarder to a rank",
             |s, v| {
                 s.local_lane = within(bytes(v)?, 4 << 10, 2 << 20)?;
                 Ok(())
@@ -193,10 +204,26 @@ pub const TABLE: &[Setting] =
             }
         ),
         setting!(
+            "NTBRING_XFER_THREADS",
+            "auto",
+            "threads",
+            "auto, or 1 to 4",
+            false,
+            "threads that forward at this host what is in transit; auto: 1, or more if there are clearly more cores than ranks \
+             (docs/tuning.md)",
+            |s, v| {
+                s.xfer_threads = match v {
+                    "auto" => None,
+                    _ => Some(threads(v)?),
+                };
+                Ok(())
+            }
+        ),
+        setting!(
             "NTBRING_LINK_MODEL",
             "none",
             "model",
-            "none, gen3x8, pex8733, pex8749, or values such as bandwidth=6G,latency=900ns,doorbell=2us,register=1us \
+            "none, gen3x8, pex8733, pex8749, or values such as bandwidth=6G,latency=900ns,doorbell=2us,register=1us,transfer=1M \
              (a name may stand before them; what is left out is as in gen3x8)",
             true,
             "gives every link the bandwidth, latency, doorbell and register cost of a real one (docs/link-model.md)",
@@ -215,6 +242,33 @@ pub const TABLE: &[Setting] =
              3 zero-copy send, 4 zero-copy receive, 5 none",
             |s, v| {
                 s.paper_model = PaperModel::parse(v)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_RELIABILITY",
+            "off",
+            "level",
+            "off, detect, or retry",
+            true,
+            "what is done about packets that a link loses or damages: off nothing (PCIe links check themselves), \
+             detect ends the job with an error, retry sends them again",
+            |s, v| {
+                s.reliability = reliability::parse(v)?;
+                Ok(())
+            }
+        ),
+        setting!(
+            "NTBRING_FAULT",
+            "none",
+            "faults",
+            "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+3,\
+             down=every:1s:for:200ms,link=0-1,from=join,patience=30s,seed=1",
+            true,
+            "injects faults into what hosts send to each other (docs/faults.md; for tests): bits flipped, writes lost, doubled \
+             or delayed, rings lost, links down; command: only what is commanded",
+            |s, v| {
+                s.fault = Faults::parse(v)?;
                 Ok(())
             }
         ),

@@ -137,7 +137,7 @@ impl Station {
 
     /// Sends what comes next.
     pub fn say(&mut self, control: [u8; CONTROL_LEN]) -> Result<(), TuneError> {
-        let head = Head { handler: CONTROL, ..Head::default() };
+        let head = Head { handler: CONTROL };
         self.endpoint.send(Message { dest: self.peer, head, header: &control, payload: Payload::NONE, cookie: 0 })?;
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Station {
         let header = [0; LONG_HEADER];
         let message = Message {
             dest: self.peer,
-            head: Head { handler: DATA, ..Head::default() },
+            head: Head { handler: DATA },
             header: &header[..way.header()],
             payload: Payload::Contiguous(self.outgoing.bytes(len)),
             cookie: 0,
@@ -189,7 +189,9 @@ impl Station {
     /// A poll, and a turn of waiting if it has found nothing.
     fn step(&mut self) -> Result<(), TuneError> {
         match self.endpoint.poll()? {
-            None => self.idle.wait(SLEEP),
+            None => {
+                self.idle.wait(SLEEP);
+            }
             Some(Event::Sent { .. } | Event::Taken { .. }) => self.lent = false,
             Some(Event::Fetched { .. }) => self.complete = true,
             // Nobody here does one-sided operations, and nothing is charged.

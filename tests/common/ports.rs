@@ -1,10 +1,11 @@
 //! Two hosts in one process, joined by two cables, with any decorators around their ports.
 
 use ntbring::ntb::emu::{EmuHost, MemoryLayout};
+use ntbring::ntb::fault::{Faults, Faulty, Injector, Place};
 use ntbring::ntb::timing::{Model, Timing};
 use ntbring::ntb::trace::{Record, Trace};
 use ntbring::ntb::weak::Weak;
-use ntbring::ntb::{OutWindow, Port, Side};
+use ntbring::ntb::{OutWindow, Port, Region, Side};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,10 +19,14 @@ pub enum Dress {
     TraceWeak,
     Timing,
     TraceWeakTiming,
+    /// Half of all writes arrive twice.
+    Doubled,
+    TraceWeakDoubled,
 }
 
 /// The link of those that are timed: slow enough to notice.
-pub const MODEL: Model = Model { bandwidth: 1_000_000_000, latency: 5_000, doorbell: 3_000, register: 500 };
+pub const MODEL: Model =
+    Model { bandwidth: 1_000_000_000, latency: 5_000, doorbell: 3_000, register: 500, transfer: None };
 
 impl Dress {
     /// Whether what is written takes time to arrive.
@@ -113,10 +118,20 @@ fn dressed(port: impl Port + 'static, dress: Dress, record: &Record) -> Arc<dyn 
         Dress::Weak => Arc::new(Weak::new(port, seed)),
         Dress::Trace => Arc::new(Trace::new(port, record.clone())),
         Dress::TraceWeak | Dress::TraceWeakTiming => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),
+        Dress::Doubled => Arc::new(doubled(port)),
+        Dress::TraceWeakDoubled => Arc::new(Trace::new(Weak::new(doubled(port), seed), record.clone())),
     }
 }
 
 /// The window through which `from` reaches what is incoming at `to`.
 pub fn aim(from: &dyn Port, to: &dyn Port) -> OutWindow {
     from.outgoing(to.incoming_offset(), to.incoming().len() as u64).unwrap()
+}
+
+fn doubled(port: impl Port + 'static) -> Faulty {
+    let faults = Faults::parse("double=0.5").unwrap().unwrap();
+    let place = Place { host: 0, process: 0, neighbours: [1, 1] };
+    let injector = Injector::new(faults, place, [(); 2].map(|()| Region::anonymous(8)));
+    injector.begin();
+    Faulty::new(port, injector).unwrap()
 }

@@ -59,10 +59,8 @@ fn header_of(id: u64, len: usize) -> Vec<u8> {
     content(!id, 0, len)
 }
 
-/// Messages without a header are the ones that now and then need the extension for their VCIs.
-fn head(number: usize, shape: Shape) -> Head {
-    let vci = |n: usize| if shape.header == 0 { n as u8 } else { 0 };
-    Head { handler: number as u16 % HANDLERS, src_vci: vci(number % 3), dst_vci: vci(number % 7) }
+fn head(number: usize) -> Head {
+    Head { handler: number as u16 % HANDLERS }
 }
 
 /// Packs a message whose name and element size are the context. Stops before an element that
@@ -162,7 +160,7 @@ impl Traffic {
             }
         };
         let mut header = header_of(id, shape.header);
-        let message = Message { dest: dst, head: head(number, shape), header: &header, payload, cookie };
+        let message = Message { dest: dst, head: head(number), header: &header, payload, cookie };
         let sent = match is_offered(number, shape) {
             true => rank.endpoint.offer(message).map(|()| Sent::Pending),
             false => rank.endpoint.send(message),
@@ -232,9 +230,7 @@ impl Traffic {
         let Some(&shape) = plan(a.src, me).get(number) else {
             return Err(format!("more messages from rank {} than were sent", a.src));
         };
-        if len != shape.header
-            || h != head(number, shape)
-            || bytes_at(a.header, len) != header_of(id(a.src, me, number), len)
+        if len != shape.header || h != head(number) || bytes_at(a.header, len) != header_of(id(a.src, me, number), len)
         {
             return Err(format!("message {number} from rank {} has a wrong header: {:?}", a.src, a.packet));
         }

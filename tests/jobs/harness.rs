@@ -285,6 +285,12 @@ impl Stats {
     }
 }
 
+/// Runs the user's tool: whether it succeeds, and what it says.
+pub fn tool(words: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ntbring")).args(words).output().unwrap();
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
 /// What is in /dev/shm now.
 pub fn shm() -> BTreeSet<String> {
     let names =

@@ -1,4 +1,4 @@
-//! Whole MPI jobs under the mpiexec that was built: bad input, death, the path of messages, waiting, and
+//! Whole MPI jobs under the mpiexec that was built: bad input, death, the path of messages, bad links, waiting, and
 //! what else there is in a program or on a machine.
 //!
 //! They need `cargo xtask setup` and the programs of tests/mpi, so plain `cargo test` leaves them out;
@@ -7,6 +7,8 @@
 mod bad_input;
 mod company;
 mod death;
+mod faults;
 mod harness;
 mod path;
+mod stats;
 mod waiting;

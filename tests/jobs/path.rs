@@ -89,3 +89,22 @@ fn everything_holds_over_weakly_ordered_windows() {
         Job::new(hosts, per_host, call).env("NTBRING_WEAK", "42").run().ok();
     }
 }
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn doubled_and_delayed_writes_do_no_harm() {
+    for (hosts, per_host, call) in
+        [(4, 1, &["sizes"][..]), (4, 1, &["random_traffic"]), (2, 2, &["any_source"]), (3, 1, &["window_operations"])]
+    {
+        let job = Job::new(hosts, per_host, call).env("NTBRING_FAULT", "double=0.1,delay=0.0005:100us,seed=4");
+        assert!(job.run().ok().stderr.contains("faults are injected"));
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_link_that_stays_down_ends_the_job_with_an_error() {
+    let job = Job::new(2, 1, &["pingpong", "100000000", "8", "1"]);
+    let job = job.env("NTBRING_FAULT", "down=at:300ms,patience=1s");
+    job.run().failed_saying(&["has waited for 1s in vain", "NTBRING_FAULT", "rings lost on links that were down"]);
+}

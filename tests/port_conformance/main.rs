@@ -34,6 +34,8 @@ macro_rules! run_on_every_port {
         run_on_every_port!(trace_of_weak Dress::TraceWeak, $($test)*);
         run_on_every_port!(timing Dress::Timing, $($test)*);
         run_on_every_port!(trace_of_weak_of_timing Dress::TraceWeakTiming, $($test)*);
+        run_on_every_port!(doubled Dress::Doubled, $($test)*);
+        run_on_every_port!(trace_of_weak_of_doubled Dress::TraceWeakDoubled, $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {

@@ -1,6 +1,10 @@
 //! Statistics and the record of accesses: what has gone which way.
 
 use super::*;
+use ntbring::endpoint::Figures;
+use ntbring::ntb::emu::RunningProcess;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// The lines of NTBRING_STATS, by rank.
 fn statistics(path: &Path, size: usize) -> Vec<serde_json::Value> {
@@ -22,7 +26,7 @@ fn statistics_tell_the_path_of_every_message() {
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let t = layout.topology();
     let lines = statistics(&stats, layout.size());
-    let mut forwarded = 0;
+    let (mut forwarded, mut bulk) = (0, 0);
     for (me, line) in lines.iter().enumerate() {
         let count = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name} in {line}"));
         let host = t.host_of(me as u32);
@@ -45,6 +49,7 @@ fn statistics_tell_the_path_of_every_message() {
         assert_eq!(count("bytes_single_copy"), (layout.size() as u64 - at(|d| d == 2) / 3) * 50_000);
         assert!(count("doorbells") > 0);
         forwarded += count("forwarded_chunks");
+        bulk += count("forwarded_bulk");
         assert_eq!(line["peers"].as_array().unwrap().len(), layout.size());
     }
     // On a ring of five everything relayed is forwarded once: whole, beginning and pieces, or
@@ -52,6 +57,8 @@ fn statistics_tell_the_path_of_every_message() {
     let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
     let pieces = 50_000u64.div_ceil(settings.chunk as u64);
     assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
+    // What the receiver has asked for is bulk.
+    assert_eq!(bulk, relayed / 3 * (1 + pieces));
 }
 
 #[test]
@@ -108,7 +115,7 @@ fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let lines = statistics(&stats, 2);
     let count = |rank: usize, name: &str| lines[rank][name].as_u64().unwrap();
-    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.window.unwrap()).unwrap();
+    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.window.unwrap(), false).unwrap();
     let lane_lines = (window.lane_bytes() / LINE) as u64;
     let used = (MESSAGES * lines_for(HEADER + 8)) as u64;
     assert_eq!(used, MESSAGES as u64, "one line each");
@@ -176,4 +183,91 @@ fn large_payloads_are_copied_in_halves_by_both_sides() {
     let first_half = |n: u64| (n / 2).next_multiple_of(4096);
     assert_eq!(copied(1), 99_999 + first_half(100_000) + first_half(3_000_001));
     assert_eq!(copied(0) + copied(1), 99_999 + 100_000 + 3_000_001);
+}
+
+/// What can be seen from outside of the job of seven hosts and eight ranks in this process, by rank.
+fn seen() -> Vec<Figures> {
+    let mine = |process: &RunningProcess| process.job == std::process::id();
+    let mut found = Vec::new();
+    for process in RunningProcess::all().unwrap().iter().filter(|process| mine(process)) {
+        process.bulletin.ask();
+        found.extend(Figures::look(&process.bulletin).unwrap().map(|(figures, _)| figures));
+    }
+    found.retain(|figures| (figures.hosts, figures.size) == (7, 8));
+    found.sort_by_key(|figures| figures.rank);
+    found
+}
+
+fn sent(figures: &Figures) -> u64 {
+    ["msgs_local", "msgs_direct", "msgs_relayed"].iter().map(|name| figures.count(name).unwrap()).sum()
+}
+
+/// Rank 0 looks from outside, and computes as far as the others can tell, while messages go through its host.
+#[test]
+fn whoever_looks_sees_what_ranks_have_counted_so_far() {
+    const MORE: usize = 10;
+    let layout = Layout::blocks(&[2, 1, 1, 1, 1, 1, 1]);
+    let seen_enough = AtomicBool::new(false);
+    run(&layout, &settings(), |rank| {
+        let one = |_: u32, _: u32| vec![Shape::contiguous(HEADER, 9)];
+        exchange(rank, 0, &one)?;
+        rank.barrier()?;
+        let more = |src: u32, dst: u32| match (src, dst) {
+            (7, 2) => vec![Shape::contiguous(HEADER, 9); MORE],
+            _ => vec![],
+        };
+        if rank.rank != 0 {
+            exchange(rank, 0, &more)?;
+            while !seen_enough.load(Ordering::Relaxed) {
+                rank.step(Duration::from_millis(1))?;
+            }
+            return Ok(());
+        }
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let all = seen();
+            let count = |rank: usize, name: &str| all[rank].count(name).unwrap();
+            let ranks: Vec<u64> = all.iter().map(|figures| figures.rank).collect();
+            if ranks == Vec::from_iter(0..8)
+                && (1..7).all(|rank| sent(&all[rank]) == 8)
+                && sent(&all[7]) == 8 + MORE as u64
+                && count(2, "msgs_received") == 8 + MORE as u64
+            {
+                // Its own host has passed them on: that is counted by its transfer thread.
+                assert!(count(0, "forwarded_chunks") >= MORE as u64 && sent(&all[0]) <= 8);
+                let right = serde_json::to_value(&all[0]).unwrap()["links"][1].clone();
+                assert_eq!((right["side"].as_str(), right["to"].as_u64()), (Some("right"), Some(1)));
+                assert!(right["forwarded_chunks"].as_u64() >= Some(MORE as u64), "{right}");
+                let left = serde_json::to_value(&all[7]).unwrap()["links"][1].clone();
+                assert!(left["sent_bytes"].as_u64() >= Some(LINE as u64 * MORE as u64), "{left}");
+                break;
+            }
+            if Instant::now() > end {
+                return Err(format!("{all:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        seen_enough.store(true, Ordering::Relaxed);
+        Ok(())
+    });
+}
+
+/// What is left at the end is what could be seen, under the same names.
+#[test]
+fn links_are_in_the_line_of_each_rank() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let layout = Layout::blocks(&[1; 4]);
+    let settings = Settings { stats: Some(stats.clone()), ..settings() };
+    run(&layout, &settings, |rank| exchange(rank, 0, &|_, _| vec![Shape::contiguous(HEADER, 9); 3]).map(drop));
+    let lines = statistics(&stats, 4);
+    let link = |rank: usize, side: usize, name: &str| lines[rank]["links"][side][name].as_u64().unwrap();
+    for (rank, line) in lines.iter().enumerate() {
+        assert_eq!((link(rank, 0, "to"), link(rank, 1, "to")), ((rank as u64 + 3) % 4, (rank as u64 + 1) % 4));
+        assert!((0..2).all(|side| link(rank, side, "sent_bytes") >= 3 * LINE as u64));
+        let both: u64 = (0..2).map(|side| link(rank, side, "forwarded_chunks")).sum();
+        assert_eq!(Some(both), line["forwarded_chunks"].as_u64());
+    }
+    // Who goes right to the opposite host is passed on to the right, and the other way round.
+    assert_eq!((link(1, 1, "forwarded_chunks"), link(0, 0, "forwarded_chunks")), (3, 3));
 }

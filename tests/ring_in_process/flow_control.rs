@@ -42,7 +42,7 @@ impl<'a, 'b> Matching<'a, 'b> {
     }
 
     fn send(&mut self, dest: u32, handler: u16, number: u64, payload: usize) -> Result<Sent, String> {
-        let head = Head { handler, ..Head::default() };
+        let head = Head { handler };
         // SAFETY: a static lives for ever.
         let bytes = unsafe { ForeignBytes::new(PAYLOAD.as_ptr(), payload) };
         let header = number.to_le_bytes();

@@ -33,7 +33,7 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
         for number in 0..ROUNDS {
             let header = vec![0; rank.endpoint.header_max() + 1];
             let ordinary = Message { dest: 1, head: Head::default(), header: &[], payload: Payload::NONE, cookie: 0 };
-            let handler = Head { handler: 64, ..Head::default() };
+            let handler = Head { handler: 64 };
             let failing = Payload::Packed { len: 700, pack: fails, context: [0; 2] };
             let bad = [
                 Message { dest: 2, ..ordinary },
@@ -61,10 +61,11 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
 #[test]
 fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
-    let changes: [(&str, Change); 3] = [
+    let changes: [(&str, Change); 4] = [
         ("NTBRING_WINDOW", |s| s.window = Some(2 << 20)),
         ("NTBRING_CHUNK", |s| s.chunk = 1024),
         ("NTBRING_LINK_MODEL", |s| s.link_model = Model::parse("gen3x8").unwrap()),
+        ("NTBRING_RELIABILITY", |s| s.reliability = ntbring::queue::Reliability::Retry),
     ];
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {

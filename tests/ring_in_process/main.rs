@@ -1,11 +1,17 @@
 //! A whole ring of hosts in one process, ranks as threads: messages between all of them.
 
+mod checked;
+mod classes;
 #[path = "../common/mod.rs"]
 mod common;
 mod counters;
+mod crews;
+mod faults;
 mod flow_control;
 mod greetings;
+mod healing;
 mod joining;
+mod multicast;
 mod served;
 mod sharing;
 mod turns;
@@ -32,12 +38,17 @@ fn settings() -> Settings {
     Settings { connect_timeout: Duration::from_secs(30), ..Settings::default() }
 }
 
-/// The smallest windows that such hosts can do with.
+/// The smallest windows that such hosts can do with, if headers are of up to 984 bytes and links may repeat what they have
+/// lost: lanes of 4608 bytes.
 fn tiny(layout: &Layout) -> Settings {
     let mut window = 64 << 10;
     let fits = |window| {
         let t = layout.topology();
-        (0..layout.hosts).all(|h| Side::BOTH.iter().all(|&side| WindowPlan::new(&t, h, side, window).is_ok()))
+        (0..layout.hosts).all(|h| {
+            Side::BOTH
+                .iter()
+                .all(|&side| WindowPlan::new(&t, h, side, window, true).is_ok_and(|plan| plan.lane_bytes() >= 4608))
+        })
     };
     while !fits(window) {
         window += 4096;

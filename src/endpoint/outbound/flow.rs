@@ -42,18 +42,43 @@ struct Stream {
     released: Released,
 }
 
+/// What goes to one rank by one lane.
+#[derive(Default)]
+pub(super) struct Line {
+    /// Its lane; several flows may share one.
+    pub outbox: usize,
+    pub waiting: VecDeque<Waiting>,
+    streams: Vec<Stream>,
+    /// The first of the stream numbers that it may use.
+    first: u8,
+    /// One bit for each of them in use.
+    used: u16,
+}
+
+impl Line {
+    /// The line by which payloads go that the receiver has asked for, where they go by a lane of their own: it has
+    /// stream numbers of its own, since its packets may overtake those of the other line, or be overtaken.
+    pub fn bulk(outbox: usize) -> Line {
+        Line { outbox, first: STREAMS_AT_ONCE as u8, ..Line::default() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.streams.is_empty()
+    }
+}
+
+// Both lines of a flow together have numbers enough.
+const _: () = assert!(2 * STREAMS_AT_ONCE <= STREAMS);
+
 /// All that goes to one rank.
 #[derive(Default)]
 pub(in super::super) struct Flow {
-    /// Its lane; several flows may share one.
-    pub(super) outbox: usize,
+    pub(super) line: Line,
+    /// For bulk, if that has a lane of its own.
+    pub(super) bulk: Option<Box<Line>>,
     pub(super) route: Option<Route>,
     pub distance: usize,
     pub(super) allowance: Allowance,
-    pub(super) waiting: VecDeque<Waiting>,
-    streams: Vec<Stream>,
-    /// One bit for each stream number in use.
-    used: u16,
     pub(super) listed: bool,
     pub msgs: u64,
     pub bytes: u64,
@@ -62,43 +87,66 @@ pub(in super::super) struct Flow {
 impl Flow {
     /// The flow to a rank to which there is no lane yet.
     pub(super) fn nowhere(outbox: usize, allowance: Allowance) -> Flow {
-        Flow { outbox, allowance, ..Flow::default() }
+        Flow { line: Line { outbox, ..Line::default() }, allowance, ..Flow::default() }
     }
 
     /// Whether a message may go before anything that is queued here.
     #[inline]
     pub(super) fn is_clear(&self) -> bool {
-        self.waiting.is_empty()
+        self.line.waiting.is_empty()
     }
 
     /// Whether nothing is left to be sent.
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.streams.is_empty()
+        self.line.is_idle() && self.bulk.as_ref().is_none_or(|bulk| bulk.is_idle())
     }
 
+    /// The line by which something goes. What the receiver has asked for needs no place among the messages of the flow.
+    pub(super) fn line_of(&mut self, waiting: &Waiting) -> &mut Line {
+        match (waiting, &mut self.bulk) {
+            (Waiting::Pieces { opening: Opening::Feed(_), .. }, Some(bulk)) => bulk,
+            _ => &mut self.line,
+        }
+    }
+
+    /// What is left to be sent, for the diagnosis of a hang.
+    pub(super) fn describe(&self) -> String {
+        let lines = || std::iter::once(&self.line).chain(self.bulk.as_deref());
+        let rest: u64 = lines().flat_map(|line| &line.streams).map(|s| s.payload.len() - s.offset).sum();
+        format!(
+            "{} messages wait, {} under way with {rest} bytes to go, {} held until the receiver asks for earlier ones",
+            lines().map(|line| line.waiting.len()).sum::<usize>(),
+            lines().map(|line| line.streams.len()).sum::<usize>(),
+            self.allowance.len(),
+        )
+    }
+}
+
+impl Line {
     /// Puts what waits into the lane, then a piece of each stream. False if there was no room for
     /// anything.
-    pub(super) fn put_some(
+    pub fn put_some(
         &mut self,
         lane: &mut Producer,
+        route: Option<Route>,
         chunk: usize,
         sent: &mut VecDeque<Released>,
         paper: &mut Option<SendSide>,
     ) -> Result<bool, EndpointError> {
         let mut moved = false;
-        while self.put_first(lane, sent, paper)? {
+        while self.put_first(lane, route, sent, paper)? {
             moved = true;
         }
         let mut i = 0;
         while i < self.streams.len() {
             let stream = &mut self.streams[i];
-            if !put_chunk(lane, self.route, stream, chunk, paper)? {
+            if !put_chunk(lane, route, stream, chunk, paper)? {
                 break;
             }
             moved = true;
             if stream.offset == stream.payload.len() {
                 let stream = self.streams.remove(i);
-                self.used &= !(1 << stream.id);
+                self.used &= !(1 << (stream.id - self.first));
                 sent.push_back(stream.released);
             } else {
                 i += 1;
@@ -115,16 +163,17 @@ impl Flow {
     fn put_first(
         &mut self,
         lane: &mut Producer,
+        route: Option<Route>,
         sent: &mut VecDeque<Released>,
         paper: &mut Option<SendSide>,
     ) -> Result<bool, EndpointError> {
         let put = match self.waiting.front() {
             None => false,
-            Some(Waiting::Bare { packet, header }) => put_bare(lane, self.route, *packet, header),
+            Some(Waiting::Bare { packet, header }) => put_bare(lane, route, *packet, header),
             Some(Waiting::Whole { head, header, payload, cookie, awaited }) => {
                 let put = match paper {
-                    None => put_message(lane, self.route, *head, header, payload)?,
-                    Some(paper) => paper.put_message(lane, self.route, *head, header, payload)?,
+                    None => put_message(lane, route, *head, header, payload)?,
+                    Some(paper) => paper.put_message(lane, route, *head, header, payload)?,
                 };
                 if put && *awaited {
                     sent.push_back(Released { cookie: *cookie, handler: head.handler, offered: false });
@@ -133,7 +182,8 @@ impl Flow {
             }
             Some(Waiting::Pieces { .. }) if self.streams.len() >= STREAMS_AT_ONCE => false,
             Some(Waiting::Pieces { opening, header, payload, cookie }) => {
-                let id = self.used.trailing_ones() as u8;
+                let number = self.used.trailing_ones() as u8;
+                let id = self.first + number;
                 debug_assert!((id as usize) < STREAMS);
                 let (stream, total, cookie) = (id, payload.len(), *cookie);
                 let (packet, released) = match *opening {
@@ -145,9 +195,9 @@ impl Flow {
                         (Packet::Feed { fetch, stream, total }, Released { cookie, handler: 0, offered: true })
                     }
                 };
-                let put = put_bare(lane, self.route, packet, header);
+                let put = put_bare(lane, route, packet, header);
                 if put {
-                    self.used |= 1 << id;
+                    self.used |= 1 << number;
                     self.streams.push(Stream { id, payload: *payload, offset: 0, released });
                 }
                 put
@@ -157,17 +207,6 @@ impl Flow {
             self.waiting.pop_front();
         }
         Ok(put)
-    }
-
-    /// What is left to be sent, for the diagnosis of a hang.
-    pub(super) fn describe(&self) -> String {
-        let rest: u64 = self.streams.iter().map(|s| s.payload.len() - s.offset).sum();
-        format!(
-            "{} messages wait, {} under way with {rest} bytes to go, {} held until the receiver asks for earlier ones",
-            self.waiting.len(),
-            self.streams.len(),
-            self.allowance.len(),
-        )
     }
 }
 

@@ -4,23 +4,29 @@
 //! pieces keeps its place only until its header is sent; later messages may pass between its
 //! pieces, so a large one does not hold up small ones. Messages without credit wait apart (`held`).
 
+mod care;
+mod casts;
+mod describe;
 pub(super) mod flow;
 mod held;
+mod line;
 
 use super::bell::Bell;
+use super::carrier::Caretaker;
 use super::credit::Tariff;
 use super::paper::SendSide;
 use super::wire::{Head, Packet, HANDLERS, PREFIX_MAX};
 use super::EndpointError;
 use crate::ntb::ForeignBytes;
 use crate::queue::Producer;
-use crate::ring::plan::End;
+use crate::ring::plan::{Class, End};
 use crate::ring::relay::{Route, ROUTED};
 use crate::ring::served::{Request, REQUEST};
-use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
-use crate::settings::PaperModel;
+use crate::ring::{rank_doorbell, Membership};
+use crate::settings::Settings;
 use crate::zerocopy::{Payload, Thresholds};
-use flow::{put_message, Flow, Opening, Waiting};
+use casts::{Casts, CASTS};
+use flow::{put_message, Flow, Line, Opening, Waiting};
 use held::Allowance;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -63,7 +69,8 @@ const TURN: usize = 8;
 /// The outbox of a peer to which there is no lane.
 const NOWHERE: usize = usize::MAX;
 
-struct Outbox {
+/// A lane, and whom to ring.
+pub(super) struct Outbox {
     lane: Producer,
     bell: Bell,
 }
@@ -72,6 +79,8 @@ struct Outbox {
 pub(super) struct Outbound {
     outboxes: Vec<Outbox>,
     pub flows: Vec<Flow>,
+    /// What goes to several hosts.
+    casts: Casts,
     /// The outbox to the forwarder on the way to each rank's host; NOWHERE for the own one.
     requests: Vec<usize>,
     /// Ranks whose flow has something waiting.
@@ -88,6 +97,10 @@ pub(super) struct Outbound {
     chunk: usize,
     /// What fits into all lanes on the way to anybody.
     packet_max: usize,
+    /// Whether links are not trusted.
+    pub checked: bool,
+    /// Brings what lies in the outboxes of other hosts to them, where links repeat what they have lost.
+    pub caretaker: Option<Caretaker>,
     /// How the models of the experiments send; None outside them.
     paper: Option<SendSide>,
     pub doorbells: u64,
@@ -96,31 +109,48 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
-    pub fn new(members: &Arc<Membership>, chunk: usize, model: PaperModel, tariff: Tariff) -> Outbound {
+    /// Of a rank. `packet_max` bytes fit into all lanes on the way to anybody; `connections` are the lanes to ranks of
+    /// other hosts that a carrier empties, if those over links are not used.
+    pub fn new(
+        members: &Arc<Membership>,
+        settings: &Settings,
+        tariff: Tariff,
+        packet_max: usize,
+        connections: Option<Vec<(u32, Producer)>>,
+    ) -> Outbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut outboxes = Vec::new();
         let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
         let mut requests = vec![NOWHERE; topology.size()];
+        let mut casts = Casts::default();
         let mut boxed = |lane: Producer, bell: Bell| {
             outboxes.push(Outbox { lane, bell });
             outboxes.len() - 1
         };
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
-            flows[rank as usize].outbox = boxed(members.local_producer(local), bell);
+            flows[rank as usize].line.outbox = boxed(members.local_producer(local), bell);
         }
-        for link in members.links().into_iter().flatten() {
+        let links = members.links().filter(|_| connections.is_none());
+        for (rank, lane) in connections.into_iter().flatten() {
+            flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier);
+        }
+        for link in links.into_iter().flatten() {
             let side = link.side();
             let next = link.neighbour();
             for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
                 if topology.direction(host, next) == side {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
-                    flows[rank as usize].outbox = boxed(link.producer(me, End::Rank(local), false), bell);
+                    flows[rank as usize].line.outbox = boxed(link.producer(me, End::Rank(local), false), bell);
                 }
             }
-            let bell = Bell::Port(link.port(), FORWARDER_DOORBELL);
-            let transit = boxed(link.producer(me, End::Forwarder, false), bell);
+            let bell = |class| Bell::Port(link.port(), link.bell(side, class));
+            let transit = boxed(link.producer(me, End::Forwarder, false), bell(Class::Urgent));
+            casts.goes_by(side, transit);
+            // The experiments feed what nobody has asked for, and so must not overtake its offer.
+            let bulk = link.bulk_producer(me, End::Forwarder, false).filter(|_| settings.paper_model.is_production());
+            let bulk = bulk.map(|lane| boxed(lane, bell(Class::Bulk)));
             for rank in 0..topology.size() as u32 {
                 let dest = topology.host_of(rank);
                 if dest == host || topology.direction(host, dest) != side {
@@ -129,7 +159,8 @@ impl Outbound {
                 requests[rank as usize] = transit;
                 if topology.distance(host, dest) >= 2 {
                     let flow = &mut flows[rank as usize];
-                    flow.outbox = transit;
+                    flow.line.outbox = transit;
+                    flow.bulk = bulk.map(|bulk| Box::new(Line::bulk(bulk)));
                     flow.route = Some(Route { src: members.rank(), dst: rank });
                 }
             }
@@ -139,10 +170,10 @@ impl Outbound {
             flow.allowance = Allowance::new(tariff.share);
         }
         let (work, sent) = (VecDeque::new(), VecDeque::new());
-        let packet_max = members.packet_max();
         let mut out = Outbound {
             outboxes,
             flows,
+            casts,
             requests,
             work,
             sent,
@@ -151,15 +182,17 @@ impl Outbound {
             held: 0,
             held_ever: 0,
             stalls: 0,
-            chunk,
+            chunk: settings.chunk,
             packet_max,
+            checked: members.links().into_iter().flatten().any(|link| link.is_checked()),
+            caretaker: None,
             paper: None,
             doorbells: 0,
             packed: 0,
             separate: 0,
         };
-        out.chunk = chunk.min(out.smallest_entry() - PREFIX_MAX);
-        out.paper = SendSide::new(model, out.smallest_entry());
+        out.chunk = settings.chunk.min(out.smallest_entry() - PREFIX_MAX);
+        out.paper = SendSide::new(settings.paper_model, out.smallest_entry());
         out
     }
 
@@ -196,13 +229,13 @@ impl Outbound {
 
     /// Gives a flow its lane.
     pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
-        self.flows[peer as usize].outbox = self.outboxes.len();
+        self.flows[peer as usize].line.outbox = self.outboxes.len();
         self.outboxes.push(Outbox { lane, bell });
     }
 
     /// Whether anything was ever deposited for a peer.
     pub fn has_used(&self, peer: u32) -> bool {
-        self.outboxes.get(self.flows[peer as usize].outbox).is_some_and(|o| o.lane.is_used())
+        self.outboxes.get(self.flows[peer as usize].line.outbox).is_some_and(|o| o.lane.is_used())
     }
 
     pub fn has_work(&self) -> bool {
@@ -221,7 +254,7 @@ impl Outbound {
         if m.head.handler >= HANDLERS {
             return Err(EndpointError::Argument(format!("there is no handler {}", m.head.handler)));
         }
-        if flow.outbox == NOWHERE {
+        if flow.line.outbox == NOWHERE {
             return Err(EndpointError::Argument(format!("peer {} was never added", m.dest)));
         }
         flow.msgs += 1;
@@ -237,7 +270,7 @@ impl Outbound {
     #[inline]
     pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
         let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
-        let Some(outbox) = self.outboxes.get_mut(flow.outbox) else { return Ok(false) };
+        let Some(outbox) = self.outboxes.get_mut(flow.line.outbox) else { return Ok(false) };
         let cost = self.tariff.cost(m.head.handler, m.payload.len());
         if !flow.is_clear()
             || !flow.allowance.admits(cost)
@@ -253,8 +286,7 @@ impl Outbound {
         flow.msgs += 1;
         flow.bytes += m.header.len() as u64 + m.payload.len();
         flow.allowance.spend(cost);
-        outbox.bell.ring();
-        self.doorbells += 1;
+        self.doorbells += outbox.bell.ring();
         self.packed += 1;
         Ok(true)
     }
@@ -305,10 +337,10 @@ impl Outbound {
 
     /// Queues something for a rank, and sends what there is room for.
     fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
-        if self.flows.get(dest as usize).is_none_or(|flow| flow.outbox == NOWHERE) {
+        if self.flows.get(dest as usize).is_none_or(|flow| flow.line.outbox == NOWHERE) {
             return Err(EndpointError::Argument(format!("there is no way to peer {dest}")));
         }
-        self.flows[dest as usize].waiting.push_back(waiting);
+        self.flows[dest as usize].line_of(&waiting).waiting.push_back(waiting);
         let idle = self.serve(dest)?;
         if !idle && !self.flows[dest as usize].listed {
             self.flows[dest as usize].listed = true;
@@ -334,8 +366,7 @@ impl Outbound {
         slot.write_bytes(Route::LEN, &request.bytes());
         slot.write(at, operands);
         slot.commit(ROUTED | REQUEST, at + operands.len(), 0);
-        bell.ring();
-        self.doorbells += 1;
+        self.doorbells += bell.ring();
         true
     }
 
@@ -350,6 +381,10 @@ impl Outbound {
         let before = self.doorbells;
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
+            if dest == CASTS {
+                self.send_casts();
+                continue;
+            }
             match self.serve(dest) {
                 Ok(true) => self.flows[dest as usize].listed = false,
                 Ok(false) => self.work.push_back(dest),
@@ -366,34 +401,17 @@ impl Outbound {
     /// True if nothing is left to be sent.
     fn serve(&mut self, dest: u32) -> Result<bool, EndpointError> {
         let flow = &mut self.flows[dest as usize];
-        let Outbox { lane, bell } = &mut self.outboxes[flow.outbox];
-        for _ in 0..TURN {
-            if !flow.put_some(lane, self.chunk, &mut self.sent, &mut self.paper)? {
-                break;
+        for line in std::iter::once(&mut flow.line).chain(flow.bulk.as_deref_mut()) {
+            let Outbox { lane, bell } = &mut self.outboxes[line.outbox];
+            for _ in 0..TURN {
+                if !line.put_some(lane, flow.route, self.chunk, &mut self.sent, &mut self.paper)? {
+                    break;
+                }
+                self.doorbells += bell.ring();
             }
-            bell.ring();
-            self.doorbells += 1;
         }
-        Ok(flow.is_idle())
-    }
-
-    /// Lines on every flow in which something waits.
-    pub fn describe(&self) -> Vec<String> {
-        let waiting = self.flows.iter().enumerate().filter(|(_, f)| !f.is_idle() || f.allowance.len() > 0);
-        let mut lines: Vec<String> = waiting
-            .map(|(rank, f)| {
-                let lane = &self.outboxes[f.outbox].lane;
-                format!(
-                    "to rank {rank}: {}; lane: {} of {} lines not known to be free",
-                    f.describe(),
-                    lane.taken(),
-                    lane.lines(),
-                )
-            })
-            .collect();
-        if lines.is_empty() {
-            lines.push("nothing waits to be sent".into());
-        }
-        lines
+        let idle = flow.is_idle();
+        self.carry(dest);
+        Ok(idle)
     }
 }

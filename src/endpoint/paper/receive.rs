@@ -192,9 +192,11 @@ impl Endpoint {
             // Nobody is asked anything here, so these are errors.
             Packet::Accept { .. } | Packet::Done { .. } | Packet::Taken { .. } => return self.settle(a),
             // They are none of the experiments' business.
-            Packet::Served { .. } | Packet::Greeting { .. } | Packet::Credit { .. } | Packet::Stalled { .. } => {
-                return self.settle(a)
-            }
+            Packet::Served { .. }
+            | Packet::Greeting { .. }
+            | Packet::Credit { .. }
+            | Packet::Stalled { .. }
+            | Packet::Cast { .. } => return self.settle(a),
         };
         let room = paper.room_for(stay);
         room.to.write(0, self.inbound.foreign(lane, offset, stay));

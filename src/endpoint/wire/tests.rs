@@ -3,7 +3,7 @@ use crate::ring::served::Status;
 use proptest::prelude::*;
 
 fn packets() -> impl Strategy<Value = Packet> {
-    let head = (0..HANDLERS, 0u8..3, 0u8..3).prop_map(|(handler, src_vci, dst_vci)| Head { handler, src_vci, dst_vci });
+    let head = (0..HANDLERS).prop_map(|handler| Head { handler });
     prop_oneof![
         (head.clone(), 0usize..5000, 0usize..5000).prop_map(|(head, header, payload)| Packet::Message {
             head,
@@ -32,6 +32,8 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
+        (any::<u64>(), 0usize..5000)
+            .prop_map(|(hosts, payload)| Packet::Cast { hosts: HostSet::from_word(hosts), payload }),
         (any::<u32>(), any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, number, kind, payload)| Packet::Greeting {
             what: About { tag, number },
             kind: GreetingKind::parse(kind).unwrap(),
@@ -43,7 +45,7 @@ fn packets() -> impl Strategy<Value = Packet> {
 fn offers() -> impl Strategy<Value = Packet> {
     (0..HANDLERS, 0usize..5000, any::<u32>(), any::<u64>(), 1..MOST).prop_map(
         |(handler, header, id, address, total)| {
-            let head = Head { handler, ..Head::default() };
+            let head = Head { handler };
             Packet::Offer { head, header, offer: Offer { id, address, total } }
         },
     )
@@ -61,7 +63,8 @@ fn rest(packet: Packet) -> usize {
     match packet {
         Packet::Message { header, payload, .. } => header + payload,
         Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
-        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } | Packet::Greeting { payload, .. } => payload,
+        Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
+        Packet::Greeting { payload, .. } | Packet::Cast { payload, .. } => payload,
         _ => 0,
     }
 }

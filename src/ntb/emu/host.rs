@@ -2,6 +2,7 @@
 
 use super::memory::{HostAddress, Memory, MemoryLayout};
 use super::registers::{EmuVector, Registers};
+use super::running::Introduction;
 use crate::ntb::timing::Accounts;
 use crate::ntb::{InWindow, LinkState, NtbError, OutWindow, Port, Region, Side, Vector};
 use std::path::Path;
@@ -49,6 +50,16 @@ impl EmuHost {
         Ok(EmuHost { memory, address, layout, registers, local })
     }
 
+    /// Says whose memory it is, to whoever looks for hosts.
+    pub fn introduce(&self, is: Introduction) {
+        self.registers.introduce(is);
+    }
+
+    /// Two words, 0 at first, that processes of the host may use as they like, and that can be read from outside.
+    pub fn notes(&self) -> Region {
+        self.registers.notes()
+    }
+
     /// Where other processes find its memory.
     pub fn address(&self) -> HostAddress {
         self.address
@@ -67,6 +78,11 @@ impl EmuHost {
     /// Rings a vector of this host from inside it.
     pub fn ring(&self, doorbell: usize) {
         self.registers.interrupt(doorbell);
+    }
+
+    /// Its port on a side says this of the link from now on.
+    pub fn set_link(&self, side: Side, state: LinkState) {
+        self.registers.set_link(side, state);
     }
 
     /// The port on `side`, cabled to the opposite port of the host at `neighbour`.
@@ -122,6 +138,10 @@ impl Port for EmuPort {
         true
     }
 
+    fn max_transfer(&self) -> Option<usize> {
+        None
+    }
+
     fn incoming(&self) -> InWindow {
         self.incoming.clone()
     }
@@ -164,9 +184,17 @@ impl Port for EmuPort {
     }
 
     fn link(&self) -> LinkState {
-        match self.registers.link_down(self.side).load(Ordering::Acquire) {
-            0 => LinkState::Up,
-            _ => LinkState::Down,
+        self.registers.link(self.side)
+    }
+}
+
+impl EmuPort {
+    /// A word that both ends of the link share: since when there are faults on it (`ntb::fault`).
+    pub fn faults_since(&self) -> Region {
+        // Each link is the right one of one host.
+        match self.side {
+            Side::Left => self.peer_registers.faults_since(),
+            Side::Right => self.registers.faults_since(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A mailbox: a page of a process's memory in which any process of the same user can leave a note.
-//! Hardware has nothing like it; it serves processes that meet outside the ring.
+//! Hardware has nothing like it; it serves processes that meet outside the ring. Behind it lies the
+//! process's [`Bulletin`].
 
+use super::bulletin::Bulletin;
 use super::memory::{HostAddress, Memory, MemoryLayout};
 use super::registers::PAGE;
 use crate::ntb::{InWindow, NtbError, OutWindow, Region};
@@ -12,7 +14,8 @@ const SLOT: usize = 128;
 /// Bytes that a note may have.
 pub const NOTE_MAX: usize = SLOT - 8;
 
-const POSTED: usize = 0; // how many notes were ever posted
+/// Where it counts how many notes were ever posted, and other news.
+pub(super) const POSTED: usize = 0;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
@@ -20,13 +23,14 @@ const FULL: u32 = 2;
 /// A mailbox, one's own or another's.
 pub struct Mailbox {
     /// Keeps it open for others.
-    _memory: Memory,
+    memory: Memory,
     page: Region,
     seen: u32,
 }
 
-fn layout() -> MemoryLayout {
-    MemoryLayout { window: 0, local: PAGE as u64, accounts: false }
+/// With a bulletin of so many bytes behind it.
+fn layout(bulletin: u64) -> MemoryLayout {
+    MemoryLayout { window: 0, local: PAGE as u64 + bulletin, accounts: false }
 }
 
 fn slot(i: usize) -> usize {
@@ -34,18 +38,30 @@ fn slot(i: usize) -> usize {
 }
 
 impl Mailbox {
-    /// A new, empty mailbox.
-    pub fn create(dir: &Path) -> Result<(Mailbox, HostAddress), NtbError> {
-        let (memory, address) = Memory::create(dir, &layout())?;
-        let page = memory.map(layout().local_offset(), PAGE as u64)?;
-        Ok((Mailbox { _memory: memory, page, seen: 0 }, address))
+    /// A new, empty mailbox, and a bulletin for so many words.
+    pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, HostAddress), NtbError> {
+        let layout = layout(Bulletin::bytes(words));
+        let (memory, address) = Memory::create(dir, &layout)?;
+        let page = memory.map(layout.local_offset(), PAGE as u64)?;
+        Ok((Mailbox { memory, page, seen: 0 }, address))
+    }
+
+    /// Says to whoever looks for jobs that it is one of this job's processes.
+    pub fn introduce(&self, job: u32) -> Result<(), NtbError> {
+        self.memory.registers()?.introduce_process(job);
+        Ok(())
+    }
+
+    /// What its owner says of itself.
+    pub fn bulletin(&self) -> Result<Bulletin, NtbError> {
+        Bulletin::of(&self.memory)
     }
 
     /// Another process's mailbox.
     pub fn open(address: &HostAddress) -> Result<Mailbox, NtbError> {
         let memory = Memory::open(address)?;
-        let page = memory.map(layout().local_offset(), PAGE as u64)?;
-        Ok(Mailbox { _memory: memory, page, seen: 0 })
+        let page = memory.map(layout(0).local_offset(), PAGE as u64)?;
+        Ok(Mailbox { memory, page, seen: 0 })
     }
 
     /// Leaves a note of at most [`NOTE_MAX`] bytes; false if the owner has to read others first.
@@ -92,7 +108,7 @@ mod tests {
 
     #[test]
     fn notes_arrive_once_each_until_the_box_is_full() {
-        let (mut mine, address) = Mailbox::create(Path::new("/dev/shm")).unwrap();
+        let (mut mine, address) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
         let theirs = Mailbox::open(&address).unwrap();
         assert!(!mine.has_news());
         for i in 0..SLOTS {

@@ -9,7 +9,7 @@ use nix::sys::statvfs::statvfs;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -147,6 +147,17 @@ impl Memory {
             Some(_) => Err(foreign("it belongs to another job")),
             None => Err(foreign("it is not an ntbring host's memory")),
         }
+    }
+
+    /// The memory behind a process's descriptor, and its inode; None if it is not that of a host.
+    pub fn found(pid: u32, descriptor: &Path) -> Option<(Memory, u64)> {
+        let meta = std::fs::metadata(descriptor).ok().filter(|meta| meta.is_file() && meta.len() >= PAGE as u64)?;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(descriptor).ok()?;
+        let mut first = [0; 8];
+        file.read_exact_at(&mut first, 0).ok()?;
+        let memory = Memory { file, pid, size: meta.len() };
+        let identity = Registers::is_magic(first).then(|| memory.registers().ok()?.identity()).flatten();
+        identity.filter(|&(_, size)| size == memory.size).map(|_| (memory, meta.ino()))
     }
 
     /// Bytes in all.

@@ -12,8 +12,10 @@
 //! | `reach` | copies between processes that the kernel makes |
 //! | `futex` | the system call that stands for an interrupt |
 //! | `mailbox` | notes between processes that meet outside the ring |
+//! | `bulletin` | what a process says of itself to whoever looks from outside |
 //! | `segment` | memory of one process that others map, with a lock |
 //! | `holders` | the lock of a window, in each of its segments |
+//! | `running` | hosts and processes found from outside, and their links taken down and up |
 //! | `watch` | evidence that a process has died |
 //!
 //! The file has no name, so nothing is left when the last process that maps it is gone, however
@@ -21,6 +23,7 @@
 //! refuses to everybody else.
 
 mod barrier;
+mod bulletin;
 mod futex;
 mod group;
 mod holders;
@@ -30,13 +33,16 @@ mod memory;
 mod place;
 mod reach;
 mod registers;
+mod running;
 mod segment;
 mod watch;
 
+pub use bulletin::{Bulletin, Posted};
 pub use host::{EmuHost, EmuPort, ForeignBell};
 pub use mailbox::Mailbox;
 pub use memory::{check_space, HostAddress, MemoryLayout};
 pub use place::place;
 pub use reach::Reach;
+pub use running::{Introduction, RunningHost, RunningProcess};
 pub use segment::{Segment, SegmentAddress};
 pub use watch::Watch;

@@ -1,8 +1,9 @@
 //! The register page of an emulated host: what lies behind BAR 0 of real adapters.
 
+use super::running::Introduction;
 use super::{barrier, futex};
 use crate::ntb::timing::meter::METER;
-use crate::ntb::{Region, Side, Vector, DOORBELLS, SCRATCHPADS};
+use crate::ntb::{LinkState, Region, Side, Vector, DOORBELLS, SCRATCHPADS};
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -10,10 +11,11 @@ use std::time::Duration;
 pub const PAGE: usize = 4096;
 
 const LINE: usize = 64;
-const IDENTITY: usize = 0; // magic, token, size of the file: three 64-bit words
+const IDENTITY: usize = 0; // magic, token, size of the file, who it is: four 64-bit words
+const NOTES: usize = LINE / 2; // two words for the layers above
 const SCRATCHPAD: usize = LINE; // a line per side
 const DOORBELL: usize = 3 * LINE; // a line per side
-const LINK: usize = 5 * LINE; // a line per side
+const LINK: usize = 5 * LINE; // a line per side: down or not; since when there are faults (only of the right one)
 const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
 const LOCK: usize = VECTOR + DOORBELLS * LINE; // of a segment: who holds it
@@ -55,6 +57,36 @@ impl Registers {
         (page.load(IDENTITY) == MAGIC).then(|| (page.load(IDENTITY + 8), page.load(IDENTITY + 16)))
     }
 
+    /// Whether a host's memory begins so.
+    pub fn is_magic(first: [u8; 8]) -> bool {
+        u64::from_le_bytes(first) == MAGIC
+    }
+
+    /// Says whose memory it is, once that is known.
+    pub fn introduce(&self, is: Introduction) {
+        crate::ntb::OutWindow::new(self.page.clone()).store(IDENTITY + 24, is.word());
+    }
+
+    /// Says that it is a mailbox of one of a job's processes.
+    pub fn introduce_process(&self, job: u32) {
+        crate::ntb::OutWindow::new(self.page.clone()).store(IDENTITY + 24, Introduction::of_process(job));
+    }
+
+    /// The job of the process whose mailbox it is; None if it is none, or nobody has said so.
+    pub fn process(&self) -> Option<u32> {
+        Introduction::parse_process(crate::ntb::InWindow::new(self.page.clone()).load(IDENTITY + 24))
+    }
+
+    /// Whose memory it is; None if nobody has said so, or it is no host's.
+    pub fn introduction(&self) -> Option<Introduction> {
+        Introduction::parse(crate::ntb::InWindow::new(self.page.clone()).load(IDENTITY + 24))
+    }
+
+    /// Two words in which the host's processes leave what they, and whoever looks from outside, are to know.
+    pub fn notes(&self) -> Region {
+        self.page.part(NOTES, 16)
+    }
+
     /// The lock of a segment, which has no other use for its registers.
     pub fn lock(&self) -> &AtomicU32 {
         self.page.register(LOCK)
@@ -83,8 +115,26 @@ impl Registers {
     }
 
     /// Zero while the link on that side is up.
-    pub fn link_down(&self, side: Side) -> &AtomicU32 {
+    fn link_down(&self, side: Side) -> &AtomicU32 {
         self.page.register(LINK + side as usize * LINE)
+    }
+
+    /// What the port on a side says of its link.
+    pub fn link(&self, side: Side) -> LinkState {
+        match self.link_down(side).load(Ordering::Acquire) {
+            0 => LinkState::Up,
+            _ => LinkState::Down,
+        }
+    }
+
+    /// It says this from now on.
+    pub fn set_link(&self, side: Side, state: LinkState) {
+        self.link_down(side).store((state == LinkState::Down).into(), Ordering::Release);
+    }
+
+    /// The word in which both ends of the right link find since when there are faults on it (`ntb::fault`).
+    pub fn faults_since(&self) -> Region {
+        self.page.part(LINK + Side::Right as usize * LINE + 8, 8)
     }
 
     /// Where a link model keeps the accounts of the port on that side.

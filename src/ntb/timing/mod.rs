@@ -23,7 +23,7 @@ pub mod line;
 pub mod meter;
 pub mod model;
 
-pub use model::Model;
+pub use model::{Model, Prices, TICKS_PER_NS};
 
 use super::delegate::left_to_inner;
 use super::{InWindow, NtbError, OutWindow, Port, ReadGate, Region, Vector, WriteSink, DOORBELLS};
@@ -88,15 +88,22 @@ struct Sink {
     plain: OutWindow,
     accounts: Region,
     direction: Direction,
+    /// The most bytes of one transfer.
+    max: usize,
 }
 
 impl WriteSink for Sink {
     fn write(&self, offset: usize, bytes: &[u8]) {
+        // What is too long breaks off, as on such an adapter.
+        let bytes = &bytes[..bytes.len().min(self.max)];
         self.let_through(offset, bytes.len());
         self.plain.write_bytes(offset, bytes);
     }
 
     fn let_through(&self, _offset: usize, len: usize) -> bool {
+        if len > self.max {
+            return false;
+        }
         // The link is busy while the bytes are copied, not only afterwards.
         if len > 0 {
             self.direction.send(clock::now(), len);
@@ -139,6 +146,11 @@ impl ReadGate for Gate {
 impl<P: Port + Accounts> Port for Timing<P> {
     left_to_inner! { side incoming_offset link }
 
+    fn max_transfer(&self) -> Option<usize> {
+        let (own, inner) = (self.model.transfer.map(|max| max as usize), self.inner.max_transfer());
+        own.into_iter().chain(inner).min()
+    }
+
     fn coherent(&self) -> bool {
         false
     }
@@ -151,8 +163,8 @@ impl<P: Port + Accounts> Port for Timing<P> {
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         let plain = self.inner.outgoing(offset, len)?;
         let accounts = self.inner.outgoing_accounts(offset, len)?;
-        let direction = self.direction.clone();
-        Ok(plain.with_sink(|plain| Arc::new(Sink { plain, accounts, direction })))
+        let (direction, max) = (self.direction.clone(), self.model.transfer.map_or(usize::MAX, |max| max as usize));
+        Ok(plain.with_sink(|plain| Arc::new(Sink { plain, accounts, direction, max })))
     }
 
     fn scratchpad(&self, register: usize) -> u32 {

@@ -30,13 +30,15 @@ pub struct Model {
     pub doorbell: u64,
     /// What a caller waits for a register, ns.
     pub register: u64,
+    /// The most bytes of one transfer; None: any number.
+    pub transfer: Option<u64>,
 }
 
 /// The links that have names. docs/link-model.md says where the numbers come from.
 pub const NAMED: [(&str, Model); 3] = [
-    ("gen3x8", Model { bandwidth: 6_000_000_000, latency: 600, doorbell: 2_000, register: 800 }),
-    ("pex8733", Model { bandwidth: 3_500_000_000, latency: 740, doorbell: 2_000, register: 800 }),
-    ("pex8749", Model { bandwidth: 2_600_000_000, latency: 740, doorbell: 2_000, register: 800 }),
+    ("gen3x8", Model { bandwidth: 6_000_000_000, latency: 600, doorbell: 2_000, register: 800, transfer: None }),
+    ("pex8733", Model { bandwidth: 3_500_000_000, latency: 740, doorbell: 2_000, register: 800, transfer: None }),
+    ("pex8749", Model { bandwidth: 2_600_000_000, latency: 740, doorbell: 2_000, register: 800, transfer: None }),
 ];
 
 impl Model {
@@ -49,7 +51,7 @@ impl Model {
             return Ok(None);
         }
         let mut model = NAMED[0].1;
-        let mut said = [false; 4];
+        let mut said = [false; 5];
         for (i, item) in text.split(',').map(str::trim).enumerate() {
             let Some((key, value)) = item.split_once('=') else {
                 match NAMED.iter().find(|(name, _)| *name == item) {
@@ -59,17 +61,22 @@ impl Model {
                 }
                 continue;
             };
+            let mut limit = 0;
             let (place, field, number) = match key.trim() {
                 "bandwidth" => (0, &mut model.bandwidth, rate(value)),
                 "latency" => (1, &mut model.latency, duration(value)),
                 "doorbell" => (2, &mut model.doorbell, duration(value)),
                 "register" => (3, &mut model.register, duration(value)),
-                other => return Err(format!("{other:?} is none of bandwidth, latency, doorbell, register")),
+                "transfer" => (4, &mut limit, size(value)),
+                other => {
+                    return Err(format!("{other:?} is none of bandwidth, latency, doorbell, register, transfer"));
+                }
             };
             if std::mem::replace(&mut said[place], true) {
                 return Err(format!("{} is there twice", key.trim()));
             }
             *field = number.map_err(|problem| format!("{item:?}: {problem}"))?;
+            model.transfer = if place == 4 { Some(limit) } else { model.transfer };
         }
         Ok(Some(model))
     }
@@ -78,7 +85,7 @@ impl Model {
     /// whether two hosts have the same.
     pub fn digest(&self) -> u16 {
         let mut sum = 0xcbf2_9ce4_8422_2325u64;
-        for value in [self.bandwidth, self.latency, self.doorbell, self.register] {
+        for value in [self.bandwidth, self.latency, self.doorbell, self.register].into_iter().chain(self.transfer) {
             for byte in value.to_le_bytes() {
                 sum = (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
             }
@@ -107,12 +114,13 @@ impl Model {
 
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Model { bandwidth, latency, doorbell, register } = self;
+        let Model { bandwidth, latency, doorbell, register, transfer } = self;
         if let Some((name, _)) = NAMED.iter().find(|(_, model)| model == self) {
             write!(f, "{name}: ")?;
         }
         let gigabytes = *bandwidth as f64 / 1e9;
-        write!(f, "{gigabytes} GB/s, latency {latency} ns, doorbell {doorbell} ns, register {register} ns")
+        write!(f, "{gigabytes} GB/s, latency {latency} ns, doorbell {doorbell} ns, register {register} ns")?;
+        transfer.map_or(Ok(()), |max| write!(f, ", transfers of at most {max} bytes"))
     }
 }
 
@@ -148,7 +156,7 @@ impl Prices {
 }
 
 /// A decimal number with an optional suffix, scaled and rounded.
-fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
+pub(in crate::ntb) fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
     let text = text.trim();
     let (digits, scale) = units
         .iter()
@@ -166,6 +174,15 @@ fn rate(text: &str) -> Result<u64, String> {
     match bytes {
         b if b < 1e6 => Err("less than 1M bytes a second".into()),
         b if b > 1e12 => Err("more than 1000G bytes a second".into()),
+        b => Ok(b as u64),
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = scaled(text, &[("K", 1024.0), ("M", 1_048_576.0)], "64K or 1M")?;
+    match bytes {
+        b if b < 1024.0 => Err("less than 1K".into()),
+        b if b > 1_073_741_824.0 => Err("more than 1024M".into()),
         b => Ok(b as u64),
     }
 }

@@ -77,7 +77,12 @@ impl Registry {
     /// Whether there has been a wish since [`Registry::grant`] looked.
     #[inline]
     pub fn has_news(&self) -> bool {
-        self.read.load(self.ranks * SLOT) != self.seen
+        self.wishes() != self.seen
+    }
+
+    /// The number of wishes so far.
+    pub fn wishes(&self) -> u64 {
+        self.read.load(self.ranks * SLOT)
     }
 
     /// Has `grant` answer what is wished; it is told whose wish it is.

@@ -46,7 +46,8 @@ pub fn op(name: &str) -> ffi::MPI_Op {
 
 /// Whether the ranks map each other's window memory: on one host, or on next ones if the ports between are coherent.
 pub fn near(hosts: &Hosts, a: i32, b: i32) -> bool {
-    hosts.distance(a, b) <= usize::from(std::env::var_os("NTBRING_WEAK").is_none())
+    let apart = ["NTBRING_WEAK", "NTBRING_FAULT", "NTBRING_LINK_MODEL", "NTBRING_RELIABILITY"];
+    hosts.distance(a, b) <= usize::from(apart.iter().all(|setting| std::env::var_os(setting).is_none()))
 }
 
 /// See the module. Displacements are in numbers, whatever the unit of the target is.

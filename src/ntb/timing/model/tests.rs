@@ -11,10 +11,14 @@ fn names_and_values() {
         assert!(model.to_string().starts_with(name));
         assert_eq!(Model::name_of(model.digest()), name);
     }
-    let custom = Model { bandwidth: 6_500_000_000, latency: 900, doorbell: 2_500, register: 1_000 };
+    let custom = Model { bandwidth: 6_500_000_000, latency: 900, doorbell: 2_500, register: 1_000, transfer: None };
     assert_eq!(Model::parse("bandwidth=6.5G, latency=900ns,doorbell=2.5us,register=1us"), Ok(Some(custom)));
     assert_eq!(Model::parse("latency=0ns"), Ok(Some(Model { latency: 0, ..GEN3X8 })));
     assert_eq!(Model::parse("pex8733,doorbell=10ms"), Ok(Some(Model { doorbell: 10_000_000, ..NAMED[1].1 })));
+    let cut = Model { transfer: Some(1 << 20), ..GEN3X8 };
+    assert_eq!(Model::parse("gen3x8,transfer=1M"), Ok(Some(cut)));
+    assert_eq!(Model::parse("transfer=64K"), Ok(Some(Model { transfer: Some(64 << 10), ..GEN3X8 })));
+    assert!(cut.to_string().contains("at most 1048576 bytes") && cut.digest() != GEN3X8.digest());
     assert_eq!(Model::name_of(0), "none");
     assert!(Model::name_of(custom.digest()).contains("custom"));
 }
@@ -26,7 +30,7 @@ fn what_is_wrong_with_a_bad_one() {
         ("gen4x16", "neither the name of a link"),
         ("gen3x8,none", "neither the name of a link"),
         ("latency=1us,gen3x8", "a name stands first"),
-        ("speed=6G", "none of bandwidth, latency, doorbell, register"),
+        ("speed=6G", "none of bandwidth, latency, doorbell, register, transfer"),
         ("latency=900", "the unit is missing, as in 900ns"),
         ("latency=-1us", "is no number"),
         ("latency=infus", "is no number"),
@@ -37,6 +41,10 @@ fn what_is_wrong_with_a_bad_one() {
         ("bandwidth=6", "the unit is missing"),
         ("bandwidth=0G", "less than 1M"),
         ("bandwidth=1001G", "more than 1000G"),
+        ("transfer=512", "the unit is missing, as in 64K or 1M"),
+        ("transfer=0.5K", "less than 1K"),
+        ("transfer=1025M", "more than 1024M"),
+        ("transfer=1M,transfer=1M", "transfer is there twice"),
         ("latency=1us,latency=1us", "latency is there twice"),
     ] {
         let error = Model::parse(text).unwrap_err();
@@ -62,6 +70,7 @@ fn models() -> impl Strategy<Value = Model> {
         latency,
         doorbell: 0,
         register: 0,
+        transfer: None,
     })
 }
 

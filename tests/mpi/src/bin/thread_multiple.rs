@@ -1,12 +1,11 @@
-//! Two threads a rank under MPI_THREAD_MULTIPLE, each on a communicator of its own, exchange messages and reduce at the same time.
+//! Threads of a rank under MPI_THREAD_MULTIPLE, two or as many as given, each on a communicator of its own, exchange messages and
+//! reduce at the same time.
 
 use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use mpi::Threading;
 use ntbring_mpi_tests::{arg, exchange, shifts, Job, Rng};
-
-const THREADS: u64 = 2;
 
 fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64) {
     // The same on all ranks, so that both sides know the sizes.
@@ -26,7 +25,7 @@ fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64) {
 fn main() {
     let job = Job::start_threaded("thread_multiple", Threading::Multiple);
     let rounds = arg(1, 300);
-    let comms: Vec<SimpleCommunicator> = (0..THREADS).map(|_| job.world.duplicate()).collect();
+    let comms: Vec<SimpleCommunicator> = (0..arg(2, 2)).map(|_| job.world.duplicate()).collect();
     std::thread::scope(|threads| {
         for (comm, thread) in comms.iter().zip(0..) {
             threads.spawn(move || work(comm, thread, rounds));

@@ -1,0 +1,103 @@
+//! `ntbring jobs` and `ntbring link`: running jobs of this user on this machine, and their links.
+
+use crate::running::{choose, down, running};
+use clap::{Args, ValueEnum};
+use comfy_table::presets::NOTHING;
+use comfy_table::Table;
+use ntbring::ntb::{LinkState, Side};
+use serde_json::json;
+use std::error::Error;
+
+/// What can be chosen of `jobs`.
+#[derive(Args)]
+pub struct JobsArgs {
+    /// Prints one JSON object a job
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be chosen of `link`.
+#[derive(Args)]
+pub struct LinkArgs {
+    /// Takes the link down, or up again
+    state: State,
+    /// Two hosts that are next to each other, 0-1 say
+    #[arg(value_name = "A-B", value_parser = pair)]
+    link: (u8, u8),
+    /// Which job, if several are running: the process of its rank 0
+    #[arg(long, value_name = "PID")]
+    job: Option<u32>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum State {
+    Down,
+    Up,
+}
+
+/// Lists the jobs.
+pub fn jobs(args: &JobsArgs) -> Result<(), Box<dyn Error>> {
+    let jobs = running()?;
+    if args.json {
+        for (job, hosts) in &jobs {
+            let is = hosts[0].is;
+            println!("{}", json!({ "job": job, "hosts": is.hosts, "faults": is.faulty, "links_down": down(hosts) }));
+        }
+        return Ok(());
+    }
+    if jobs.is_empty() {
+        println!("no job of this user is running on this machine");
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(["job", "hosts", "links down", "links can be taken down"]);
+    for (job, hosts) in &jobs {
+        let (is, down) = (hosts[0].is, down(hosts));
+        let links = if down.is_empty() { "none".into() } else { down.join(" ") };
+        let can = if is.faulty { "yes" } else { "no (NTBRING_FAULT)" };
+        table.add_row([job.to_string(), is.hosts.to_string(), links, can.into()]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Takes a link of a job down or up.
+pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
+    let (job, hosts) = choose(args.job)?;
+    let is = hosts[0].is;
+    if !is.faulty {
+        let start = "start it with NTBRING_FAULT=command";
+        return Err(format!("the links of job {job} cannot be taken down, {start}").into());
+    }
+    let (a, b) = args.link;
+    // Of two hosts both links are between them: the one to the right of the first.
+    let (left, right) = match (a, b) {
+        (a, b) if a.max(b) < is.hosts && (a + 1) % is.hosts == b => (a, b),
+        (a, b) if a.max(b) < is.hosts && (b + 1) % is.hosts == a => (b, a),
+        _ => {
+            return Err(
+                format!("{a}-{b} is no link: next to each other are hosts 0 to {}, in order", is.hosts - 1).into()
+            )
+        }
+    };
+    let state = match args.state {
+        State::Down => LinkState::Down,
+        State::Up => LinkState::Up,
+    };
+    let ends = [(left, Side::Right), (right, Side::Left)];
+    let of = |number| hosts.iter().filter(move |host| host.is.host == number);
+    // One end alone would be half a link.
+    if let Some((missing, _)) = ends.iter().find(|(number, _)| of(*number).next().is_none()) {
+        return Err(format!("host {missing} of job {job} has not joined yet, or its memory cannot be opened").into());
+    }
+    for (number, side) in ends {
+        of(number).for_each(|host| host.set_link(side, state));
+    }
+    Ok(())
+}
+
+/// `A-B`.
+fn pair(text: &str) -> Result<(u8, u8), String> {
+    let parts = text.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parts.ok_or_else(|| "two hosts are needed, 0-1 say".into())
+}

@@ -1,0 +1,47 @@
+//! Jobs of this user that are running on this machine, found from outside.
+
+use ntbring::ntb::emu::RunningHost;
+use ntbring::ntb::{LinkState, Side};
+use std::collections::BTreeMap;
+use std::error::Error;
+
+/// The hosts of each job.
+pub fn running() -> std::io::Result<BTreeMap<u32, Vec<RunningHost>>> {
+    let mut jobs = BTreeMap::<u32, Vec<RunningHost>>::new();
+    for host in RunningHost::all()? {
+        jobs.entry(host.is.job).or_default().push(host);
+    }
+    Ok(jobs)
+}
+
+/// The links of a job that are down, by the host whose right link it is.
+pub fn down(hosts: &[RunningHost]) -> Vec<String> {
+    let mut down = Vec::new();
+    for host in hosts {
+        let next = (host.is.host + 1) % host.is.hosts;
+        let ends = hosts.iter().filter(|h| h.is.host == next).map(|h| h.link(Side::Left));
+        if ends.chain([host.link(Side::Right)]).any(|state| state == LinkState::Down) {
+            down.push(format!("{}-{next}", host.is.host));
+        }
+    }
+    down.dedup();
+    down
+}
+
+/// The job that is meant, and its hosts: the one whose rank 0 is that process, or the only one.
+pub fn choose(wanted: Option<u32>) -> Result<(u32, Vec<RunningHost>), Box<dyn Error>> {
+    choose_of(running()?, wanted)
+}
+
+/// The same of any jobs.
+pub fn choose_of<T>(mut jobs: BTreeMap<u32, Vec<T>>, wanted: Option<u32>) -> Result<(u32, Vec<T>), Box<dyn Error>> {
+    let names = || jobs.keys().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let job = match wanted {
+        Some(job) if jobs.contains_key(&job) => job,
+        Some(job) => return Err(format!("--job {job}: there is no such job of this user; running: {}", names()).into()),
+        None if jobs.len() > 1 => return Err(format!("say which job with --job: {}", names()).into()),
+        None => *jobs.keys().next().ok_or("no job of this user is running on this machine")?,
+    };
+    let hosts = jobs.remove(&job).unwrap_or_default();
+    Ok((job, hosts))
+}

@@ -1,0 +1,152 @@
+//! The lanes over one link: what parcels leave by and come by.
+
+use super::parcel::{Parcel, PARCEL};
+use super::Odd;
+use crate::endpoint::EndpointError;
+use crate::ntb::{ForeignBytes, LinkState, Port, Side};
+use crate::queue::{Consumer, Producer};
+use crate::ring::join::Link;
+use crate::ring::plan::{Class, End};
+use crate::ring::relay::{Route, ROUTED};
+use crate::ring::{rank_doorbell, Topology};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The lanes between this rank and one neighbour.
+pub struct Hop {
+    side: Side,
+    /// The neighbour.
+    next: usize,
+    port: Arc<dyn Port>,
+    /// The neighbour's ranks.
+    ranks: usize,
+    /// To them, then to its forwarder, then to that for bulk, if there is such a lane. With the neighbour's doorbells.
+    outlets: Vec<(Producer, usize)>,
+    /// From them.
+    inlets: Vec<(Consumer, usize)>,
+    pub doorbells: u64,
+    pub head_updates: u64,
+}
+
+impl Hop {
+    /// The lanes of the rank that is the `local`th of its host.
+    pub fn new(link: &Link, topology: &Topology, local: usize) -> Hop {
+        let (me, next) = (End::Rank(local), link.neighbour());
+        let (side, ranks) = (link.side(), topology.ranks_of(next).len());
+        let ends = |to: Side| {
+            let ranks = (0..ranks).map(|local| (End::Rank(local), rank_doorbell(local)));
+            ranks.chain([(End::Forwarder, link.bell(to, Class::Urgent))])
+        };
+        let bulk_out = link.bulk_producer(me, End::Forwarder, false).map(|lane| (lane, link.bell(side, Class::Bulk)));
+        let back = side.opposite();
+        let bulk_in = link.bulk_consumer(End::Forwarder, me, false).map(|lane| (lane, link.bell(back, Class::Bulk)));
+        let outlets = ends(side).map(|(end, bell)| (link.producer(me, end, false), bell));
+        let inlets = ends(back).map(|(end, bell)| (link.consumer(end, me, false), bell));
+        Hop {
+            side,
+            next,
+            port: link.port(),
+            ranks,
+            outlets: outlets.chain(bulk_out).collect(),
+            inlets: inlets.chain(bulk_in).collect(),
+            doorbells: 0,
+            head_updates: 0,
+        }
+    }
+
+    /// The most bytes that an entry may have in all of these lanes.
+    pub fn entry_max(&self) -> usize {
+        self.outlets.iter().map(|(lane, _)| lane.entry_max()).min().unwrap_or(0)
+    }
+
+    /// Sends a parcel, with the bytes of its entry, to a rank in this direction. False if there is no room for it now.
+    /// Through a host what has to stay in order goes as bulk, and what only tells how far this side has come before that.
+    pub fn put(&mut self, topology: &Topology, route: Route, parcel: &Parcel, bytes: ForeignBytes) -> bool {
+        let n = match topology.host_of(route.dst) == self.next {
+            true => topology.local_of(route.dst),
+            false if parcel.is_ordered() => self.outlets.len() - 1,
+            false => self.ranks,
+        };
+        let len = Parcel::HEAD + bytes.len();
+        let (lane, bell) = &mut self.outlets[n];
+        let Some(mut slot) = lane.reserve(len) else { return false };
+        slot.write_bytes(0, &parcel.bytes(route));
+        if !bytes.is_empty() {
+            slot.write(Parcel::HEAD, bytes);
+        }
+        slot.commit(ROUTED | PARCEL, len, 0);
+        self.port.ring(*bell);
+        self.doorbells += 1;
+        true
+    }
+
+    /// Takes up to `most` parcels from each lane. Returns how many there were.
+    pub fn take(
+        &mut self,
+        most: usize,
+        mut taker: impl FnMut(Route, Parcel, ForeignBytes) -> Result<(), EndpointError>,
+    ) -> Result<usize, EndpointError> {
+        let mut taken = 0;
+        for (lane, bell) in &mut self.inlets {
+            for _ in 0..most {
+                let from = || format!("host {} on the {} link", self.next, self.side);
+                let entry = lane.take().map_err(|error| EndpointError::Corrupt { from: from(), error })?;
+                let Some(entry) = entry else { break };
+                let odd = || EndpointError::Parcel { from: from(), what: Odd("is no parcel") };
+                if entry.kind != ROUTED | PARCEL || entry.len < Parcel::HEAD {
+                    return Err(odd());
+                }
+                let mut head = [0; Parcel::HEAD];
+                lane.window().read(entry.offset, &mut head);
+                let (route, parcel) = Parcel::parse(head).ok_or_else(odd)?;
+                let bytes = lane.window().foreign(entry.offset + Parcel::HEAD, entry.len - Parcel::HEAD);
+                taker(route, parcel, bytes)?;
+                taken += 1;
+                if lane.release() {
+                    self.head_updates += 1;
+                    self.doorbells += 1;
+                    self.port.ring(*bell);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Looks after what the link may have damaged. While it is down that is in vain; what lies in its lanes then goes another
+    /// way, too.
+    pub fn look_after(&mut self, now: Instant) -> Result<(), EndpointError> {
+        if self.is_settled() {
+            return Ok(());
+        }
+        for (lane, bell) in &mut self.outlets {
+            let woken = lane.look_after(now);
+            let to = || format!("host {} on the {} link", self.next, self.side);
+            if woken.map_err(|error| EndpointError::GaveUp { to: to(), error })? {
+                self.port.ring(*bell);
+                self.doorbells += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the neighbour has taken everything, or cannot.
+    pub fn is_settled(&self) -> bool {
+        self.outlets.iter().all(|(lane, _)| lane.is_settled()) || self.port.link() == LinkState::Down
+    }
+
+    /// The link.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Bytes of lanes that have been sent by it.
+    pub fn produced(&self) -> u64 {
+        self.outlets.iter().map(|(lane, _)| lane.produced()).sum()
+    }
+
+    /// Entries that the link had lost or damaged on their way to the neighbour, and on their way here.
+    pub fn mended(&self) -> (u64, u64) {
+        let resent = self.outlets.iter().map(|(lane, _)| lane.resent()).sum();
+        (resent, self.inlets.iter().map(|(lane, _)| lane.damaged()).sum())
+    }
+}

@@ -1,0 +1,76 @@
+//! Looking after what was sent and may have been damaged on its way, and what a rank still has to do for others when it
+//! has left.
+
+use super::outbound::Outbox;
+use super::{Endpoint, EndpointError};
+use crate::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A thread that looks after what others have not taken.
+pub(super) struct Linger {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Outbox>>,
+}
+
+impl Linger {
+    pub fn start(outboxes: Vec<Outbox>) -> std::io::Result<Linger> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn("ntbring-linger", move || run(outboxes, &stopped))?;
+        Ok(Linger { stop, thread })
+    }
+
+    /// Ends it; what it looked after.
+    pub fn end(self) -> Vec<Outbox> {
+        self.stop.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+impl Endpoint {
+    /// Looks after what may have been damaged on its way.
+    pub(super) fn look_after(&mut self) -> Result<(), EndpointError> {
+        if let Some(caretaker) = &self.out.caretaker {
+            let mut carrier = caretaker.carrier();
+            if carrier.step(Instant::now())? {
+                self.idle.busy();
+            }
+            self.idle.hurry(carrier.is_waiting());
+            return Ok(());
+        }
+        let unsettled = self.out.is_unsettled();
+        self.idle.hurry(unsettled);
+        match unsettled {
+            true => self.out.look_after(Instant::now()),
+            false => Ok(()),
+        }
+    }
+
+    /// To be called when nothing will be any more: what others have not taken yet is looked after by a thread until
+    /// this endpoint is dropped. They need it, and this process may wait for them where nobody polls.
+    pub fn linger(&mut self) -> Result<(), EndpointError> {
+        if self.out.is_unsettled() {
+            self.lingering = Some(Linger::start(self.out.give_away()).map_err(EndpointError::Thread)?);
+        }
+        Ok(())
+    }
+}
+
+fn run(mut outboxes: Vec<Outbox>, stop: &AtomicBool) -> Vec<Outbox> {
+    while !stop.load(Ordering::Acquire) {
+        let cared = outboxes.iter_mut().try_for_each(|outbox| outbox.look_after(Instant::now()).map(drop));
+        if let Err(error) = cared {
+            log::error!("{error}");
+            break;
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+    outboxes
+}

@@ -1,0 +1,44 @@
+//! The way of the smallest messages: those that take no more than a line, while nothing else is to be done. Everything on it
+//! is inlined, since it is what the latency of small messages is made of.
+
+use super::super::wire::{plain_meta, Head, HANDLERS, MESSAGE};
+use super::Outbound;
+use crate::endpoint::Endpoint;
+use crate::ntb::ForeignBytes;
+
+impl Endpoint {
+    /// Sends a message that takes no more than a line, if nothing is in the way; if false, [`Endpoint::send_now`] knows more.
+    #[inline(always)]
+    pub fn send_line(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes) -> bool {
+        !self.odd && self.out.send_line(dest, head, header, payload, self.thresholds.packed_max)
+    }
+}
+
+impl Outbound {
+    /// Deposits a message at once, if it takes no more than a line, nothing is in the way, and there is room. What else
+    /// there is to decide is for [`Outbound::send_now`].
+    #[inline(always)]
+    fn send_line(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
+        let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
+        let Some(outbox) = self.outboxes.get_mut(flow.line.outbox) else { return false };
+        let bytes = (header.len() + payload.len()) as u64;
+        let cost = self.tariff.cost(head.handler, payload.len() as u64);
+        let Some(meta) = plain_meta(head, header.len()) else { return false };
+        if flow.route.is_some()
+            || bytes > most as u64
+            || !flow.is_clear()
+            || !flow.allowance.admits(cost)
+            || head.handler >= HANDLERS
+            || self.paper.is_some()
+            || !outbox.lane.put_line(MESSAGE, meta, header, payload)
+        {
+            return false;
+        }
+        flow.msgs += 1;
+        flow.bytes += bytes;
+        flow.allowance.spend(cost);
+        self.doorbells += outbox.bell.ring();
+        self.packed += 1;
+        true
+    }
+}

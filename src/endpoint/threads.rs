@@ -1,0 +1,33 @@
+//! What runs beside a rank.
+
+use super::carrier::{Caretaker, Carrier};
+use crate::ring::relay::{Forwarder, RelayCounters};
+use crate::ring::transfer::Transfer;
+use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use std::sync::Arc;
+
+/// Starts forwarding, if this is the first rank of a host that has to.
+pub(super) fn start_forwarding(
+    members: &Arc<Membership>,
+    counters: &Arc<RelayCounters>,
+) -> std::io::Result<Option<Transfer>> {
+    let topology = members.topology();
+    let Some(links) = members.links() else { return Ok(None) };
+    // On rings of two and three hosts everybody is a neighbour, and perhaps near.
+    if !members.is_served() || topology.local_of(members.rank()) != 0 {
+        return Ok(None);
+    }
+    let threads = members.transfer_threads();
+    log::debug!("host {}: {threads} transfer threads", members.host());
+    let forwarders = Forwarder::crew(members, links, counters.clone(), threads);
+    let for_wake = members.clone();
+    let wake = move |thread| for_wake.ring(FORWARDER_DOORBELL + thread);
+    let vectors = (0..threads).map(|thread| members.vector(FORWARDER_DOORBELL + thread)).collect();
+    Transfer::start(forwarders, counters.clone(), vectors, wake, members.cores_beside_ranks()).map(Some)
+}
+
+/// Starts the thread that carries on while this rank does not poll.
+pub(super) fn take_care(carrier: Carrier, members: &Arc<Membership>) -> std::io::Result<Caretaker> {
+    let (members, bell) = (members.clone(), rank_doorbell(members.topology().local_of(members.rank())));
+    Caretaker::start(carrier, move || members.ring(bell))
+}

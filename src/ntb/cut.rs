@@ -1,0 +1,96 @@
+//! Windows of devices that take no more than so many bytes at once, such as the buffer of their DMA engine has: what is
+//! longer is cut.
+
+use super::{OutWindow, WriteSink};
+use std::sync::Arc;
+
+/// The same window, into which nothing is written in transfers of more than `max` bytes.
+pub fn cut(window: OutWindow, max: usize) -> OutWindow {
+    assert!(max > 0, "a device that takes nothing");
+    window.with_sink(|plain| Arc::new(Sink { plain, max }))
+}
+
+struct Sink {
+    plain: OutWindow,
+    max: usize,
+}
+
+impl WriteSink for Sink {
+    fn write(&self, offset: usize, bytes: &[u8]) {
+        for (i, part) in bytes.chunks(self.max).enumerate() {
+            self.plain.write_bytes(offset + i * self.max, part);
+        }
+    }
+
+    fn store(&self, offset: usize, value: u64) {
+        self.plain.store(offset, value);
+    }
+
+    fn fence(&self) {
+        self.plain.fence();
+    }
+
+    fn let_through(&self, offset: usize, len: usize) -> bool {
+        len <= self.max && self.plain.lets_through(offset, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ntb::{InWindow, Region};
+    use std::sync::Mutex;
+
+    /// Keeps what it is given: where, and how much.
+    struct Device(OutWindow, Arc<Mutex<Vec<(usize, usize)>>>);
+
+    impl WriteSink for Device {
+        fn write(&self, offset: usize, bytes: &[u8]) {
+            self.1.lock().unwrap().push((offset, bytes.len()));
+            self.0.write_bytes(offset, bytes);
+        }
+        fn store(&self, offset: usize, value: u64) {
+            self.0.store(offset, value);
+        }
+        fn fence(&self) {
+            self.0.fence();
+        }
+    }
+
+    #[test]
+    fn no_transfer_is_longer_and_all_bytes_arrive() {
+        for (max, len) in [(64, 1000), (100, 100), (7, 50), (1000, 999)] {
+            let (memory, seen) = (Region::anonymous(4096), Arc::new(Mutex::new(Vec::new())));
+            let device = OutWindow::new(memory.clone()).with_sink(|plain| Arc::new(Device(plain, seen.clone())));
+            let window = cut(device, max).part(512, 2048);
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            window.write_bytes(8, &bytes);
+            let filled = window.fill(1024, len, |room| {
+                // SAFETY: there is room for as many bytes as there are, and it is none of them.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), room.address(), len) };
+                len
+            });
+            assert_eq!(filled, len);
+            let mut back = vec![0; len];
+            for at in [8, 1024] {
+                InWindow::new(memory.clone()).read(512 + at, &mut back);
+                assert_eq!(back, bytes);
+            }
+            let seen = seen.lock().unwrap();
+            assert!(seen.iter().all(|&(_, n)| n <= max), "{seen:?}");
+            assert_eq!(seen.len(), 2 * len.div_ceil(max));
+        }
+    }
+
+    #[test]
+    fn what_is_short_is_written_in_place() {
+        let memory = Region::anonymous(4096);
+        let window = cut(OutWindow::new(memory.clone()), 64);
+        window.store(0, 7);
+        window.write_bytes(8, b"short");
+        let mut back = [0; 5];
+        InWindow::new(memory.clone()).read(8, &mut back);
+        assert_eq!((InWindow::new(memory).load(0), &back), (7, b"short"));
+        assert!(window.lets_through(0, 64) && !window.lets_through(0, 65));
+    }
+}

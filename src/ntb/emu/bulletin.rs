@@ -1,0 +1,206 @@
+//! A bulletin: words that a process leaves behind its mailbox for whoever looks from outside, such as `ntbring stats`.
+//!
+//! | word | holds |
+//! |---|---|
+//! | 0 | how often somebody has asked for what is new |
+//! | 1 | how often it was written; odd while it is being written |
+//! | 2 | when, nanoseconds of the clock of the machine |
+//! | 3 | what the words mean: a number that is another one when they mean something else |
+//! | 4 | how many there are |
+//! | 8 to 39 | words that their owner keeps right all the time |
+//! | from 40 | what was written |
+//!
+//! Whoever reads takes only what was not written meanwhile. Asking costs the owner nothing before it looks into its mailbox:
+//! it finds news there, as if there were a note.
+
+use super::mailbox::POSTED;
+use super::memory::Memory;
+use super::registers::PAGE;
+use crate::ntb::timing::clock;
+use crate::ntb::{InWindow, NtbError, OutWindow, Region};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const ASKED: usize = 0;
+const WRITTEN: usize = 8;
+const TIME: usize = 16;
+const MEANING: usize = 24;
+const COUNT: usize = 32;
+const LIVE: usize = 64;
+const WORDS: usize = LIVE + 8 * Bulletin::LIVE_WORDS;
+
+/// Readings that a writer may spoil before the reader gives up.
+const TRIES: usize = 1000;
+
+/// The bulletin of a process, one's own or another's.
+#[derive(Clone)]
+pub struct Bulletin {
+    /// The mailbox's page, in which news are counted.
+    mailbox: Region,
+    words: Region,
+}
+
+/// What was written into a bulletin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Posted {
+    /// What the words mean.
+    pub meaning: u64,
+    /// They.
+    pub words: Vec<u64>,
+    /// When it was written, nanoseconds of the clock of the machine.
+    pub time: u64,
+}
+
+impl Posted {
+    /// How long ago that was.
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(clock::now().saturating_sub(self.time))
+    }
+}
+
+impl Bulletin {
+    /// Words that the owner keeps right all the time.
+    pub const LIVE_WORDS: usize = 32;
+
+    /// Bytes of one for so many words, whole pages.
+    pub(super) fn bytes(words: usize) -> u64 {
+        (WORDS + 8 * words).next_multiple_of(PAGE) as u64
+    }
+
+    /// The one behind the mailbox in this memory.
+    pub(super) fn of(memory: &Memory) -> Result<Bulletin, NtbError> {
+        let (mailbox, start) = (PAGE as u64, 2 * PAGE as u64);
+        // If it is too small for one, mapping it fails.
+        let len = memory.size().saturating_sub(start).max(PAGE as u64);
+        Ok(Bulletin { mailbox: memory.map(mailbox, PAGE as u64)?, words: memory.map(start, len)? })
+    }
+
+    /// The words that are always right; zero at first.
+    pub fn live(&self) -> Region {
+        self.words.part(LIVE, 8 * Self::LIVE_WORDS)
+    }
+
+    /// Most words that can be written.
+    pub fn room(&self) -> usize {
+        (self.words.len() - WORDS) / 8
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.words.word(at)
+    }
+
+    /// Writes what others are to know, as many words as there is room for. For the owner only.
+    pub fn write(&self, meaning: u64, words: &[u64]) {
+        let (out, written) = (OutWindow::new(self.words.clone()), self.word(WRITTEN).load(Ordering::Relaxed));
+        let words = &words[..words.len().min(self.room())];
+        // Every store comes after those before it.
+        out.store(WRITTEN, written.wrapping_add(1));
+        words.iter().enumerate().for_each(|(i, word)| out.store(WORDS + 8 * i, *word));
+        out.store(COUNT, words.len() as u64);
+        out.store(MEANING, meaning);
+        out.store(TIME, clock::now());
+        out.store(WRITTEN, written.wrapping_add(2));
+    }
+
+    /// What was written last; None if nothing was yet.
+    pub fn read(&self) -> Option<Posted> {
+        let window = InWindow::new(self.words.clone());
+        for _ in 0..TRIES {
+            let written = window.load(WRITTEN);
+            if written == 0 {
+                return None;
+            }
+            let count = (window.load(COUNT) as usize).min(self.room());
+            let words = (0..count).map(|i| window.load(WORDS + 8 * i)).collect();
+            let posted = Posted { meaning: window.load(MEANING), words, time: window.load(TIME) };
+            if written % 2 == 0 && window.load(WRITTEN) == written {
+                return Some(posted);
+            }
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    /// Asks the owner to write what is new, when it next looks into its mailbox.
+    pub fn ask(&self) {
+        self.word(ASKED).fetch_add(1, Ordering::AcqRel);
+        self.nudge();
+    }
+
+    /// Has the owner look into its mailbox.
+    pub fn nudge(&self) {
+        self.mailbox.register(POSTED).fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How often the owner was asked.
+    pub fn asked(&self) -> u64 {
+        self.word(ASKED).load(Ordering::Acquire)
+    }
+
+    /// How long ago it was written; None if it never was.
+    pub fn age(&self) -> Option<Duration> {
+        let time = self.word(TIME).load(Ordering::Relaxed);
+        (time != 0).then(|| Duration::from_nanos(clock::now().saturating_sub(time)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mailbox::Mailbox;
+    use super::*;
+    use crate::ntb::Word;
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    fn pair(words: usize) -> (Mailbox, Bulletin, Bulletin) {
+        let (mine, address) = Mailbox::create(Path::new("/dev/shm"), words).unwrap();
+        let theirs = Mailbox::open(&address).unwrap().bulletin().unwrap();
+        let own = mine.bulletin().unwrap();
+        (mine, own, theirs)
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_whoever_asks_is_noticed() {
+        let (mut mailbox, own, theirs) = pair(1000);
+        assert!(own.room() >= 1000);
+        assert_eq!((theirs.read(), theirs.age(), mailbox.has_news()), (None, None, false));
+        own.write(7, &[1, 2, 3]);
+        let posted = theirs.read().unwrap();
+        assert_eq!((posted.meaning, posted.words), (7, vec![1, 2, 3]));
+        theirs.ask();
+        assert!(mailbox.has_news() && own.asked() == 1);
+        assert!(mailbox.read().is_none() && !mailbox.has_news(), "it is no note");
+        // More than there is room for is cut.
+        own.write(8, &vec![5; own.room() + 1]);
+        assert_eq!(theirs.read().unwrap().words.len(), own.room());
+        // No note gets in its way.
+        Word::new(&own.live(), 8).store(9, Ordering::Relaxed);
+        assert!(Mailbox::post(&mailbox, &[0xff; 120]));
+        assert_eq!(Word::new(&theirs.live(), 8).load(Ordering::Relaxed), 9);
+        assert_eq!(theirs.read().unwrap().meaning, 8);
+    }
+
+    #[test]
+    fn nobody_reads_what_is_half_written() {
+        let (_mailbox, own, theirs) = pair(64);
+        let stop = AtomicBool::new(false);
+        own.write(0, &[0; 64]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 1.. {
+                    own.write(i, &[i; 64]);
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+            });
+            for _ in 0..10_000 {
+                if let Some(posted) = theirs.read() {
+                    assert!(posted.words.iter().all(|word| *word == posted.meaning), "{posted:?}");
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! What is held up on its way: delayed writes and rings, and all that may not overtake them.
+//!
+//! Posted writes stay in order across fences however long they take, and so they do here: what is
+//! sent after a fence waits for what was delayed before it. What is sent before the next fence may
+//! pass. A thread of its own delivers, so the sender is held up no more than by a real link.
+
+use super::wire::{Cable, Posted};
+use crate::ntb::timing::clock;
+use crate::ntb::OutWindow;
+use crate::thread;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What lies between two fences, with the moments at which it is due.
+#[derive(Default)]
+struct Group {
+    posts: Vec<(u64, Posted)>,
+    /// Nothing more belongs to it.
+    closed: bool,
+    /// The fence behind it, if that is one of a window.
+    fence: Option<OutWindow>,
+}
+
+struct Queue {
+    /// At least one, of which the last is open.
+    groups: VecDeque<Group>,
+    /// Nothing waits any more.
+    over: bool,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.groups.len() == 1 && self.groups[0].posts.is_empty()
+    }
+
+    fn last(&mut self) -> &mut Group {
+        self.groups.back_mut().expect("there is always one")
+    }
+
+    /// Delivers what is due at `now` and may be delivered. When there is more to do, if that is known.
+    fn advance(&mut self, cable: &Cable, now: u64) -> Option<u64> {
+        loop {
+            let group = &mut self.groups[0];
+            let (due, waiting): (Vec<_>, Vec<_>) = group.posts.drain(..).partition(|(moment, _)| *moment <= now);
+            group.posts = waiting;
+            due.into_iter().for_each(|(_, posted)| cable.deliver(posted));
+            if let Some(next) = group.posts.iter().map(|(moment, _)| *moment).min() {
+                return Some(next);
+            }
+            if !group.closed {
+                return None;
+            }
+            group.fence.iter().for_each(OutWindow::fence);
+            self.groups.pop_front();
+        }
+    }
+}
+
+struct Shared {
+    cable: Arc<Cable>,
+    queue: Mutex<Queue>,
+    news: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// What is held up on one cable, and the thread that delivers it.
+pub(super) struct Late {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Late {
+    pub fn start(cable: Arc<Cable>) -> io::Result<Late> {
+        let queue = Mutex::new(Queue { groups: VecDeque::from([Group::default()]), over: false });
+        let shared = Arc::new(Shared { cable, queue, news: Condvar::new() });
+        let for_thread = shared.clone();
+        let thread = thread::spawn("ntbring-late", move || run(&for_thread))?;
+        Ok(Late { shared, thread: Some(thread) })
+    }
+
+    /// Whether nothing is held up: what the caller sends now may go straight on.
+    pub fn is_empty(&self) -> bool {
+        self.shared.lock().is_empty()
+    }
+
+    /// Holds something up for so long.
+    pub fn hold(&self, posted: Posted, by: Duration) {
+        let moment = clock::now() + by.as_nanos() as u64;
+        self.shared.lock().last().posts.push((moment, posted));
+        self.shared.news.notify_one();
+    }
+
+    /// Delivers something as soon as nothing is in its way.
+    pub fn follow(&self, posted: Posted) {
+        let mut queue = self.shared.lock();
+        match queue.groups.len() {
+            1 => self.shared.cable.deliver(posted),
+            _ => queue.last().posts.push((0, posted)),
+        }
+    }
+
+    /// A fence behind all that was sent so far: that of a window, or one that only keeps the order here.
+    pub fn fence(&self, window: Option<&OutWindow>) {
+        let mut queue = self.shared.lock();
+        if queue.is_empty() {
+            return window.into_iter().for_each(OutWindow::fence);
+        }
+        let last = queue.last();
+        if !last.posts.is_empty() {
+            (last.closed, last.fence) = (true, window.cloned());
+            queue.groups.push_back(Group::default());
+        } else if let Some(window) = window {
+            // Nothing has come since the group before was closed.
+            let before = queue.groups.len() - 2;
+            queue.groups[before].fence.get_or_insert_with(|| window.clone());
+        }
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.shared.lock().over = true;
+        self.shared.news.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared) {
+    let mut queue = shared.lock();
+    loop {
+        let now = if queue.over { u64::MAX } else { clock::now() };
+        let next = queue.advance(&shared.cable, now);
+        if queue.over {
+            return;
+        }
+        queue = match next {
+            None => shared.news.wait(queue).unwrap_or_else(|e| e.into_inner()),
+            Some(moment) => {
+                let left = Duration::from_nanos(moment.saturating_sub(clock::now()));
+                shared.news.wait_timeout(queue, left).unwrap_or_else(|e| e.into_inner()).0
+            }
+        };
+    }
+}

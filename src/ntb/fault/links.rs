@@ -1,0 +1,98 @@
+//! Names of links, and where the process is that asks whether one is its own.
+
+use crate::ntb::Side;
+use std::fmt;
+
+/// A process of a host among the host's neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host.
+    pub host: usize,
+    /// The process's number among those of the host.
+    pub process: usize,
+    /// The next hosts, left and right.
+    pub neighbours: [usize; 2],
+}
+
+/// One link or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkName {
+    /// That of this port of every host, as far as the host sends by it.
+    Side(Side),
+    /// That between two hosts, both ways. In a ring of two, which has two of them: from the right
+    /// port of the first to the left one of the second.
+    Between(u16, u16),
+}
+
+impl LinkName {
+    /// `left`, `right`, or two hosts such as `0-1`.
+    pub fn parse(text: &str) -> Result<LinkName, String> {
+        let host = |text: &str| text.trim().parse::<u16>().ok();
+        let pair = || text.split_once('-').and_then(|(a, b)| Some(LinkName::Between(host(a)?, host(b)?)));
+        match text {
+            "left" => Ok(LinkName::Side(Side::Left)),
+            "right" => Ok(LinkName::Side(Side::Right)),
+            _ => pair().ok_or_else(|| format!("{text:?} is no link: left, right, or two hosts such as 0-1")),
+        }
+    }
+
+    /// Whether the port on `side` sends by it.
+    pub fn covers(self, place: &Place, side: Side) -> bool {
+        let (a, b) = match self {
+            LinkName::Side(of) => return of == side,
+            LinkName::Between(a, b) => (usize::from(a), usize::from(b)),
+        };
+        let [left, right] = place.neighbours;
+        let ends = match side {
+            Side::Left => (left, place.host),
+            Side::Right => (place.host, right),
+        };
+        // With more than two hosts there is no doubt which link is meant, whoever is named first.
+        ends == (a, b) || left != right && ends == (b, a)
+    }
+}
+
+impl fmt::Display for LinkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkName::Side(side) => write!(f, "{side}"),
+            LinkName::Between(a, b) => write!(f, "{a}-{b}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(host: usize, hosts: usize) -> Place {
+        Place { host, process: 0, neighbours: [(host + hosts - 1) % hosts, (host + 1) % hosts] }
+    }
+
+    /// The ports, host and side, that send by a link.
+    fn covered(name: &str, hosts: usize) -> Vec<(usize, Side)> {
+        let name = LinkName::parse(name).unwrap();
+        let all = (0..hosts).flat_map(|host| Side::BOTH.map(|side| (host, side)));
+        all.filter(|&(host, side)| name.covers(&place(host, hosts), side)).collect()
+    }
+
+    #[test]
+    fn a_link_has_two_ends() {
+        use Side::{Left, Right};
+        for name in ["1-2", "2-1"] {
+            assert_eq!(covered(name, 4), [(1, Right), (2, Left)], "{name}");
+        }
+        assert_eq!(covered("3-0", 4), [(0, Left), (3, Right)]);
+        assert!(covered("0-2", 4).is_empty());
+        assert_eq!(covered("0-1", 2), [(0, Right), (1, Left)]);
+        assert_eq!(covered("1-0", 2), [(0, Left), (1, Right)]);
+        assert_eq!(covered("left", 3), [(0, Left), (1, Left), (2, Left)]);
+    }
+
+    #[test]
+    fn names_that_are_none() {
+        for text in ["", "up", "1", "1-", "-1", "0-1-2", "0-70000", "a-b"] {
+            assert!(LinkName::parse(text).unwrap_err().contains("is no link"), "{text}");
+        }
+    }
+}

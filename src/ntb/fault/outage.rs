@@ -1,0 +1,102 @@
+//! When a link is down: pure arithmetic of time.
+
+use super::description::{show, time};
+use super::links::LinkName;
+use std::fmt;
+use std::time::Duration;
+
+/// Times at which a link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// Which link; None: those that all other faults are on.
+    pub link: Option<LinkName>,
+    /// When it goes down for the first time, counted from when faults begin.
+    pub first: Duration,
+    /// After how long it goes down again, and again; None: never.
+    pub every: Option<Duration>,
+    /// For how long; None: for good.
+    pub lasts: Option<Duration>,
+}
+
+impl Outage {
+    /// `every:1s:for:200ms`, `at:2s:for:1s`, or `at:2s`, perhaps with a link before it: `0-1:at:2s`.
+    pub fn parse(text: &str) -> Result<Outage, String> {
+        let words: Vec<&str> = text.split(':').map(str::trim).collect();
+        let (link, rest) = match words.split_first() {
+            Some((first, rest)) if !matches!(*first, "at" | "every") => (Some(LinkName::parse(first)?), rest),
+            _ => (None, &words[..]),
+        };
+        match rest {
+            ["at", start] => Ok(Outage { link, first: time(start)?, every: None, lasts: None }),
+            ["at", start, "for", lasts] => {
+                Ok(Outage { link, first: time(start)?, every: None, lasts: Some(time(lasts)?) })
+            }
+            ["every", period, "for", lasts] => {
+                let (period, lasts) = (time(period)?, time(lasts)?);
+                if lasts >= period {
+                    return Err(format!("{text:?} never comes up again"));
+                }
+                Ok(Outage { link, first: period, every: Some(period), lasts: Some(lasts) })
+            }
+            _ => {
+                Err(format!("{text:?} is none of every:1s:for:200ms, at:2s:for:1s, at:2s, or these after a link and :"))
+            }
+        }
+    }
+
+    /// Whether the link is down so long after faults have begun.
+    pub fn is_on(&self, since: Duration) -> bool {
+        let Some(later) = since.checked_sub(self.first) else { return false };
+        match (self.every, self.lasts) {
+            (_, None) => true,
+            (None, Some(lasts)) => later < lasts,
+            (Some(every), Some(lasts)) => later.as_nanos() % every.as_nanos().max(1) < lasts.as_nanos(),
+        }
+    }
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(link) = self.link {
+            write!(f, "{link}:")?;
+        }
+        match self.every {
+            Some(every) => write!(f, "every:{}", show(every))?,
+            None => write!(f, "at:{}", show(self.first))?,
+        }
+        match self.lasts {
+            Some(lasts) => write!(f, ":for:{}", show(lasts)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The milliseconds of the first three seconds, in steps of 100, at which it is on.
+    fn on(text: &str) -> Vec<u64> {
+        let outage = Outage::parse(text).unwrap();
+        assert_eq!(Outage::parse(&outage.to_string()), Ok(outage));
+        (0..3000).step_by(100).filter(|&ms| outage.is_on(Duration::from_millis(ms))).collect()
+    }
+
+    #[test]
+    fn schedules() {
+        assert_eq!(on("every:1s:for:200ms"), [1000, 1100, 2000, 2100]);
+        assert_eq!(on("at:500ms:for:0.2s"), [500, 600]);
+        assert_eq!(on("at:2.7s"), [2700, 2800, 2900]);
+        assert_eq!(on("at:0s:for:100ms"), [0]);
+        assert_eq!(Outage::parse("3-0:at:1s").unwrap().link, Some(LinkName::Between(3, 0)));
+    }
+
+    #[test]
+    fn what_is_no_schedule() {
+        for text in
+            ["", "at", "at:", "at:1", "at:1s:for", "every:1s", "every:1s:for:1s", "up:at:1s", "at:1s:2s", "0-1:"]
+        {
+            assert!(Outage::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The sending end of a link with faults: decides what becomes of each write and ring.
+
+use super::dice::{Dice, Fate};
+use super::injector::{count, Injector};
+use super::late::Late;
+use super::outage::Outage;
+use crate::ntb::{LinkState, OutWindow, Port, Side, WriteSink, DOORBELLS, SCRATCHPADS};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Bytes of a window that cross the link together.
+const LINE: usize = 64;
+
+/// Something on its way to the other end.
+#[derive(Clone)]
+pub(super) enum Posted {
+    /// Bytes for a place in a window.
+    Bytes(OutWindow, usize, Vec<u8>),
+    /// A word.
+    Word(OutWindow, usize, u64),
+    /// The number and the value of a scratchpad.
+    Scratchpad(usize, u32),
+    /// The number of a doorbell.
+    Ring(usize),
+}
+
+impl Posted {
+    /// How many writes it is.
+    fn writes(&self) -> usize {
+        match self {
+            Posted::Bytes(_, offset, bytes) => lines(*offset, bytes.len()),
+            _ => 1,
+        }
+    }
+
+    fn flip(&mut self, bit: usize) {
+        match self {
+            Posted::Bytes(_, _, bytes) => bytes[bit / 8] ^= 1 << (bit % 8),
+            Posted::Word(_, _, value) => *value ^= 1 << bit,
+            Posted::Scratchpad(_, value) => *value ^= 1 << bit,
+            Posted::Ring(_) => {}
+        }
+    }
+}
+
+/// Lines of which bytes at `offset` take a part.
+fn lines(offset: usize, len: usize) -> usize {
+    match len {
+        0 => 0,
+        _ => (offset + len - 1) / LINE - offset / LINE + 1,
+    }
+}
+
+/// The way to the other end, which may be down.
+pub(super) struct Cable {
+    port: Arc<dyn Port>,
+    injector: Arc<Injector>,
+    side: Side,
+    outages: Vec<Outage>,
+}
+
+impl Cable {
+    /// Whether the link is down, by the schedule or because it was told to be.
+    pub fn is_down(&self) -> bool {
+        let by_schedule = || {
+            let since = self.injector.since(self.side);
+            since.is_some_and(|since| self.outages.iter().any(|outage| outage.is_on(since)))
+        };
+        self.port.link() == LinkState::Down || !self.outages.is_empty() && by_schedule()
+    }
+
+    fn lose(&self, writes: usize) {
+        count(&self.injector.injected().outages, writes);
+    }
+
+    /// To the other end, unless the link has gone down meanwhile.
+    pub fn deliver(&self, posted: Posted) {
+        if self.is_down() {
+            return self.lose(posted.writes());
+        }
+        match posted {
+            Posted::Bytes(window, offset, bytes) => window.write_bytes(offset, &bytes),
+            Posted::Word(window, offset, value) => window.store(offset, value),
+            Posted::Scratchpad(register, value) => self.port.peer_scratchpad(register, value),
+            Posted::Ring(doorbell) => self.port.ring(doorbell),
+        }
+    }
+}
+
+/// All that a port sends.
+pub(super) struct Wire {
+    cable: Arc<Cable>,
+    /// None if there is no chance on this link.
+    dice: Option<Dice>,
+    /// Doorbells that never ring, a bit each.
+    stuck: u16,
+    lateness: Duration,
+    /// None if nothing is ever late.
+    late: Option<Late>,
+    /// How many writes and rings there have been.
+    writes: AtomicU64,
+    rings: AtomicU64,
+}
+
+impl Wire {
+    pub fn new(port: Arc<dyn Port>, injector: Arc<Injector>) -> io::Result<Wire> {
+        let (side, faults, place) = (port.side(), injector.faults(), *injector.place());
+        let covered = faults.covers(&place, side);
+        let (outages, dice) = (faults.outages(&place, side), covered.then(|| Dice::new(faults, &place, side)));
+        let (lateness, stuck) = (faults.lateness, if covered { faults.stuck } else { 0 });
+        let delays = covered && faults.delay.get() > 0.0;
+        let cable = Arc::new(Cable { port, injector, side, outages });
+        let late = delays.then(|| Late::start(cable.clone())).transpose()?;
+        Ok(Wire { cable, dice, stuck, lateness, late, writes: AtomicU64::new(0), rings: AtomicU64::new(0) })
+    }
+
+    pub fn is_down(&self) -> bool {
+        self.cable.is_down()
+    }
+
+    /// The chance that counts now.
+    fn dice(&self) -> Option<&Dice> {
+        self.dice.as_ref().filter(|_| self.cable.injector.since(self.cable.side).is_some())
+    }
+
+    /// Sends something that has this fate. Returns a copy if it has to be sent once more.
+    fn send(&self, mut posted: Posted, fate: Fate) -> Option<Posted> {
+        let injected = self.cable.injector.injected();
+        if fate.lost {
+            count(if matches!(posted, Posted::Ring(_)) { &injected.bells } else { &injected.drops }, 1);
+            return None;
+        }
+        if let Some(bit) = fate.flip {
+            count(&injected.flips, 1);
+            posted.flip(bit);
+        }
+        count(&injected.doubles, fate.double.into());
+        let again = fate.double.then(|| posted.clone());
+        match &self.late {
+            None => self.cable.deliver(posted),
+            Some(late) if fate.late => {
+                count(&injected.delays, 1);
+                late.hold(posted, self.lateness);
+            }
+            Some(late) => late.follow(posted),
+        }
+        again
+    }
+
+    /// Sends something that simply arrives.
+    fn pass(&self, posted: Posted) {
+        self.send(posted, Fate::default());
+    }
+
+    fn pass_bytes(&self, to: &OutWindow, offset: usize, bytes: &[u8]) {
+        match &self.late {
+            Some(late) if !late.is_empty() => late.follow(Posted::Bytes(to.clone(), offset, bytes.to_vec())),
+            _ => to.write_bytes(offset, bytes),
+        }
+    }
+
+    /// The number of the first of so many writes.
+    fn number(&self, writes: usize) -> u64 {
+        self.writes.fetch_add(writes as u64, Ordering::Relaxed)
+    }
+
+    /// Sends one write. Returns a copy if it has to be sent once more.
+    fn write_one(&self, posted: Posted, bits: usize) -> Option<Posted> {
+        if self.is_down() {
+            self.cable.lose(1);
+            return None;
+        }
+        let fate = self.dice().map_or_else(Fate::default, |dice| dice.write(self.number(1), bits));
+        self.send(posted, fate)
+    }
+
+    pub fn scratchpad(&self, register: usize, value: u32) {
+        assert!(register < SCRATCHPADS, "no scratchpad {register}");
+        // Registers are written in order, whatever windows do.
+        self.late.iter().for_each(|late| late.fence(None));
+        if let Some(again) = self.write_one(Posted::Scratchpad(register, value), 32) {
+            self.pass(again);
+        }
+    }
+
+    pub fn ring(&self, doorbell: usize) {
+        assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
+        if self.is_down() {
+            return self.cable.lose(1);
+        }
+        let mut fate = Fate::default();
+        if let Some(dice) = self.dice() {
+            fate = dice.ring(self.rings.fetch_add(1, Ordering::Relaxed));
+            fate.lost |= self.stuck >> doorbell & 1 != 0;
+        }
+        self.send(Posted::Ring(doorbell), fate);
+    }
+}
+
+/// Takes the writes to one window.
+pub(super) struct Sink {
+    plain: OutWindow,
+    wire: Arc<Wire>,
+    /// What arrives once more, before the next fence.
+    again: Mutex<Vec<Posted>>,
+}
+
+impl Sink {
+    pub fn new(plain: OutWindow, wire: Arc<Wire>) -> Sink {
+        Sink { plain, wire, again: Mutex::default() }
+    }
+
+    fn repeat(&self, posted: Option<Posted>) {
+        if let Some(posted) = posted {
+            self.again.lock().unwrap_or_else(|e| e.into_inner()).push(posted);
+        }
+    }
+}
+
+impl WriteSink for Sink {
+    fn write(&self, offset: usize, bytes: &[u8]) {
+        let wire = &self.wire;
+        let writes = lines(offset, bytes.len());
+        if wire.is_down() {
+            return wire.cable.lose(writes);
+        }
+        let Some(dice) = wire.dice() else { return wire.pass_bytes(&self.plain, offset, bytes) };
+        let first = wire.number(writes);
+        // What begins at `clean` and has no fault goes on in one piece.
+        let (mut clean, mut at) = (0, 0);
+        for number in first..first + writes as u64 {
+            let end = ((offset + at) / LINE * LINE + LINE - offset).min(bytes.len());
+            let fate = dice.write(number, 8 * (end - at));
+            if !fate.is_clean() {
+                wire.pass_bytes(&self.plain, offset + clean, &bytes[clean..at]);
+                let posted = Posted::Bytes(self.plain.clone(), offset + at, bytes[at..end].to_vec());
+                self.repeat(wire.send(posted, fate));
+                clean = end;
+            }
+            at = end;
+        }
+        wire.pass_bytes(&self.plain, offset + clean, &bytes[clean..]);
+    }
+
+    fn store(&self, offset: usize, value: u64) {
+        self.repeat(self.wire.write_one(Posted::Word(self.plain.clone(), offset, value), 64));
+    }
+
+    fn fence(&self) {
+        {
+            // Whoever fences meanwhile waits: what was taken out must not arrive after that fence either.
+            let mut again = self.again.lock().unwrap_or_else(|e| e.into_inner());
+            again.drain(..).for_each(|posted| self.wire.pass(posted));
+        }
+        match &self.wire.late {
+            None => self.plain.fence(),
+            Some(late) => late.fence(Some(&self.plain)),
+        }
+    }
+}

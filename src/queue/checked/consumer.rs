@@ -1,0 +1,143 @@
+//! What the consumer of a checked lane looks at, and what it says to the producer.
+
+use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
+use crate::ntb::{InWindow, OutWindow, Region};
+use crate::queue::{Corrupt, Tag, LINE, TAG};
+
+/// Looks at a damaged entry between two complaints: the first one may have been lost.
+const LOOKS: u32 = 256;
+
+/// What a checked consumer has beside an ordinary one.
+pub(in crate::queue) struct Verifier {
+    mode: Reliability,
+    /// Where entries are copied to when they have been verified: what lies in the lane may yet be written once more.
+    copy_out: OutWindow,
+    /// Where the tail is announced.
+    tail: InWindow,
+    /// The latest announcement that was looked at.
+    announcement: u64,
+    buffer: Vec<u8>,
+    /// The place of the latest complaint, and the looks at it since.
+    complained: Option<(u64, u32)>,
+    complaints: u32,
+    heads: u32,
+    /// Entries that were damaged or missing.
+    pub damaged: u64,
+}
+
+/// What lies where the next entry must begin.
+pub(in crate::queue) enum Finding {
+    /// It.
+    Entry(Tag),
+    /// Nothing yet.
+    Nothing,
+}
+
+impl Verifier {
+    /// With the window that verified entries are read from.
+    pub fn new(mode: Reliability, lines: usize, tail: InWindow) -> (Verifier, InWindow) {
+        let region = Region::anonymous(lines * LINE);
+        let verifier = Verifier {
+            mode,
+            copy_out: OutWindow::new(region.clone()),
+            tail,
+            announcement: 0,
+            buffer: Vec::new(),
+            complained: None,
+            complaints: 0,
+            heads: 0,
+            damaged: 0,
+        };
+        (verifier, InWindow::new(region))
+    }
+
+    /// Looks for the entry that begins at line `at`, at `place` of all lines; `max` is the most bytes that it may have,
+    /// and all before `head` may be written over.
+    pub fn find(
+        &mut self,
+        lane: &InWindow,
+        credit: &OutWindow,
+        (at, place): (usize, u64),
+        sequence: u16,
+        max: usize,
+        head: u64,
+    ) -> Result<Finding, Corrupt> {
+        let mut damage = match self.verify(lane, (at, place), sequence, max) {
+            Ok(Some(tag)) => return Ok(Finding::Entry(tag)),
+            Ok(None) => None,
+            Err(damage) => Some(damage),
+        };
+        let announcement = self.tail.load(0);
+        if announcement != std::mem::replace(&mut self.announcement, announcement) {
+            let lines = (lane.len() / LINE) as u64;
+            match unseal(Word::Tail, announcement, place, lines) {
+                // All of it was consumed. The producer does not know.
+                Some((tail, _)) if tail == place => self.return_head(credit, head),
+                Some(_) => {
+                    // It may have come between the two looks.
+                    damage = match self.verify(lane, (at, place), sequence, max) {
+                        Ok(Some(tag)) => return Ok(Finding::Entry(tag)),
+                        Ok(None) => Some(Damage::Missing),
+                        Err(damage) => Some(damage),
+                    };
+                    self.complained = None;
+                }
+                None => {}
+            }
+        }
+        match damage {
+            None => {}
+            Some(damage) if self.mode == Reliability::Detect => return Err(Corrupt::Damaged { line: at, damage }),
+            Some(damage) => self.complain(credit, place, damage),
+        }
+        Ok(Finding::Nothing)
+    }
+
+    /// The entry's tag if it is there, with its bytes copied.
+    fn verify(
+        &mut self,
+        lane: &InWindow,
+        (at, place): (usize, u64),
+        sequence: u16,
+        max: usize,
+    ) -> Result<Option<Tag>, Damage> {
+        let word = lane.load(at * LINE);
+        if !Tag::carries(word, sequence) {
+            return Ok(None);
+        }
+        let tag = Tag::parse(word).filter(|tag| tag.len as usize <= max).ok_or(Damage::Checksum)?;
+        let len = tag.len as usize;
+        self.buffer.resize(len + CHECK, 0);
+        lane.read(at * LINE + TAG, &mut self.buffer);
+        let (bytes, check) = self.buffer.split_at(len);
+        if check != checksum(place, word, bytes).to_le_bytes() {
+            return Err(Damage::Checksum);
+        }
+        self.copy_out.write_bytes(at * LINE + TAG, bytes);
+        self.complained = None;
+        Ok(Some(tag))
+    }
+
+    fn complain(&mut self, credit: &OutWindow, place: u64, damage: Damage) {
+        match &mut self.complained {
+            Some((of, looks)) if *of == place && *looks < LOOKS => {
+                *looks += 1;
+                return;
+            }
+            _ => self.complained = Some((place, 0)),
+        }
+        self.damaged += 1;
+        self.complaints = (self.complaints + 1) & 0x7ff;
+        let missing = u32::from(damage == Damage::Missing);
+        credit.store(8, seal(Word::Complaint, place, self.complaints << 1 | missing));
+        credit.fence();
+    }
+
+    /// Tells the producer how much was consumed.
+    pub fn return_head(&mut self, credit: &OutWindow, head: u64) {
+        self.heads = (self.heads + 1) & 0xfff;
+        credit.fence();
+        credit.store(0, seal(Word::Head, head, self.heads));
+        credit.fence();
+    }
+}

@@ -1,0 +1,181 @@
+//! What the tracks of a host share: the server of requests, answers on their way to the track by which they leave, and
+//! which links are up.
+
+use super::cast::Cast;
+use super::crew::thread_of;
+use super::plan::Class;
+use super::relay::Route;
+use super::served::registry::Registry;
+use super::served::server::{Answer, Server};
+use super::ways::Ways;
+use super::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use crate::ntb::{InWindow, Side};
+use crate::queue::Producer;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Answers that leave by one side.
+#[derive(Default)]
+struct Tray {
+    answers: Mutex<VecDeque<Answer>>,
+    /// How many there are, so that nobody has to lock it in vain.
+    count: AtomicUsize,
+}
+
+/// What the tracks of a host share.
+pub(super) struct Desk {
+    members: Arc<Membership>,
+    /// The threads that forward here.
+    threads: usize,
+    server: Mutex<Server>,
+    /// Where the server's wishes come from: to see without a lock whether there are any.
+    registry: Registry,
+    /// The wishes that it has seen.
+    seen: AtomicU64,
+    /// Whether the server waits for a lock.
+    waiting: AtomicBool,
+    trays: [Tray; 2],
+    /// Where links may go down: the ways of the host.
+    ways: Option<Ways>,
+    up: [AtomicBool; 2],
+    /// Lanes to the host's ranks.
+    locals: Mutex<Vec<Producer>>,
+    /// Whether something has found one of them full.
+    crowded: AtomicBool,
+}
+
+impl Desk {
+    /// The desk of this process's host, which heals if its links may go down.
+    pub fn new(members: &Arc<Membership>, heals: bool, threads: usize) -> Desk {
+        let ranks = members.topology().ranks_of(members.host()).len();
+        Desk {
+            members: members.clone(),
+            threads,
+            server: Mutex::new(Server::new(members)),
+            registry: members.registry(),
+            seen: AtomicU64::new(0),
+            waiting: AtomicBool::new(false),
+            trays: Default::default(),
+            ways: heals.then(|| members.ways()),
+            up: [true, true].map(AtomicBool::new),
+            locals: Mutex::new((0..ranks).map(|local| members.delivery_out(local)).collect()),
+            crowded: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether packets can leave by a side.
+    pub fn is_up(&self, side: Side) -> bool {
+        self.up[side as usize].load(Ordering::Relaxed)
+    }
+
+    /// Says whether they can from now on. What waits for a link that is down now must be dropped, so all are woken.
+    pub fn set_up(&self, side: Side, up: bool) {
+        if self.up[side as usize].swap(up, Ordering::Relaxed) != up {
+            (1..self.threads).for_each(|thread| self.members.ring(FORWARDER_DOORBELL + thread));
+        }
+    }
+
+    /// Whether something waits for a lock, which nobody will ring for.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Has the server do what it can do now. Returns how much has moved.
+    pub fn step(&self) -> usize {
+        if self.crowded.load(Ordering::Relaxed) && self.crowded.swap(false, Ordering::SeqCst) {
+            // Perhaps a rank has made room. It has rung here only.
+            (1..self.threads).for_each(|thread| self.wake(FORWARDER_DOORBELL + thread));
+        }
+        let wishes = self.registry.wishes();
+        if wishes == self.seen.load(Ordering::Relaxed) && !self.is_waiting() {
+            return 0;
+        }
+        self.seen.store(wishes, Ordering::Relaxed);
+        let mut server = self.server();
+        let moved = server.step();
+        self.hand_over(&mut server);
+        moved
+    }
+
+    /// Has the server take a request, as [`Server::take`] does.
+    pub fn take(&self, route: Route, lane: &InWindow, offset: usize, len: usize) -> bool {
+        let mut server = self.server();
+        let taken = server.take(route, lane, offset, len);
+        self.hand_over(&mut server);
+        taken
+    }
+
+    /// Delivers a packet for several hosts to a rank of this one, by its number here; false if there is no room.
+    pub fn deliver(&self, local: usize, cast: &Cast, bytes: &[u8]) -> bool {
+        let dst = self.members.topology().ranks_of(self.members.host())[local];
+        let cast = Cast { route: Route { dst, ..cast.route }, ..*cast };
+        let put = || cast.put(&mut lock(&self.locals)[local], bytes);
+        let done = put() || {
+            // Once more after it was said: the rank may have made room in between, and nobody would look again.
+            self.crowded.store(true, Ordering::SeqCst);
+            put()
+        };
+        if done {
+            self.members.ring(rank_doorbell(local));
+        }
+        done
+    }
+
+    /// The next answer that leaves by a side.
+    pub fn answer(&self, side: Side) -> Option<Answer> {
+        let tray = &self.trays[side as usize];
+        if tray.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let answer = lock(&tray.answers).pop_front();
+        tray.count.fetch_sub(answer.is_some().into(), Ordering::AcqRel);
+        answer
+    }
+
+    /// It has left.
+    pub fn sent(&self, answer: &Answer) {
+        self.server().sent(answer);
+    }
+
+    /// Puts answers where those look who send them, and wakes them.
+    fn hand_over(&self, server: &mut Server) {
+        let waits = server.is_waiting();
+        if self.waiting.swap(waits, Ordering::Relaxed) != waits && waits {
+            self.wake(FORWARDER_DOORBELL);
+        }
+        let topology = self.members.topology();
+        while let Some(answer) = server.answers.pop_front() {
+            let to = topology.host_of(answer.route.dst);
+            // Without a way at present it is dropped by its track, if links have not changed by then.
+            let ways = self.ways.as_ref().map(Ways::read).filter(|ways| ways.is_published());
+            let way = ways.and_then(|ways| ways.side(to));
+            let side = way.unwrap_or_else(|| topology.direction(self.members.host(), to));
+            let tray = &self.trays[side as usize];
+            lock(&tray.answers).push_back(answer);
+            tray.count.fetch_add(1, Ordering::AcqRel);
+            self.wake(FORWARDER_DOORBELL + thread_of(self.threads, side, Class::Urgent));
+        }
+    }
+
+    /// Wakes a thread, unless it can only be the one that calls.
+    fn wake(&self, doorbell: usize) {
+        if self.threads > 1 {
+            self.members.ring(doorbell);
+        }
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        lock(&self.server)
+    }
+
+    /// Lines on what waits, for the diagnosis of a hang.
+    pub fn describe(&self) -> Vec<String> {
+        self.server().describe()
+    }
+}
+
+/// Somebody who has panicked with it has left it as it was between two calls, or has ended the job.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}

@@ -1,0 +1,93 @@
+//! What is put around a host's ports: a link model, faults, disorder, a record of accesses. From the
+//! wire outwards, so that faults befall what a weakly ordered link carries, and the record shows
+//! what the protocol did.
+
+use super::join::JoinError;
+use super::Topology;
+use crate::ntb::emu::EmuPort;
+use crate::ntb::fault::{Faults, Faulty, Injector, Place};
+use crate::ntb::timing::Timing;
+use crate::ntb::trace::{Record, Trace};
+use crate::ntb::weak::Weak;
+use crate::ntb::{Port, Side};
+use crate::settings::Settings;
+use std::sync::Arc;
+
+/// What a process puts around its ports.
+pub(super) struct Dress<'a> {
+    pub settings: &'a Settings,
+    pub rank: u32,
+    pub record: Option<&'a Record>,
+    pub injector: Option<Arc<Injector>>,
+}
+
+impl Dress<'_> {
+    /// Both ports of a host, left first.
+    pub fn pair(&self, pair: [EmuPort; 2]) -> Result<Vec<Arc<dyn Port>>, JoinError> {
+        match self.settings.link_model {
+            None => pair.into_iter().map(|port| self.faulty(port)).collect(),
+            Some(model) => Timing::pair(pair, model)?.into_iter().map(|port| self.faulty(port)).collect(),
+        }
+    }
+
+    fn faulty(&self, port: impl Port + 'static) -> Result<Arc<dyn Port>, JoinError> {
+        match &self.injector {
+            None => Ok(self.weak(port)),
+            Some(injector) => Ok(self.weak(Faulty::new(port, injector.clone()).map_err(JoinError::Late)?)),
+        }
+    }
+
+    fn weak(&self, port: impl Port + 'static) -> Arc<dyn Port> {
+        match self.settings.weak {
+            None => self.traced(port),
+            Some(seed) => self.traced(Weak::new(port, seed ^ u64::from(self.rank) << 8)),
+        }
+    }
+
+    fn traced(&self, port: impl Port + 'static) -> Arc<dyn Port> {
+        match self.record {
+            None => Arc::new(port),
+            Some(record) => Arc::new(Trace::new(port, record.clone())),
+        }
+    }
+}
+
+/// The record of a rank's accesses, if there is to be one.
+pub(super) fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
+    let Some(file) = &settings.trace else { return Ok(None) };
+    let mut path = file.clone().into_os_string();
+    path.push(format!(".{rank}"));
+    let record = Record::create(path.as_ref());
+    record.map(Some).map_err(|cause| JoinError::Trace { path: path.to_string_lossy().into_owned(), cause })
+}
+
+/// Whether all links that the faults name are there. A ring of one host has none, and no faults.
+pub(super) fn check(faults: &Faults, topology: &Topology) -> Result<(), JoinError> {
+    let hosts = topology.hosts();
+    let is_link = |(a, b): (u16, u16)| {
+        let (a, b) = (usize::from(a), usize::from(b));
+        let leads = |a, b| topology.neighbour(a, Side::Right) == b;
+        a < hosts && b < hosts && (leads(a, b) || leads(b, a))
+    };
+    match faults.pairs().find(|&pair| hosts > 1 && !is_link(pair)) {
+        Some((a, b)) => Err(JoinError::NoLink { a, b, hosts }),
+        None => Ok(()),
+    }
+}
+
+/// The faults of a rank's ports.
+pub(super) fn injector(
+    settings: &Settings,
+    topology: &Topology,
+    rank: u32,
+    pair: &[EmuPort; 2],
+) -> Option<Arc<Injector>> {
+    let faults = settings.fault.clone()?;
+    if rank == 0 {
+        log::warn!("faults are injected into what hosts send (NTBRING_FAULT): {faults}");
+    }
+    let host = topology.host_of(rank);
+    let neighbours = Side::BOTH.map(|side| topology.neighbour(host, side));
+    let place = Place { host, process: topology.local_of(rank), neighbours };
+    Some(Injector::new(faults, place, [pair[0].faults_since(), pair[1].faults_since()]))
+}

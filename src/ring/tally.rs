@@ -1,0 +1,72 @@
+//! What a forwarder counts.
+
+use crate::ntb::{Region, Side, Word};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a forwarder has done. What concerns one link is counted for each side.
+pub struct RelayCounters {
+    /// Packets passed on, by the side that they left by.
+    pub chunks: [Word; 2],
+    /// Those of them that were bulk.
+    pub bulk: Word,
+    /// Packets for several hosts delivered to ranks of this one.
+    pub delivered: Word,
+    /// The bytes of all packets passed on, by the side that they left by.
+    pub bytes: [Word; 2],
+    /// Requests served.
+    pub served: Word,
+    /// Heads returned.
+    pub head_updates: Word,
+    /// Doorbells rung.
+    pub doorbells: Word,
+    /// Times the transfer thread has slept.
+    pub sleeps: Word,
+    /// Packets sent again, by a side.
+    pub resent: [Word; 2],
+    /// Packets that were damaged or missing, of those that came by a side.
+    pub damaged: [Word; 2],
+    /// Packets given up since the link on that side, which they were to take, was down.
+    pub dropped: [Word; 2],
+    /// Times that the ways of the host's packets have changed.
+    pub reroutes: Word,
+}
+
+impl RelayCounters {
+    /// Bytes of memory that they need.
+    pub const BYTES: usize = 8 * 17;
+
+    /// Counters in the first bytes of a region that was zeros once.
+    pub fn new(region: &Region) -> RelayCounters {
+        let word = |i: usize| Word::new(region, 8 * i);
+        let both = |i: usize| [word(i), word(i + 1)];
+        RelayCounters {
+            chunks: both(0),
+            bytes: both(2),
+            served: word(4),
+            head_updates: word(5),
+            doorbells: word(6),
+            sleeps: word(7),
+            resent: both(8),
+            damaged: both(10),
+            dropped: both(12),
+            reroutes: word(14),
+            bulk: word(15),
+            delivered: word(16),
+        }
+    }
+
+    /// What is counted for both sides together.
+    pub fn sum(counters: &[Word; 2]) -> u64 {
+        Side::BOTH.into_iter().map(|side| counters[side as usize].load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Default for RelayCounters {
+    fn default() -> Self {
+        RelayCounters::new(&Region::anonymous(RelayCounters::BYTES))
+    }
+}
+
+pub(super) fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}

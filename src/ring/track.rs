@@ -1,0 +1,360 @@
+//! What passes through a host to one side, of one class: the lanes that it comes by, and those that it leaves by. No other
+//! track has any of them, so tracks can be forwarded at the same time.
+//!
+//! A packet is copied once, from the lane it came by straight into the next: into the lane of the receiving rank if the
+//! next host is where it is going, else into the next forwarder's lane. A request is for the forwarder of the host
+//! where it is going, which serves it.
+
+use super::cast::{check as check_cast, is_cast, Cast, CAST_MAX};
+use super::desk::Desk;
+use super::join::Link;
+use super::plan::{Class, End};
+use super::rank_doorbell;
+use super::relay::{RelayError, Route};
+use super::route::{check, is_request, wrong, Allowed};
+use super::served::server::Answer;
+use super::tally::{count, RelayCounters};
+use super::Topology;
+use crate::ntb::{Port, Side};
+use crate::queue::{Consumer, Entry, Producer};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Packets that one input may pass on before the next has its turn.
+const TURN: usize = 8;
+
+/// What all tracks of a host have in common.
+pub(super) struct Office {
+    pub topology: Arc<Topology>,
+    pub host: usize,
+    pub allowed: Allowed,
+    pub desk: Arc<Desk>,
+    pub counters: Arc<RelayCounters>,
+}
+
+struct Input {
+    lane: Consumer,
+    /// The neighbour's doorbell for its producer.
+    bell: usize,
+    /// A packet that found its way out full.
+    blocked: Option<Entry>,
+    /// If it is for several hosts: what is still to be done with it.
+    rest: Option<Rest>,
+}
+
+impl Input {
+    /// The next packet that was not passed on.
+    fn next(&mut self, from: usize) -> Result<Option<Entry>, RelayError> {
+        match self.blocked.take() {
+            None => self.lane.take().map_err(|error| RelayError::Corrupt { from, error }),
+            blocked => Ok(blocked),
+        }
+    }
+}
+
+struct Output {
+    lane: Producer,
+    /// The neighbour's doorbell for its consumer.
+    bell: usize,
+    /// What waits for room in it, in this order.
+    answers: VecDeque<Answer>,
+}
+
+/// What is still to be done with a packet for several hosts. Each part is done as soon as it can be, whatever becomes of the
+/// others.
+struct Rest {
+    /// The ranks that it has to be delivered to, by their numbers here.
+    ranks: SmallVec<[usize; 8]>,
+    /// Whether it goes on.
+    on: bool,
+}
+
+/// What passes through a host to one side, of one class.
+pub(super) struct Track {
+    office: Arc<Office>,
+    /// Where it goes.
+    side: Side,
+    class: Class,
+    /// The neighbours that it comes from and goes to.
+    from: usize,
+    to: usize,
+    inputs: Vec<Input>,
+    /// To the next host's ranks, then to its forwarder before and beyond the dateline.
+    outputs: Vec<Output>,
+    /// The ports that it comes by and leaves by.
+    ports: [Arc<dyn Port>; 2],
+    /// Answers that wait for room.
+    unsent: usize,
+    /// Packets damaged and sent again, as counted so far.
+    mended: [u64; 2],
+}
+
+impl Track {
+    /// The track to a side; `links` are the host's, left first. None if there are no lanes of that class.
+    pub fn new(office: &Arc<Office>, links: [&Link; 2], side: Side, class: Class) -> Option<Track> {
+        let (back, on) = (links[side.opposite() as usize], links[side as usize]);
+        let (from, to) = (back.neighbour(), on.neighbour());
+        let ranks = |host: usize| office.topology.ranks_of(host).len();
+        let consumer = |end, beyond| match class {
+            Class::Urgent => Some(back.consumer(end, End::Forwarder, beyond)),
+            Class::Bulk => back.bulk_consumer(end, End::Forwarder, beyond),
+        };
+        let producer = |end, beyond| match class {
+            Class::Urgent => Some(on.producer(End::Forwarder, end, beyond)),
+            Class::Bulk => on.bulk_producer(End::Forwarder, end, beyond),
+        };
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        let forwarders = [(End::Forwarder, false), (End::Forwarder, true)];
+        for (end, beyond) in (0..ranks(from)).map(|local| (End::Rank(local), false)).chain(forwarders) {
+            let bell = bell_of(back, end, side, class);
+            inputs.push(Input { lane: consumer(end, beyond)?, bell, blocked: None, rest: None });
+        }
+        for (end, beyond) in (0..ranks(to)).map(|local| (End::Rank(local), false)).chain(forwarders) {
+            let bell = bell_of(on, end, side, class);
+            outputs.push(Output { lane: producer(end, beyond)?, bell, answers: VecDeque::new() });
+        }
+        let (office, ports) = (office.clone(), [back.port(), on.port()]);
+        Some(Track { office, side, class, from, to, inputs, outputs, ports, unsent: 0, mended: [0; 2] })
+    }
+
+    /// Whether [`Track::look_after`] has to be called soon.
+    pub fn is_unsettled(&self) -> bool {
+        self.office.desk.is_up(self.side) && self.outputs.iter().any(|output| !output.lane.is_settled())
+    }
+
+    /// Looks after packets that may have been damaged on their way.
+    pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
+        let counters = &self.office.counters;
+        if self.office.desk.is_up(self.side) {
+            for output in &mut self.outputs {
+                if output.lane.look_after(now).map_err(|error| RelayError::GaveUp { to: self.to, error })? {
+                    self.ports[1].ring(output.bell);
+                    count(&counters.doorbells, 1);
+                }
+            }
+        }
+        let damaged = self.inputs.iter().map(|input| input.lane.damaged()).sum();
+        let resent = self.outputs.iter().map(|output| output.lane.resent()).sum();
+        let before = std::mem::replace(&mut self.mended, [damaged, resent]);
+        count(&counters.damaged[self.side.opposite() as usize], damaged - before[0]);
+        count(&counters.resent[self.side as usize], resent - before[1]);
+        Ok(())
+    }
+
+    /// Sends answers, then passes on what is there and finds room: a few packets of each input, if it is urgent, else one.
+    /// Returns how many. What is for this host is served.
+    pub fn step(&mut self) -> Result<usize, RelayError> {
+        let (mut moved, turn) = match self.class {
+            Class::Urgent => (self.send_answers(), TURN),
+            Class::Bulk => (0, 1),
+        };
+        for i in 0..self.inputs.len() {
+            for _ in 0..turn {
+                if !self.pass_on(i)? {
+                    break;
+                }
+                moved += 1;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// The number of the output by which a packet goes on.
+    fn way_on(&self, route: Route, for_host: bool) -> usize {
+        let Office { topology, host, .. } = &*self.office;
+        Self::way(topology, *host, self.side, route, for_host)
+    }
+
+    /// The number of the lane by which a packet goes on from a host to a side. One that is not for a host's forwarder goes
+    /// straight to its rank there.
+    pub fn way(topology: &Topology, host: usize, side: Side, route: Route, for_host: bool) -> usize {
+        let next = topology.neighbour(host, side);
+        if topology.host_of(route.dst) == next && !for_host {
+            return topology.local_of(route.dst);
+        }
+        let beyond = topology.beyond_dateline(topology.host_of(route.src), host, side);
+        topology.ranks_of(next).len() + usize::from(beyond)
+    }
+
+    /// Sends of the answers what there is room for. They wait in memory, each lane's for itself, so that
+    /// requests are never held up by them.
+    fn send_answers(&mut self) -> usize {
+        let office = self.office.clone();
+        while let Some(answer) = office.desk.answer(self.side) {
+            let way = self.way_on(answer.route, false);
+            self.outputs[way].answers.push_back(answer);
+            self.unsent += 1;
+        }
+        if self.unsent == 0 {
+            return 0;
+        }
+        let (down, mut gone) = (!office.desk.is_up(self.side), 0);
+        for Output { lane, bell, answers } in &mut self.outputs {
+            while let Some(answer) = answers.pop_front() {
+                if down {
+                    count(&office.counters.dropped[self.side as usize], 1);
+                } else if answer.put(lane) {
+                    self.ports[1].ring(*bell);
+                    count(&office.counters.doorbells, 1);
+                } else {
+                    answers.push_front(answer);
+                    break;
+                }
+                office.desk.sent(&answer);
+                gone += 1;
+            }
+        }
+        self.unsent -= gone;
+        gone
+    }
+
+    /// Takes the next packet of an input. False if there is none, or no room where it is to go.
+    fn pass_on(&mut self, i: usize) -> Result<bool, RelayError> {
+        let from = self.from;
+        let Some(entry) = self.inputs[i].next(from)? else { return Ok(false) };
+        let Office { topology, host, allowed, .. } = &*self.office;
+        if is_cast(&entry) {
+            return self.spread(i, entry);
+        }
+        let came_by = self.side.opposite();
+        let route = check((&**topology, *allowed), *host, came_by, from, &self.inputs[i].lane, &entry)?;
+        if topology.host_of(route.dst) == *host {
+            self.serve(i, &entry, route)?;
+        } else if !self.office.desk.is_up(self.side) {
+            count(&self.office.counters.dropped[self.side as usize], 1);
+        } else if !self.forward(i, &entry, route)? {
+            self.inputs[i].blocked = Some(entry);
+            return Ok(false);
+        }
+        self.taken(i);
+        Ok(true)
+    }
+
+    /// Delivers a packet for several hosts here, if this is one of them, and passes it on to the others. False if
+    /// something of that is left to be done.
+    fn spread(&mut self, i: usize, entry: Entry) -> Result<bool, RelayError> {
+        let (office, from) = (self.office.clone(), self.from);
+        let Office { topology, host, allowed, desk, counters } = &*office;
+        let cast = check_cast((&**topology, *allowed), *host, self.side, from, &self.inputs[i].lane, &entry)?;
+        let on = cast.hosts.without(*host);
+        let mut rest = self.inputs[i].rest.take().unwrap_or_else(|| Rest {
+            ranks: (0..topology.ranks_of(*host).len()).filter(|_| cast.hosts.contains(*host)).collect(),
+            on: !on.is_empty(),
+        });
+        let mut bytes = [0; CAST_MAX];
+        let bytes = &mut bytes[..entry.len - Cast::LEN];
+        self.inputs[i].lane.window().read(entry.offset + Cast::LEN, bytes);
+        let before = rest.ranks.len();
+        rest.ranks.retain(|local| !desk.deliver(*local, &cast, bytes));
+        count(&counters.delivered, (before - rest.ranks.len()) as u64);
+        if rest.on && !desk.is_up(self.side) {
+            count(&counters.dropped[self.side as usize], 1);
+            rest.on = false;
+        }
+        if rest.on {
+            let beyond = topology.beyond_dateline(topology.host_of(cast.route.src), *host, self.side);
+            let way = self.outputs.len() - 2 + usize::from(beyond);
+            let Output { lane, bell, .. } = &mut self.outputs[way];
+            if (Cast { hosts: on, ..cast }).put(lane, bytes) {
+                self.ports[1].ring(*bell);
+                count(&counters.doorbells, 1);
+                count(&counters.chunks[self.side as usize], 1);
+                count(&counters.bytes[self.side as usize], entry.len as u64);
+                rest.on = false;
+            }
+        }
+        if rest.on || !rest.ranks.is_empty() {
+            (self.inputs[i].blocked, self.inputs[i].rest) = (Some(entry), Some(rest));
+            return Ok(false);
+        }
+        self.taken(i);
+        Ok(true)
+    }
+
+    /// Takes a request that is for this host.
+    fn serve(&mut self, i: usize, entry: &Entry, route: Route) -> Result<(), RelayError> {
+        let (at, len) = (entry.offset + Route::LEN, entry.len - Route::LEN);
+        if !self.office.desk.take(route, self.inputs[i].lane.window(), at, len) {
+            return Err(wrong(self.from, entry, Some(route), "its sender has more requests open than it may"));
+        }
+        count(&self.office.counters.served, 1);
+        Ok(())
+    }
+
+    /// Copies a packet into the next lane; false if there is no room.
+    fn forward(&mut self, i: usize, entry: &Entry, route: Route) -> Result<bool, RelayError> {
+        let way = self.way_on(route, is_request(entry));
+        let Output { lane, bell, .. } = &mut self.outputs[way];
+        if entry.len > lane.entry_max() {
+            return Err(wrong(self.from, entry, Some(route), "it is too long for the next lane"));
+        }
+        let Some(mut slot) = lane.reserve(entry.len) else { return Ok(false) };
+        slot.write(0, self.inputs[i].lane.window().foreign(entry.offset, entry.len));
+        slot.commit(entry.kind, entry.len, entry.meta);
+        self.ports[1].ring(*bell);
+        let counters = &self.office.counters;
+        count(&counters.doorbells, 1);
+        count(&counters.chunks[self.side as usize], 1);
+        count(&counters.bytes[self.side as usize], entry.len as u64);
+        if self.class == Class::Bulk {
+            count(&counters.bulk, 1);
+        }
+        Ok(true)
+    }
+
+    /// Gives back the space of the entry that was taken from an input.
+    fn taken(&mut self, i: usize) {
+        let input = &mut self.inputs[i];
+        if input.lane.release() {
+            count(&self.office.counters.head_updates, 1);
+            count(&self.office.counters.doorbells, 1);
+            self.ports[0].ring(input.bell);
+        }
+    }
+
+    /// One line on every lane that is not empty, for the diagnosis of a hang.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (came_by, class) = (
+            self.side.opposite(),
+            match self.class {
+                Class::Urgent => "",
+                Class::Bulk => "bulk ",
+            },
+        );
+        if self.unsent > 0 {
+            lines.push(format!("forwarder: {} answers wait for room to the {}", self.unsent, self.side));
+        }
+        for (i, input) in self.inputs.iter().enumerate() {
+            if input.blocked.is_some() || !input.lane.is_empty() {
+                let state = if input.blocked.is_some() { "waits for room" } else { "has packets" };
+                lines.push(format!("forwarder: {class}input {i} from the {came_by} {state}"));
+            }
+            if let Some((lines_on, ahead)) = input.lane.gap() {
+                lines.push(format!(
+                    "forwarder: {class}input {i} from the {came_by}: the next entry is not there, but the {ahead}. after it \
+                     seems to be, {lines_on} lines further on: a write was lost"
+                ));
+            }
+        }
+        for (n, Output { lane, .. }) in self.outputs.iter().enumerate().filter(|(_, output)| output.lane.taken() > 0) {
+            let name = if n + 2 < self.outputs.len() { "rank" } else { "transit" };
+            let (taken, all) = (lane.taken(), lane.lines());
+            lines.push(format!(
+                "forwarder: {class}{name} lane to the {}: {taken} of {all} lines not known to be free",
+                self.side
+            ));
+        }
+        lines
+    }
+}
+
+/// The neighbour's doorbell for an end of a lane over a link that packets to a side go by.
+fn bell_of(link: &Link, end: End, side: Side, class: Class) -> usize {
+    match end {
+        End::Rank(local) => rank_doorbell(local),
+        End::Forwarder => link.bell(side, class),
+    }
+}

@@ -1,0 +1,217 @@
+//! Pools of threads: who waits for a thread, and which thread does what next.
+//!
+//! A host has two pools: its transfer threads, and the threads of its ranks, if the protocol has them move their own
+//! messages. A thread takes what is urgent first, and otherwise what has waited longest, whether it is the host's own or in
+//! transit. One thread at a time works on an input, so the packets of one stay in order. What finds no room where it goes
+//! keeps no thread: its input waits until a head comes back, and others go on.
+
+use super::agenda::Time;
+use super::machine::{Event, Own, Simulation, DELIVER, ORDERS};
+use super::net::PORTS;
+use super::plan::SimError;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The pool of transfer threads, and that of ranks.
+const POOL: usize = 0;
+const RANKS: usize = 1;
+
+/// Where work comes from: a lane from a neighbour, or what this host has to send by a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Input {
+    pub track: usize,
+    pub own: bool,
+}
+
+/// What an input does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has nothing.
+    Empty,
+    /// It waits for a thread.
+    Ready,
+    /// A thread is at it.
+    Served,
+    /// It waits for room.
+    Blocked,
+}
+
+/// A pool of threads.
+pub(super) struct Centre {
+    threads: usize,
+    /// Threads that have nothing to do, and since when; the last one is taken first.
+    idle: Vec<Time>,
+    /// What waits for a thread: class, since when, number, input.
+    ready: BinaryHeap<Reverse<(bool, Time, u64, Input)>>,
+    /// Threads that are about to look.
+    coming: usize,
+}
+
+impl Centre {
+    pub fn new(threads: usize) -> Centre {
+        Centre { threads, idle: vec![0; threads], ready: BinaryHeap::new(), coming: 0 }
+    }
+
+    pub fn busy(&self) -> usize {
+        self.threads - self.idle.len()
+    }
+}
+
+/// What a thread is at.
+pub(super) struct Job {
+    host: usize,
+    centre: usize,
+    input: Input,
+    outcome: Outcome,
+    /// Hosts whose memory it uses, and how fast.
+    memory: [Option<(usize, u64)>; 2],
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Outcome {
+    /// A packet in transit goes on.
+    Forwarded,
+    /// A packet is where it was going.
+    Delivered(usize),
+    /// A packet goes no further.
+    Dropped(usize),
+    /// A packet of its own has left, with the last piece of this message, or as a part of this connection.
+    Sent { message: Option<usize>, peer: Option<usize> },
+}
+
+/// Hosts whose memory is used, and how fast.
+pub(super) type Memory = [Option<(usize, u64)>; 2];
+
+/// What a thread has begun: until when, what then, whose memory it uses.
+pub(super) type Begun = (Time, Outcome, Memory);
+
+impl Simulation<'_> {
+    /// The host and the pool that an input belongs to.
+    fn place(&self, input: Input) -> (usize, usize) {
+        let (link, kind) = (self.link_of(input.track), self.kind_of(input.track));
+        let host = if input.own { link / PORTS } else { self.end_of(link).0 };
+        let protocol = &self.plan.protocol;
+        // What is not copied is only taken note of, by who handles the interrupt.
+        let own = input.own || kind == DELIVER && protocol.copies;
+        let ranks = protocol.ranks_transfer && kind != ORDERS && own;
+        (host, if ranks { RANKS } else { POOL })
+    }
+
+    /// An input has something that a thread can try.
+    pub fn make_ready(&mut self, input: Input) {
+        let (host, centre) = self.place(input);
+        let since = self.since(input);
+        let number = self.agenda.entered();
+        self.track(input.track).states[usize::from(input.own)] = State::Ready;
+        let class = !self.is_urgent(input.track);
+        self.hosts[host].centres[centre].ready.push(Reverse((class, since, number, input)));
+        self.rouse(host, centre, input.own);
+    }
+
+    /// Since when an input's next packet has waited.
+    fn since(&mut self, input: Input) -> Time {
+        let Some(track) = &mut self.tracks[input.track] else { return self.agenda.now() };
+        let front = if input.own { track.source.front() } else { None };
+        match (front, input.own) {
+            (Some(Own::Message(message)), _) => self.messages[*message].issued,
+            (Some(Own::Packet(packet)), _) => packet.since,
+            (None, true) => self.agenda.now(),
+            (None, false) => track.lane.look().map_or(self.agenda.now(), |number| self.packets[number].since),
+        }
+    }
+
+    /// Wakes as many threads as have something to do.
+    fn rouse(&mut self, host: usize, centre: usize, own: bool) {
+        let now = self.agenda.now();
+        let costs = self.costs[0];
+        let pool = &mut self.hosts[host].centres[centre];
+        while pool.ready.len() > pool.coming {
+            let Some(since) = pool.idle.pop() else { return };
+            pool.coming += 1;
+            let delay = match own {
+                // A rank that sends is awake.
+                true if centre == RANKS => 0,
+                _ if now - since <= costs.spin => 0,
+                true => costs.wake,
+                false => costs.bell,
+            };
+            self.agenda.after(delay, Event::Awake(host, centre));
+        }
+    }
+
+    /// A thread is awake and looks for work.
+    pub fn awake(&mut self, host: usize, centre: usize) {
+        self.hosts[host].centres[centre].coming -= 1;
+        self.look_for_work(host, centre);
+    }
+
+    fn look_for_work(&mut self, host: usize, centre: usize) {
+        while let Some(Reverse((.., input))) = self.hosts[host].centres[centre].ready.pop() {
+            if self.serve(host, centre, input) {
+                return;
+            }
+        }
+        let now = self.agenda.now();
+        self.hosts[host].centres[centre].idle.push(now);
+    }
+
+    /// A thread begins with what an input has; false if that finds no room.
+    fn serve(&mut self, host: usize, centre: usize, input: Input) -> bool {
+        let begun = if input.own { self.serve_own(host, input) } else { self.serve_lane(host, input) };
+        let slot = usize::from(input.own);
+        match begun {
+            Ok((end, outcome, memory)) => {
+                self.track(input.track).states[slot] = State::Served;
+                memory.into_iter().flatten().for_each(|(host, rate)| self.hosts[host].memory += rate);
+                let job = self.jobs.insert(Job { host, centre, input, outcome, memory });
+                self.agenda.at(end, Event::Done(job));
+                true
+            }
+            Err(Some(full)) => {
+                self.tally.waits += 1;
+                self.track(input.track).states[slot] = State::Blocked;
+                self.track(full).waiters.push_back(input);
+                false
+            }
+            Err(None) => {
+                self.track(input.track).states[slot] = State::Empty;
+                false
+            }
+        }
+    }
+
+    /// A thread has done its job.
+    pub fn done(&mut self, job: usize) -> Result<(), SimError> {
+        let Job { host, centre, input, outcome, memory } = self.jobs.remove(job);
+        memory.into_iter().flatten().for_each(|(host, rate)| self.hosts[host].memory -= rate);
+        // This thread will look for work itself.
+        self.hosts[host].centres[centre].coming += 1;
+        let more = match outcome {
+            Outcome::Sent { message, peer } => {
+                message.into_iter().for_each(|message| self.left(message));
+                peer.into_iter().for_each(|peer| self.parcel_left(host, peer));
+                !self.track(input.track).source.is_empty()
+            }
+            Outcome::Forwarded | Outcome::Delivered(_) | Outcome::Dropped(_) => {
+                self.release(input.track);
+                match outcome {
+                    Outcome::Delivered(number) => self.delivered(host, input.track, number)?,
+                    Outcome::Dropped(number) => {
+                        self.packets.remove(number);
+                        self.tally.lost += 1;
+                    }
+                    _ => {}
+                }
+                self.track(input.track).arrived > 0
+            }
+        };
+        match more {
+            true => self.make_ready(input),
+            false => self.track(input.track).states[usize::from(input.own)] = State::Empty,
+        }
+        self.hosts[host].centres[centre].coming -= 1;
+        self.look_for_work(host, centre);
+        self.rouse(host, centre, false);
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Bulk and what is urgent, in forwarders that go step by step: the test is the ranks.
+
+use super::healing::{packet, put, took, Ring, KIND};
+use super::*;
+use ntbring::queue::{Consumer, Producer, Reliability};
+use ntbring::ring::plan::End;
+
+/// Pieces that one input may pass on in one step of a forwarder.
+const ROUNDS: usize = 8;
+
+/// The lanes for bulk from rank 0 to the right, and to a rank from the left.
+fn bulk_lanes(ring: &Ring, to: usize) -> (Producer, Consumer) {
+    let link = |host: usize, side: Side| ring.members[host].links().unwrap()[side as usize];
+    let from = link(0, Side::Right).bulk_producer(End::Rank(0), End::Forwarder, false).unwrap();
+    (from, link(to, Side::Left).bulk_consumer(End::Forwarder, End::Rank(0), false).unwrap())
+}
+
+/// A piece as large as every lane takes.
+fn piece(ring: &Ring, dst: u32) -> Vec<u8> {
+    let mut piece = packet(0, dst);
+    piece.resize(ring.members[0].packet_max(), 7);
+    piece
+}
+
+/// Takes a piece if there is one.
+fn take(lane: &mut Consumer, len: usize) -> bool {
+    let Some(entry) = lane.take().unwrap() else { return false };
+    assert_eq!((entry.kind, entry.len), (KIND, len));
+    lane.release();
+    true
+}
+
+#[test]
+fn what_is_urgent_passes_bulk_that_cannot_go_on() {
+    for (hosts, dst) in [(4, 2), (6, 3)] {
+        let mut ring = Ring::new(hosts, Reliability::Off);
+        let ((mut bulk, mut arrived), piece) = (bulk_lanes(&ring, dst), piece(&ring, dst as u32));
+        let (mut out, mut inbox) = (ring.out(0, Side::Right), ring.inbox(dst, Side::Left));
+        // Its rank takes nothing, until nothing gets on any more.
+        let mut sent = 0;
+        loop {
+            let before = sent;
+            while put(&mut bulk, KIND, &piece) {
+                sent += 1;
+            }
+            (0..100).for_each(|_| ring.step());
+            if sent == before {
+                break;
+            }
+        }
+        assert!(put(&mut out, KIND, &packet(0, dst as u32)));
+        ring.step();
+        assert!(took(&mut inbox, &packet(0, dst as u32)), "it waits behind bulk");
+        // And bulk comes all the same.
+        for _ in 0..sent {
+            ring.until("a piece arrives", |_| take(&mut arrived, piece.len()));
+        }
+        assert!(!take(&mut arrived, piece.len()));
+    }
+}
+
+/// How many pieces a forwarder passes on between an urgent packet's coming and its going, whatever lies before it.
+#[test]
+fn what_is_urgent_passes_a_transfer_of_64_mib() {
+    const TOTAL: usize = 64 << 20;
+    let mut ring = Ring::with(6, Settings { window: Some(4 << 20), ..settings() });
+    let mut piece = packet(0, 3);
+    piece.resize(8 << 10, 7);
+    let ((mut bulk, mut arrived), urgent) = (bulk_lanes(&ring, 3), packet(0, 3));
+    let (mut out, mut inbox) = (ring.out(0, Side::Right), ring.inbox(3, Side::Left));
+    let (pieces, mut sent, mut taken, mut passed) = (TOTAL.div_ceil(piece.len()), 0, 0, 0);
+    let mut under_way = 0;
+    while taken < pieces {
+        while sent < pieces && put(&mut bulk, KIND, &piece) {
+            sent += 1;
+        }
+        // A rank that is slower than the links, so that they fill up.
+        (0..ROUNDS / 2).for_each(|_| taken += usize::from(take(&mut arrived, piece.len())));
+        if passed == 0 && sent < pieces && taken < pieces / 2 {
+            ring.step();
+            under_way = under_way.max(sent - taken);
+            continue;
+        }
+        assert!(put(&mut out, KIND, &urgent));
+        // Both forwarders on its way in turn.
+        ring.step();
+        assert!(took(&mut inbox, &urgent), "it waits behind some of {under_way} pieces");
+        passed += 1;
+    }
+    // There was a lot to pass.
+    assert!(under_way > 4 * ROUNDS, "{under_way}");
+    assert!(passed > 100, "{passed}");
+    assert_eq!((sent, taken), (pieces, pieces));
+}
+
+/// However much urgent there is, bulk goes on: every step takes something of it.
+#[test]
+fn bulk_is_not_left_to_wait() {
+    let mut ring = Ring::new(4, Reliability::Off);
+    let ((mut bulk, mut arrived), piece) = (bulk_lanes(&ring, 2), piece(&ring, 2));
+    let (mut out, mut inbox) = (ring.out(0, Side::Right), ring.inbox(2, Side::Left));
+    let urgent = packet(0, 2);
+    for _ in 0..200 {
+        while put(&mut out, KIND, &urgent) {}
+        assert!(put(&mut bulk, KIND, &piece));
+        ring.forwarders[1].step().unwrap();
+        assert!(take(&mut arrived, piece.len()), "a piece waits behind what is urgent");
+        while took(&mut inbox, &urgent) {}
+    }
+}
+
+/// Small messages from end to end while large payloads stream, in both directions and between all pairs.
+#[test]
+fn messages_of_both_classes_between_everybody() {
+    for layout in [Layout::blocks(&[1; 5]), Layout::blocks(&[2, 1, 1, 2])] {
+        for settings in [settings(), tiny(&layout)] {
+            let settings = Settings { single_copy: None, eager_max: 1000, ..settings };
+            let plan = |src: u32, dst: u32| {
+                let small = |n: u32| Shape::contiguous(HEADER, ((src + dst + n) % 7 * 100) as usize);
+                let large = |n: u32| Shape::contiguous(HEADER, 30_000 + (src * 7 + dst * 3 + n) as usize);
+                // More streams than may be open at once, of payloads that are asked for, between messages in pieces.
+                (0..40).map(|n| if n % 3 == 0 { large(n) } else { small(n) }).collect()
+            };
+            run(&layout, &settings, |rank| exchange(rank, 9, &plan).map(drop));
+        }
+    }
+}

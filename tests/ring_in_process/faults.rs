@@ -1,0 +1,140 @@
+//! Whole rings over links with faults, without reliability (`checked` has those with it): what does harm ends in an
+//! error that says so, and what does none is not noticed.
+
+use super::*;
+use common::ring::try_run;
+use ntbring::ntb::fault::Faults;
+
+fn faulty(settings: Settings, text: &str) -> Settings {
+    Settings { fault: Faults::parse(text).unwrap(), ..settings }
+}
+
+#[test]
+fn what_is_doubled_or_late_does_no_harm() {
+    for (layout, messages) in [
+        (Layout::blocks(&[1, 1]), 30),
+        (Layout::blocks(&[2, 1, 1]), 15),
+        (Layout::blocks(&[2, 1, 2, 1]), 10),
+        (Layout::blocks(&[1; 5]), 10),
+    ] {
+        for (weak, text) in [(None, "double=0.2,delay=0.002:100us"), (Some(3), "double=0.2,delay=0.0005:300us")] {
+            let settings = faulty(Settings { weak, ..tiny(&layout) }, text);
+            everybody_to_everybody(&layout, &settings, messages, 30 << 10);
+        }
+    }
+}
+
+#[test]
+fn rings_that_are_lost_cost_time_and_nothing_else() {
+    let layout = Layout::blocks(&[1, 2, 1, 1]);
+    // Ranks that do not sleep need no rings; transfer threads look without, now and then.
+    let awake = Settings { spin: Some(100), yields: 1_000_000, ..tiny(&layout) };
+    for text in ["bell=0.5", "stuck=all"] {
+        everybody_to_everybody(&layout, &faulty(awake.clone(), text), 10, 20_000);
+    }
+}
+
+/// What becomes of each rank of a job whose messages are checked, byte by byte.
+fn outcomes(layout: &Layout, text: &str) -> Vec<Result<(), String>> {
+    let settings = faulty(tiny(layout), text);
+    let plan = all_kinds(5, 20, 20_000);
+    try_run(layout, |_| settings.clone(), |rank| exchange(rank, 5, &plan).map(drop))
+}
+
+#[test]
+fn harm_ends_in_an_error_and_never_in_a_panic_or_a_hang() {
+    let mut in_vain = 0;
+    for hosts in [2, 4] {
+        let layout = Layout::blocks(&vec![1; hosts]);
+        for seed in 1..=3 {
+            for text in [
+                "drop=0.0003",
+                "flip=0.0003",
+                "flip=0.02",
+                "drop=0.001,flip=0.001,double=0.1,bell=0.1,delay=0.001:50us",
+                "down=every:5ms:for:2ms",
+            ] {
+                let results = outcomes(&layout, &format!("{text},patience=400ms,seed={seed}"));
+                for error in results.into_iter().filter_map(Result::err) {
+                    assert!(!error.contains("panicked") && !error.contains("the job hangs"), "{text}: {error}");
+                    in_vain += usize::from(error.contains("has waited for 400ms in vain"));
+                }
+            }
+        }
+    }
+    assert!(in_vain > 0, "nothing was ever missing");
+}
+
+#[test]
+fn a_link_that_stays_down_is_an_error_that_names_the_setting() {
+    let layout = Layout::blocks(&[1; 4]);
+    let results = outcomes(&layout, "down=1-2:at:0s,patience=400ms");
+    let errors: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    assert!(errors.iter().any(|e| e.contains("NTBRING_FAULT") && e.contains("in vain")), "{errors:?}");
+    // No rank of those that get all they wait for has an error of its own.
+    for error in &errors {
+        assert!(error.contains("in vain") || error.contains("another rank has failed"), "{error}");
+    }
+}
+
+#[test]
+fn what_was_injected_is_counted_and_memory_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let layout = Layout::blocks(&[1, 1]);
+    let settings = Settings { stats: Some(stats.clone()), ..faulty(settings(), "double=0.5,bell=0.01") };
+    let plan = |src: u32, dst: u32| vec![Shape::contiguous(HEADER, 50_000); if src == dst { 0 } else { 2 }];
+    run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
+    for line in std::fs::read_to_string(&stats).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let count = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name} in {line}"));
+        assert!(count("faults_doubled") > 100, "{line}");
+        assert_eq!(["faults_flipped", "faults_dropped", "faults_delayed", "faults_outages"].map(count), [0; 4]);
+        // Nothing but the window is used, since that is where the faults are.
+        assert_eq!((count("bytes_single_copy"), count("fetches_streamed")), (0, 1));
+    }
+}
+
+#[test]
+fn the_handshake_is_spared_unless_it_is_asked_for() {
+    let layout = Layout::blocks(&[1, 1, 1]);
+    let brief = Settings { connect_timeout: Duration::from_secs(1), ..settings() };
+    let join = |text: &str| try_to_join(&layout, |_| faulty(brief.clone(), text));
+    assert!(join("drop=1,flip=1").iter().all(Result::is_ok));
+    assert!(join("from=start,double=1,delay=1:1ms").iter().all(Result::is_ok));
+    for result in join("from=start,drop=1") {
+        let error = result.expect_err("nobody can have heard of anybody");
+        assert!(matches!(error, JoinError::Timeout { .. }), "{error}");
+    }
+    for result in join("from=start,flip=1") {
+        let error = result.expect_err("every register is wrong").to_string();
+        assert!(!error.is_empty());
+    }
+    for result in join("from=start,down=at:0s") {
+        assert!(matches!(result.expect_err("all links are down"), JoinError::Timeout { .. }));
+    }
+}
+
+#[test]
+fn hosts_of_which_one_has_no_faults_are_told_so() {
+    let layout = Layout::blocks(&[1, 1]);
+    let results = try_to_join(&layout, |rank| if rank == 1 { faulty(settings(), "drop=0.1") } else { settings() });
+    for result in results {
+        let error = result.expect_err("it has joined").to_string();
+        assert!(error.contains("NTBRING_FAULT") && error.contains("disagree"), "{error}");
+    }
+}
+
+#[test]
+fn links_that_are_not_there_are_refused() {
+    for (hosts, text) in [(4, "drop=1,link=0-2"), (4, "down=3-4:at:0s"), (2, "link=1-2"), (3, "link=0-0")] {
+        let layout = Layout::blocks(&vec![1; hosts]);
+        let error = Candidate::new(layout.topology(), 0, faulty(settings(), text)).err().expect(text);
+        assert!(matches!(error, JoinError::NoLink { .. }), "{error}");
+        assert!(error.to_string().contains("NTBRING_FAULT"), "{error}");
+    }
+    for (hosts, text) in [(4, "link=3-0"), (4, "link=0-3"), (2, "link=1-0"), (1, "link=5-6"), (3, "link=left")] {
+        let layout = Layout::blocks(&vec![1; hosts]);
+        assert!(Candidate::new(layout.topology(), 0, faulty(settings(), text)).is_ok(), "{hosts} {text}");
+    }
+}
