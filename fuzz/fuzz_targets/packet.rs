@@ -13,7 +13,9 @@ fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
         let end = match packet {
             Packet::Message { header, payload, .. } => at + header + payload,
             Packet::Begin { header, .. } | Packet::Offer { header, .. } => at + header,
-            Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => at + payload,
+            Packet::Chunk { payload, .. } | Packet::Served { payload, .. } | Packet::Greeting { payload, .. } => {
+                at + payload
+            }
             _ => at,
         };
         assert_eq!(end, len);

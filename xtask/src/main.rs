@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod environment;
 mod foreign;
+mod fuzz;
 mod install;
 mod lock;
 mod mpi;
@@ -13,6 +14,7 @@ mod paths;
 mod process;
 mod run;
 mod setup;
+mod sim;
 mod test;
 mod ui;
 mod variants;
@@ -54,8 +56,14 @@ enum Command {
     /// Run programs that were not written for ntbring: other languages, Debian's binaries, mpi4py
     ForeignTest(foreign::ForeignArgs),
 
+    /// Feed everything that reads what others have written with whatever there can be, for some time
+    Fuzz(fuzz::FuzzArgs),
+
     /// Measure, side by side with the MPIs that are installed on this machine
     Bench(bench::BenchArgs),
+
+    /// The ring in virtual time: managers, the papers' experiments, sweeps (docs/simulator.md)
+    Sim(sim::SimArgs),
 }
 
 fn main() -> ExitCode {
@@ -84,7 +92,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::MpiTest(args) => mpi_programs::run(&args).map(conclude),
         Command::MpichTest(args) => mpich_test::run(&args).map(conclude),
         Command::ForeignTest(args) => foreign::run(&args).map(conclude),
+        Command::Fuzz(args) => fuzz::run(&args).map(conclude),
         Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Sim(args) => sim::run(&args),
     }
 }
 

@@ -16,17 +16,14 @@ pub struct Mpi {
 impl Mpi {
     /// The one that set-up has installed there.
     pub fn of_prefix(prefix: &Path) -> Self {
-        Self { prefix: prefix.to_path_buf(), mpicc: prefix.join("bin/mpicc"), mpiexec: prefix.join("bin/mpiexec") }
+        let [mpicc, mpiexec] = ["bin/mpicc", "bin/mpiexec"].map(|program| prefix.join(program));
+        Self { prefix: prefix.to_path_buf(), mpicc, mpiexec }
     }
 
     /// Another MPICH, for comparison. Where several MPIs share a directory (as on Debian),
     /// MPICH's programs carry its name.
     pub fn foreign(prefix: &Path) -> Result<Self> {
-        let find = |name: &str| {
-            let named = prefix.join("bin").join(format!("{name}.mpich"));
-            let plain = prefix.join("bin").join(name);
-            [named, plain].into_iter().find(|program| program.exists())
-        };
+        let find = |name: &str| Some(wrapper(prefix, name)).filter(|program| program.exists());
         match (find("mpicc"), find("mpiexec")) {
             (Some(mpicc), Some(mpiexec)) => Ok(Self { prefix: prefix.to_path_buf(), mpicc, mpiexec }),
             _ => bail!("there is no bin/mpicc and bin/mpiexec in {}", prefix.display()),
@@ -43,6 +40,11 @@ impl Mpi {
         &self.mpicc
     }
 
+    /// The compiler wrapper of that name.
+    pub fn wrapper(&self, name: &str) -> PathBuf {
+        wrapper(&self.prefix, name)
+    }
+
     /// mpiexec with this layout and these further options; the program is still to be added.
     pub fn run(&self, layout: &Layout, options: &[String]) -> Command {
         let mut command = Command::new(&self.mpiexec);
@@ -52,6 +54,14 @@ impl Mpi {
             .args(options);
         command
     }
+}
+
+fn wrapper(prefix: &Path, name: &str) -> PathBuf {
+    let named = prefix.join("bin").join(format!("{name}.mpich"));
+    if named.exists() {
+        return named;
+    }
+    prefix.join("bin").join(name)
 }
 
 /// How many ranks each emulated host has. Ranks are numbered in blocks: the first host

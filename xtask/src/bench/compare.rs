@@ -5,6 +5,8 @@ use serde::Serialize;
 use crate::bench::contestants::{ON_UCX, OURS};
 use crate::bench::figures::{number, size, smaller_is_better, spread, Figures, MACHINE};
 use crate::bench::jobs::{self, Job, Program, Shape, Who};
+use crate::bench::states::{States, Wanted};
+use crate::bench::stored::Stored;
 use crate::bench::tables::{factor, limit_of, limit_value, Limit};
 use crate::ui;
 
@@ -61,6 +63,9 @@ pub struct Entry {
     pub(super) reached: Option<bool>,
     /// Largest less smallest value of the rounds, over the median: of ours and of the peer.
     pub(super) spread: [Option<f64>; 2],
+    /// How far apart the cores were, us; None if the state of the machine was not the same for long enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cores_us: Option<f64>,
     /// Of a suite: its tests that ran out of time, ours and the peer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) timed_out: Option<[usize; 2]>,
@@ -131,21 +136,19 @@ pub fn measures() -> Vec<Measure> {
     all
 }
 
-/// The figures that these need.
+/// The figures that these need: the machine's before what is compared with them.
 pub fn jobs(measures: &[Measure]) -> Vec<Job> {
     let mut jobs = Vec::new();
-    let mut machine = |test, bytes| {
-        jobs::want(&mut jobs, Program::Limits, Shape::Machine, Who::Machine, test, bytes);
-    };
     for measure in measures {
+        let mut machine = |test, bytes| {
+            jobs::want(&mut jobs, Program::Limits, Shape::Machine, Who::Machine, test, bytes);
+        };
         if let Some(limit) = measure.limit {
             machine(limit.test, limit.bytes);
         }
         if let Than::Figure(MACHINE, test, bytes) = measure.than {
             machine(test, bytes);
         }
-    }
-    for measure in measures {
         let Measure { program, shape, who, test, bytes, .. } = *measure;
         jobs::want(&mut jobs, program, shape, who, test, bytes);
         if let Than::Figure(whose, test, bytes) = measure.than {
@@ -168,8 +171,33 @@ pub fn names() -> Vec<String> {
 }
 
 /// Compares, with what there is. `peers` are the other MPIs.
-pub fn evaluate(figures: &Figures, measures: &[Measure], peers: &[&str]) -> Vec<Entry> {
-    measures.iter().map(|measure| entry(figures, measure, peers)).collect()
+pub fn evaluate(stored: &Stored, measures: &[Measure]) -> Vec<Entry> {
+    measures.iter().map(|measure| alike(&stored.figures, &stored.states, measure, &stored.peers())).collect()
+}
+
+/// Compares what was measured in one state of the machine, if that is enough.
+fn alike(all: &Figures, states: &States, measure: &Measure, peers: &[&str]) -> Entry {
+    let Measure { test, bytes, .. } = *measure;
+    let ranks = measure.shape.ranks();
+    let of = |mpi| Wanted { mpi, test, ranks, bytes };
+    let mut wanted = vec![of(measure.of)];
+    match &measure.than {
+        Than::Best => wanted.extend(peers.iter().map(|peer| of(peer))),
+        Than::Of(mpis) => wanted.extend(mpis.iter().map(|mpi| of(mpi))),
+        Than::Figure(mpi, test, bytes) => wanted.push(Wanted { mpi, test, ranks, bytes: *bytes }),
+    }
+    wanted.extend(measure.limit.iter().map(|limit| Wanted {
+        mpi: MACHINE,
+        test: limit.test,
+        ranks: 2,
+        bytes: limit.bytes,
+    }));
+    // Who has no figure at all is not waited for.
+    wanted.retain(|one| all.values(one.test, one.ranks, one.bytes, one.mpi).is_some());
+    match states.best(&wanted) {
+        Some(state) => Entry { cores_us: Some(rounded(state.cores_us)), ..entry(&state.figures, measure, peers) },
+        None => entry(all, measure, peers),
+    }
 }
 
 /// Also known where nothing was measured.
@@ -239,13 +267,14 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
             peer.as_ref().and_then(|(_, _, values)| spread_of(*values)),
         ],
         peer: peer.map(|(name, _, _)| name),
+        cores_us: None,
         timed_out: None,
     }
 }
 
 /// The heads of [`cells`].
-pub const HEADER: [&str; 9] =
-    ["measure", "ours", "best peer", "ratio", "to reach", "reached", "limit", "of limit", "spread"];
+pub const HEADER: [&str; 10] =
+    ["measure", "ours", "best peer", "ratio", "to reach", "reached", "limit", "of limit", "spread", "cores"];
 
 /// An entry as a row of a table.
 pub fn cells(entry: &Entry) -> Vec<String> {
@@ -273,6 +302,7 @@ pub fn cells(entry: &Entry) -> Vec<String> {
         value(entry.limit.filter(|_| entry.timed_out.is_none())),
         or_dash(entry.of_limit.map(factor)),
         format!("{} {}", percent(entry.spread[0]), percent(entry.spread[1])),
+        or_dash(entry.cores_us.map(|us| format!("{} us", number(us)))),
     ]
 }
 
@@ -299,7 +329,7 @@ mod tests {
 
     fn one(figures: &Figures, name: &str) -> Entry {
         let measures: Vec<Measure> = measures().into_iter().filter(|measure| measure.name == name).collect();
-        evaluate(figures, &measures, &["a", "b"]).remove(0)
+        alike(figures, &States::default(), &measures[0], &["a", "b"])
     }
 
     #[test]

@@ -129,11 +129,20 @@ impl Job {
         Self { program, shape, who, tests }
     }
 
+    /// Its test, if it is one, and its size, if it has one.
+    fn named(&self) -> String {
+        match self.tests.as_slice() {
+            [test] if test.sizes.len() == 1 => format!(" {test}"),
+            [test] => format!(" {}", test.name),
+            _ => String::new(),
+        }
+    }
+
     /// In short.
     pub fn describe(&self) -> String {
         match self.shape {
-            Shape::Machine => "limits of the machine".to_string(),
-            shape => format!("{}, {} ranks", self.program.name(), shape.ranks()),
+            Shape::Machine => format!("limits of the machine{}", self.named()),
+            shape => format!("{}{}, {} ranks", self.program.name(), self.named(), shape.ranks()),
         }
     }
 }
@@ -239,32 +248,37 @@ pub fn efficiency(quick: bool) -> Vec<Job> {
     ]
 }
 
+/// Through a host that relays, under a link model.
+pub fn relayed() -> Vec<Job> {
+    vec![Job::new(Program::P2p, Shape::Pair, Who::Model, vec![test("bandwidth", &[MIB, 4 * MIB])])]
+}
+
 /// All of the above.
 pub fn all(quick: bool) -> Vec<Job> {
-    [p2p(quick), rma(quick), coll(quick), startup(), ablation(quick), efficiency(quick)].concat()
+    [p2p(quick), rma(quick), coll(quick), startup(), ablation(quick), efficiency(quick), relayed()].concat()
 }
 
-/// Adds one figure to those that are wanted: to a job that suits, or as a new one.
+/// A job for each test. The shorter a job is, the sooner after each other its rounds are, and the more alike the
+/// machine that they find.
+pub fn singly(jobs: Vec<Job>) -> Vec<Job> {
+    jobs.into_iter()
+        .flat_map(|job| match job.tests.len() {
+            0 => vec![job],
+            _ => job.tests.iter().map(|test| Job { tests: vec![test.clone()], ..job.clone() }).collect(),
+        })
+        .collect()
+}
+
+/// Adds one figure to those that are wanted, as a job of its own, unless it is there.
 pub fn want(jobs: &mut Vec<Job>, program: Program, shape: Shape, who: Who, name: &'static str, bytes: u64) {
-    let suits = |job: &Job| job.program == program && job.shape == shape && job.who == who;
-    let index = jobs.iter().position(suits).unwrap_or_else(|| {
-        jobs.push(Job::new(program, shape, who, Vec::new()));
-        jobs.len() - 1
-    });
     // A program that has no tests is only run.
-    if matches!(program, Program::P2p | Program::Rma | Program::Coll | Program::Limits) {
-        add(&mut jobs[index], name, bytes);
-    }
-}
-
-fn add(job: &mut Job, name: &'static str, bytes: u64) {
-    match job.tests.iter_mut().find(|test| test.name == name) {
-        Some(test) if test.sizes.contains(&bytes) => {}
-        Some(test) => {
-            test.sizes.push(bytes);
-            test.sizes.sort_unstable();
-        }
-        None => job.tests.push(test(name, &[bytes])),
+    let tests = match program {
+        Program::P2p | Program::Rma | Program::Coll | Program::Limits => vec![test(name, &[bytes])],
+        Program::Startup | Program::Memory => Vec::new(),
+    };
+    let job = Job::new(program, shape, who, tests);
+    if !jobs.contains(&job) {
+        jobs.push(job);
     }
 }
 
@@ -284,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wanted_figures_share_runs() {
+    fn wanted_figures_are_run_once() {
         let mut jobs = Vec::new();
         want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "latency", 64);
         want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "latency", 8);
@@ -292,10 +306,18 @@ mod tests {
         want(&mut jobs, Program::P2p, Shape::Pair, Who::Main, "rate", 8);
         want(&mut jobs, Program::Startup, Shape::Hosts(8), Who::Main, "startup", 0);
         want(&mut jobs, Program::Startup, Shape::Hosts(8), Who::Main, "startup", 0);
-        assert_eq!(jobs.len(), 2);
-        let tests: Vec<String> = jobs[0].tests.iter().map(ToString::to_string).collect();
-        assert_eq!(tests, ["latency=8,64", "rate=8"]);
-        assert!(jobs[1].tests.is_empty());
+        assert_eq!(jobs.len(), 4);
+        let tests: Vec<String> = jobs[..3].iter().map(|job| job.tests[0].to_string()).collect();
+        assert_eq!(tests, ["latency=64", "latency=8", "rate=8"]);
+        assert!(jobs[3].tests.is_empty());
+    }
+
+    #[test]
+    fn single_tests_are_jobs() {
+        let jobs = singly(all(true));
+        assert!(jobs.iter().all(|job| job.tests.len() <= 1));
+        assert!(jobs.iter().any(|job| job.program == Program::Startup));
+        assert_eq!(jobs[1].describe(), "p2p bandwidth, 2 ranks");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod machine;
 mod papers;
 mod report;
 mod session;
+mod states;
 mod stored;
 mod suites;
 mod tables;
@@ -74,7 +75,7 @@ pub struct BenchArgs {
     #[arg(long)]
     quick: bool,
 
-    /// How often everything is run, in turn; medians are shown [default: 5; with --quick 3]
+    /// How often everything is run, in turn; medians are shown [default: 5, of compare 15; with --quick 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     rounds: Option<u8>,
 
@@ -88,7 +89,7 @@ pub struct BenchArgs {
           default_missing_values = suites::DIRS)]
     suites: Vec<String>,
 
-    /// With report: measure nothing, use the figures that --json has written there
+    /// With compare and report: measure nothing, use the figures that --json has written there
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only", "suites"])]
     from: Option<PathBuf>,
 
@@ -99,11 +100,17 @@ pub struct BenchArgs {
 impl BenchArgs {
     /// A figure's budget is divided into batches: the quick ones are still long for a clock.
     fn effort(&self) -> Effort {
-        let rounds = self.rounds.map_or(if self.quick { 3 } else { 5 }, usize::from);
+        let usual = match (self.quick, self.name) {
+            (true, _) => 3,
+            (false, Name::Compare) => 15,
+            (false, _) => 5,
+        };
+        let rounds = self.rounds.map_or(usual, usize::from);
+        let alike = self.name == Name::Compare;
         if self.quick {
-            Effort { rounds, budget: 0.05, limit: 10, launches: 1 }
+            Effort { rounds, budget: 0.05, limit: 10, launches: 1, alike }
         } else {
-            Effort { rounds, budget: 0.2, limit: 60, launches: 3 }
+            Effort { rounds, budget: 0.2, limit: 60, launches: 3, alike }
         }
     }
 
@@ -131,6 +138,7 @@ impl BenchArgs {
             Some(only) if self.name != Name::Compare => jobs::restrict(jobs, only),
             _ => jobs,
         };
+        let jobs = jobs::singly(jobs);
         // A suite is no job, but may be all that is wanted.
         if jobs.is_empty() && self.suites.is_empty() {
             let hint = match self.name {
@@ -146,10 +154,12 @@ impl BenchArgs {
 /// Compiles, measures, shows.
 pub fn run(args: &BenchArgs) -> Result<()> {
     if let Some(file) = &args.from {
-        if args.name != Name::Report {
-            bail!("--from is for `cargo xtask bench report`");
-        }
-        return write_report(&Stored::read(file)?);
+        let stored = Stored::read(file)?;
+        return match args.name {
+            Name::Report => write_report(&stored),
+            Name::Compare => show_comparison(&stored, None),
+            _ => bail!("--from is for `cargo xtask bench compare` and `report`"),
+        };
     }
     if !args.suites.is_empty() && !matches!(args.name, Name::Compare | Name::Report) {
         bail!("--suites is for `cargo xtask bench compare` and `report`");
@@ -180,8 +190,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         machine.lines.push(("while measuring".to_string(), disturbance.describe()));
         machine.warnings.extend(disturbance.warning());
     }
-    let (figures, notes) = (session.figures.clone(), session.notes());
-    let mut stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, notes };
+    let (figures, states, notes) = (session.figures.clone(), session.states.clone(), session.notes());
+    let mut stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, states, notes };
     // What is measured is not lost if a suite takes too long for somebody's patience.
     stored.write(&file)?;
     for dir in &args.suites {
@@ -231,11 +241,13 @@ fn show_efficiency(stored: &Stored) {
 }
 
 fn show_comparison(stored: &Stored, only: Option<&str>) -> Result<()> {
-    let mut entries = compare::evaluate(&stored.figures, &compare::chosen(only), &stored.peers());
+    let mut entries = compare::evaluate(stored, &compare::chosen(only));
     entries.extend(suites::entries(&stored.figures, only));
     println!("{}", compare::table(&entries));
     println!(
-        "medians of {} rounds; ratio: ours over the peer's; spread: of the rounds, ours and the peer's\n",
+        "medians of at least {} rounds; ratio: ours over the peer's; spread: of the rounds, ours and the peer's; cores: how far apart \
+         they were, as half the round trip of a cache line: only runs in that state of the machine are compared; -: it was not \
+         the same for long enough, and all runs are\n",
         stored.rounds
     );
     for entry in &entries {
@@ -271,6 +283,7 @@ mod tests {
         let args = parse("bench compare --quick --only latency_8B").unwrap();
         assert_eq!((args.effort().rounds, args.jobs().unwrap().len()), (3, 2));
         assert_eq!(parse("bench coll --rounds 7").unwrap().effort().rounds, 7);
+        assert_eq!(parse("bench compare").unwrap().effort().rounds, 15);
         assert_eq!(parse("bench ablation").unwrap().jobs().unwrap()[0].tests[0].sizes.len(), 21);
         assert_eq!(parse("bench efficiency --quick").unwrap().jobs().unwrap().len(), 2);
         assert_eq!(parse("bench compare --suites").unwrap().suites, suites::DIRS);

@@ -11,6 +11,7 @@ use anyhow::{bail, Context, Result};
 use crate::bench::contestants::{self, Contestant, Role};
 use crate::bench::figures::{Figures, MACHINE};
 use crate::bench::jobs::{Job, Program, Shape};
+use crate::bench::states::{self, States};
 use crate::bench::suites;
 use crate::setup::Installed;
 use crate::{paths, process, ui};
@@ -29,9 +30,29 @@ pub struct Effort {
     pub limit: u64,
     /// Launches of which a start-up time is the median.
     pub launches: usize,
+    /// Whether figures are to be found in the same state of the machine, for which there may be more rounds.
+    pub alike: bool,
 }
 
 impl Effort {
+    /// The most rounds that there may be.
+    fn rounds_max(&self) -> usize {
+        if self.alike {
+            3 * self.rounds
+        } else {
+            self.rounds
+        }
+    }
+
+    /// After the number of a round.
+    fn of_rounds(&self, round: usize) -> String {
+        if round < self.rounds {
+            format!(" of {}", self.rounds)
+        } else {
+            format!(", {} at most", self.rounds_max())
+        }
+    }
+
     /// After that time a run is ended.
     fn deadline(&self) -> Duration {
         Duration::from_secs(2 * self.limit + 30)
@@ -44,6 +65,11 @@ pub struct Session {
     pub contestants: Vec<Contestant>,
     /// What came out.
     pub figures: Figures,
+    /// The same, by the state that the machine was in.
+    pub states: States,
+    /// The state that it was in after the latest run; and how many runs each contestant of the present job had in each.
+    state: Option<usize>,
+    runs: BTreeMap<(String, Option<usize>), usize>,
     effort: Effort,
     cores: Vec<usize>,
     /// Whether suites are to be timed, too.
@@ -61,8 +87,20 @@ impl Session {
         fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let (contestants, remarks) = contestants::all(installed);
         let figures = Figures::default();
-        let failures = BTreeMap::new();
-        Ok(Self { contestants, figures, effort, cores, suites, dir, failures, remarks, ours_failed: false })
+        Ok(Self {
+            contestants,
+            figures,
+            states: States::default(),
+            state: None,
+            runs: BTreeMap::new(),
+            effort,
+            cores,
+            suites,
+            dir,
+            failures: BTreeMap::new(),
+            remarks,
+            ours_failed: false,
+        })
     }
 
     /// Contestants that run at least one of these jobs, or suites.
@@ -110,17 +148,46 @@ impl Session {
         compile(cc, &["machine/stopwatch.c", "mpi/common.c"], &self.dir.join("stopwatch"), &log)
     }
 
-    /// Runs all jobs, all rounds.
+    /// Runs all rounds of one job, and of the limits before it, after the other: a virtual machine may be another one a
+    /// few minutes later.
     pub fn run(&mut self, jobs: &[Job]) -> Result<()> {
         let has_takers = |job: &&Job| job.shape == Shape::Machine || !self.takers(job).is_empty();
         let jobs: Vec<&Job> = jobs.iter().filter(has_takers).collect();
-        for round in 0..self.effort.rounds {
-            for job in &jobs {
-                let name = format!("round {} of {}: {}", round + 1, self.effort.rounds, job.describe());
-                ui::step(&name, || self.run_job(job, round))?;
+        for together in jobs.split_inclusive(|job| job.shape != Shape::Machine) {
+            self.runs.clear();
+            for round in 0..self.effort.rounds_max() {
+                if round >= self.effort.rounds && self.are_alike() {
+                    break;
+                }
+                self.state = self.look();
+                for job in together {
+                    let name = format!("{}: round {}{}", job.describe(), round + 1, self.effort.of_rounds(round));
+                    ui::step(&name, || self.run_job(job, round))?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether all have had half of their rounds, at least, in some one state.
+    fn are_alike(&self) -> bool {
+        let names: BTreeSet<&String> = self.runs.keys().map(|(name, _)| name).collect();
+        let all: BTreeSet<usize> = self.runs.keys().filter_map(|(_, state)| *state).collect();
+        let runs = |name: &str, state: usize| self.runs.get(&(name.to_string(), Some(state))).copied().unwrap_or(0);
+        let half = self.effort.rounds.div_ceil(2).max(states::ENOUGH);
+        all.into_iter().any(|state| names.iter().all(|name| runs(name, state) >= half))
+    }
+
+    /// The state that the machine is in, if that matters and can be told.
+    fn look(&mut self) -> Option<usize> {
+        let cores = self.cores.get(..2).filter(|_| self.effort.alike)?;
+        let mut command = Command::new(self.dir.join("limits"));
+        command.args(["--cores", &list(cores), "--budget", "0.02", "cacheline"]);
+        let output = command.output().ok()?;
+        let mut found = Figures::default();
+        found.add(MACHINE, 2, &String::from_utf8_lossy(&output.stdout));
+        let distance = found.median("cacheline", 2, 0, MACHINE)?;
+        Some(self.states.number(distance))
     }
 
     /// What was skipped and what failed.
@@ -193,7 +260,17 @@ impl Session {
         let out = self.dir.join(format!("{name}-{}-{}.out", job.program.name(), job.shape.ranks()));
         let outcome = process::run_captured(command, &out, Some(self.effort.deadline()))?;
         let bytes = fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
-        let count = self.figures.add(name, job.shape.ranks(), &String::from_utf8_lossy(&bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let count = self.figures.add(name, job.shape.ranks(), &text);
+        let after = self.look();
+        let state = std::mem::replace(&mut self.state, after).filter(|before| after == Some(*before));
+        if let Some(state) = state {
+            self.states.figures_mut(state).add(name, job.shape.ranks(), &text);
+        }
+        // Who fails always is not waited for.
+        if count > 0 {
+            *self.runs.entry((name.to_string(), state)).or_default() += 1;
+        }
         if outcome.success() && count > 0 {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::figures::{Figures, Row, MACHINE};
 use crate::bench::machine::{Described, Machine};
 use crate::bench::papers;
+use crate::bench::states::{StateRows, States};
 use crate::bench::tables::{table, Table};
 
 /// Figures, and what must be known to read them.
@@ -23,6 +24,8 @@ pub struct Stored {
     pub quick: bool,
     /// The figures.
     pub figures: Figures,
+    /// The same by states of the machine, as far as they were told apart.
+    pub states: States,
     /// What was skipped and what failed.
     pub notes: Vec<String>,
 }
@@ -34,6 +37,8 @@ struct File {
     rounds: usize,
     quick: bool,
     figures: Vec<Row>,
+    #[serde(default)]
+    states: Vec<StateRows>,
     notes: Vec<String>,
 }
 
@@ -67,6 +72,7 @@ impl Stored {
             rounds: self.rounds,
             quick: self.quick,
             figures: self.figures.rows(),
+            states: self.states.rows(),
             notes: self.notes.clone(),
         };
         let text = serde_json::to_string_pretty(&content)?;
@@ -76,9 +82,10 @@ impl Stored {
     /// What [`Stored::write`] has written.
     pub fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let File { machine, mpis, rounds, quick, figures, notes } = serde_json::from_str(&text)
+        let File { machine, mpis, rounds, quick, figures, states, notes } = serde_json::from_str(&text)
             .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", file.display()))?;
-        Ok(Self { machine, mpis, rounds, quick, figures: Figures::of_rows(figures), notes })
+        let (figures, states) = (Figures::of_rows(figures), States::of_rows(states));
+        Ok(Self { machine, mpis, rounds, quick, figures, states, notes })
     }
 }
 
@@ -113,7 +120,8 @@ pub mod tests {
             warnings: vec!["not idle".to_string()],
         };
         let mpis = vec![mpi("ntbring", false), mpi("other", true)];
-        Stored { machine, mpis, rounds: 1, quick: true, figures, notes: vec!["third: skipped".to_string()] }
+        let (states, notes) = (States::default(), vec!["third: skipped".to_string()]);
+        Stored { machine, mpis, rounds: 1, quick: true, figures, states, notes }
     }
 
     #[test]

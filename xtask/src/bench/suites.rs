@@ -106,6 +106,7 @@ fn entry(figures: &Figures, suite: String) -> Entry {
         of_limit_to_reach: None,
         reached: ratio.map(|ratio| ratio <= TO_REACH),
         spread: [None, None],
+        cores_us: None,
         timed_out: Some([timed_out(OURS), timed_out(ON_UCX[0])]),
         name: suite,
     }

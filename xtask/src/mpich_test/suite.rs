@@ -50,8 +50,13 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
         let without = ["--disable-fortran", "--disable-cxx", "--disable-romio", "MPICXX=no", "CXX=no"];
         flags.extend(without.map(String::from));
     } else {
-        // Without it gfortran does not compile the suite's Fortran tests of MPI_Alloc_mem.
-        flags.extend(["FFLAGS=-fcray-pointer", "FCFLAGS=-fcray-pointer"].map(String::from));
+        // Without these gfortran does not compile the suite's Fortran tests: of MPI_Alloc_mem, and of one call with
+        // several types.
+        let fortran = "-fcray-pointer -fallow-argument-mismatch";
+        flags.extend([format!("FFLAGS={fortran}"), format!("FCFLAGS={fortran}")]);
+        for (variable, name) in [("MPICXX", "mpicxx"), ("MPIF77", "mpif77"), ("MPIFC", "mpif90")] {
+            flags.push(format!("{variable}={}", against.mpi.wrapper(name).display()));
+        }
     }
     let mut digest = Digest::of("suite", 1).text(source_id).text(&format!("{flags:?}"));
     let header = against.mpi.prefix().join("include/mpi.h");

@@ -44,6 +44,8 @@ pub enum Profile {
     Quick,
     /// As quick, without MPICH's shared memory module: ranks of one host talk through the ring's queues too.
     NoShm,
+    /// As quick, with a lock for each VCI: threads on different communicators need not wait for each other.
+    PerVci,
     /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
     Full,
     /// As full, with MPICH's default datatype engine, yaksa: most of an hour.
@@ -62,6 +64,7 @@ impl fmt::Display for Profile {
         out.write_str(match self {
             Self::Quick => "quick",
             Self::NoShm => "no-shm",
+            Self::PerVci => "per-vci",
             Self::Full => "full",
             Self::Yaksa => "yaksa",
         })

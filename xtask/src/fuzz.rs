@@ -1,0 +1,171 @@
+//! `cargo xtask fuzz`: the fuzzers of everything that reads what others have written, one after the other.
+//!
+//! They need no nightly compiler: what libFuzzer wants to know of the code is a pass of LLVM's that stable Rust has, too.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use serde::Deserialize;
+
+use crate::ui::{self, Tally};
+use crate::{paths, process};
+
+/// What cargo-fuzz gives the compiler, without the sanitizers of nightly compilers.
+const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+                     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+                     -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+/// One input that takes longer, seconds, is a hang.
+const HANG: u32 = 20;
+
+/// Time beyond what was asked for before a fuzzer counts as hanging itself.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// What can be chosen.
+#[derive(Args, Clone, Debug)]
+pub struct FuzzArgs {
+    /// Which (default: all)
+    targets: Vec<String>,
+
+    /// For how long each
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = minutes)]
+    minutes: f64,
+
+    /// Name them
+    #[arg(long)]
+    list: bool,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes| (0.01..=100_000.0).contains(minutes));
+    minutes.ok_or_else(|| "from 0.01 to 100000 minutes".into())
+}
+
+/// As far as we need it, fuzz/Cargo.toml.
+#[derive(Deserialize)]
+struct Manifest {
+    bin: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+/// Builds the fuzzers and runs each for its time; a fuzzer that finds something has failed.
+pub fn run(args: &FuzzArgs) -> Result<Tally> {
+    let known = targets()?;
+    if args.list {
+        known.iter().for_each(|target| println!("{target}"));
+        return Ok(Tally::default());
+    }
+    if let Some(odd) = args.targets.iter().find(|target| !known.contains(target)) {
+        bail!("there is no fuzzer \"{odd}\"; there are: {}", known.join(", "));
+    }
+    let wanted = if args.targets.is_empty() { &known } else { &args.targets };
+    let folder = ui::step("build the fuzzers", || build(wanted))?;
+    let mut tally = Tally::default();
+    for target in wanted {
+        tally += fuzz(target, &folder, Duration::from_secs_f64(60.0 * args.minutes))?;
+    }
+    Ok(tally)
+}
+
+fn manifest() -> PathBuf {
+    paths::root().join("fuzz/Cargo.toml")
+}
+
+fn home() -> PathBuf {
+    paths::target().join("fuzz")
+}
+
+fn targets() -> Result<Vec<String>> {
+    let text = fs::read_to_string(manifest()).context("cannot read fuzz/Cargo.toml")?;
+    let manifest: Manifest = toml::from_str(&text).context("cannot understand fuzz/Cargo.toml")?;
+    Ok(manifest.bin.into_iter().map(|target| target.name).collect())
+}
+
+/// Builds fuzzers; returns where they are.
+fn build(targets: &[String]) -> Result<PathBuf> {
+    let version = process::output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    let mut command = Command::new("cargo");
+    // With --target build scripts and macros do not get the flags.
+    command.args(["build", "--release", "--target", host, "--manifest-path"]).arg(manifest());
+    command.arg("--target-dir").arg(home());
+    for target in targets {
+        command.args(["--bin", target]);
+    }
+    command
+        .current_dir(paths::root())
+        .env("RUSTFLAGS", FLAGS)
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
+    fs::create_dir_all(home())?;
+    process::check_logged(&mut command, &home().join("build.log"))?;
+    Ok(home().join(host).join("release"))
+}
+
+/// Runs one fuzzer. What it has learned stays for the next time.
+fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
+    let (corpus, log) = (home().join("corpus").join(target), home().join(format!("{target}.log")));
+    fs::create_dir_all(&corpus)?;
+    let mut findings = OsString::from("-artifact_prefix=");
+    findings.push(home().join(format!("{target}-")));
+    let mut command = Command::new(folder.join(target));
+    command.arg(&corpus).arg(findings).args(["-print_final_stats=1", "-rss_limit_mb=2048"]);
+    command.arg(format!("-timeout={HANG}")).arg(format!("-max_total_time={}", time.as_secs().max(1)));
+    print!("  {target:<16} ");
+    ui::flush();
+    let start = Instant::now();
+    let outcome = process::run_captured(&mut command, &log, Some(time + GRACE))?;
+    let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    let (runs, elapsed) = (executions(&text), ui::seconds(start.elapsed()));
+    match outcome.success() {
+        true => {
+            println!("clean: {} inputs in {elapsed}", runs.map_or_else(|| "?".into(), |runs| runs.to_string()));
+            Ok(Tally { passed: 1, failed: 0 })
+        }
+        false => {
+            println!("FAILED after {elapsed}");
+            println!("{}", ui::error_with_log(format!("{}: {}", process::shown(&command), outcome.describe()), &log));
+            Ok(Tally { passed: 0, failed: 1 })
+        }
+    }
+}
+
+/// How many inputs a fuzzer has tried, as it says itself at the end.
+fn executions(log: &str) -> Option<u64> {
+    let said = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))?;
+    said.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_fuzzers_are_known() {
+        let found = targets().unwrap();
+        let folder = fs::read_dir(paths::root().join("fuzz/fuzz_targets")).unwrap();
+        let mut files: Vec<String> =
+            folder.map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        files.sort();
+        let mut names = found.clone();
+        names.sort();
+        assert_eq!(names, files);
+    }
+
+    #[test]
+    fn what_a_fuzzer_says_at_the_end() {
+        let log = "Done 7 runs in 2 second(s)\nstat::number_of_executed_units: 12345\nstat::average_exec_per_sec: 3\n";
+        assert_eq!(executions(log), Some(12345));
+        assert_eq!(executions("==1== ERROR: libFuzzer: deadly signal\n"), None);
+    }
+}
