@@ -191,7 +191,7 @@ pub unsafe extern "C" fn ntbring_send_now(
         // SAFETY: by contract; nothing of it is kept beyond the call.
         let (header, payload) = unsafe { messages::small(dest, hdr, hdr_size, data, data_size) }?;
         let (dest, head) = (dest as u32, Head { handler });
-        if endpoint.send_line(dest, head, header, payload) {
+        if endpoint.send_plain(dest, head, header, payload) {
             return Ok(NTBRING_OK as i32);
         }
         let message = Message { dest, head, header, payload: Payload::Contiguous(payload), cookie: 0 };

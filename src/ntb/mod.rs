@@ -20,7 +20,7 @@ pub mod cut;
 #[cfg(not(loom))]
 mod delegate;
 #[cfg(not(loom))]
-mod line;
+mod deposit;
 #[cfg(not(loom))]
 mod port;
 #[cfg(not(loom))]

@@ -139,23 +139,37 @@ impl Producer {
         Some(Slot { room: len, lane: self })
     }
 
-    /// Deposits an entry of one line, whose bytes are those of `first` and of `then`: [`Producer::reserve`] and
-    /// [`Slot::commit`] in one, with nothing to decide. False if that cannot be, of which they then take care.
+    /// Deposits an entry whose bytes are those of `first` and of `then`: [`Producer::reserve`] and [`Slot::commit`] in one, with
+    /// little to decide. False if that cannot be, of which they then take care.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub fn put_line(&mut self, kind: u8, meta: u16, first: &[u8], then: ForeignBytes) -> bool {
-        let next = if self.at + 1 == self.lines { 0 } else { self.at + 1 };
-        if self.taken() + 2 > self.lines || self.is_stale(next) || self.keeper.is_some() || self.announcement.is_some()
+    pub fn put(&mut self, kind: u8, meta: u16, first: &[u8], then: ForeignBytes) -> bool {
+        let len = first.len() + then.len();
+        let lines = lines_for(len);
+        let end = self.at + lines;
+        if len > self.entry_max
+            || end > self.lines
+            || self.taken() + lines + 1 > self.lines
+            || self.keeper.is_some()
+            || self.announcement.is_some()
         {
             return false;
         }
-        let tag = Tag { sequence: self.sequence, kind, len: (first.len() + then.len()) as u32, meta };
+        let next = if end == self.lines { 0 } else { end };
+        let clear = self.is_stale(next).then_some(next * LINE);
+        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
         // What begins an entry is never stale: it was cleared before the entry before it.
-        if !self.lane.put_line(self.at * LINE, tag.word(), first, then) {
+        if !self.lane.deposit(clear, self.at * LINE, tag.word(), first, then) {
             return false;
         }
+        if clear.is_some() {
+            self.set_stale(next, false);
+        }
+        if lines > 1 {
+            self.spoil(1..lines);
+        }
         self.sequence = self.sequence.wrapping_add(1);
-        self.tail += 1;
+        self.tail += lines as u64;
         self.at = next;
         true
     }
@@ -224,8 +238,11 @@ impl Producer {
     /// Remembers that lines, counted from where the next entry begins, may hold bytes.
     #[inline]
     fn spoil(&mut self, lines: std::ops::Range<usize>) {
-        for line in lines {
-            self.set_stale(self.at + line, true);
+        let (mut line, end) = (self.at + lines.start, self.at + lines.end);
+        while line < end {
+            let until = end.min((line / 64 + 1) * 64);
+            self.stale[line / 64] |= u64::MAX >> (64 - (until - line)) << (line % 64);
+            line = until;
         }
     }
 

@@ -7,7 +7,7 @@
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
 //! | `link` | what delays, splits and reorders writes, step by step |
 //! | `room` | all states of the smallest lane |
-//! | `lines` | entries put in as one line, among others |
+//! | `whole` | entries put in at once, among others |
 //! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
 //! | `damage` | checked lanes over links that lose, change, double and delay |
 //! | `threads` | two real threads, over `ntb::weak` |
@@ -29,8 +29,6 @@ mod hostile;
 #[cfg(not(loom))]
 mod injected;
 #[cfg(not(loom))]
-mod lines;
-#[cfg(not(loom))]
 mod link;
 #[cfg(not(loom))]
 mod room;
@@ -38,6 +36,8 @@ mod room;
 mod simulation;
 #[cfg(not(loom))]
 mod threads;
+#[cfg(not(loom))]
+mod whole;
 
 /// The next entry as the short way takes it, and as the long way does if it is not of this kind.
 fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {

@@ -9,7 +9,7 @@ mod casts;
 mod describe;
 pub(super) mod flow;
 mod held;
-mod line;
+mod plain;
 
 use super::bell::Bell;
 use super::carrier::Caretaker;

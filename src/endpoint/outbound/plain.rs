@@ -1,5 +1,5 @@
-//! The way of the smallest messages: those that take no more than a line, while nothing else is to be done. Everything on it
-//! is inlined, since it is what the latency of small messages is made of.
+//! The way of most packed messages: contiguous, to a neighbour, while nothing else is to be done. Everything on it is
+//! inlined, since it is what the latency of small messages is made of.
 
 use super::super::wire::{plain_meta, Head, HANDLERS, MESSAGE};
 use super::Outbound;
@@ -7,18 +7,18 @@ use crate::endpoint::Endpoint;
 use crate::ntb::ForeignBytes;
 
 impl Endpoint {
-    /// Sends a message that takes no more than a line, if nothing is in the way; if false, [`Endpoint::send_now`] knows more.
+    /// Sends a packed message, if nothing is in the way; if false, [`Endpoint::send_now`] knows more.
     #[inline(always)]
-    pub fn send_line(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes) -> bool {
-        !self.odd && self.out.send_line(dest, head, header, payload, self.thresholds.packed_max)
+    pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes) -> bool {
+        !self.odd && self.out.send_plain(dest, head, header, payload, self.thresholds.packed_max)
     }
 }
 
 impl Outbound {
-    /// Deposits a message at once, if it takes no more than a line, nothing is in the way, and there is room. What else
-    /// there is to decide is for [`Outbound::send_now`].
+    /// Deposits a message of at most so many bytes, if nothing is in the way and there is room. What else there is to decide
+    /// is for [`Outbound::send_now`].
     #[inline(always)]
-    fn send_line(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
+    fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
         let Some(outbox) = self.outboxes.get_mut(flow.line.outbox) else { return false };
         let bytes = (header.len() + payload.len()) as u64;
@@ -30,7 +30,7 @@ impl Outbound {
             || !flow.allowance.admits(cost)
             || head.handler >= HANDLERS
             || self.paper.is_some()
-            || !outbox.lane.put_line(MESSAGE, meta, header, payload)
+            || !outbox.lane.put(MESSAGE, meta, header, payload)
         {
             return false;
         }

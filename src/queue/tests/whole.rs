@@ -1,4 +1,4 @@
-//! Entries that are put in at once, as one line, among others.
+//! Entries that are put in at once, as a whole, among others.
 
 use super::take_by_kind;
 use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region, WriteSink};
@@ -8,37 +8,40 @@ use std::sync::Arc;
 
 const KIND: u8 = 5;
 
-fn lane(wrap: impl FnOnce(OutWindow) -> OutWindow) -> (Producer, Consumer, Region) {
-    let (lane, credit) = (Region::anonymous(LINES_MIN * LINE), Region::anonymous(8));
+fn lane(lines: usize, wrap: impl FnOnce(OutWindow) -> OutWindow) -> (Producer, Consumer, Region) {
+    let (lane, credit) = (Region::anonymous(lines * LINE), Region::anonymous(8));
     let producer = Producer::new(wrap(OutWindow::new(lane.clone())), InWindow::new(credit.clone()));
     (producer, Consumer::new(InWindow::new(lane.clone()), OutWindow::new(credit)), lane)
 }
 
-/// Puts an entry in as one line, divided somewhere.
-fn put_line(producer: &mut Producer, bytes: &[u8], cut: usize) -> bool {
+/// Puts an entry in at once, divided somewhere.
+fn put(producer: &mut Producer, bytes: &[u8], cut: usize) -> bool {
     let (first, then) = bytes.split_at(cut);
     // SAFETY: a slice that outlives the call.
-    producer.put_line(KIND, 7, first, unsafe { ForeignBytes::new(then.as_ptr(), then.len()) })
+    producer.put(KIND, 7, first, unsafe { ForeignBytes::new(then.as_ptr(), then.len()) })
 }
 
-/// Bytes that, wherever a line begins among them, look like the tag of an entry that is soon to come; `last` has been taken.
-fn tags(random: &mut fastrand::Rng, max: usize, last: u16) -> Vec<u8> {
-    let len = random.usize(..max);
-    let sequence = last.wrapping_add(random.u16(1..8));
+/// Bytes that, wherever a line begins among them, look like the tag of an entry that comes within a lap; `last` has been taken.
+fn tags(random: &mut fastrand::Rng, producer: &Producer, last: u16) -> Vec<u8> {
+    let len = random.usize(..producer.entry_max());
+    let sequence = last.wrapping_add(random.u16(1..producer.lines() as u16));
     Tag { sequence, kind: KIND, len: 1, meta: 7 }.word().to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
 #[test]
-fn what_is_put_as_a_line_and_otherwise_comes_in_order() {
-    let (mut producer, mut consumer, lane) = lane(|window| window);
+fn what_is_put_at_once_and_otherwise_comes_in_order() {
+    [LINES_MIN, 150, 192].into_iter().for_each(comes_in_order);
+}
+
+fn comes_in_order(lines: usize) {
+    let (mut producer, mut consumer, lane) = lane(lines, |window| window);
     let (mut random, mut waiting, mut ways) = (fastrand::Rng::with_seed(5), VecDeque::new(), [0; 2]);
     let mut last = 0;
     for number in 0..20_000 {
-        let bytes = tags(&mut random, producer.entry_max(), last);
+        let bytes = tags(&mut random, &producer, last);
         // Half of them short.
         let bytes = if random.bool() { bytes } else { bytes[..bytes.len().min(LINE - TAG)].to_vec() };
-        let at_once = put_line(&mut producer, &bytes, random.usize(..=bytes.len()));
-        assert!(!at_once || bytes.len() <= LINE - TAG, "{} bytes in a line", bytes.len());
+        let at_once = random.bool() && put(&mut producer, &bytes, random.usize(..=bytes.len()));
         let is_put = at_once
             || match producer.reserve(bytes.len()) {
                 None => false,
@@ -65,6 +68,7 @@ fn what_is_put_as_a_line_and_otherwise_comes_in_order() {
             assert!(take_by_kind(&mut consumer, KIND).unwrap().is_none(), "after {number} something is there");
         }
     }
+    assert!(!put(&mut producer, &vec![0; lines * LINE], 0));
     assert!(ways.iter().all(|count| *count > 1000), "{ways:?}");
 }
 
@@ -82,8 +86,9 @@ fn a_window_that_sees_its_writes_gets_none_at_once() {
             self.0.fence();
         }
     }
-    let (mut producer, mut consumer, lane) = lane(|window| window.with_sink(|plain| Arc::new(Through(plain))));
-    assert!(!put_line(&mut producer, b"short", 2));
+    let (mut producer, mut consumer, lane) =
+        lane(LINES_MIN, |window| window.with_sink(|plain| Arc::new(Through(plain))));
+    assert!(!put(&mut producer, b"short", 2));
     assert_eq!(InWindow::new(lane).load(0), 0);
     assert!(take_by_kind(&mut consumer, KIND).unwrap().is_none());
 }
