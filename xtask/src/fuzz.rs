@@ -134,6 +134,7 @@ fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
         }
         false => {
             println!("FAILED after {elapsed}");
+            ui::failed(process::shown(&command));
             println!("{}", ui::error_with_log(format!("{}: {}", process::shown(&command), outcome.describe()), &log));
             Ok(Tally { passed: 0, failed: 1 })
         }

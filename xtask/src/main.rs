@@ -100,6 +100,7 @@ fn run(command: Command) -> Result<ExitCode> {
 
 /// The last line of every command that counts tests, and its exit code.
 fn conclude(tally: ui::Tally) -> ExitCode {
+    print!("{}", ui::all_failed());
     println!("{tally}");
     ExitCode::from(u8::from(tally.failed > 0))
 }

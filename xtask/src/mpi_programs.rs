@@ -68,6 +68,14 @@ fn default_timeout() -> u64 {
 }
 
 impl Program {
+    /// Its name, variables and arguments.
+    fn call(&self) -> String {
+        let mut call = vec![self.name.clone()];
+        call.extend(self.env.iter().map(|(name, value)| format!("{name}={value}")));
+        call.extend(self.args.iter().cloned());
+        call.join(" ")
+    }
+
     fn layouts(&self) -> Vec<Layout> {
         let single = self.hosts.iter().map(|hosts| [*hosts, 1]);
         single
@@ -201,14 +209,12 @@ fn run_program(
             Some(why) => {
                 let what = format!("    FAILED on {on}: {why}\n  {}", process::shown(&command));
                 failures.push(ui::error_with_log(what, &log));
+                ui::failed(format!("{} on {on}: {why}", program.call()));
             }
         }
     }
     if !passed.is_empty() || !failures.is_empty() {
-        let mut call = vec![program.name.clone()];
-        call.extend(program.env.iter().map(|(name, value)| format!("{name}={value}")));
-        call.extend(program.args.iter().cloned());
-        let call = call.join(" ");
+        let call = program.call();
         println!("  {call:<34} {:<32} {:>10}", passed.join(" "), ui::seconds(elapsed));
     }
     failures.iter().for_each(|failure| println!("{failure}"));

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::iter::Sum;
 use std::ops::AddAssign;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
@@ -91,6 +92,20 @@ pub fn table<S: AsRef<str>>(header: &[S], rows: &[Vec<String>]) -> String {
         column.set_padding((1, 1));
     }
     table.trim_fmt()
+}
+
+/// The names of tests that have failed, for the end of the output.
+static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Remembers that a test has failed: what was printed about it may be far up when all is over.
+pub fn failed(name: impl Into<String>) {
+    FAILED.lock().unwrap_or_else(PoisonError::into_inner).push(name.into());
+}
+
+/// The tests that have failed, a line each; nothing if none has.
+pub fn all_failed() -> String {
+    let names = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    names.iter().map(|name| format!("FAILED {name}\n")).collect()
 }
 
 /// How many tests passed and failed.

@@ -123,6 +123,7 @@ impl Bench {
                 let what = format!("    FAILED {name}: {why}\n  {}", process::shown(command));
                 println!("{}", ui::error_with_log(what, &log));
                 self.tally.failed += 1;
+                ui::failed(name);
             }
         }
         ui::flush();

@@ -336,6 +336,9 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> R
         if ran.is_out_of_time() {
             timeouts.fetch_add(1, Ordering::Relaxed);
         }
+        if matches!(ran.verdict, Verdict::Failed(_)) {
+            ui::failed(format!("{} [{}]", ran.id, ran.layout));
+        }
         if let Some(line) = report::remark(ran) {
             println!("{line}");
         }

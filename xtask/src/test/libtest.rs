@@ -18,6 +18,11 @@ pub fn count(output: &str) -> Tally {
     tally
 }
 
+/// The names of the tests that failed: `test NAME ... FAILED`.
+pub fn failures(output: &str) -> impl Iterator<Item = &str> {
+    output.lines().filter_map(|line| line.trim().strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,6 +33,8 @@ mod tests {
             test result: ok. 14 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 3.32s\n\
             noise\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s\n";
         assert_eq!(count(output), Tally { passed: 17, failed: 2 });
+        let named = "test a::b ... ok\ntest a::c - should panic ... FAILED\ntest result: FAILED. 1 passed; 1 failed;\n";
+        assert_eq!(failures(named).collect::<Vec<_>>(), ["a::c - should panic"]);
         assert_eq!(count("error: could not compile"), Tally::default());
     }
 }

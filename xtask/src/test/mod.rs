@@ -52,6 +52,7 @@ pub fn run(args: &TestArgs) -> Result<Tally> {
             Err(error) if process::interrupted() => return Err(error),
             Err(error) => {
                 println!("{error:#}");
+                ui::failed(step.name);
                 Tally { passed: 0, failed: 1 }
             }
         };

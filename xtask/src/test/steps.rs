@@ -139,6 +139,7 @@ fn one(step: &str, command: &mut Command) -> Result<Tally> {
     }
     let what = format!("{}: {}", process::shown(command), outcome.describe());
     println!("{}", ui::error_with_log(what, &log));
+    ui::failed(process::shown(command));
     Ok(Tally { passed: 0, failed: 1 })
 }
 
@@ -147,10 +148,13 @@ fn counted(step: &str, command: &mut Command) -> Result<Tally> {
     let log = fresh_log(step)?;
     let outcome = process::run_captured(command, &log, None)?;
     let text = fs::read(&log)?;
-    let mut tally = libtest::count(&String::from_utf8_lossy(&text));
+    let text = String::from_utf8_lossy(&text);
+    let mut tally = libtest::count(&text);
+    libtest::failures(&text).for_each(|name| ui::failed(format!("{step}: {name}")));
     // It did not compile, or a test binary crashed: there is no line to count then.
     if !outcome.success() && tally.failed == 0 {
         tally.failed = 1;
+        ui::failed(process::shown(command));
     }
     if tally.failed > 0 {
         let what = format!("{}: {}", process::shown(command), outcome.describe());
