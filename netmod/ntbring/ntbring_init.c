@@ -9,6 +9,7 @@
 /* Posix peers ring no doorbell, and a rank is a posix peer of its own. */
 #define MPIDI_NTBRING_IDLE_SHM_US 1000
 #define MPIDI_NTBRING_IDLE_SHM_POLLS 200
+#define MPIDI_NTBRING_SHM_REST 7
 #define MPIDI_NTBRING_IDLE_US 100000
 
 /* Hosts are the nodes that hold ranks, numbered without gaps. */
@@ -148,6 +149,8 @@ int MPIDI_NTBRING_init_world(void)
     MPIDI_NTBRING_global.idle_polls = MPIDI_NTBRING_IDLE_SHM_POLLS;
     if (MPIR_Process.local_size > 1) {
         MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_SHM_US;
+    } else {
+        MPIDI_NTBRING_global.shm_rest = MPIDI_NTBRING_SHM_REST;
     }
 #endif
 

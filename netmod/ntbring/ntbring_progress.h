@@ -11,4 +11,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
     return MPIDI_NTBRING_progress(vci);
 }
 
+/* Who spins and is alone on its host hears nothing from shared memory but what it says to itself. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shm_due(void)
+{
+    MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(0);
+    if (self->spins == 0 || self->shm_polls++ >= MPIDI_NTBRING_global.shm_rest) {
+        self->shm_polls = 0;
+        return true;
+    }
+    return false;
+}
+
 #endif /* NTBRING_PROGRESS_H_INCLUDED */
