@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     ntbring_endpoint_t *endpoint;       /* NULL before init_world and after finalize */
     uint32_t spins;             /* calls of MPIDI_NTBRING_idle that have nothing to do */
-    uint32_t shm_polls;         /* that were due or not, while spinning */
+    uint32_t shm_polls;         /* of shared memory, left out since the latest */
     int idle_count;             /* others of MPIDI_NTBRING_idle since progress was made */
     int idle_progress_count;    /* ch4's progress_count at the latest of them */
     int32_t arriving_src;       /* of the message that is being handed up */
@@ -38,7 +38,7 @@ typedef struct {
     ntbring_limits_t limits;
     uint32_t idle_max_us;       /* longest sleep in MPIDI_NTBRING_idle */
     int idle_polls;             /* calls of MPIDI_NTBRING_idle that may not sleep after progress */
-    uint32_t shm_rest;          /* polls of shared memory that are not due before one that is */
+    uint32_t shm_rest;          /* polls of shared memory that are left out while spinning */
     unsigned flushes;           /* flushes of windows */
 } MPIDI_NTBRING_global_t;
 
