@@ -168,9 +168,7 @@ impl Producer {
         if lines > 1 {
             self.spoil(1..lines);
         }
-        self.sequence = self.sequence.wrapping_add(1);
-        self.tail += lines as u64;
-        self.at = next;
+        self.advance(lines, next);
         true
     }
 
@@ -218,12 +216,18 @@ impl Producer {
             self.lane.fence();
             self.set_stale(self.at, false);
         }
-        self.sequence = self.sequence.wrapping_add(1);
-        self.tail += lines as u64;
-        self.at = next;
+        self.advance(lines, next);
         if self.announcement.is_some() {
             self.announce();
         }
+    }
+
+    /// Goes on to the line where the next entry begins.
+    #[inline(always)]
+    fn advance(&mut self, lines: usize, next: usize) {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.tail += lines as u64;
+        self.at = next;
     }
 
     /// Writes the tail to where the consumer looks for it.

@@ -176,12 +176,8 @@ fn full() -> (Pair, u32) {
     (pair, number)
 }
 
-#[test]
-fn a_full_lane_gets_on_when_its_head_was_lost() {
-    let (mut pair, number) = full();
-    while pair.consume().is_some() {}
-    assert!(pair.answer().is_some(), "and it is lost");
-    assert!(!pair.produce(&message(number, 1000)));
+/// After a while the sender asks once, and hears that there is room.
+fn asks_and_gets_on(pair: &mut Pair, number: u32) {
     pair.now += 3 * MS;
     let asked = pair.outgoing();
     assert_eq!(asked.len(), 1);
@@ -189,6 +185,15 @@ fn a_full_lane_gets_on_when_its_head_was_lost() {
     let answer = pair.answer().unwrap();
     assert!(pair.sender.told(&answer, pair.now).unwrap());
     assert!(pair.produce(&message(number, 1000)));
+}
+
+#[test]
+fn a_full_lane_gets_on_when_its_head_was_lost() {
+    let (mut pair, number) = full();
+    while pair.consume().is_some() {}
+    assert!(pair.answer().is_some(), "and it is lost");
+    assert!(!pair.produce(&message(number, 1000)));
+    asks_and_gets_on(&mut pair, number);
 }
 
 /// The sender knows that all has come, and then not that it was consumed.
@@ -200,13 +205,7 @@ fn a_full_lane_gets_on_when_only_its_head_was_lost() {
     while pair.consume().is_some() {}
     assert!(pair.answer().is_some(), "and it is lost");
     assert!(pair.answer().is_none() && !pair.produce(&message(number, 1000)));
-    pair.now += 3 * MS;
-    let asked = pair.outgoing();
-    assert_eq!(asked.len(), 1);
-    pair.arrive(&asked[0]).unwrap();
-    let answer = pair.answer().unwrap();
-    assert!(pair.sender.told(&answer, pair.now).unwrap());
-    assert!(pair.produce(&message(number, 1000)));
+    asks_and_gets_on(&mut pair, number);
     // Nothing more is to be heard: nobody asks for ever.
     for flying in pair.outgoing() {
         pair.arrive(&flying).unwrap();
