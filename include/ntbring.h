@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 11
+#define NTBRING_ABI_VERSION 12
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -184,6 +184,9 @@ int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer,
 #define NTBRING_EVENT_REMOTE 8  /* an operation of ntbring_remote has ended: cookie */
 #define NTBRING_EVENT_STALLED 9 /* a sender holds messages until earlier ones are discharged: src;
                                  * ntbring_allow_more if somebody waits for one of them */
+#define NTBRING_EVENT_LOST 10   /* a rank has died or cannot be reached any more: src; ntbring_error_text
+                                 * says why. What is pending with it stays so for ever, as does what is
+                                 * sent to it from now on, and there is no event for that */
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */

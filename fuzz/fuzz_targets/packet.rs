@@ -13,10 +13,16 @@ fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
         let end = match packet {
             Packet::Message { header, payload, .. } => at + header + payload,
             Packet::Begin { header, .. } | Packet::Offer { header, .. } => at + header,
-            Packet::Chunk { payload, .. } | Packet::Served { payload, .. } | Packet::Greeting { payload, .. } => {
-                at + payload
-            }
-            _ => at,
+            Packet::Chunk { payload, .. }
+            | Packet::Served { payload, .. }
+            | Packet::Greeting { payload, .. }
+            | Packet::Cast { payload, .. } => at + payload,
+            Packet::Accept { .. }
+            | Packet::Feed { .. }
+            | Packet::Done { .. }
+            | Packet::Taken { .. }
+            | Packet::Credit { .. }
+            | Packet::Stalled { .. } => at,
         };
         assert_eq!(end, len);
         // What is understood is what would be sent.

@@ -9,6 +9,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/ntbring/func_table.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_datatype.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_idle.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_init.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_lost.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_offer.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_op.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_part.c \

@@ -52,6 +52,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
         .data_size = data_sz,
         .cookie = sreq,
     };
+    MPIDI_NTBRING_AM(sreq)->peer = message.dest;
     bool need_pack = !dt_contig && data_sz > 0;
     if (need_pack) {
         MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(sreq);

@@ -10,7 +10,8 @@
 #include "ntbring_compat.h"
 
 #define MPIDI_NTBRING_CHKRC(rc_)                                        \
-    MPIR_ERR_CHKANDJUMP1(unlikely((rc_) < 0), mpi_errno, MPI_ERR_OTHER, \
+    MPIR_ERR_CHKANDJUMP1(unlikely((rc_) < 0), mpi_errno,                \
+                         (rc_) == NTBRING_ERR_PEER ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER, \
                          "**ntbring", "**ntbring %s", ntbring_error_text())
 
 int MPIDI_NTBRING_progress(int vci);
@@ -24,6 +25,12 @@ void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
 
 int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq);
 int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq);
+
+int MPIDI_NTBRING_lost_init(void);
+void MPIDI_NTBRING_lost_finalize(void);
+int MPIDI_NTBRING_handle_lost(int32_t peer, const char *why, int vci);
+void MPIDI_NTBRING_end_lost(int vci);
+int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm);
 
 int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, MPIR_Comm * comm,
                                void **base, MPIR_Win ** win_p);

@@ -55,6 +55,7 @@ static int open_endpoints(void)
         .charged = 1ULL << MPIDIG_SEND | 1ULL << MPIDI_NTBRING_SEND_SHORT,
     };
     for (; job.vci < MPIDI_global.n_vcis; job.vci++) {
+        MPIDI_NTBRING_VCI(job.vci).arriving_src = -1;
         int rc = ntbring_open(&job, &MPIDI_NTBRING_VCI(job.vci).endpoint);
         MPIDI_NTBRING_CHKRC(rc);
     }
@@ -141,6 +142,8 @@ int MPIDI_NTBRING_init_world(void)
     mpi_errno = connect_endpoints();
     MPIR_ERR_CHECK(mpi_errno);
 
+    mpi_errno = MPIDI_NTBRING_lost_init();
+    MPIR_ERR_CHECK(mpi_errno);
     MPIDI_NTBRING_tool_register();
 
     MPIDI_NTBRING_global.idle_max_us = MPIDI_NTBRING_IDLE_US;
@@ -217,6 +220,7 @@ int MPIDI_NTBRING_mpi_finalize_hook(void)
     MPIR_ERR_CHECK(mpi_errno);
 
     rc = close_endpoints();
+    MPIDI_NTBRING_lost_finalize();
     MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = flush_errno;
 

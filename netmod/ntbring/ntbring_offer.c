@@ -49,6 +49,7 @@ int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, 
         .data_size = data_sz,
         .cookie = sreq,
     };
+    MPIDI_NTBRING_AM(sreq)->peer = message.dest;
     if (dt_contig) {
         message.data = MPIR_get_contig_ptr(buf, dt_true_lb);
     } else {

@@ -14,9 +14,8 @@ typedef struct {
     MPI_Aint count;
     MPI_Datatype datatype;      /* MPI_DATATYPE_NULL if no reference is held */
     uint16_t handler_id;
-    /* of an unexpected message */
-    int32_t src;
-    uint64_t charge;
+    int32_t peer;               /* where it goes, or an unexpected message comes from; -1 if nowhere */
+    uint64_t charge;            /* of an unexpected message */
     /* what a chunked receive could not unpack yet */
     uint8_t mismatch;
     uint8_t carry_sz;

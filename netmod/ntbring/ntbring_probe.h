@@ -5,11 +5,14 @@
 
 #include "ntbring_impl.h"
 
-/* What is looked for may be held back at its sender. */
+/* What is looked for may be held back at its sender, or never come. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_not_found(int source, MPIR_Comm * comm, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
 
+    if (unlikely(MPIDI_NTBRING_global.has_lost)) {
+        return MPIDI_NTBRING_check_source(source, comm);
+    }
     int src = source == MPI_ANY_SOURCE ? -1 : MPIDI_NTBRING_dest(source, comm);
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
     int rc = ntbring_allow_more(MPIDI_NTBRING_VCI(vci).endpoint, src, true);

@@ -6,6 +6,9 @@
 
 #define MPIDI_NTBRING_POLL_BATCH 16
 
+/* Polls in vain between two looks for requests that wait for who is lost. */
+#define MPIDI_NTBRING_POLLS_A_LOSS 64
+
 /* The least size of each handler's header. */
 static const uint16_t header_min[MPIDI_AM_HANDLERS_MAX] = {
     [MPIDIG_SEND] = sizeof(MPIDIG_hdr_t),
@@ -211,7 +214,7 @@ void MPIDI_NTBRING_unexpected_taken(MPIR_Request * rreq)
 {
     MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(rreq);
     if (am->charge > 0) {
-        ntbring_discharge(MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(rreq)).endpoint, am->src,
+        ntbring_discharge(MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(rreq)).endpoint, am->peer,
                           am->charge);
         am->charge = 0;
     }
@@ -285,6 +288,9 @@ static int handle_event(ntbring_event_t * event, int vci)
         case NTBRING_EVENT_REMOTE:
             MPIDI_NTBRING_far_done(event->cookie);
             break;
+        case NTBRING_EVENT_LOST:
+            mpi_errno = MPIDI_NTBRING_handle_lost(event->src, ntbring_error_text(), vci);
+            break;
         case NTBRING_EVENT_STALLED:
             mpi_errno = handle_stalled(event->src, vci);
             break;
@@ -315,6 +321,10 @@ int MPIDI_NTBRING_progress(int vci)
         ntbring_event_t event;
         int rc = ntbring_poll(endpoint, &event);
         if (rc == NTBRING_NONE) {
+            if (unlikely(MPIDI_NTBRING_global.has_lost) &&
+                self->fruitless++ % MPIDI_NTBRING_POLLS_A_LOSS == 0) {
+                MPIDI_NTBRING_end_lost(vci);
+            }
             break;
         }
         MPIDI_NTBRING_CHKRC(rc);
@@ -324,6 +334,7 @@ int MPIDI_NTBRING_progress(int vci)
         mpi_errno = handle_event(&event, vci);
         event.charge = self->arriving_charge;
         self->arriving_charge = 0;
+        self->arriving_src = -1;
         rc = ntbring_release(endpoint, &event);
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);

@@ -9,9 +9,9 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
 {
     MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(req);
     am->datatype = MPI_DATATYPE_NULL;
-    /* only an unexpected message makes a request while it is handed up */
+    /* only messages that are handed up, unexpected ones among them, make requests meanwhile */
     MPIDI_NTBRING_vci_t *vci = &MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(req));
-    am->src = vci->arriving_src;
+    am->peer = vci->arriving_src;
     am->charge = vci->arriving_charge;
     vci->arriving_charge = 0;
 }

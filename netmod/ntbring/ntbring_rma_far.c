@@ -84,6 +84,9 @@ static int begin(ntbring_remote_t * remote, far_op_t * op, MPIR_Request ** reque
         MPIR_ERR_CHKANDJUMP(!op->request, mpi_errno, MPIX_ERR_NOREQ, "**nomemreq");
     }
     remote->dest = MPIDI_NTBRING_dest(op->target_rank, op->win->comm_ptr);
+    if (op->request) {
+        MPIDI_NTBRING_AM(op->request)->peer = remote->dest;
+    }
     remote->segment = target->address;
     remote->cookie = op;
     count_op(op);

@@ -58,6 +58,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
     goto fn_exit;
 }
 
+/* A rendezvous of MPIDIG's begins with a header that knows no request. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_sends_to(MPIR_Request * sreq, int rank,
+                                                     MPIR_Comm * comm)
+{
+    if (sreq && MPIDIG_REQUEST(sreq, req)) {
+        MPIDI_NTBRING_AM(sreq)->peer = MPIDI_NTBRING_dest(rank, comm);
+    }
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count,
                                                 MPI_Datatype datatype, int rank, int tag,
                                                 MPIR_Comm * comm, int context_offset,
@@ -69,6 +78,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count,
     if (mpi_errno == MPI_SUCCESS && *request == NULL) {
         mpi_errno = MPIDIG_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                      vci, vci, request);
+        MPIDI_NTBRING_sends_to(*request, rank, comm);
     }
     return mpi_errno;
 }
@@ -84,6 +94,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void *buf, MPI_Aint count
     if (mpi_errno == MPI_SUCCESS && *request == NULL) {
         mpi_errno = MPIDIG_mpi_issend(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                       vci, vci, request);
+        MPIDI_NTBRING_sends_to(*request, rank, comm);
     }
     return mpi_errno;
 }
@@ -100,6 +111,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count
     if (mpi_errno == MPI_SUCCESS && *request == NULL) {
         mpi_errno = MPIDIG_isend_coll(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                       vci, vci, request, errflag);
+        MPIDI_NTBRING_sends_to(*request, rank, comm);
     }
     return mpi_errno;
 }

@@ -1,6 +1,7 @@
 //! What polls find: events, and what has arrived in a lane.
 
 use super::wire::{Head, Packet};
+use crate::ring::Loss;
 
 /// What a poll has found.
 pub enum Event {
@@ -29,6 +30,8 @@ pub enum Event {
         /// Who it is.
         src: u32,
     },
+    /// A rank cannot be reached any more: nothing that waits for it, or is begun with it, will ever end.
+    Lost(Loss),
     /// An operation on a segment elsewhere has ended, there and here.
     Remote {
         /// As begun.

@@ -1,11 +1,11 @@
 //! What can go wrong at an endpoint.
 
 use super::carrier::Odd;
-use super::idle::Fault;
 use super::wire::WireError;
 use crate::ntb::NtbError;
 use crate::queue::{Corrupt, GaveUp};
 use crate::ring::relay::RelayError;
+use crate::ring::Loss;
 use crate::zerocopy::PackFailed;
 use std::sync::Arc;
 
@@ -76,9 +76,9 @@ pub enum EndpointError {
     /// Forwarding has stopped.
     #[error(transparent)]
     Relay(#[from] RelayError),
-    /// Somebody is gone.
+    /// A rank cannot be reached any more.
     #[error(transparent)]
-    Peer(#[from] Fault),
+    Lost(#[from] Loss),
     /// A process outside the ring could not be reached.
     #[error(transparent)]
     Guest(#[from] NtbError),

@@ -4,16 +4,11 @@
 use crate::ntb::emu::Bulletin;
 use crate::ntb::Vector;
 use crate::ring::transfer::Lease;
-use crate::ring::{rank_doorbell, Membership};
+use crate::ring::{rank_doorbell, Dead, Membership};
 use crate::settings::Settings;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Ranks of the job that are gone: rank, host, process.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.iter().map(|(r, h, p)| format!("rank {r} on host {h} (process {p}) has died")).collect::<Vec<_>>().join("; "))]
-pub struct Fault(pub Vec<(u32, usize, u32)>);
 
 /// Time between two looks at whether everybody is alive.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
@@ -65,7 +60,9 @@ pub struct Idle {
     /// Whether something may have to be done soon though nobody rings.
     hurried: AtomicBool,
     waiter: Mutex<Waiter>,
-    fault: OnceLock<Fault>,
+    /// Who has died, as far as was seen, and how many they are: they only become more.
+    dead: Mutex<Vec<Dead>>,
+    deaths: AtomicUsize,
     sleeps: AtomicU64,
     /// Where others read what the rank counts.
     bulletin: Bulletin,
@@ -103,7 +100,8 @@ impl Idle {
             vain: AtomicU32::new(0),
             hurried: AtomicBool::new(false),
             waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now() }),
-            fault: OnceLock::new(),
+            dead: Mutex::default(),
+            deaths: AtomicUsize::new(0),
             sleeps: AtomicU64::new(0),
             bulletin,
             stock: AtomicBool::new(false),
@@ -221,8 +219,10 @@ impl Idle {
         }
         waiter.watched = Instant::now();
         let dead = self.members.dead();
-        if !dead.is_empty() {
-            let _ = self.fault.set(Fault(dead));
+        if dead.len() > self.deaths() {
+            let deaths = dead.len();
+            *self.dead.lock().unwrap_or_else(PoisonError::into_inner) = dead;
+            self.deaths.store(deaths, Ordering::Release);
         }
         if self.bulletin.age().is_none_or(|age| age >= STOCK_EVERY) {
             // The rank finds news when it next looks into its mailbox.
@@ -241,10 +241,15 @@ impl Idle {
         self.hurried.store(hurried, Ordering::Relaxed);
     }
 
-    /// Who has died, if anybody has.
+    /// How many ranks have died, as far as was seen.
     #[inline]
-    pub fn fault(&self) -> Option<&Fault> {
-        self.fault.get()
+    pub fn deaths(&self) -> usize {
+        self.deaths.load(Ordering::Acquire)
+    }
+
+    /// Which.
+    pub fn dead(&self) -> Vec<Dead> {
+        self.dead.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// To be called now and then by polls that are not followed by [`Idle::wait`].

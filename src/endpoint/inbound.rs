@@ -8,6 +8,7 @@ use crate::ntb::{ForeignBytes, ForeignRoom, Side};
 use crate::queue::{Consumer, Entry, Taken};
 use crate::ring::plan::{Class, End};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Entries that are taken from one lane before the next has its turn.
@@ -56,6 +57,8 @@ pub(super) struct Inbound {
     me: u32,
     /// A row for each rank that has ever sent in pieces.
     streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
+    /// Ranks that are lost. What comes from them nevertheless is dropped.
+    lost: SmallVec<[u32; 2]>,
     pub msgs: u64,
     pub bytes: u64,
     pub head_updates: u64,
@@ -109,6 +112,7 @@ impl Inbound {
             size: topology.size() as u32,
             me: members.rank(),
             streams,
+            lost: SmallVec::new(),
             msgs: 0,
             bytes: 0,
             head_updates: 0,
@@ -121,6 +125,12 @@ impl Inbound {
         if self.streams.len() <= peer {
             self.streams.resize_with(peer + 1, || None);
         }
+    }
+
+    /// Forgets what has come from a rank in part, and drops what still comes.
+    pub fn lose(&mut self, rank: u32) {
+        self.streams[rank as usize] = None;
+        self.lost.push(rank);
     }
 
     /// Takes in what a peer writes to this lane.
@@ -143,7 +153,12 @@ impl Inbound {
                         if self.boxes[i].bulk {
                             self.next = self.after(i);
                         }
-                        return self.arrive(i, entry).map(Some);
+                        let arrival = self.arrive(i, entry)?;
+                        if self.lost.contains(&arrival.src) {
+                            self.release(arrival.token, 0)?;
+                            continue;
+                        }
+                        return Ok(Some(arrival));
                     }
                     Err(error) => return Err(EndpointError::Corrupt { from: describe(inbox), error }),
                 }
@@ -250,6 +265,7 @@ impl Inbound {
                 self.msgs += 1;
                 self.bytes += (header + payload) as u64;
             }
+            _ if self.lost.contains(&src) => {}
             Packet::Begin { header, stream, total, .. } => {
                 inbox.beginning = true;
                 self.open(src, stream, total, None)?;

@@ -3,6 +3,7 @@
 
 use super::outbound::Outbox;
 use super::{Endpoint, EndpointError};
+use crate::ring::transfer::Transfer;
 use crate::thread;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl Endpoint {
     /// To be called when nothing will be any more: what others have not taken yet is looked after by a thread until
     /// this endpoint is dropped. They need it, and this process may wait for them where nobody polls.
     pub fn linger(&mut self) -> Result<(), EndpointError> {
+        self.transfer.iter().for_each(Transfer::leave);
         if self.out.is_unsettled() {
             self.lingering = Some(Linger::start(self.out.give_away()).map_err(EndpointError::Thread)?);
         }

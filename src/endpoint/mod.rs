@@ -20,6 +20,7 @@
 //! | `greetings` | what is said to them before there is a communicator |
 //! | `linger` | what a rank does for others after it has left |
 //! | `idle` | waiting without burning a core; noticing that somebody has died |
+//! | `losses` | what becomes of that: who is lost, and that all else goes on |
 //! | `counters`, `stats` | what is counted, the line it becomes, and where others read it meanwhile |
 //! | `threads` | what runs beside a rank |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
@@ -36,6 +37,7 @@ mod guests;
 mod idle;
 mod inbound;
 mod linger;
+mod losses;
 mod multicast;
 mod offers;
 mod outbound;
@@ -53,7 +55,7 @@ pub use carrier::Odd;
 pub use counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
 pub use error::EndpointError;
 pub use greetings::GREETING_MAX;
-pub use idle::{Fault, Idle};
+pub use idle::Idle;
 pub use multicast::MULTICAST_MAX;
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
@@ -84,7 +86,7 @@ const THOROUGH_EVERY: u32 = 8;
 const RELAY_HEAT: u32 = 1 << 14;
 
 /// Thorough looks in vain between two at whether everybody is alive, for callers that never idle.
-const GLANCE_EVERY: u32 = 1 << 11;
+const GLANCE_EVERY: u32 = 1 << 6;
 
 /// Arrivals that one poll handles without a word to the caller.
 const INTERNAL_MAX: usize = 8;
@@ -102,6 +104,7 @@ pub struct Endpoint {
     remotes: remote::Remotes,
     groups: share::Groups,
     idle: Arc<Idle>,
+    losses: losses::Losses,
     relay: Arc<RelayCounters>,
     transfer: Option<Transfer>,
     guests: Guests,
@@ -182,6 +185,7 @@ impl Endpoint {
             remotes,
             groups,
             idle,
+            losses: losses::Losses::default(),
             relay,
             transfer,
             guests,
@@ -368,10 +372,7 @@ impl Endpoint {
         if self.fruitless % GLANCE_EVERY == 0 {
             self.idle.glance();
         }
-        match self.idle.fault() {
-            Some(fault) => Err(fault.clone().into()),
-            None => Ok(()),
-        }
+        self.check_losses()
     }
 
     /// Gives an arrival's space back. The beginning of a message in pieces gets the cookie that

@@ -101,6 +101,17 @@ impl Offers {
         self.given.is_empty() && self.copies.is_empty()
     }
 
+    /// Forgets what was offered to a rank and what is fetched from it.
+    pub fn lose(&mut self, rank: u32) {
+        let Offers { given, fetches, copies, .. } = self;
+        copies.retain(|copy| match copy.what {
+            Part::Read { fetch, .. } => fetches[fetch as usize].src != rank,
+            Part::Write { dest, .. } => dest != rank,
+        });
+        given.retain(|_, given| given.dest != rank);
+        fetches.retain(|_, fetch| fetch.src != rank);
+    }
+
     /// A line on what is open, for the diagnosis of a hang.
     pub fn describe(&self) -> String {
         let to: Vec<String> =
@@ -142,6 +153,9 @@ impl Endpoint {
         if total == 0 {
             return Err(EndpointError::Argument("an offer of nothing".into()));
         }
+        if self.out.is_lost(m.dest) {
+            return Ok(());
+        }
         if self.paper.is_some() {
             return self.send_unasked(m);
         }
@@ -164,6 +178,9 @@ impl Endpoint {
     ) -> Result<Accepted, EndpointError> {
         if size > offer.total || room.is_some_and(|r| r.len() as u64 != size) {
             return Err(EndpointError::Argument("more is accepted than was offered, or than there is room for".into()));
+        }
+        if self.out.is_lost(src) {
+            return Ok(Accepted::Pending);
         }
         if self.paper.is_some() {
             return self.take_from_stop(src, offer.id, room, size, cookie);

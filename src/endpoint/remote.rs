@@ -103,6 +103,14 @@ impl Remotes {
         format!("operations on window memory: [{}]", self.operations.iter().map(of).collect::<Vec<_>>().join(", "))
     }
 
+    /// Forgets what is asked of a rank.
+    pub fn lose(&mut self, rank: u32) {
+        let Remotes { queues, operations, pieces, .. } = self;
+        queues[rank as usize].waiting.clear();
+        pieces.retain(|_, piece| operations[piece.operation].what.dest != rank);
+        operations.retain(|_, operation| operation.what.dest != rank);
+    }
+
     fn list(&mut self, dest: u32) {
         let queue = &mut self.queues[dest as usize];
         if !queue.listed && !queue.waiting.is_empty() && queue.open < OPEN_MAX {
@@ -130,6 +138,9 @@ impl Endpoint {
         }
         let remotes = &mut self.remotes;
         remotes.begun += 1;
+        if self.out.is_lost(what.dest) {
+            return Ok(());
+        }
         let number = remotes.operations.insert(Open { what, sent: 0, all: false, open: 0 });
         remotes.queues[what.dest as usize].waiting.push_back(number);
         remotes.list(what.dest);

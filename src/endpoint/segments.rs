@@ -3,7 +3,7 @@
 use super::{Endpoint, EndpointError};
 use crate::ntb::emu::{Segment, SegmentAddress};
 use crate::ring::served::registry::Wish;
-use crate::ring::FORWARDER_DOORBELL;
+use crate::ring::{Loss, FORWARDER_DOORBELL};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -81,8 +81,8 @@ impl Endpoint {
             if glanced.elapsed() >= GLANCE {
                 glanced = Instant::now();
                 let dead = self.members.dead();
-                if dead.iter().any(|&(rank, ..)| rank == leader) {
-                    return Err(super::Fault(dead).into());
+                if let Some(dead) = dead.into_iter().find(|dead| dead.rank == leader) {
+                    return Err(Loss::Died(dead).into());
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Endpoint {
         let dead = self.members.dead();
         match segment.holder() {
             Some(rank) if rank as usize >= self.members.topology().size() => Err(EndpointError::Lock(rank)),
-            Some(rank) if dead.iter().any(|&(r, ..)| r == rank) => {
+            Some(rank) if dead.iter().any(|dead| dead.rank == rank) => {
                 Err(EndpointError::Orphaned { rank, pid: self.members.pid(rank) })
             }
             _ => Ok(()),

@@ -10,7 +10,7 @@ use crate::ntb::Side;
 use crate::queue::{BoardReader, BoardWriter, Posted, POST_MAX};
 use crate::ring::plan::BOARDS;
 use crate::ring::topology::HOSTS_MAX;
-use crate::ring::{rank_doorbell, Membership};
+use crate::ring::{rank_doorbell, Loss, Membership};
 use smallvec::SmallVec;
 
 /// The most bytes of a block.
@@ -64,6 +64,8 @@ struct Group {
     streams: [Stream; 2],
     /// The block of this rank; None if it has failed.
     mine: Option<SmallVec<[u8; 64]>>,
+    /// How one of its members was lost, if one was: it shares nothing any more.
+    lost: Option<Loss>,
 }
 
 /// All groups of a rank.
@@ -135,6 +137,19 @@ impl Groups {
     fn find(&self, id: u32) -> Result<usize, EndpointError> {
         let found = self.open.iter().position(|g| g.id == id);
         found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
+    }
+
+    /// Ends sharing in the groups of a rank.
+    pub fn lose(&mut self, loss: Loss) {
+        for group in self.open.iter_mut().filter(|group| group.ranks.contains(&loss.rank())) {
+            group.lost.get_or_insert(loss);
+        }
+    }
+
+    /// The place of a group in which there are sharings.
+    fn alive(&self, id: u32) -> Result<usize, EndpointError> {
+        let i = self.find(id)?;
+        self.open[i].lost.map_or(Ok(i), |loss| Err(loss.into()))
     }
 
     /// Lines on every sharing that is not complete.
@@ -225,7 +240,8 @@ impl Endpoint {
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
             Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }
         });
-        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine: None });
+        let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
+        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine: None, lost });
         Ok(true)
     }
 
@@ -245,7 +261,7 @@ impl Endpoint {
     /// has failed, the sharing will fail for everybody.
     pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
         let groups = &mut self.groups;
-        let i = groups.find(id)?;
+        let i = groups.alive(id)?;
         let group = &mut groups.open[i];
         if block.is_some_and(|b| b.len() > BLOCK_MAX) || !group.is_complete() {
             let size = block.map_or(0, <[u8]>::len);
@@ -268,7 +284,7 @@ impl Endpoint {
 
     /// Whether all blocks of a sharing are there, and passed on.
     pub fn is_shared(&mut self, id: u32) -> Result<bool, EndpointError> {
-        let i = self.groups.find(id)?;
+        let i = self.groups.alive(id)?;
         // Another thread may wait for another group, and this one sleep in its place.
         for other in 0..self.groups.open.len() {
             while !self.groups.open[other].is_complete() && self.groups.look(other)? {

@@ -25,7 +25,7 @@ pub fn text() -> *const c_char {
     TEXT.with(|t| t.borrow().as_ptr())
 }
 
-fn remember(text: &str) {
+pub fn remember(text: &str) {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     TEXT.with(|t| *t.borrow_mut() = text);
 }
@@ -90,7 +90,7 @@ impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Failure {
         let code = match innermost(&error) {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
-            EndpointError::Peer(_)
+            EndpointError::Lost(_)
             | EndpointError::Orphaned { .. }
             | EndpointError::GaveUp { .. }
             | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,

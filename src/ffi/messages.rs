@@ -1,6 +1,7 @@
 //! Messages and events, between C's structures and ours.
 
 use super::abi::*;
+use super::error::remember;
 use super::{argument, Failure};
 use crate::endpoint::wire::{Head, Offer, Packet};
 use crate::endpoint::{Event, Message, Plain, Token};
@@ -120,6 +121,12 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         Event::Stalled { src } => {
             e.kind = NTBRING_EVENT_STALLED;
             e.src = src as i32;
+            return;
+        }
+        Event::Lost(loss) => {
+            e.kind = NTBRING_EVENT_LOST;
+            e.src = loss.rank() as i32;
+            remember(&loss.to_string());
             return;
         }
         Event::Arrival(arrival) => arrival,

@@ -14,6 +14,10 @@ use crate::queue::Producer;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether somebody has died.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 /// Answers that leave by one side.
 #[derive(Default)]
@@ -43,6 +47,11 @@ pub(super) struct Desk {
     locals: Mutex<Vec<Producer>>,
     /// Whether something has found one of them full.
     crowded: AtomicBool,
+    /// Ranks that have died, by rank, and when that was looked at.
+    gone: Vec<AtomicBool>,
+    watched: Mutex<Instant>,
+    /// This host's ranks have nothing more to do: whoever ends now has left.
+    leaving: AtomicBool,
 }
 
 impl Desk {
@@ -61,7 +70,41 @@ impl Desk {
             up: [true, true].map(AtomicBool::new),
             locals: Mutex::new((0..ranks).map(|local| members.delivery_out(local)).collect()),
             crowded: AtomicBool::new(false),
+            gone: (0..members.topology().size()).map(|_| AtomicBool::new(false)).collect(),
+            watched: Mutex::new(Instant::now()),
+            leaving: AtomicBool::new(false),
         }
+    }
+
+    /// Looks whether somebody has died, if the latest look was long enough ago: what is for the dead, or is to pass their
+    /// hosts, is dropped, for there will be no room for it.
+    pub fn watch(&self, now: Instant) {
+        let Ok(mut watched) = self.watched.try_lock() else { return };
+        if self.leaving.load(Ordering::Relaxed) || now.saturating_duration_since(*watched) < WATCH_EVERY {
+            return;
+        }
+        *watched = now;
+        let dead = self.members.dead();
+        dead.iter().for_each(|dead| self.gone[dead.rank as usize].store(true, Ordering::Relaxed));
+        if !dead.is_empty() {
+            self.members.part_from(&dead);
+        }
+        // Where links heal, the steward looks at the ports.
+        for link in self.members.links().into_iter().flatten().filter(|_| self.ways.is_none()) {
+            if self.is_gone(self.members.topology().ranks_of(link.neighbour())[0]) {
+                self.set_up(link.side(), false);
+            }
+        }
+    }
+
+    /// From here on whoever ends has left, and not died.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a rank has died, as far as was seen.
+    pub fn is_gone(&self, rank: u32) -> bool {
+        self.gone[rank as usize].load(Ordering::Relaxed)
     }
 
     /// Whether packets can leave by a side.
@@ -106,9 +149,12 @@ impl Desk {
         taken
     }
 
-    /// Delivers a packet for several hosts to a rank of this one, by its number here; false if there is no room.
+    /// Delivers a packet for several hosts to a rank of this one, by its number here, if it lives; false if there is no room.
     pub fn deliver(&self, local: usize, cast: &Cast, bytes: &[u8]) -> bool {
         let dst = self.members.topology().ranks_of(self.members.host())[local];
+        if self.is_gone(dst) {
+            return true;
+        }
         let cast = Cast { route: Route { dst, ..cast.route }, ..*cast };
         let put = || cast.put(&mut lock(&self.locals)[local], bytes);
         let done = put() || {

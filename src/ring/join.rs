@@ -10,7 +10,7 @@ use super::near::{find_reach, is_near, is_served};
 use super::plan::{End, LocalPlan, WindowPlan};
 use super::served::registry::Registry;
 use super::ways::Ways;
-use super::{cores, crew, rank_doorbell, Topology, PROTOCOL_VERSION};
+use super::{cores, crew, rank_doorbell, Dead, Topology, PROTOCOL_VERSION};
 use crate::ntb::cut::cut;
 use crate::ntb::emu::{
     check_space, place, EmuHost, EmuPort, HostAddress, Introduction, Mailbox, MemoryLayout, Reach, Watch,
@@ -355,9 +355,9 @@ impl Membership {
     }
 
     /// The ranks of the job whose processes have ended, with their hosts and processes.
-    pub fn dead(&self) -> Vec<(u32, usize, u32)> {
-        let place = |rank| (rank, self.topology.host_of(rank), self.pids[rank as usize]);
-        self.watch.dead().into_iter().map(place).collect()
+    pub fn dead(&self) -> Vec<Dead> {
+        let dead = |rank| Dead { rank, host: self.topology.host_of(rank), pid: self.pids[rank as usize] };
+        self.watch.dead().into_iter().map(dead).collect()
     }
 
     /// Whether this process may map memory of a rank: on its own host, or on a neighbour behind a

@@ -11,6 +11,7 @@
 //! | `error` | what can be in the way of that |
 //! | `dress` | what is put around its ports: models, faults, records |
 //! | `near` | who may do what with whose memory |
+//! | `losses` | who cannot be reached any more when ranks have died |
 //! | `cores` | how many cores the job has, and which of them no rank is bound to |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay`, `track` | forwarding what is in transit, to each side and of each class |
@@ -33,6 +34,7 @@ pub mod guest;
 pub mod handshake;
 pub mod join;
 mod link;
+mod losses;
 pub mod manager;
 mod meeting;
 mod near;
@@ -49,6 +51,7 @@ pub mod transfer;
 pub mod ways;
 
 pub use join::{JoinError, Membership};
+pub use losses::{Dead, Loss};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.

@@ -112,6 +112,12 @@ impl Forwarder {
         self.checked
     }
 
+    /// To be called when the host's ranks have nothing more to do, but others may: what is in transit goes on, and whoever ends
+    /// has left.
+    pub fn leave(&self) {
+        self.office.desk.leave();
+    }
+
     /// How long it may be left alone after the latest step, whatever rings or does not; None: for ever.
     pub fn rest(&self) -> Option<Duration> {
         self.home.as_ref().map(|home| home.steward.rest())
@@ -129,6 +135,7 @@ impl Forwarder {
     pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
         if let Some(Home { steward, orders }) = &mut self.home {
             let Office { desk, counters, .. } = &*self.office;
+            desk.watch(now);
             steward.attend(now, |side| orders[side as usize].port.link());
             Side::BOTH.into_iter().for_each(|side| desk.set_up(side, steward.is_up(side)));
             counters.reroutes.store(steward.reroutes(), Ordering::Relaxed);

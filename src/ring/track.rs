@@ -193,13 +193,14 @@ impl Track {
         let (down, mut gone) = (!office.desk.is_up(self.side), 0);
         for Output { lane, bell, answers } in &mut self.outputs {
             while let Some(answer) = answers.pop_front() {
-                if down {
+                if down || office.desk.is_gone(answer.route.dst) {
                     count(&office.counters.dropped[self.side as usize], 1);
                 } else if answer.put(lane) {
                     self.ports[1].ring(*bell);
                     count(&office.counters.doorbells, 1);
                 } else {
                     answers.push_front(answer);
+                    office.desk.watch(Instant::now());
                     break;
                 }
                 office.desk.sent(&answer);
@@ -222,10 +223,11 @@ impl Track {
         let route = check((&**topology, *allowed), *host, came_by, from, &self.inputs[i].lane, &entry)?;
         if topology.host_of(route.dst) == *host {
             self.serve(i, &entry, route)?;
-        } else if !self.office.desk.is_up(self.side) {
+        } else if !self.office.desk.is_up(self.side) || self.office.desk.is_gone(route.dst) {
             count(&self.office.counters.dropped[self.side as usize], 1);
         } else if !self.forward(i, &entry, route)? {
             self.inputs[i].blocked = Some(entry);
+            self.office.desk.watch(Instant::now());
             return Ok(false);
         }
         self.taken(i);
@@ -266,6 +268,7 @@ impl Track {
             }
         }
         if rest.on || !rest.ranks.is_empty() {
+            desk.watch(Instant::now());
             (self.inputs[i].blocked, self.inputs[i].rest) = (Some(entry), Some(rest));
             return Ok(false);
         }

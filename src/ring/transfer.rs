@@ -165,6 +165,12 @@ impl Transfer {
         self.shared.forwarders.iter().map(assist).sum()
     }
 
+    /// To be called when the host's ranks have nothing more to do, but others may.
+    pub fn leave(&self) {
+        let leave = |forwarder: &Mutex<Forwarder>| forwarder.lock().unwrap_or_else(|e| e.into_inner()).leave();
+        self.shared.forwarders.iter().for_each(leave);
+    }
+
     /// What has gone wrong, if anything has.
     pub fn fault(&self) -> Option<RelayError> {
         self.shared.fault.get().cloned()

@@ -196,6 +196,7 @@ impl Station {
             Some(Event::Fetched { .. }) => self.complete = true,
             // Nobody here does one-sided operations, and nothing is charged.
             Some(Event::Remote { .. } | Event::Stalled { .. }) => {}
+            Some(Event::Lost(loss)) => return Err(crate::endpoint::EndpointError::from(loss).into()),
             Some(Event::Arrival(arrival)) => {
                 self.take(&arrival)?;
                 self.endpoint.release(arrival.token, 0)?;

@@ -185,6 +185,7 @@ impl Traffic {
             Event::Fetched { cookie } => self.fetched(rank.rank, cookie),
             Event::Remote { .. } => Err("an operation has ended that nobody began".into()),
             Event::Stalled { .. } => Err("a sender is stalled though nothing is charged".into()),
+            Event::Lost(loss) => Err(loss.to_string()),
             Event::Arrival(arrival) => {
                 let cookie = self.arrive(rank, &arrival, plan)?;
                 rank.endpoint.release(arrival.token, cookie).map_err(|e| e.to_string())

@@ -1,4 +1,5 @@
-//! Whole MPI jobs under the mpiexec that was built: bad input, death, the path of messages, bad links, waiting, and
+//! Whole MPI jobs under the mpiexec that was built: bad input, death and those who survive it, the path of messages, bad
+//! links, waiting, and
 //! what else there is in a program or on a machine.
 //!
 //! They need `cargo xtask setup` and the programs of tests/mpi, so plain `cargo test` leaves them out;
@@ -11,4 +12,5 @@ mod faults;
 mod harness;
 mod path;
 mod stats;
+mod survivors;
 mod waiting;

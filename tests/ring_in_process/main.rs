@@ -11,6 +11,7 @@ mod flow_control;
 mod greetings;
 mod healing;
 mod joining;
+mod losses;
 mod multicast;
 mod served;
 mod sharing;

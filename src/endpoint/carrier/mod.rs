@@ -54,6 +54,8 @@ struct Connection {
     host: usize,
     /// The side by which parcels leave; None if there is no way.
     side: Option<Side>,
+    /// Its rank is lost: nothing is carried to or from it.
+    lost: bool,
     sender: Sender,
     receiver: Receiver,
 }
@@ -100,7 +102,7 @@ impl Carrier {
                 ends.out.push((dst, out));
                 ends.inbound.push((dst, inbound));
                 let (route, side) = (Route { src: rank, dst }, Some(topology.direction(host, to)));
-                Connection { route, host: to, side, sender, receiver }
+                Connection { route, host: to, side, lost: false, sender, receiver }
             })
         };
         let connections = (0..topology.size() as u32).map(&mut connect).collect();
@@ -193,9 +195,12 @@ impl Carrier {
             hop.take(BURST, |route, parcel, bytes| {
                 let connection = connections.get_mut(route.src as usize).filter(|_| route.dst == *rank);
                 let odd = |what| EndpointError::Parcel { from: format!("rank {}", route.src), what };
-                let Some(Some(Connection { sender, receiver, .. })) = connection else {
+                let Some(Some(Connection { lost, sender, receiver, .. })) = connection else {
                     return Err(odd(Odd("has no connection to this rank")));
                 };
+                if *lost {
+                    return Ok(());
+                }
                 news |= sender.told(&parcel, now).map_err(odd)?;
                 news |= receiver.take(&parcel, bytes, now).map_err(odd)?;
                 Ok(())
@@ -212,7 +217,7 @@ impl Carrier {
         }
         self.snapshot = Some(snapshot);
         for connection in self.connections.iter_mut().flatten() {
-            let side = snapshot.side(connection.host);
+            let side = snapshot.side(connection.host).filter(|_| !connection.lost);
             if side != connection.side {
                 connection.side = side;
                 connection.sender.turned(now);
@@ -221,9 +226,17 @@ impl Carrier {
         }
     }
 
+    /// Carries nothing to or from a rank any more.
+    pub fn lose(&mut self, rank: u32) {
+        if let Some(Some(connection)) = self.connections.get_mut(rank as usize) {
+            (connection.lost, connection.side) = (true, None);
+        }
+    }
+
     /// Whether something waits for a way.
     pub fn is_cut_off(&self) -> bool {
-        let cut_off = |connection: &Connection| connection.side.is_none() && !connection.sender.is_settled();
+        let waits = |connection: &Connection| !connection.lost && !connection.sender.is_settled();
+        let cut_off = |connection: &Connection| connection.side.is_none() && waits(connection);
         self.connections.iter().flatten().any(cut_off)
     }
 

@@ -90,6 +90,13 @@ impl Flow {
         Flow { line: Line { outbox, ..Line::default() }, allowance, ..Flow::default() }
     }
 
+    /// Forgets what waits, and leads to nobody from now on. Returns how many messages waited for credit.
+    pub(super) fn lose(&mut self, outbox: usize) -> usize {
+        self.line = Line { outbox, ..Line::default() };
+        (self.bulk, self.route) = (None, None);
+        self.allowance.forget()
+    }
+
     /// Whether a message may go before anything that is queued here.
     #[inline]
     pub(super) fn is_clear(&self) -> bool {

@@ -52,6 +52,11 @@ impl Allowance {
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
+
+    /// Forgets the messages that wait; how many they were.
+    pub(super) fn forget(&mut self) -> usize {
+        std::mem::take(&mut self.held).len()
+    }
 }
 
 impl Outbound {

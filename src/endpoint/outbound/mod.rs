@@ -9,6 +9,7 @@ mod casts;
 mod describe;
 pub(super) mod flow;
 mod held;
+mod lose;
 mod plain;
 
 use super::bell::Bell;
@@ -68,6 +69,9 @@ const TURN: usize = 8;
 
 /// The outbox of a peer to which there is no lane.
 const NOWHERE: usize = usize::MAX;
+
+/// The outbox of a rank that is lost: what is sent to it is forgotten.
+const LOST: usize = usize::MAX - 1;
 
 /// A lane, and whom to ring.
 pub(super) struct Outbox {
@@ -303,6 +307,9 @@ impl Outbound {
     fn keep(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
         self.check(&m)?;
         let dest = m.dest;
+        if self.is_lost(dest) {
+            return Ok(if m.payload.is_empty() && m.cookie == 0 { Sent::Done } else { Sent::Pending });
+        }
         let (empty, cookie) = (m.payload.is_empty(), m.cookie);
         let header = SmallVec::from_slice(m.header);
         let before = self.sent.len();
@@ -339,6 +346,9 @@ impl Outbound {
     fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
         if self.flows.get(dest as usize).is_none_or(|flow| flow.line.outbox == NOWHERE) {
             return Err(EndpointError::Argument(format!("there is no way to peer {dest}")));
+        }
+        if self.is_lost(dest) {
+            return Ok(());
         }
         self.flows[dest as usize].line_of(&waiting).waiting.push_back(waiting);
         let idle = self.serve(dest)?;
@@ -401,6 +411,9 @@ impl Outbound {
     /// True if nothing is left to be sent.
     fn serve(&mut self, dest: u32) -> Result<bool, EndpointError> {
         let flow = &mut self.flows[dest as usize];
+        if flow.line.outbox == LOST {
+            return Ok(true);
+        }
         for line in std::iter::once(&mut flow.line).chain(flow.bulk.as_deref_mut()) {
             let Outbox { lane, bell } = &mut self.outboxes[line.outbox];
             for _ in 0..TURN {

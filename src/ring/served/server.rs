@@ -220,7 +220,7 @@ impl Server {
     /// Answers those who wait for a lock that a dead rank has, or none that there is.
     fn bury(&mut self) {
         let (dead, size) = (self.members.dead(), self.members.topology().size());
-        let gone = |rank: &u32| *rank as usize >= size || dead.iter().any(|(r, ..)| r == rank);
+        let gone = |rank: &u32| *rank as usize >= size || dead.iter().any(|dead| dead.rank == *rank);
         let mut orphans = Vec::new();
         for served in self.segments.values_mut() {
             if let Some(rank) = served.segment.holder().filter(gone) {

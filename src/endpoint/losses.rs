@@ -1,0 +1,69 @@
+//! When others have died: what concerns them is forgotten, and the caller is told; everything else goes on.
+//!
+//! Nothing fails here. Whatever waits for a lost rank, and whatever is asked of it later, stays pending for ever; the caller,
+//! who knows all of that too, ends it when it hears [`Event::Lost`].
+
+use super::{Endpoint, EndpointError, Event};
+use crate::ring::Loss;
+
+/// Who is lost to a rank.
+#[derive(Default)]
+pub(super) struct Losses {
+    known: Vec<Loss>,
+    /// Deaths that have been seen, and those of them that were seen to.
+    seen: usize,
+    settled: usize,
+}
+
+impl Losses {
+    /// How a rank was lost, if it was.
+    pub fn of(&self, rank: u32) -> Option<Loss> {
+        self.known.iter().find(|loss| loss.rank() == rank).copied()
+    }
+}
+
+impl Endpoint {
+    /// Of a poll that looked everywhere and found nothing. What the dead have sent is taken first: their losses count from the
+    /// second such poll on after they were seen.
+    #[inline]
+    pub(super) fn check_losses(&mut self) -> Result<(), EndpointError> {
+        let deaths = self.idle.deaths();
+        if deaths == 0 {
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.losses.seen, deaths) == deaths && self.losses.settled != deaths {
+            self.take_losses();
+            self.losses.settled = deaths;
+        }
+        // Ranks of one host share memory that only MPICH knows what hangs on.
+        match self.losses.known.iter().find(|loss| self.shares_host(loss)) {
+            Some(loss) => Err((*loss).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn shares_host(&self, loss: &Loss) -> bool {
+        matches!(loss, Loss::Died(dead) if dead.host == self.members.host())
+    }
+
+    #[cold]
+    fn take_losses(&mut self) {
+        let dead = self.idle.dead();
+        self.members.part_from(&dead);
+        for loss in self.members.losses(&dead) {
+            let rank = loss.rank();
+            if self.losses.of(rank).is_some() {
+                continue;
+            }
+            log::info!("rank {}: {loss}", self.members.rank());
+            self.losses.known.push(loss);
+            self.out.lose(rank);
+            self.inbound.lose(rank);
+            self.offers.lose(rank);
+            self.remotes.lose(rank);
+            self.groups.lose(loss);
+            self.offers.events.push_back(Event::Lost(loss));
+        }
+        self.idle.busy();
+    }
+}

@@ -1,0 +1,19 @@
+//! Ranks that are lost: what waits for them is forgotten, as is what is sent to them later.
+
+use super::{Outbound, LOST};
+
+impl Outbound {
+    /// Whether a rank is lost.
+    #[inline]
+    pub fn is_lost(&self, rank: u32) -> bool {
+        self.flows.get(rank as usize).is_some_and(|flow| flow.line.outbox == LOST)
+    }
+
+    /// Forgets what waits for a rank, and all that will.
+    pub fn lose(&mut self, rank: u32) {
+        self.held -= self.flows[rank as usize].lose(LOST);
+        if let Some(caretaker) = &self.caretaker {
+            caretaker.carrier().lose(rank);
+        }
+    }
+}

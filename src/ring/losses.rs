@@ -1,0 +1,168 @@
+//! Who is lost to a rank when others have died.
+//!
+//! A host dies when its first rank does, since that has the threads that forward. What is to pass it goes the other way round
+//! where links repeat what is lost, and else nowhere: nobody knows what was lost there. Links that a host has to its
+//! neighbours end with it.
+
+use super::{Membership, Topology};
+use crate::ntb::{LinkState, Side};
+use crate::queue::Reliability;
+
+/// A rank of the job whose process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rank {rank} on host {host} (process {pid}) has died")]
+pub struct Dead {
+    /// Which.
+    pub rank: u32,
+    /// Its host.
+    pub host: usize,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// A rank that can neither be sent anything any more nor be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    /// Its process has ended.
+    #[error("{0}")]
+    Died(Dead),
+    /// It lives, but others have died that it was reached through.
+    #[error("rank {rank} on host {host} cannot be reached any more: {by}, and nothing goes round it")]
+    CutOff {
+        /// The rank.
+        rank: u32,
+        /// Its host.
+        host: usize,
+        /// Who was between.
+        by: Dead,
+    },
+}
+
+impl Loss {
+    /// The rank that is lost.
+    pub fn rank(&self) -> u32 {
+        match self {
+            Loss::Died(dead) => dead.rank,
+            Loss::CutOff { rank, .. } => *rank,
+        }
+    }
+}
+
+impl Membership {
+    /// Who is lost to this process when these have died.
+    pub fn losses(&self, dead: &[Dead]) -> Vec<Loss> {
+        let links = self.links();
+        let heals = links.is_some_and(|links| links.iter().all(|link| link.reliability() == Reliability::Retry));
+        losses(self.topology(), self.host(), heals, dead)
+    }
+
+    /// Takes down the links to hosts that are among the dead, for whoever looks at the ports: adapters of real hosts do it by
+    /// themselves.
+    pub fn part_from(&self, dead: &[Dead]) {
+        let topology = self.topology();
+        for link in self.links().into_iter().flatten() {
+            if dead.iter().any(|dead| dead.rank == topology.ranks_of(link.neighbour())[0]) {
+                self.set_link(link.side(), LinkState::Down);
+            }
+        }
+    }
+}
+
+/// The ranks that are lost to a rank of `host` when these have died. `heals`: what cannot go one way goes the other.
+fn losses(topology: &Topology, host: usize, heals: bool, dead: &[Dead]) -> Vec<Loss> {
+    let lost = |rank: u32| {
+        if let Some(dead) = dead.iter().find(|dead| dead.rank == rank) {
+            return Some(Loss::Died(*dead));
+        }
+        let to = topology.host_of(rank);
+        obstacle(topology, host, to, heals, dead).map(|by| Loss::CutOff { rank, host: to, by })
+    };
+    (0..topology.size() as u32).filter_map(lost).collect()
+}
+
+/// Who is in the way between two hosts; None if there is a way.
+fn obstacle(topology: &Topology, host: usize, to: usize, heals: bool, dead: &[Dead]) -> Option<Dead> {
+    let forwarder = |host: usize| dead.iter().find(|dead| dead.rank == topology.ranks_of(host)[0]).copied();
+    let between = |from: usize, side: Side, to: usize| {
+        let next = |&host: &usize| Some(topology.neighbour(host, side)).filter(|&next| next != to);
+        std::iter::successors(next(&from), next).find_map(forwarder)
+    };
+    if host == to {
+        return None;
+    }
+    let neighbours = topology.distance(host, to) == 1;
+    if !heals {
+        // Both ways, which may be different ones of equal length: there and back belong together.
+        let there = between(host, topology.direction(host, to), to);
+        let way = there.or_else(|| between(to, topology.direction(to, host), host));
+        return way.or_else(|| forwarder(to).filter(|_| !neighbours));
+    }
+    // Its links go with its forwarder.
+    forwarder(to).or_else(|| {
+        let ways = Side::BOTH.map(|side| between(host, side, to));
+        ways[0].and(ways[1])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(hosts: usize, per_host: usize) -> Topology {
+        Topology::new(hosts, &(0..hosts * per_host).map(|rank| (rank / per_host) as i32).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn lost(topology: &Topology, host: usize, heals: bool, dead: &[u32]) -> Vec<(u32, bool)> {
+        let dead: Vec<_> = dead.iter().map(|&rank| Dead { rank, host: topology.host_of(rank), pid: 1 }).collect();
+        let losses = losses(topology, host, heals, &dead);
+        losses.iter().map(|loss| (loss.rank(), matches!(loss, Loss::Died(_)))).collect()
+    }
+
+    #[test]
+    fn neighbours_lose_only_who_has_died() {
+        for (hosts, heals) in [(2, false), (3, false), (3, true)] {
+            assert_eq!(lost(&ring(hosts, 1), 0, heals, &[1]), [(1, true)]);
+        }
+    }
+
+    #[test]
+    fn what_passes_a_dead_host_goes_round_it_only_where_links_repeat() {
+        let four = ring(4, 1);
+        // Of there and back, one goes by host 1, the other by host 3.
+        assert_eq!(lost(&four, 0, false, &[1]), [(1, true), (2, false)]);
+        assert_eq!(lost(&four, 2, false, &[1]), [(0, false), (1, true)]);
+        assert_eq!(lost(&four, 0, true, &[1]), [(1, true)]);
+        assert_eq!(lost(&four, 2, true, &[1]), [(1, true)]);
+        assert_eq!(lost(&four, 3, false, &[1]), [(1, true)]);
+        // In two pieces.
+        assert_eq!(lost(&four, 0, true, &[1, 3]), [(1, true), (2, false), (3, true)]);
+    }
+
+    #[test]
+    fn a_hosts_other_ranks_live_on_beside_its_neighbours() {
+        let four = ring(4, 2);
+        // The second rank of host 1 forwards nothing.
+        assert_eq!(lost(&four, 0, false, &[3]), [(3, true)]);
+        // The first does; its sibling can do without only for those that write to it themselves.
+        assert_eq!(lost(&four, 0, false, &[2]), [(2, true), (4, false), (5, false)]);
+        assert_eq!(lost(&four, 3, false, &[2]), [(2, true), (3, false)]);
+        assert_eq!(lost(&four, 0, true, &[2]), [(2, true), (3, false)]);
+    }
+
+    #[test]
+    fn both_ends_agree() {
+        for hosts in 2..=8 {
+            let topology = ring(hosts, 1);
+            for (a, b, died) in
+                (0..hosts).flat_map(|a| (0..hosts).flat_map(move |b| (0..hosts).map(move |d| (a, b, d))))
+            {
+                if died != a && died != b {
+                    let dead = [Dead { rank: died as u32, host: died, pid: 1 }];
+                    let there = |a, b, heals| obstacle(&topology, a, b, heals, &dead).is_some();
+                    assert_eq!(there(a, b, false), there(b, a, false), "{a} and {b} of {hosts} without {died}");
+                    assert!(!there(a, b, true), "{a} and {b} of {hosts} without {died}");
+                }
+            }
+        }
+    }
+}

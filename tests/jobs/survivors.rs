@@ -1,0 +1,120 @@
+//! Ranks that die at random moments, and what the others do: they go on.
+
+use crate::harness::*;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How many ranks are killed in all by each test; `NTBRING_TEST_KILLS` says otherwise.
+const KILLS: u64 = 4;
+
+fn kills() -> u64 {
+    std::env::var("NTBRING_TEST_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"))
+}
+
+/// Runs a job in which these ranks die; what the others have said, by rank. Nobody hangs: without the dead it takes a second.
+fn survivors(hosts: usize, env: &[(&str, &str)], call: &[&str], victims: &[u64]) -> Vec<Value> {
+    let before = shm();
+    let names: Vec<String> = victims.iter().map(u64::to_string).collect();
+    let call: Vec<&str> = ["survivors"].iter().chain(call).copied().chain(names.iter().map(String::as_str)).collect();
+    let job = Job::new(hosts, 1, &call).option("-disable-auto-cleanup");
+    let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let ended = job.start().end(Duration::from_secs(30));
+    let said = ended.json();
+    let living = |rank: &u64| !victims.contains(rank);
+    let text = || format!("{call:?} {env:?}:\n{}\n{}", ended.stdout, ended.stderr);
+    for rank in (0..hosts as u64).filter(living) {
+        assert!(said.iter().any(|line| line["over"] == rank), "rank {rank} did not end well: {}", text());
+    }
+    nothing_left(&before);
+    said.into_iter().filter(|line| line["rank"].as_u64().is_some_and(|rank| living(&rank))).collect()
+}
+
+/// Checks that every survivor has finished with every other one.
+fn all_pairs_finished(said: &[Value], rounds: u64, victims: &[u64]) {
+    for line in said {
+        for (rank, done) in line["rounds"].as_array().unwrap().iter().enumerate() {
+            let failure = &line["failed"][rank.to_string()];
+            match victims.contains(&(rank as u64)) {
+                true => assert!(done == rounds || failure.as_str().unwrap().contains("has died"), "{line}"),
+                false => assert!(done == rounds && failure.is_null(), "{line}"),
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn neighbours_go_on_when_a_rank_dies() {
+    for seed in 0..kills() {
+        let victim = [seed % 3];
+        let said = survivors(3, &[], &["pairs", "400", &seed.to_string()], &victim);
+        assert_eq!(said.len(), 2);
+        all_pairs_finished(&said, 400, &victim);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_ring_that_repeats_what_it_loses_goes_on_as_a_line() {
+    for seed in 0..kills() {
+        let victim = [seed % 4];
+        let env = [("NTBRING_RELIABILITY", "retry")];
+        let said = survivors(4, &env, &["pairs", "150", &seed.to_string()], &victim);
+        assert_eq!(said.len(), 3);
+        all_pairs_finished(&said, 150, &victim);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn elsewhere_only_what_passes_the_dead_host_fails() {
+    for seed in 0..kills() {
+        let victim = seed % 4;
+        let said = survivors(4, &[], &["pairs", "300", &seed.to_string()], &[victim]);
+        assert_eq!(said.len(), 3);
+        for line in said {
+            let rank = line["rank"].as_u64().unwrap();
+            for other in (0..4).filter(|other| *other != rank) {
+                let (done, failure) = (&line["rounds"][other as usize], &line["failed"][other.to_string()]);
+                let excuse = match other {
+                    _ if other == victim => "has died",
+                    // The dead host was between these two, on the way there or back.
+                    _ if (rank + 2) % 4 == other && victim != rank => "cannot be reached any more",
+                    _ => "nothing",
+                };
+                assert!(*done == 300 || failure.as_str().is_some_and(|text| text.contains(excuse)), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn collectives_of_the_living_succeed_after_those_with_the_dead_have_failed() {
+    for seed in 0..kills() {
+        let hosts = [3, 4][seed as usize % 2];
+        let victim = [seed % hosts as u64];
+        // On three hosts nobody is between.
+        let retry = [("NTBRING_RELIABILITY", "retry")];
+        let env = if hosts == 4 { &retry[..] } else { &[] };
+        let said = survivors(hosts, env, &["collectives", "200", &seed.to_string()], &victim);
+        assert_eq!(said.len(), hosts - 1);
+        said.iter().for_each(|line| assert_eq!(line["alone"], 200, "{line}"));
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn two_dead_hosts_cut_the_ring_in_two_and_nobody_hangs() {
+    for seed in 0..kills() / 2 {
+        let env = [("NTBRING_RELIABILITY", "retry")];
+        let said = survivors(4, &env, &["pairs", "150", &seed.to_string()], &[1, 3]);
+        assert_eq!(said.len(), 2);
+        for line in said {
+            let opposite = (line["rank"].as_u64().unwrap() + 2) % 4;
+            let failure = &line["failed"][opposite.to_string()];
+            let cut = failure.as_str().is_some_and(|text| text.contains("cannot be reached any more"));
+            assert!(line["rounds"][opposite as usize] == 150 || cut, "{line}");
+        }
+    }
+}

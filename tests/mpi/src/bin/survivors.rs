@@ -1,0 +1,196 @@
+//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives ROUNDS SEED VICTIM...`, under
+//! `mpiexec -disable-auto-cleanup`.
+//!
+//! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace. `collectives`: all
+//! call ROUNDS collectives on the world, whatever becomes of them; then those that live make a communicator of their own and
+//! call as many there, which must all succeed. Errors are counted and must be those of failed processes; whatever arrives
+//! must be right. Each survivor prints, before MPI_Finalize,
+//! {"rank":1,"rounds":[..one per rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}; and after it {"over":1}.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use mpi::ffi;
+use mpi::traits::*;
+use ntbring_mpi_tests::{arg, fail, fill, filled, raw, verify, Job, Rng};
+
+/// MPIX_ERR_PROC_FAILED.
+const PROC_FAILED: i32 = 101;
+/// A victim lives at most so long, in ms, if the others take as long.
+const LIFE: u64 = 400;
+
+/// Says whether it is an error, which must be that of a failed process.
+fn failed(code: i32) -> bool {
+    if code != ffi::MPI_SUCCESS as i32 && raw::class(code) != PROC_FAILED {
+        fail(format!("an error of class {}: {}", raw::class(code), raw::text(code)));
+    }
+    code != ffi::MPI_SUCCESS as i32
+}
+
+fn size(a: i32, b: i32, round: i32) -> usize {
+    let pair = (a.min(b) as u64) << 32 | a.max(b) as u64;
+    Rng::new(pair << 20 ^ round as u64).size(20)
+}
+
+/// What is exchanged with one rank.
+struct Partner {
+    rank: i32,
+    round: i32,
+    sent: Vec<u8>,
+    received: Vec<u8>,
+    open: u8,
+    failure: Option<String>,
+}
+
+impl Partner {
+    /// Begins the next round, if there is one: its two requests.
+    fn begin(&mut self, job: &Job, rounds: i32) -> Option<[ffi::MPI_Request; 2]> {
+        if self.round == rounds || self.failure.is_some() {
+            return None;
+        }
+        let (len, world) = (size(job.rank, self.rank, self.round), job.world.as_raw());
+        self.sent.resize(len, 0);
+        fill(&mut self.sent, job.rank, self.rank, self.round);
+        self.received = vec![0; len];
+        self.open = 2;
+        let mut requests = [raw::no_request(); 2];
+        let (count, tag) = (len as i32, self.round);
+        // SAFETY: the buffers are not touched before both requests have ended.
+        let codes = unsafe {
+            [
+                ffi::MPI_Irecv(self.received.as_mut_ptr().cast(), count, raw::byte(), self.rank, tag, world, &mut requests[0]),
+                ffi::MPI_Isend(self.sent.as_ptr().cast(), count, raw::byte(), self.rank, tag, world, &mut requests[1]),
+            ]
+        };
+        codes.iter().for_each(|code| raw::ok(*code, "MPI_Irecv or MPI_Isend"));
+        Some(requests)
+    }
+}
+
+fn pairs(job: &Job, rounds: i32) {
+    let others = (0..job.size).filter(|rank| *rank != job.rank);
+    let new = |rank| Partner { rank, round: 0, sent: vec![], received: vec![], open: 0, failure: None };
+    let mut partners: Vec<Partner> = others.map(new).collect();
+    let mut requests: Vec<_> = partners.iter_mut().flat_map(|p| p.begin(job, rounds).unwrap_or([raw::no_request(); 2])).collect();
+    loop {
+        let (mut index, mut status) = (0, raw::status());
+        // SAFETY: requests of this process, whose buffers the partners keep.
+        let code = unsafe { ffi::MPI_Waitany(requests.len() as i32, requests.as_mut_ptr(), &mut index, &mut status) };
+        if index < 0 {
+            raw::ok(code, "MPI_Waitany");
+            break;
+        }
+        let partner = &mut partners[index as usize / 2];
+        if failed(code) {
+            partner.failure.get_or_insert(raw::text(code));
+        } else if index % 2 == 0 {
+            verify(&partner.received, partner.rank, job.rank, partner.round);
+        }
+        partner.open -= 1;
+        if partner.open == 0 {
+            partner.round += i32::from(partner.failure.is_none());
+            if let Some(next) = partner.begin(job, rounds) {
+                requests[index as usize / 2 * 2..][..2].copy_from_slice(&next);
+            }
+        }
+    }
+    let mut done = vec![rounds; job.size as usize];
+    partners.iter().for_each(|p| done[p.rank as usize] = p.round);
+    let failures: BTreeMap<_, _> = partners.iter().filter_map(|p| Some((p.rank.to_string(), p.failure.clone()?))).collect();
+    println!("{}", serde_json::json!({"rank": job.rank, "rounds": done, "failed": failures}));
+}
+
+/// Calls collectives; how many have succeeded.
+fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: places for one int each; the communicator is valid.
+    unsafe {
+        raw::ok(ffi::MPI_Comm_rank(comm, &mut rank), "MPI_Comm_rank");
+        raw::ok(ffi::MPI_Comm_size(comm, &mut size), "MPI_Comm_size");
+    }
+    let mut good = 0;
+    for round in 0..rounds {
+        let len = Rng::new(round as u64).size(14).max(1);
+        let (root, count) = (round % size, len as i32);
+        let code = match round % 4 {
+            // SAFETY: all buffers are as long as the call says, here and below.
+            0 => unsafe { ffi::MPI_Barrier(comm) },
+            1 => {
+                let mut bytes = if rank == root { filled(root, root, round, len) } else { vec![0; len] };
+                let code = unsafe { ffi::MPI_Bcast(bytes.as_mut_ptr().cast(), count, raw::byte(), root, comm) };
+                if code == ffi::MPI_SUCCESS as i32 {
+                    verify(&bytes, root, root, round);
+                }
+                code
+            }
+            2 => {
+                let (mine, mut all) = (vec![1u8; len], vec![0u8; len]);
+                let op = unsafe { ffi::RSMPI_SUM };
+                let code = unsafe {
+                    ffi::MPI_Allreduce(mine.as_ptr().cast(), all.as_mut_ptr().cast(), count, raw::byte(), op, comm)
+                };
+                assert!(failed(code) || all.iter().all(|&sum| i32::from(sum) == size), "a sum of {size} ones is {all:?}");
+                code
+            }
+            _ => {
+                let mine: Vec<u8> = (0..size).flat_map(|to| filled(rank, to, round, len)).collect();
+                let mut all = vec![0; mine.len()];
+                let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+                let code = unsafe { ffi::MPI_Alltoall(from, count, raw::byte(), to, count, raw::byte(), comm) };
+                for (from, part) in all.chunks(len).enumerate().filter(|_| code == ffi::MPI_SUCCESS as i32) {
+                    verify(part, from as i32, rank, round);
+                }
+                code
+            }
+        };
+        good += i32::from(!failed(code));
+    }
+    good
+}
+
+/// A communicator of those that live.
+fn alone(job: &Job, victims: &[i32]) -> ffi::MPI_Comm {
+    // SAFETY: handles that MPI has made, and places for one each.
+    unsafe {
+        let (mut all, mut living, mut comm) = (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL, ffi::RSMPI_COMM_NULL);
+        raw::ok(ffi::MPI_Comm_group(job.world.as_raw(), &mut all), "MPI_Comm_group");
+        raw::ok(ffi::MPI_Group_excl(all, victims.len() as i32, victims.as_ptr(), &mut living), "MPI_Group_excl");
+        raw::ok(ffi::MPI_Comm_create_group(job.world.as_raw(), living, 7, &mut comm), "MPI_Comm_create_group");
+        comm
+    }
+}
+
+fn main() {
+    let job = Job::start("survivors");
+    let (mode, rounds, seed) = (arg(1, String::from("pairs")), arg(2, 100), arg(3, 1));
+    let victims: Vec<i32> = (4..std::env::args().count()).map(|i| arg(i, 0)).collect();
+    raw::errors_return(&job.world);
+    job.world.barrier();
+    let is_victim = victims.contains(&job.rank);
+    if is_victim {
+        let life = Duration::from_millis(Rng::new(seed ^ (job.rank as u64) << 32).below(LIFE));
+        std::thread::spawn(move || {
+            std::thread::sleep(life);
+            // SAFETY: a signal to this process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        });
+    }
+    let start = Instant::now();
+    match mode.as_str() {
+        "pairs" => pairs(&job, rounds),
+        _ => {
+            let good = collectives(job.world.as_raw(), rounds);
+            if !is_victim {
+                let again = collectives(alone(&job, &victims), rounds);
+                println!("{}", serde_json::json!({"rank": job.rank, "good": good, "bad": rounds - good, "alone": again}));
+            }
+        }
+    }
+    while is_victim {
+        assert!(start.elapsed() < Duration::from_secs(30), "a victim lives");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let rank = job.rank;
+    drop(job);
+    println!("{}", serde_json::json!({"over": rank}));
+}
