@@ -14,6 +14,8 @@
 
 #define MPIDI_NTBRING_PROGRESS_COUNT(vci_) \
     MPL_atomic_relaxed_load_int(&MPIDI_VCI(vci_).progress_count)
+#define MPIDI_NTBRING_MADE_PROGRESS(vci_) \
+    MPL_atomic_fetch_add_int(&MPIDI_VCI(vci_).progress_count, 1)
 
 /* The VCI that a request belongs to, and that of a message. */
 #if MPIDI_CH4_MAX_VCIS == 1

@@ -74,6 +74,7 @@ void MPIDI_NTBRING_idle(int vci)
         self->spins--;
         return;
     }
+    self->fruitless = 0;        /* who has so much time looks for requests that wait for who is lost */
     bool several = vci < 0 && MPIDI_global.n_vcis > 1;
     ntbring_endpoint_t *endpoint = self->endpoint;
     if (unlikely(endpoint == NULL)) {

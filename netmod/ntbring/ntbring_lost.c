@@ -162,7 +162,7 @@ static void end_recv(MPIR_Request * rreq, int vci)
     }
 }
 
-static void end_partitioned(MPIR_Request * req)
+static void end_partitioned(MPIR_Request * req, int vci)
 {
     int rank = req->kind == MPIR_REQUEST_KIND__PART_SEND ?
         MPIDI_PART_REQUEST(req, u.send.dest) : MPIDI_PART_REQUEST(req, u.recv.source);
@@ -170,6 +170,7 @@ static void end_partitioned(MPIR_Request * req)
     if (is_lost(peer)) {
         req->status.MPI_ERROR = error_of(peer);
         MPIR_cc_set(req->cc_ptr, 0);
+        MPIDI_NTBRING_MADE_PROGRESS(vci);
     }
 }
 
@@ -194,7 +195,7 @@ static void end_one(MPIR_Request * req, int vci)
             break;
         case MPIR_REQUEST_KIND__PART_SEND:
         case MPIR_REQUEST_KIND__PART_RECV:
-            end_partitioned(req);
+            end_partitioned(req, vci);
             break;
         default:
             break;

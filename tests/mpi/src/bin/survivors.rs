@@ -1,11 +1,12 @@
-//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives ROUNDS SEED VICTIM...`, under
+//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives|calls ROUNDS SEED VICTIM...`, under
 //! `mpiexec -disable-auto-cleanup`.
 //!
 //! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace. `collectives`: all
 //! call ROUNDS collectives on the world, whatever becomes of them; then those that live make a communicator of their own and
-//! call as many there, which must all succeed. Errors are counted and must be those of failed processes; whatever arrives
-//! must be right. Each survivor prints, before MPI_Finalize,
-//! {"rank":1,"rounds":[..one per rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}; and after it {"over":1}.
+//! call as many there, which must all succeed. `calls`: the survivors call everything that waits for another rank with the
+//! (first) victim, some of it before it dies; all of it must end with an error. Errors are counted and must be those of failed processes;
+//! whatever arrives must be right. Each survivor prints, before MPI_Finalize, {"rank":1,"rounds":[..one per
+//! rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}, or {"rank":1,"calls":20}; and after it {"over":1}.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,12 +17,14 @@ use ntbring_mpi_tests::{arg, fail, fill, filled, raw, verify, Job, Rng};
 
 /// MPIX_ERR_PROC_FAILED.
 const PROC_FAILED: i32 = 101;
+/// MPIX_ERR_PROC_FAILED_PENDING, of several requests that are waited for together.
+const PENDING: i32 = 102;
 /// A victim lives at most so long, in ms, if the others take as long.
 const LIFE: u64 = 400;
 
 /// Says whether it is an error, which must be that of a failed process.
 fn failed(code: i32) -> bool {
-    if code != ffi::MPI_SUCCESS as i32 && raw::class(code) != PROC_FAILED {
+    if code != ffi::MPI_SUCCESS as i32 && ![PROC_FAILED, PENDING].contains(&raw::class(code)) {
         fail(format!("an error of class {}: {}", raw::class(code), raw::text(code)));
     }
     code != ffi::MPI_SUCCESS as i32
@@ -126,9 +129,7 @@ fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
             2 => {
                 let (mine, mut all) = (vec![1u8; len], vec![0u8; len]);
                 let op = unsafe { ffi::RSMPI_SUM };
-                let code = unsafe {
-                    ffi::MPI_Allreduce(mine.as_ptr().cast(), all.as_mut_ptr().cast(), count, raw::byte(), op, comm)
-                };
+                let code = unsafe { ffi::MPI_Allreduce(mine.as_ptr().cast(), all.as_mut_ptr().cast(), count, raw::byte(), op, comm) };
                 assert!(failed(code) || all.iter().all(|&sum| i32::from(sum) == size), "a sum of {size} ones is {all:?}");
                 code
             }
@@ -160,6 +161,83 @@ fn alone(job: &Job, victims: &[i32]) -> ffi::MPI_Comm {
     }
 }
 
+/// Calls all that waits with a rank that dies meanwhile, or is dead. How many calls there were.
+fn calls(job: &Job, victim: i32) -> usize {
+    const LARGE: usize = 1 << 22;
+    let (world, byte, large) = (job.world.as_raw(), raw::byte(), LARGE as i32);
+    let (mut out, mut into) = (vec![1u8; LARGE], vec![0u8; LARGE]);
+    let (from, to) = (out.as_mut_ptr().cast(), into.as_mut_ptr().cast());
+    let mut begun = vec![raw::no_request(); 4];
+    let window = window(job);
+    let any = ffi::MPI_ANY_SOURCE as i32;
+    // SAFETY: buffers and handles are as long as the calls say, and outlive all requests.
+    unsafe {
+        raw::ok(ffi::MPI_Irecv(to, 8, byte, victim, 1, world, &mut begun[0]), "MPI_Irecv");
+        raw::ok(ffi::MPI_Irecv(to, 8, byte, any, 2, world, &mut begun[1]), "MPI_Irecv");
+        raw::ok(ffi::MPI_Issend(from, 8, byte, victim, 3, world, &mut begun[2]), "MPI_Issend");
+        raw::ok(ffi::MPI_Isend(from, large, byte, victim, 4, world, &mut begun[3]), "MPI_Isend");
+    }
+    let mut names = Vec::new();
+    let mut check = |name, code| match failed(code) {
+        true => names.push(name),
+        false => fail(format!("{name} has succeeded with a rank that is dead")),
+    };
+    let names_begun = ["a receive", "a receive from any", "a synchronous send", "a large send"];
+    for (name, mut request) in names_begun.into_iter().zip(begun) {
+        // SAFETY: as above.
+        check(name, unsafe { raw::wait(&mut request).0 });
+    }
+    // SAFETY: as above.
+    unsafe {
+        let (mut status, mut request, mut message) = (raw::status(), raw::no_request(), ffi::RSMPI_MESSAGE_NULL);
+        check("MPI_Recv", ffi::MPI_Recv(to, 8, byte, victim, 1, world, &mut status));
+        check("MPI_Recv of any", ffi::MPI_Recv(to, 8, byte, any, 2, world, &mut status));
+        check("MPI_Ssend", ffi::MPI_Ssend(from, 8, byte, victim, 3, world));
+        check("MPI_Send", ffi::MPI_Send(from, large, byte, victim, 4, world));
+        check("MPI_Sendrecv", ffi::MPI_Sendrecv(from, 8, byte, victim, 5, to, 8, byte, victim, 5, world, &mut status));
+        check("MPI_Probe", ffi::MPI_Probe(victim, 6, world, &mut status));
+        check("MPI_Mprobe", ffi::MPI_Mprobe(victim, 6, world, &mut message, &mut status));
+        let mut flag = 0;
+        check("MPI_Iprobe", ffi::MPI_Iprobe(victim, 6, world, &mut flag, &mut status));
+        raw::ok(ffi::MPI_Recv_init(to, 8, byte, victim, 7, world, &mut request), "MPI_Recv_init");
+        raw::ok(ffi::MPI_Start(&mut request), "MPI_Start");
+        check("a persistent receive", raw::wait(&mut request).0);
+        raw::ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+        raw::ok(ffi::MPI_Irecv(to, 8, byte, victim, 8, world, &mut request), "MPI_Irecv");
+        let mut code = ffi::MPI_SUCCESS as i32;
+        while flag == 0 && code == ffi::MPI_SUCCESS as i32 {
+            code = ffi::MPI_Test(&mut request, &mut flag, &mut status);
+        }
+        check("MPI_Test", code);
+        raw::ok(ffi::MPI_Precv_init(to, 2, 8, byte, victim, 9, world, ffi::RSMPI_INFO_NULL, &mut request), "MPI_Precv_init");
+        raw::ok(ffi::MPI_Start(&mut request), "MPI_Start");
+        check("a partitioned receive", raw::wait(&mut request).0);
+        check("MPI_Bcast", ffi::MPI_Bcast(to, 8, byte, victim, world));
+        check("MPI_Barrier", ffi::MPI_Barrier(world));
+        raw::ok(ffi::MPI_Ibarrier(world, &mut request), "MPI_Ibarrier");
+        check("MPI_Ibarrier", raw::wait(&mut request).0);
+        let mut comm = ffi::RSMPI_COMM_NULL;
+        check("MPI_Comm_dup", ffi::MPI_Comm_dup(world, &mut comm));
+        check("MPI_Win_fence", ffi::MPI_Win_fence(0, window));
+    }
+    names.len()
+}
+
+/// A window of all, whose errors return. It is never freed: that is a collective.
+fn window(job: &Job) -> ffi::MPI_Win {
+    let (mut base, mut window) = (std::ptr::null_mut::<u8>(), std::mem::MaybeUninit::uninit());
+    // SAFETY: places for one of each; all ranks call it.
+    unsafe {
+        let info = ffi::RSMPI_INFO_NULL;
+        let base = std::ptr::from_mut(&mut base).cast();
+        raw::ok(ffi::MPI_Win_allocate(4096, 1, info, job.world.as_raw(), base, window.as_mut_ptr()), "MPI_Win_allocate");
+        let window = window.assume_init();
+        raw::ok(ffi::MPI_Win_set_errhandler(window, ffi::RSMPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+        raw::ok(ffi::MPI_Win_fence(0, window), "MPI_Win_fence");
+        window
+    }
+}
+
 fn main() {
     let job = Job::start("survivors");
     let (mode, rounds, seed) = (arg(1, String::from("pairs")), arg(2, 100), arg(3, 1));
@@ -178,6 +256,8 @@ fn main() {
     let start = Instant::now();
     match mode.as_str() {
         "pairs" => pairs(&job, rounds),
+        "calls" if is_victim => _ = window(&job),
+        "calls" => println!("{}", serde_json::json!({"rank": job.rank, "calls": calls(&job, victims[0])})),
         _ => {
             let good = collectives(job.world.as_raw(), rounds);
             if !is_victim {
