@@ -115,7 +115,7 @@ impl Drop for Doomed {
 #[test]
 fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
     let layout = Layout::blocks(&[1; 3]);
-    let mut ring = Doomed::new(&layout, &tiny(&layout), &[1]);
+    let mut ring = Doomed::new(&layout, &Settings { unexpected: Some(1 << 20), ..tiny(&layout) }, &[1]);
     ring.endpoints.iter_mut().flatten().for_each(|endpoint| endpoint.charge(1 << 1));
     // In the lane, behind it, without credit; in pieces; offered.
     (0..MANY).for_each(|_| _ = ring.send(0, 1, 1, 1000));
@@ -127,7 +127,8 @@ fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
     ring.until("the beginning of a message", |ring| !ring.came[0].is_empty());
     ring.kill(1);
     ring.until("the news", |ring| [0, 2].iter().all(|&rank| ring.has_heard(rank, &["rank 1 on host 1 (process"])));
-    assert!(ring.endpoints[0].as_ref().unwrap().is_flushed(), "{}", ring.endpoints[0].as_ref().unwrap().describe());
+    let zero = ring.endpoints[0].as_ref().unwrap();
+    assert!(zero.is_flushed() && !zero.is_holding(), "{}", zero.describe());
     // Whatever is sent now is, too.
     assert_eq!((ring.send(0, 1, 1, 0), ring.send(0, 1, 1, 8)), (Sent::Pending, Sent::Pending));
     ring.offer(0, 1);
@@ -164,12 +165,18 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
     ring.until("a message", |ring| ring.came[3].contains(&(0, 6)));
 
     let mut ring = Doomed::new(&layout, &Settings { reliability: Reliability::Retry, ..tiny(&layout) }, &[1]);
-    // Under way by host 1, most of it.
+    // Under way by host 1, most of it, and to it.
+    (0..MANY).for_each(|_| _ = ring.send(0, 1, 1, 1000));
     (0..200).for_each(|n| _ = ring.send(0, 2, n, 1000));
     ring.kill(1);
     ring.until("all of it", |ring| ring.came[2].len() == 200);
     assert!(ring.came[2].iter().enumerate().all(|(n, came)| *came == (0, n as u8)));
     ring.until("the news", |ring| [0, 2, 3].iter().all(|&rank| ring.has_heard(rank, &["rank 1 on host 1 (process"])));
+    // Nobody waits for a way to the dead, once it is known that there is none.
+    let start = Instant::now();
+    ring.until("some time", |_| start.elapsed() > Duration::from_secs(1));
+    let zero = ring.endpoints[0].as_ref().unwrap();
+    assert!(!zero.is_cut_off(), "{}", zero.describe());
 }
 
 #[test]
