@@ -4,13 +4,19 @@
 #include "ntbring_impl.h"
 
 /* What becomes of requests when ranks have died: those that concern them end with an error, and all others
- * go on. Who is lost, and why; NULL for the living. */
-static char **lost;
+ * go on. Each rank has a word: a bit for each VCI whose endpoint has forgotten it, and why it is lost. */
+typedef struct {
+    volatile uint64_t vcis;
+    char *why;
+} lost_t;
+
+static lost_t *lost;
 
 int MPIDI_NTBRING_lost_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
 
+    MPL_COMPILE_TIME_ASSERT(MPIDI_CH4_MAX_VCIS <= 64);
     lost = MPL_calloc(MPIR_Process.size, sizeof(*lost), MPL_MEM_OTHER);
     MPIR_ERR_CHKANDJUMP(!lost, mpi_errno, MPI_ERR_OTHER, "**nomem");
 
@@ -23,27 +29,28 @@ int MPIDI_NTBRING_lost_init(void)
 void MPIDI_NTBRING_lost_finalize(void)
 {
     for (int peer = 0; lost && peer < MPIR_Process.size; peer++) {
-        MPL_free(lost[peer]);
+        MPL_free(lost[peer].why);
     }
     MPL_free(lost);
     lost = NULL;
     MPIDI_NTBRING_global.has_lost = false;
 }
 
-static bool is_lost(int32_t peer)
+/* Whether the endpoints of some of these VCIs have forgotten a rank. */
+static bool is_lost(int32_t peer, uint64_t vcis)
 {
-    return peer >= 0 && peer < MPIR_Process.size && lost[peer] != NULL;
+    return peer >= 0 && peer < MPIR_Process.size && (lost[peer].vcis & vcis) != 0;
 }
 
 static int error_of(int32_t peer)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_ERR_SET1(mpi_errno, MPIX_ERR_PROC_FAILED, "**ntbring", "**ntbring %s", lost[peer]);
+    MPIR_ERR_SET1(mpi_errno, MPIX_ERR_PROC_FAILED, "**ntbring", "**ntbring %s", lost[peer].why);
     return mpi_errno;
 }
 
 /* The rank that is lost and that a receive from source may wait for, or -1. */
-static int32_t lost_source(int source, MPIR_Comm * comm)
+static int32_t lost_source(int source, MPIR_Comm * comm, uint64_t vcis)
 {
     int first = source, last = source;
     if (source == MPI_ANY_SOURCE) {
@@ -52,7 +59,7 @@ static int32_t lost_source(int source, MPIR_Comm * comm)
     }
     for (int rank = first; rank >= 0 && rank <= last; rank++) {
         int32_t peer = MPIDI_NTBRING_dest(rank, comm);
-        if (is_lost(peer)) {
+        if (is_lost(peer, vcis)) {
             return peer;
         }
     }
@@ -61,14 +68,14 @@ static int32_t lost_source(int source, MPIR_Comm * comm)
 
 int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm)
 {
-    int32_t peer = lost_source(source, comm);
+    int32_t peer = lost_source(source, comm, UINT64_MAX);
     return peer >= 0 ? error_of(peer) : MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_check_all(void)
 {
     for (int32_t peer = 0; MPIDI_NTBRING_global.has_lost && peer < MPIR_Process.size; peer++) {
-        if (is_lost(peer)) {
+        if (is_lost(peer, UINT64_MAX)) {
             return error_of(peer);
         }
     }
@@ -83,12 +90,17 @@ static void end_request(MPIR_Request * req, int32_t peer)
     MPID_Request_complete(req);
 }
 
-static void end_send(MPIR_Request * sreq)
+static void end_send(MPIR_Request * sreq, int vci)
 {
-    int32_t peer = MPIDI_NTBRING_AM(sreq)->peer;
-    if (is_lost(peer)) {
-        end_request(sreq, peer);
+    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(sreq);
+    if (!is_lost(am->peer, 1ULL << vci)) {
+        return;
     }
+    if (MPIDIG_REQUEST(sreq, req) && am->datatype != MPI_DATATYPE_NULL) {
+        MPIR_Datatype_release_if_not_builtin(am->datatype);
+        am->datatype = MPI_DATATYPE_NULL;
+    }
+    end_request(sreq, am->peer);
 }
 
 static void end_receive(MPIR_Request * rreq, int32_t peer)
@@ -101,7 +113,7 @@ static void end_receive(MPIR_Request * rreq, int32_t peer)
 
 static void end_posted(MPIR_Request * rreq, int vci)
 {
-    int32_t peer = lost_source(MPIDIG_REQUEST(rreq, u.recv.source), rreq->comm);
+    int32_t peer = lost_source(MPIDIG_REQUEST(rreq, u.recv.source), rreq->comm, 1ULL << vci);
     if (peer < 0) {
         return;
     }
@@ -126,7 +138,7 @@ static void end_unexpected(MPIR_Request * rreq, int vci)
 {
     int32_t peer = MPIDI_NTBRING_AM(rreq)->peer;
     uint64_t status = MPIDIG_REQUEST(rreq, req->status);
-    if (!is_lost(peer) || !(status & (MPIDIG_REQ_BUSY | MPIDIG_REQ_RTS))) {
+    if (!is_lost(peer, 1ULL << vci) || !(status & (MPIDIG_REQ_BUSY | MPIDIG_REQ_RTS))) {
         return;
     }
     if (status & MPIDIG_REQ_UNEXP_DQUED) {
@@ -142,6 +154,8 @@ static void end_unexpected(MPIR_Request * rreq, int vci)
     } else {
         MPIDIG_delete_posted(rreq, &MPIDI_global.per_vci[vci].unexp_list);
     }
+    MPL_free(MPIDIG_REQUEST(rreq, rndv_hdr));
+    MPL_free(MPIDIG_REQUEST(rreq, buffer));
     /* one reference is for the receive that does not come */
     MPIDI_CH4_REQUEST_FREE(rreq);
     end_request(rreq, peer);
@@ -149,13 +163,12 @@ static void end_unexpected(MPIR_Request * rreq, int vci)
 
 static void end_recv(MPIR_Request * rreq, int vci)
 {
-    uint64_t status = MPIDIG_REQUEST(rreq, req->status);
-    if (status & MPIDIG_REQ_UNEXPECTED) {
-        end_unexpected(rreq, vci);
-    } else if (!(status & MPIDIG_REQ_IN_PROGRESS)) {
+    int source = MPIDIG_REQUEST(rreq, u.recv.source);
+    if (!(MPIDIG_REQUEST(rreq, req->status) & MPIDIG_REQ_IN_PROGRESS)) {
         end_posted(rreq, vci);
-    } else if (rreq->comm) {
-        int32_t peer = lost_source(MPIDIG_REQUEST(rreq, u.recv.source), rreq->comm);
+    } else if (rreq->comm && source != MPI_ANY_SOURCE) {
+        /* from any, it waits for a message that is here in part */
+        int32_t peer = lost_source(source, rreq->comm, 1ULL << vci);
         if (peer >= 0) {
             end_receive(rreq, peer);
         }
@@ -164,28 +177,42 @@ static void end_recv(MPIR_Request * rreq, int vci)
 
 static void end_partitioned(MPIR_Request * req, int vci)
 {
+    if (req->comm == NULL) {
+        return;                 /* it has come before its receive */
+    }
     int rank = req->kind == MPIR_REQUEST_KIND__PART_SEND ?
         MPIDI_PART_REQUEST(req, u.send.dest) : MPIDI_PART_REQUEST(req, u.recv.source);
     int32_t peer = MPIDI_NTBRING_dest(rank, req->comm);
-    if (is_lost(peer)) {
+    if (is_lost(peer, 1ULL << vci)) {
         req->status.MPI_ERROR = error_of(peer);
         MPIR_cc_set(req->cc_ptr, 0);
         MPIDI_NTBRING_MADE_PROGRESS(vci);
     }
 }
 
-static void end_one(MPIR_Request * req, int vci)
+static bool is_unexpected(MPIR_Request * req)
 {
-    if (MPIR_Object_get_ref(req) <= 0 || MPIR_Request_is_complete(req)) {
+    return req->kind == MPIR_REQUEST_KIND__RECV && MPIDIG_REQUEST(req, req) &&
+        MPIDIG_REQUEST(req, req->status) & MPIDIG_REQ_UNEXPECTED;
+}
+
+static void end_one(MPIR_Request * req, bool unexpected, int vci)
+{
+    if (MPIR_Object_get_ref(req) <= 0 || MPIR_Request_is_complete(req) ||
+        is_unexpected(req) != unexpected) {
+        return;
+    }
+    if (unexpected) {
+        end_unexpected(req, vci);
         return;
     }
     switch (req->kind) {
         case MPIR_REQUEST_KIND__RMA:
-            end_send(req);
+            end_send(req, vci);
             break;
         case MPIR_REQUEST_KIND__SEND:
             if (MPIDIG_REQUEST(req, req)) {
-                end_send(req);
+                end_send(req, vci);
             }
             break;
         case MPIR_REQUEST_KIND__RECV:
@@ -202,32 +229,40 @@ static void end_one(MPIR_Request * req, int vci)
     }
 }
 
-/* Ends all requests of a VCI that wait for who is lost. They are where all requests are: whoever begins one
- * does not have to remember it for this. */
-void MPIDI_NTBRING_end_lost(int vci)
+static void end_some(bool unexpected, int vci)
 {
     const MPIR_Object_alloc_t *pool = &MPIR_Request_mem[vci];
     MPIR_Request *direct = pool->direct;
 
     for (int i = 0; i < pool->direct_size; i++) {
-        end_one(&direct[i], vci);
+        end_one(&direct[i], unexpected, vci);
     }
     for (int block = 0; block < pool->indirect_size; block++) {
         MPIR_Request *reqs = pool->indirect[block];
         for (int i = 0; i < REQUEST_NUM_INDICES; i++) {
-            end_one(&reqs[i], vci);
+            end_one(&reqs[i], unexpected, vci);
         }
     }
+}
+
+/* Ends all requests of a VCI that wait for who is lost. They are where all requests are: whoever begins one
+ * does not have to remember it for this. */
+void MPIDI_NTBRING_end_lost(int vci)
+{
+    /* those first that end the receives which wait for them */
+    end_some(true, vci);
+    end_some(false, vci);
 }
 
 int MPIDI_NTBRING_handle_lost(int32_t peer, const char *why, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
 
-    if (lost[peer] == NULL) {
-        lost[peer] = MPL_strdup(why);
-        MPIR_ERR_CHKANDJUMP(!lost[peer], mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (lost[peer].why == NULL) {
+        lost[peer].why = MPL_strdup(why);
+        MPIR_ERR_CHKANDJUMP(!lost[peer].why, mpi_errno, MPI_ERR_OTHER, "**nomem");
     }
+    __atomic_fetch_or(&lost[peer].vcis, 1ULL << vci, __ATOMIC_RELEASE);
     MPIDI_NTBRING_global.has_lost = true;
     MPIDI_NTBRING_end_lost(vci);
 

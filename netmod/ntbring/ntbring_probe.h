@@ -11,7 +11,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_not_found(int source, MPIR_Comm * com
     int mpi_errno = MPI_SUCCESS;
 
     if (unlikely(MPIDI_NTBRING_global.has_lost)) {
-        return MPIDI_NTBRING_check_source(source, comm);
+        mpi_errno = MPIDI_NTBRING_check_source(source, comm);
+        if (mpi_errno) {
+            return mpi_errno;
+        }
     }
     int src = source == MPI_ANY_SOURCE ? -1 : MPIDI_NTBRING_dest(source, comm);
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);

@@ -140,6 +140,11 @@ impl Credits {
         }
     }
 
+    /// A sender does not wait any more, since it is lost.
+    pub fn lose(&mut self, src: u32) {
+        self.stalled -= usize::from(self.accounts[src as usize].stalled.take().is_some());
+    }
+
     fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.accounts.len() as u32).filter(|&src| self.accounts[src as usize].stalled.is_some())
     }

@@ -50,6 +50,12 @@ impl Endpoint {
     fn take_losses(&mut self) {
         let dead = self.idle.dead();
         self.members.part_from(&dead);
+        let topology = self.members.topology();
+        for link in self.members.links().into_iter().flatten() {
+            if dead.iter().any(|dead| dead.rank == topology.ranks_of(link.neighbour())[0]) {
+                self.out.close_casts(link.side());
+            }
+        }
         for loss in self.members.losses(&dead) {
             let rank = loss.rank();
             if self.losses.of(rank).is_some() {
@@ -59,6 +65,7 @@ impl Endpoint {
             self.losses.known.push(loss);
             self.out.lose(rank);
             self.inbound.lose(rank);
+            self.credits.lose(rank);
             self.offers.lose(rank);
             self.remotes.lose(rank);
             self.groups.lose(loss);

@@ -286,7 +286,7 @@ impl Endpoint {
         let thorough = self.looks % THOROUGH_EVERY == 0 || !self.idle.is_spinning();
         let found = self.inbound.look(thorough)?;
         match found {
-            Look::Nothing if thorough || self.relay_heat > 0 => self.nothing_found()?,
+            Look::Nothing if thorough || self.relay_heat > 0 => self.nothing_found(thorough)?,
             Look::Nothing => {}
             Look::Plain(_) => self.idle.busy(),
             Look::Other => {}
@@ -323,7 +323,7 @@ impl Endpoint {
             return Ok(Some(event));
         }
         for _ in 0..INTERNAL_MAX {
-            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found().map(|()| None) };
+            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
             self.idle.busy();
             if self.paper.is_some() {
                 match self.stop_over(arrival)? {
@@ -352,8 +352,8 @@ impl Endpoint {
         any
     }
 
-    /// The rest of a poll that found no event.
-    fn nothing_found(&mut self) -> Result<(), EndpointError> {
+    /// The rest of a poll that found no event; `thorough` if it looked everywhere.
+    fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
         self.forward_some();
         if let Some(error) = self.transfer.as_ref().and_then(Transfer::fault) {
             return Err(error.into());
@@ -372,7 +372,10 @@ impl Endpoint {
         if self.fruitless % GLANCE_EVERY == 0 {
             self.idle.glance();
         }
-        self.check_losses()
+        match thorough {
+            true => self.check_losses(),
+            false => Ok(()),
+        }
     }
 
     /// Gives an arrival's space back. The beginning of a message in pieces gets the cookie that

@@ -4,6 +4,7 @@
 //! where links repeat what is lost, and else nowhere: nobody knows what was lost there. Links that a host has to its
 //! neighbours end with it.
 
+use super::join::Link;
 use super::{Membership, Topology};
 use crate::ntb::{LinkState, Side};
 use crate::queue::Reliability;
@@ -51,14 +52,26 @@ impl Loss {
 impl Membership {
     /// Who is lost to this process when these have died.
     pub fn losses(&self, dead: &[Dead]) -> Vec<Loss> {
-        let links = self.links();
-        let heals = links.is_some_and(|links| links.iter().all(|link| link.reliability() == Reliability::Retry));
-        losses(self.topology(), self.host(), heals, dead)
+        losses(self.topology(), self.host(), self.bond(), dead)
     }
 
-    /// Takes down the links to hosts that are among the dead, for whoever looks at the ports: adapters of real hosts do it by
-    /// themselves.
+    fn bond(&self) -> Bond {
+        let all = |is: fn(&Link) -> bool| self.links().is_some_and(|links| links.into_iter().all(is));
+        if all(|link| link.reliability() == Reliability::Retry) {
+            Bond::Heals
+        } else if all(|link| link.port().coherent()) {
+            Bond::Near
+        } else {
+            Bond::Served
+        }
+    }
+
+    /// Where links heal, takes down those to hosts that are among the dead, for whoever looks at the ports: adapters of real
+    /// hosts do it by themselves.
     pub fn part_from(&self, dead: &[Dead]) {
+        if self.bond() != Bond::Heals {
+            return;
+        }
         let topology = self.topology();
         for link in self.links().into_iter().flatten() {
             if dead.iter().any(|dead| dead.rank == topology.ranks_of(link.neighbour())[0]) {
@@ -68,20 +81,31 @@ impl Membership {
     }
 }
 
-/// The ranks that are lost to a rank of `host` when these have died. `heals`: what cannot go one way goes the other.
-fn losses(topology: &Topology, host: usize, heals: bool, dead: &[Dead]) -> Vec<Loss> {
+/// What a host's links are to those at their other ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bond {
+    /// What cannot go one way goes the other.
+    Heals,
+    /// Trusted; neighbours reach each other's memory.
+    Near,
+    /// Neighbours' forwarders have to reach it for each other.
+    Served,
+}
+
+/// The ranks that are lost to a rank of `host` when these have died.
+fn losses(topology: &Topology, host: usize, bond: Bond, dead: &[Dead]) -> Vec<Loss> {
     let lost = |rank: u32| {
         if let Some(dead) = dead.iter().find(|dead| dead.rank == rank) {
             return Some(Loss::Died(*dead));
         }
         let to = topology.host_of(rank);
-        obstacle(topology, host, to, heals, dead).map(|by| Loss::CutOff { rank, host: to, by })
+        obstacle(topology, host, to, bond, dead).map(|by| Loss::CutOff { rank, host: to, by })
     };
     (0..topology.size() as u32).filter_map(lost).collect()
 }
 
 /// Who is in the way between two hosts; None if there is a way.
-fn obstacle(topology: &Topology, host: usize, to: usize, heals: bool, dead: &[Dead]) -> Option<Dead> {
+fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, dead: &[Dead]) -> Option<Dead> {
     let forwarder = |host: usize| dead.iter().find(|dead| dead.rank == topology.ranks_of(host)[0]).copied();
     let between = |from: usize, side: Side, to: usize| {
         let next = |&host: &usize| Some(topology.neighbour(host, side)).filter(|&next| next != to);
@@ -90,12 +114,12 @@ fn obstacle(topology: &Topology, host: usize, to: usize, heals: bool, dead: &[De
     if host == to {
         return None;
     }
-    let neighbours = topology.distance(host, to) == 1;
-    if !heals {
+    let near = topology.distance(host, to) == 1 && bond == Bond::Near;
+    if bond != Bond::Heals {
         // Both ways, which may be different ones of equal length: there and back belong together.
         let there = between(host, topology.direction(host, to), to);
         let way = there.or_else(|| between(to, topology.direction(to, host), host));
-        return way.or_else(|| forwarder(to).filter(|_| !neighbours));
+        return way.or_else(|| forwarder(to).filter(|_| !near));
     }
     // Its links go with its forwarder.
     forwarder(to).or_else(|| {
@@ -112,16 +136,16 @@ mod tests {
         Topology::new(hosts, &(0..hosts * per_host).map(|rank| (rank / per_host) as i32).collect::<Vec<_>>()).unwrap()
     }
 
-    fn lost(topology: &Topology, host: usize, heals: bool, dead: &[u32]) -> Vec<(u32, bool)> {
+    fn lost(topology: &Topology, host: usize, bond: Bond, dead: &[u32]) -> Vec<(u32, bool)> {
         let dead: Vec<_> = dead.iter().map(|&rank| Dead { rank, host: topology.host_of(rank), pid: 1 }).collect();
-        let losses = losses(topology, host, heals, &dead);
+        let losses = losses(topology, host, bond, &dead);
         losses.iter().map(|loss| (loss.rank(), matches!(loss, Loss::Died(_)))).collect()
     }
 
     #[test]
     fn neighbours_lose_only_who_has_died() {
-        for (hosts, heals) in [(2, false), (3, false), (3, true)] {
-            assert_eq!(lost(&ring(hosts, 1), 0, heals, &[1]), [(1, true)]);
+        for (hosts, bond) in [(2, Bond::Near), (3, Bond::Served), (3, Bond::Heals)] {
+            assert_eq!(lost(&ring(hosts, 1), 0, bond, &[1]), [(1, true)]);
         }
     }
 
@@ -129,24 +153,26 @@ mod tests {
     fn what_passes_a_dead_host_goes_round_it_only_where_links_repeat() {
         let four = ring(4, 1);
         // Of there and back, one goes by host 1, the other by host 3.
-        assert_eq!(lost(&four, 0, false, &[1]), [(1, true), (2, false)]);
-        assert_eq!(lost(&four, 2, false, &[1]), [(0, false), (1, true)]);
-        assert_eq!(lost(&four, 0, true, &[1]), [(1, true)]);
-        assert_eq!(lost(&four, 2, true, &[1]), [(1, true)]);
-        assert_eq!(lost(&four, 3, false, &[1]), [(1, true)]);
+        assert_eq!(lost(&four, 0, Bond::Near, &[1]), [(1, true), (2, false)]);
+        assert_eq!(lost(&four, 2, Bond::Near, &[1]), [(0, false), (1, true)]);
+        assert_eq!(lost(&four, 0, Bond::Heals, &[1]), [(1, true)]);
+        assert_eq!(lost(&four, 2, Bond::Heals, &[1]), [(1, true)]);
+        assert_eq!(lost(&four, 3, Bond::Near, &[1]), [(1, true)]);
         // In two pieces.
-        assert_eq!(lost(&four, 0, true, &[1, 3]), [(1, true), (2, false), (3, true)]);
+        assert_eq!(lost(&four, 0, Bond::Heals, &[1, 3]), [(1, true), (2, false), (3, true)]);
     }
 
     #[test]
     fn a_hosts_other_ranks_live_on_beside_its_neighbours() {
         let four = ring(4, 2);
         // The second rank of host 1 forwards nothing.
-        assert_eq!(lost(&four, 0, false, &[3]), [(3, true)]);
+        assert_eq!(lost(&four, 0, Bond::Near, &[3]), [(3, true)]);
         // The first does; its sibling can do without only for those that write to it themselves.
-        assert_eq!(lost(&four, 0, false, &[2]), [(2, true), (4, false), (5, false)]);
-        assert_eq!(lost(&four, 3, false, &[2]), [(2, true), (3, false)]);
-        assert_eq!(lost(&four, 0, true, &[2]), [(2, true), (3, false)]);
+        assert_eq!(lost(&four, 0, Bond::Near, &[2]), [(2, true), (4, false), (5, false)]);
+        assert_eq!(lost(&four, 3, Bond::Near, &[2]), [(2, true), (3, false)]);
+        for bond in [Bond::Heals, Bond::Served] {
+            assert_eq!(lost(&four, 0, bond, &[2])[..2], [(2, true), (3, false)]);
+        }
     }
 
     #[test]
@@ -158,9 +184,13 @@ mod tests {
             {
                 if died != a && died != b {
                     let dead = [Dead { rank: died as u32, host: died, pid: 1 }];
-                    let there = |a, b, heals| obstacle(&topology, a, b, heals, &dead).is_some();
-                    assert_eq!(there(a, b, false), there(b, a, false), "{a} and {b} of {hosts} without {died}");
-                    assert!(!there(a, b, true), "{a} and {b} of {hosts} without {died}");
+                    let there = |a, b, bond| obstacle(&topology, a, b, bond, &dead).is_some();
+                    assert_eq!(
+                        there(a, b, Bond::Near),
+                        there(b, a, Bond::Near),
+                        "{a} and {b} of {hosts} without {died}"
+                    );
+                    assert!(!there(a, b, Bond::Heals), "{a} and {b} of {hosts} without {died}");
                 }
             }
         }

@@ -30,9 +30,15 @@ impl Casts {
 }
 
 impl Outbound {
+    /// Forgets what is to go to several hosts by a side, and what will be.
+    pub fn close_casts(&mut self, side: Side) {
+        self.casts.halves[side as usize] = Half::default();
+    }
+
     /// Sends bytes to the ranks of these hosts, of which each part is reached by its side.
     pub fn cast(&mut self, parts: [HostSet; 2], bytes: &[u8]) {
-        for (half, hosts) in self.casts.halves.iter_mut().zip(parts).filter(|(_, hosts)| !hosts.is_empty()) {
+        let halves = self.casts.halves.iter_mut().zip(parts);
+        for (half, hosts) in halves.filter(|(half, hosts)| half.outbox.is_some() && !hosts.is_empty()) {
             half.waiting.push_back((Cast::new(self.me, hosts), bytes.to_vec()));
         }
         self.send_casts();
