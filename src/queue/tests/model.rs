@@ -149,9 +149,8 @@ fn more_than_a_lap_with_three_preemptions() {
 #[test]
 fn short_laps() {
     let short = |prologue, messages| Traffic { lap: Some(3), ..traffic(prologue, messages) };
-    check(short(&[2, 2, 1], &[1, 2, 2, 1]), None, None);
-    check(short(&[1, 2, 2, 2, 1], &[2, 2, 1, 1, 2, 1, 2]), Some(3), None);
-    check(Traffic { hold: 2, ..short(&[2, 1], &[2, 1, 2, 1]) }, None, None);
+    check(short(&[2, 1], &[1, 2, 1]), None, None);
+    check(short(&[2, 2, 1], &[1, 2, 2, 1]), Some(3), None);
 }
 
 #[test]
@@ -193,13 +192,6 @@ fn clearing_too_late_is_noticed() {
 #[should_panic(expected = "is torn")]
 fn a_missing_fence_is_noticed() {
     check(FRESH, None, Some(Fault::Unfenced));
-}
-
-#[test]
-#[should_panic(expected = "a correct lane")]
-fn a_tag_of_a_lap_long_ago_is_noticed() {
-    let long_ago = Traffic { lap: Some(2), ..traffic(&[1, 1, 1, 1, 1, 1, 1], &[1, 1, 2, 1, 2, 2, 2]) };
-    check(long_ago, Some(3), Some(Fault::KeepStale));
 }
 
 #[test]
