@@ -150,18 +150,21 @@ impl Consumer {
     }
 
     /// The next entry, if there is one and it is of this kind: [`Consumer::take`] with less to decide.
-    #[inline]
+    #[inline(always)]
     pub fn take_kind(&mut self, kind: u8) -> Taken {
         if !self.plain {
             return Taken::Other;
         }
         let word = self.lane.load(self.at * LINE);
-        if let Some(tag) = Tag::plain(word, self.sequence, kind) {
-            return self.accept(tag).map_or(Taken::Other, Taken::Entry);
+        if !Tag::carries(word, self.sequence) {
+            return match self.nothing(word) {
+                Ok(_) => Taken::Nothing,
+                Err(_) => Taken::Other,
+            };
         }
-        match Tag::carries(word, self.sequence) || self.nothing(word).is_err() {
-            true => Taken::Other,
-            false => Taken::Nothing,
+        match Tag::plain(word, kind) {
+            Some(tag) => self.accept(tag).map_or(Taken::Other, Taken::Entry),
+            None => Taken::Other,
         }
     }
 
