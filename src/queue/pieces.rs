@@ -43,8 +43,8 @@ impl Producer {
     pub fn reserve_piece(&mut self, len: usize) -> Option<Slot<'_>> {
         let Some(lap) = self.lap else { return self.reserve(len) };
         let lines = lines_for(len + self.trailer);
-        // A lap has an entry at least: the consumer insists on it.
-        if self.at > 0 && self.at + lines > lap {
+        if self.at + lines > lap {
+            // More than the lane has, where a lap has only begun: the consumer insists on an entry in each.
             let need = self.lines - self.at + lines + 1;
             if self.taken() + need <= self.lines || self.frees(need) {
                 return Some(Slot { room: len, at: 0, asks: true, lane: self });

@@ -177,7 +177,9 @@ fn who_asks_without_end_is_told_the_head_and_no_more() {
     for sequence in 0..100u16 {
         let tag = Tag { sequence, kind: 1, len: 0, meta: 0, asks: true };
         memory.store(usize::from(sequence % 16) * LINE, tag.word());
-        assert!(consumer.take().unwrap().is_some() && consumer.release());
+        // The short way knows nothing of it, and leaves it to the other one.
+        let entry = if sequence % 2 == 0 { take_by_kind(&mut consumer, 1) } else { consumer.take() };
+        assert!(entry.unwrap().is_some() && consumer.release());
     }
 }
 
