@@ -23,7 +23,7 @@ impl Consumer {
     pub fn announced(mut self, tail: InWindow) -> Self {
         self.tail = Some(tail);
         self.plain = false;
-        self.return_after = 1;
+        (self.return_after, self.due) = (1, 1);
         self
     }
 }

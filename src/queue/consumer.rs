@@ -28,8 +28,10 @@ pub struct Consumer {
     held: u32,
     /// Lines that may be overwritten, as far as the producer was told.
     returned: u64,
-    /// Lines after which it is told.
+    /// Lines after which it is told, unless it asks.
     pub(super) return_after: u64,
+    /// It is told as soon as so many lines are free: 0 if it has asked.
+    pub(super) due: u64,
     /// Where the producer announces its tail, if it does: see `announce`.
     pub(super) tail: Option<InWindow>,
     /// What is needed where links are not trusted.
@@ -82,6 +84,7 @@ impl Consumer {
             held: 0,
             returned: 0,
             return_after: lines as u64 / 2,
+            due: lines as u64 / 2,
             tail: None,
             verifier: None,
             plain: true,
@@ -96,6 +99,7 @@ impl Consumer {
             (self.verifier, self.view, self.plain) = (Some(Box::new(verifier)), view, false);
             (self.trailer, self.entry_max) = (CHECK, self.entry_max - CHECK);
             self.return_after = self.lines as u64 / 8;
+            self.due = self.return_after;
         }
         self
     }
@@ -146,7 +150,7 @@ impl Consumer {
     }
 
     /// The next entry, if there is one and it is of this kind: [`Consumer::take`] with less to decide.
-    #[inline]
+    #[inline(always)]
     pub fn take_kind(&mut self, kind: u8) -> Taken {
         if !self.plain {
             return Taken::Other;
@@ -158,21 +162,20 @@ impl Consumer {
                 Err(_) => Taken::Other,
             };
         }
-        match Tag::parse(word) {
-            Some(tag) if tag.kind == kind => self.accept(tag).map_or(Taken::Other, Taken::Entry),
-            _ => Taken::Other,
+        match Tag::plain(word, kind) {
+            Some(tag) => self.accept(tag).map_or(Taken::Other, Taken::Entry),
+            None => Taken::Other,
         }
     }
 
-    /// Takes the filling at the end of a lap, and what may follow it.
+    /// Takes the filling that ends a lap, and what may follow it.
     #[cold]
     fn take_padded(&mut self, word: u64) -> Result<Option<Entry>, Corrupt> {
-        let rest = self.lines - self.at;
-        // It is there because an entry did not fit: what did fit is no reason for one.
-        if lines_for(self.entry_max) <= rest {
+        // A lap has an entry at least: two fillings in a row would be the beginning of an endless loop.
+        if self.at == 0 {
             return Err(Corrupt::NoTag { line: self.at, word });
         }
-        self.advance(rest);
+        self.advance(self.lines - self.at);
         self.take()
     }
 
@@ -187,7 +190,7 @@ impl Consumer {
                 Finding::Entry(tag) => return self.accept(tag).map(Some),
                 Finding::Nothing => {
                     if self.returned != head {
-                        self.returned = head;
+                        (self.returned, self.due) = (head, head + self.return_after);
                         verifier.return_head(&self.credit, head);
                     }
                     return Ok(None);
@@ -212,6 +215,9 @@ impl Consumer {
         }
         self.advance(lines);
         self.held += 1;
+        if tag.asks {
+            self.due = 0;
+        }
         Ok(entry)
     }
 
@@ -275,10 +281,10 @@ impl Consumer {
     pub fn release(&mut self) -> bool {
         assert!(self.held > 0, "released more than was taken");
         self.held -= 1;
-        if self.held > 0 || self.cursor - self.returned < self.return_after {
+        if self.held > 0 || self.cursor < self.due {
             return false;
         }
-        self.returned = self.cursor;
+        (self.returned, self.due) = (self.cursor, self.cursor + self.return_after);
         if let Some(verifier) = &mut self.verifier {
             verifier.return_head(&self.credit, self.cursor);
             return true;

@@ -18,18 +18,19 @@
 //!
 //! **The head is returned lazily.** The producer works against a copy of the head that it only
 //! looks at when the lane seems full; the consumer writes the true head into the producer's memory
-//! once per half lane. Therefore an entry may take at most a quarter of the lane: together with
+//! once per half lane, or sooner if the tag of an entry [asks](Tag::asks) for it. Therefore an entry may take at most a quarter of the lane: together with
 //! the filling before a wrap it then always fits into what is known to be free.
 //!
 //! Beside the lanes lie [boards](BoardWriter), for what goes round the ring in turns.
 //!
 //! **Ordering.** Bytes, fence, tag, fence: right on links that reorder and split posted writes
-//! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry.
+//! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry, which may be most of it (`pieces`).
 
 mod announce;
 mod board;
 mod checked;
 mod consumer;
+mod pieces;
 mod producer;
 mod tag;
 

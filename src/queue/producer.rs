@@ -13,21 +13,23 @@ pub struct Producer {
     lane: OutWindow,
     /// Own memory, into whose first word the consumer writes its head.
     credit: InWindow,
-    lines: usize,
+    pub(super) lines: usize,
     entry_max: usize,
     /// Lines produced so far; `tail % lines` is where the next entry begins.
     tail: u64,
     /// The same, kept without a division.
-    at: usize,
+    pub(super) at: usize,
     /// The head as last looked at.
     head: u64,
     sequence: u16,
     /// Which lines' first word is not a tag or zero, but some entry's bytes.
     stale: Vec<u64>,
+    /// Where laps of pieces end if they can: see `pieces`.
+    pub(super) lap: Option<usize>,
     /// Where the tail is announced, if it is: see `announce`.
     pub(super) announcement: Option<OutWindow>,
     /// Bytes of every entry that are not the caller's.
-    trailer: usize,
+    pub(super) trailer: usize,
     /// What is needed where links are not trusted.
     keeper: Option<Box<Keeper>>,
 }
@@ -49,6 +51,7 @@ impl Producer {
             head: 0,
             sequence: 0,
             stale,
+            lap: None,
             announcement: None,
             trailer: 0,
             keeper: None,
@@ -127,16 +130,18 @@ impl Producer {
         let rest = self.lines - self.at;
         // One line more than the entry: the word after it must be ours to clear.
         let need = if lines <= rest { lines } else { rest + lines } + 1;
-        if self.taken() + need > self.lines {
-            self.look();
-            if self.taken() + need > self.lines {
-                return None;
-            }
+        if self.taken() + need > self.lines && !self.frees(need) {
+            return None;
         }
-        if lines > rest {
-            self.publish(rest, PAD, 0, 0);
-        }
-        Some(Slot { room: len, lane: self })
+        let at = if lines <= rest { self.at } else { 0 };
+        Some(Slot { room: len, at, asks: false, lane: self })
+    }
+
+    /// Whether the head that the consumer has returned leaves so many lines free.
+    #[inline]
+    pub(super) fn frees(&mut self, lines: usize) -> bool {
+        self.look();
+        self.taken() + lines <= self.lines
     }
 
     /// Deposits an entry whose bytes are those of `first` and of `then`: [`Producer::reserve`] and [`Slot::commit`] in one, with
@@ -157,7 +162,7 @@ impl Producer {
         }
         let next = if end == self.lines { 0 } else { end };
         let clear = self.is_stale(next).then_some(next * LINE);
-        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
+        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks: false };
         // What begins an entry is never stale: it was cleared before the entry before it.
         if !self.lane.deposit(clear, self.at * LINE, tag.word(), first, then) {
             return false;
@@ -166,7 +171,7 @@ impl Producer {
             self.set_stale(next, false);
         }
         if lines > 1 {
-            self.spoil(1..lines);
+            self.spoil(self.at, 1..lines);
         }
         self.advance(lines, next);
         true
@@ -176,10 +181,7 @@ impl Producer {
     /// more than they take, since either may have to begin a new lap.
     pub fn has_room_for(&mut self, lens: [usize; 2]) -> bool {
         let need = 2 * lens.map(|len| lines_for(len + self.trailer)).iter().sum::<usize>() + 2;
-        if self.taken() + need > self.lines {
-            self.look();
-        }
-        self.taken() + need <= self.lines
+        self.taken() + need <= self.lines || self.frees(need)
     }
 
     /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
@@ -200,9 +202,9 @@ impl Producer {
 
     /// Makes the `lines` lines at `at` an entry, after its bytes have been written.
     #[inline]
-    fn publish(&mut self, lines: usize, kind: u8, len: usize, meta: u16) {
+    fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), asks: bool) {
         let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
-        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
+        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks };
         if let Some(keeper) = &mut self.keeper {
             keeper.send(&self.lane, self.at, (self.tail, lines, len), tag.word(), next);
         } else {
@@ -210,7 +212,7 @@ impl Producer {
                 self.lane.store(next * LINE, 0);
                 self.set_stale(next, false);
             }
-            self.spoil(1..lines);
+            self.spoil(self.at, 1..lines);
             self.lane.fence();
             self.lane.store(self.at * LINE, tag.word());
             self.lane.fence();
@@ -239,10 +241,10 @@ impl Producer {
         }
     }
 
-    /// Remembers that lines, counted from where the next entry begins, may hold bytes.
+    /// Remembers that lines, counted from where an entry begins, may hold bytes, or the tag of a lap long ago.
     #[inline]
-    fn spoil(&mut self, lines: std::ops::Range<usize>) {
-        let (mut line, end) = (self.at + lines.start, self.at + lines.end);
+    fn spoil(&mut self, at: usize, lines: std::ops::Range<usize>) {
+        let (mut line, end) = (at + lines.start, at + lines.end);
         while line < end {
             let until = end.min((line / 64 + 1) * 64);
             self.stale[line / 64] |= u64::MAX >> (64 - (until - line)) << (line % 64);
@@ -267,8 +269,12 @@ impl Producer {
 
 /// Room for one entry. Dropping it without a commit leaves the lane as it was.
 pub struct Slot<'a> {
-    lane: &'a mut Producer,
-    room: usize,
+    pub(super) lane: &'a mut Producer,
+    pub(super) room: usize,
+    /// The line where it begins: the next one, or the first of a new lap.
+    pub(super) at: usize,
+    /// Whether its entry asks for the head.
+    pub(super) asks: bool,
 }
 
 impl Slot<'_> {
@@ -288,7 +294,7 @@ impl Slot<'_> {
 
     fn offset(&self, at: usize, len: usize) -> usize {
         assert!(at <= self.room && len <= self.room - at, "write beyond the reserved room");
-        self.lane.at * LINE + TAG + at
+        self.at * LINE + TAG + at
     }
 
     /// Writes bytes at `at`, counted from the entry's first byte.
@@ -318,15 +324,22 @@ impl Slot<'_> {
     pub fn commit(self, kind: u8, len: usize, meta: u16) {
         assert!(len <= self.room && kind != PAD);
         let mut slot = ManuallyDrop::new(self);
+        if slot.at != slot.lane.at {
+            // Not before there is an entry behind it: what was consumed is told when an entry is released.
+            let rest = slot.lane.lines - slot.lane.at;
+            slot.lane.publish(rest, (PAD, 0, 0), false);
+        }
         let trailer = slot.lane.trailer;
         let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
         if lines < reserved && slot.lane.keeper.is_none() {
             // What is not used may have been written to all the same, so it must arrive before
             // what clears it.
-            slot.lane.spoil(lines..reserved);
+            let at = slot.at;
+            slot.lane.spoil(at, lines..reserved);
             slot.lane.lane.fence();
         }
-        slot.lane.publish(lines, kind, len, meta);
+        let asks = slot.asks;
+        slot.lane.publish(lines, (kind, len, meta), asks);
     }
 }
 
@@ -335,7 +348,7 @@ impl Drop for Slot<'_> {
         if self.lane.keeper.is_some() {
             return;
         }
-        self.lane.spoil(1..lines_for(self.room));
+        self.lane.spoil(self.at, 1..lines_for(self.room));
         // What was written must not arrive after what the next slot writes to the same place.
         self.lane.lane.fence();
     }

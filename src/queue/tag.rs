@@ -1,14 +1,15 @@
 //! The tag: the one word that makes an entry valid.
 
 /// The most bytes that a tag can say.
-pub const LEN_MAX: usize = (1 << 24) - 1;
+pub const LEN_MAX: usize = (1 << 23) - 1;
 /// The largest value of a tag's `meta`.
 pub const META_MAX: u16 = (1 << 15) - 1;
 
 const VALID: u64 = 1 << 63;
+const ASKS: u64 = 1 << 47;
 
-/// The parts of a tag. As a word: bits 0-15 sequence number, 16-23 kind, 24-47 length of the
-/// entry's bytes, 48-62 meta, 63 always set, so that no tag is zero.
+/// The parts of a tag. As a word: bits 0-15 sequence number, 16-23 kind, 24-46 length of the
+/// entry's bytes, 47 whether it asks for the head, 48-62 meta, 63 always set, so that no tag is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// Number of the entry in its lane, from 0, modulo 2^16.
@@ -19,6 +20,8 @@ pub struct Tag {
     pub len: u32,
     /// Whatever the layers above need beside the kind, at most [`META_MAX`].
     pub meta: u16,
+    /// Whether the head is to be returned as soon as the entry is released.
+    pub asks: bool,
 }
 
 impl Tag {
@@ -31,12 +34,20 @@ impl Tag {
             | u64::from(self.kind) << 16
             | u64::from(self.len) << 24
             | u64::from(self.meta) << 48
+            | if self.asks { ASKS } else { 0 }
     }
 
     /// Whether a word is a tag with this sequence number.
     #[inline]
     pub fn carries(word: u64, sequence: u16) -> bool {
         word & (VALID | 0xffff) == VALID | u64::from(sequence)
+    }
+
+    /// The tag that a word is, if it is one of this kind and asks for nothing.
+    #[inline(always)]
+    pub fn plain(word: u64, kind: u8) -> Option<Tag> {
+        let tag = Tag::parse(word).filter(|_| word & (ASKS | 0xff << 16) == u64::from(kind) << 16)?;
+        Some(Tag { asks: false, ..tag })
     }
 
     /// The tag that a word is; None if it is none.
@@ -47,6 +58,7 @@ impl Tag {
             kind: (word >> 16) as u8,
             len: (word >> 24) as u32 & LEN_MAX as u32,
             meta: (word >> 48) as u16 & META_MAX,
+            asks: word & ASKS != 0,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! | `faults` | links and ends that break one rule each: the other tests must notice |
 //! | `boards` | boards: all interleavings of a few turns, and whatever a peer may write |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
+//! | `laps` | pieces that turn back early |
 //! | `link` | what delays, splits and reorders writes, step by step |
 //! | `room` | all states of the smallest lane |
 //! | `whole` | entries put in at once, among others |
@@ -28,6 +29,8 @@ mod damage;
 mod hostile;
 #[cfg(not(loom))]
 mod injected;
+#[cfg(not(loom))]
+mod laps;
 #[cfg(not(loom))]
 mod link;
 #[cfg(not(loom))]

@@ -55,7 +55,7 @@ pub use losses::{Dead, Loss};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 11;
+pub const PROTOCOL_VERSION: u16 = 12;
 
 /// The doorbell of the first of the threads that forward at a host. The others have those after it ([`crew::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;

@@ -267,10 +267,10 @@ fn put_chunk(
     chunk: usize,
     paper: &mut Option<SendSide>,
 ) -> Result<bool, EndpointError> {
-    let size = (stream.payload.len() - stream.offset).min(chunk as u64) as usize;
+    let size = (stream.payload.len() - stream.offset).min(chunk.min(lane.piece_max()) as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
     let at = prefix.bytes().len();
-    let Some(mut slot) = lane.reserve(at + size) else { return Ok(false) };
+    let Some(mut slot) = lane.reserve_piece(at + size) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
     let put = match paper {
         None => stream.payload.put(stream.offset, &mut slot, at, size)?,

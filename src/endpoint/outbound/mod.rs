@@ -136,6 +136,8 @@ impl Outbound {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
             flows[rank as usize].line.outbox = boxed(members.local_producer(local), bell);
         }
+        // Ranks that take turns on a core had better fill a lane in each, and the experiments' lanes are all alike.
+        let near = !members.is_crowded() && settings.paper_model.is_production();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
             flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier);
@@ -146,7 +148,9 @@ impl Outbound {
             for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
                 if topology.direction(host, next) == side {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
-                    flows[rank as usize].line.outbox = boxed(link.producer(me, End::Rank(local), false), bell);
+                    let lane = link.producer(me, End::Rank(local), false);
+                    let lane = if near && link.is_coherent() { lane.near() } else { lane };
+                    flows[rank as usize].line.outbox = boxed(lane, bell);
                 }
             }
             let bell = |class| Bell::Port(link.port(), link.bell(side, class));

@@ -32,6 +32,7 @@ fn word(rng: &mut Rng, expected: u16) -> u64 {
                 _ => rng.u32(..60),
             },
             meta: rng.u16(..=META_MAX),
+            asks: rng.bool(),
         }
         .word(),
     }
@@ -75,7 +76,7 @@ proptest! {
             }
             // The peer goes on with what is expected at any line: whatever state it is in.
             for line in 0..lines {
-                let tag = Tag { sequence: consumer.sequence(), kind: 1, len: rng.u32(..300), meta: 0 };
+                let tag = Tag { sequence: consumer.sequence(), kind: 1, len: rng.u32(..300), meta: 0, asks: false };
                 memory.store(line * LINE, tag.word());
             }
             let _ = consumer.take();
@@ -83,14 +84,19 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_head_is_said_to_be_nothing_is_written_outside(lines in 16usize..600, seed: u64) {
+    fn whatever_the_head_is_said_to_be_nothing_is_written_outside(
+        lines in 16usize..600,
+        lap in prop_oneof![Just(usize::MAX), 1usize..600],
+        seed: u64,
+    ) {
         let mut rng = Rng::with_seed(seed);
         let credit = Region::anonymous(8);
         let hostile = OutWindow::new(credit.clone());
         // A lane in the middle of a larger window, which shows what is written beside it.
         let window = Region::anonymous((lines + 2) * LINE);
         let beside = InWindow::new(window.clone());
-        let mut producer = Producer::new(OutWindow::new(window).part(LINE, lines * LINE), InWindow::new(credit));
+        let lane = OutWindow::new(window).part(LINE, lines * LINE);
+        let mut producer = Producer::new(lane, InWindow::new(credit)).with_laps(lap);
         // The head that a correct producer believes in.
         let (mut tail, mut head, mut said) = (0u64, 0u64, 0u64);
         for _ in 0..500 {
@@ -105,13 +111,25 @@ proptest! {
             hostile.store(0, said);
             let len = rng.usize(..=producer.entry_max());
             let need = lines_for(len) as u64;
-            let rest = lines as u64 - tail % lines as u64;
-            let with_filling = if need > rest { need + rest } else { need };
-            let room = |head: u64| tail - head + with_filling < lines as u64;
-            if !room(head) && said > head && said <= tail {
-                head = said;
+            let (at, rest) = (tail % lines as u64, lines as u64 - tail % lines as u64);
+            let is_piece = rng.bool();
+            let room = |head: u64, lines_of: u64| tail - head + lines_of < lines as u64;
+            let mut with_filling = if need > rest { need + rest } else { need };
+            // Which head it knows when it decides is its own affair; that the latest suffices is what counts.
+            let look = |head: &mut u64| if said > *head && said <= tail { *head = said };
+            if is_piece && at > 0 && (at + need) as usize > lap {
+                if !room(head, need + rest) {
+                    look(&mut head);
+                }
+                if room(head, need + rest) {
+                    with_filling = need + rest;
+                }
             }
-            match producer.reserve(len) {
+            if !room(head, with_filling) {
+                look(&mut head);
+            }
+            let room = |head| room(head, with_filling);
+            match if is_piece { producer.reserve_piece(len) } else { producer.reserve(len) } {
                 Some(mut slot) => {
                     prop_assert!(room(head), "room that is not there");
                     slot.write_bytes(0, &vec![0xff; len]);
@@ -132,29 +150,42 @@ proptest! {
 /// Fillings that follow each other would keep a consumer in one call for as long as a peer keeps
 /// writing them.
 #[test]
-fn a_filling_where_anything_fits_is_corrupt() {
+fn a_lap_without_an_entry_is_corrupt() {
+    let pad = |sequence| Tag { sequence, kind: PAD, len: 0, meta: 0, asks: false }.word();
     let Lane { memory, mut consumer } = lane(16);
-    let pad = |sequence| Tag { sequence, kind: PAD, len: 0, meta: 0 }.word();
     memory.store(0, pad(0));
     assert_eq!(consumer.take(), Err(Corrupt::NoTag { line: 0, word: pad(0) }));
 
-    let Lane { memory, mut consumer } = lane(16);
-    let mut sequence = 0;
-    for line in (0..12).step_by(4).chain([12, 13]) {
-        let len = if line < 12 { 4 * LINE - TAG } else { 0 };
-        memory.store(line * LINE, Tag { sequence, kind: 1, len: len as u32, meta: 0 }.word());
-        assert_eq!(consumer.take().map(|e| e.unwrap().len), Ok(len));
-        sequence += 1;
+    // A filling is right anywhere behind an entry, but not another one after it.
+    for line in 1..16 {
+        let Lane { memory, mut consumer } = lane(16);
+        for sequence in 0..line {
+            let tag = Tag { sequence, kind: 1, len: 0, meta: 0, asks: false };
+            memory.store(usize::from(sequence) * LINE, tag.word());
+            assert!(consumer.take().unwrap().is_some());
+        }
+        memory.store(usize::from(line) * LINE, pad(line));
+        assert_eq!(consumer.take(), Ok(None), "the tag of the lap before is not yet the next one");
+        memory.store(0, pad(line + 1));
+        assert_eq!(consumer.take(), Err(Corrupt::NoTag { line: 0, word: pad(line + 1) }));
     }
-    // Two lines are left: here a filling is right, but not another one after it.
-    memory.store(14 * LINE, pad(sequence));
-    memory.store(0, pad(sequence + 1));
-    assert_eq!(consumer.take(), Err(Corrupt::NoTag { line: 0, word: pad(sequence + 1) }));
+}
+
+#[test]
+fn who_asks_without_end_is_told_the_head_and_no_more() {
+    let Lane { memory, mut consumer } = lane(16);
+    for sequence in 0..100u16 {
+        let tag = Tag { sequence, kind: 1, len: 0, meta: 0, asks: true };
+        memory.store(usize::from(sequence % 16) * LINE, tag.word());
+        // The short way knows nothing of it, and leaves it to the other one.
+        let entry = if sequence % 2 == 0 { take_by_kind(&mut consumer, 1) } else { consumer.take() };
+        assert!(entry.unwrap().is_some() && consumer.release());
+    }
 }
 
 #[test]
 fn tags_from_the_future_and_the_distant_past_are_corrupt() {
-    let tag = |sequence| Tag { sequence, kind: 1, len: 0, meta: 0 }.word();
+    let tag = |sequence| Tag { sequence, kind: 1, len: 0, meta: 0, asks: false }.word();
     for (sequence, fine) in [(0, true), (1, false), (u16::MAX, true), (u16::MAX - 15, true), (u16::MAX - 16, false)] {
         let Lane { memory, mut consumer } = lane(16);
         memory.store(0, tag(sequence));
@@ -166,9 +197,9 @@ fn tags_from_the_future_and_the_distant_past_are_corrupt() {
 fn an_entry_that_reaches_beyond_the_lane_is_corrupt() {
     let Lane { memory, mut consumer } = lane(16);
     for line in 0..15u16 {
-        memory.store(line as usize * LINE, Tag { sequence: line, kind: 1, len: 0, meta: 0 }.word());
+        memory.store(line as usize * LINE, Tag { sequence: line, kind: 1, len: 0, meta: 0, asks: false }.word());
         consumer.take().unwrap().unwrap();
     }
-    memory.store(15 * LINE, Tag { sequence: 15, kind: 1, len: 57, meta: 0 }.word());
+    memory.store(15 * LINE, Tag { sequence: 15, kind: 1, len: 57, meta: 0, asks: false }.word());
     assert_eq!(consumer.take(), Err(Corrupt::Length { line: 15, len: 57, max: 56 }));
 }

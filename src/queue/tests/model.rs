@@ -23,6 +23,8 @@ struct Traffic {
     messages: &'static [usize],
     /// Entries that the consumer holds at once.
     hold: usize,
+    /// Where its messages turn back, as pieces, if they can.
+    lap: Option<usize>,
     /// Whether the producer gives up a slot that it has written to before each message, and writes
     /// more than it commits.
     careless: bool,
@@ -40,10 +42,10 @@ fn word(message: usize, line: usize) -> [u8; 8] {
 fn push(producer: &mut Producer, message: usize, lines: usize, careless: bool) -> bool {
     assert_eq!(lines_for(len(lines)), lines);
     if careless {
-        let Some(mut slot) = producer.reserve(len(2)) else { return false };
+        let Some(mut slot) = producer.reserve_piece(len(2)) else { return false };
         slot.write_bytes(SECOND, b"given up");
     }
-    let Some(mut slot) = producer.reserve(len(if careless { 2 } else { lines })) else { return false };
+    let Some(mut slot) = producer.reserve_piece(len(if careless { 2 } else { lines })) else { return false };
     if careless {
         slot.write_bytes(SECOND, b"not used");
     }
@@ -78,9 +80,10 @@ fn check(traffic: Traffic, bound: Option<usize>, fault: Option<Fault>) {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let (lane, credit) = (Region::anonymous(LINES * LINE), Region::anonymous(8));
         let (to_lane, to_credit) = Fault::inject(fault, OutWindow::new(lane.clone()), OutWindow::new(credit.clone()));
-        let mut producer = Producer::new(to_lane, InWindow::new(credit));
+        let producer = Producer::new(to_lane, InWindow::new(credit));
         let mut consumer = Consumer::new(InWindow::new(lane), to_credit);
-        let Traffic { prologue, messages, hold, careless } = traffic;
+        let Traffic { prologue, messages, hold, lap, careless } = traffic;
+        let mut producer = lap.into_iter().fold(producer, Producer::with_laps);
         for (i, &lines) in prologue.iter().enumerate() {
             assert!(push(&mut producer, i, lines, false) && pull(&mut consumer, i, lines));
             consumer.release();
@@ -110,7 +113,7 @@ fn check(traffic: Traffic, bound: Option<usize>, fault: Option<Fault>) {
 }
 
 const fn traffic(prologue: &'static [usize], messages: &'static [usize]) -> Traffic {
-    Traffic { prologue, messages, hold: 1, careless: false }
+    Traffic { prologue, messages, hold: 1, lap: None, careless: false }
 }
 
 /// From the start of a lane.
@@ -140,6 +143,19 @@ fn full_lane() {
 #[test]
 fn more_than_a_lap_with_three_preemptions() {
     check(LAP, Some(3), None);
+}
+
+/// Messages go round in the first lines while the consumer keeps up, and beyond them where lines hold bytes of laps long ago.
+#[test]
+fn short_laps() {
+    let short = |prologue, messages| Traffic { lap: Some(3), ..traffic(prologue, messages) };
+    check(short(&[2, 1], &[1, 2, 1]), None, None);
+    check(short(&[2, 2, 1], &[1, 2, 2, 1]), Some(3), None);
+}
+
+#[test]
+fn slots_of_short_laps_given_up() {
+    check(Traffic { lap: Some(3), careless: true, ..traffic(&[2, 1], &[1, 2, 1]) }, None, None);
 }
 
 #[test]

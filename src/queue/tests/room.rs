@@ -10,27 +10,31 @@ use std::collections::{HashSet, VecDeque};
 enum Move {
     /// An entry of so many lines is put in, if there is room.
     Put(usize),
+    /// The same as a piece.
+    Piece(usize),
     /// One is taken out, and its space given back.
     Take,
 }
 
-/// What matters of a state: where the next entry begins, lines that are not known to be free, the entries that are there.
-type Key = (u64, u64, Vec<usize>);
+/// What matters of a state: where the next entry begins, lines that are not known to be free, the entries that are there and
+/// whether they ask.
+type Key = (u64, u64, Vec<(usize, bool)>);
 
 struct Lane {
     producer: Producer,
     consumer: Consumer,
     credit: InWindow,
-    /// Lines and number of each entry that is there.
-    entries: VecDeque<(usize, u64)>,
+    /// Lines and number of each entry that is there, and whether it asks.
+    entries: VecDeque<(usize, u64, bool)>,
     put: u64,
 }
 
 impl Lane {
-    fn new() -> Lane {
+    fn new(lap: Option<usize>) -> Lane {
         let (lane, credit) = (Region::anonymous(LINES_MIN * LINE), Region::anonymous(8));
+        let producer = Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone()));
         Lane {
-            producer: Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone())),
+            producer: lap.into_iter().fold(producer, Producer::with_laps),
             consumer: Consumer::new(InWindow::new(lane), OutWindow::new(credit.clone())),
             credit: InWindow::new(credit),
             entries: VecDeque::new(),
@@ -40,24 +44,24 @@ impl Lane {
 
     fn key(&self) -> Key {
         let tail = self.producer.produced() / LINE as u64;
-        let lines = self.entries.iter().map(|entry| entry.0).collect();
+        let lines = self.entries.iter().map(|entry| (entry.0, entry.2)).collect();
         (tail % LINES_MIN as u64, tail - self.credit.load(0), lines)
     }
 
     /// False if it cannot happen now.
     fn apply(&mut self, next: Move) -> bool {
         match next {
-            Move::Put(lines) => {
-                let len = lines * LINE - TAG;
-                let Some(mut slot) = self.producer.reserve(len) else { return false };
-                slot.write_bytes(0, &vec![self.put as u8; len]);
-                slot.commit(1, len, 0);
-                self.entries.push_back((lines, self.put));
+            Move::Put(lines) | Move::Piece(lines) => {
+                let (len, is_piece) = (lines * LINE - TAG, matches!(next, Move::Piece(_)));
+                if !put(&mut self.producer, &vec![self.put as u8; len], is_piece) {
+                    return false;
+                }
+                self.entries.push_back((lines, self.put, is_piece));
                 self.put += 1;
                 assert!(self.producer.taken() < LINES_MIN, "no line is left that the consumer could stop at");
             }
             Move::Take => {
-                let Some((lines, number)) = self.entries.pop_front() else {
+                let Some((lines, number, asks)) = self.entries.pop_front() else {
                     assert_eq!(self.consumer.take(), Ok(None));
                     return false;
                 };
@@ -65,29 +69,49 @@ impl Lane {
                 let mut bytes = vec![0; entry.len];
                 self.consumer.window().read(entry.offset, &mut bytes);
                 assert_eq!(bytes, vec![number as u8; lines * LINE - TAG], "something was written over it");
-                self.consumer.release();
+                assert!(self.consumer.release() || !asks, "whoever asks is told");
             }
         }
         true
     }
 }
 
+fn put(producer: &mut Producer, bytes: &[u8], is_piece: bool) -> bool {
+    let slot = if is_piece { producer.reserve_piece(bytes.len()) } else { producer.reserve(bytes.len()) };
+    let Some(mut slot) = slot else { return false };
+    slot.write_bytes(0, bytes);
+    slot.commit(1, bytes.len(), 0);
+    true
+}
+
 #[test]
 fn the_smallest_lane_never_overflows_and_takes_anything_when_it_is_empty() {
     let largest = (entry_max(LINES_MIN) + TAG) / LINE;
-    let moves = [Move::Put(1), Move::Put(largest), Move::Take];
-    let (mut seen, mut open) = (HashSet::from([Lane::new().key()]), VecDeque::from([Vec::<Move>::new()]));
+    explore(None, &[Move::Put(1), Move::Put(largest), Move::Take]);
+    for lap in [1, largest, 2 * largest, 2 * largest + 1] {
+        explore(Some(lap), &[Move::Put(1), Move::Piece(largest), Move::Take]);
+        explore(Some(lap), &[Move::Piece(1), Move::Put(largest), Move::Take]);
+    }
+}
+
+fn explore(lap: Option<usize>, moves: &[Move]) {
+    let fresh = || Lane::new(lap);
+    let (mut seen, mut open) = (HashSet::from([fresh().key()]), VecDeque::from([Vec::<Move>::new()]));
     while let Some(way) = open.pop_front() {
-        for next in &moves {
-            let mut lane = Lane::new();
+        for next in moves {
+            let mut lane = fresh();
             way.iter().for_each(|next| assert!(lane.apply(*next)));
             if lane.entries.is_empty() {
-                assert!(lane.producer.reserve(entry_max(LINES_MIN)).is_some(), "an empty lane is full: {way:?}");
+                // Whoever gives room up that it had has it still, and so has everybody else.
+                drop(lane.producer.reserve_piece(1));
+                assert_eq!(lane.consumer.take(), Ok(None));
+                let room = lane.producer.reserve(entry_max(LINES_MIN));
+                assert!(room.is_some(), "an empty lane is full: {way:?}");
             }
             if lane.apply(*next) && seen.insert(lane.key()) {
                 open.push_back([&way[..], &[*next]].concat());
             }
         }
     }
-    eprintln!("{} states", seen.len());
+    eprintln!("{} states with laps of {lap:?}", seen.len());
 }

@@ -29,10 +29,20 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
 }
 
 fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
-    exchange_by(lines, messages, hold, weak, false)
+    exchange_by(Kind::Plain, lines, messages, hold, weak)?;
+    exchange_by(Kind::Pieces, lines, messages, hold, weak)
 }
 
-fn exchange_by(lines: usize, messages: usize, hold: u32, weak: Option<u64>, announced: bool) -> Result<(), String> {
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    /// Head and tail are announced.
+    Announced,
+    /// All messages are pieces, which turn back after a quarter of the lane.
+    Pieces,
+}
+
+fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
     // The tail lies behind the lane, where a link that keeps any order keeps theirs.
     let (memory, credit) = (Region::anonymous((lines + 1) * LINE), Region::anonymous(8));
     let dress = |window: OutWindow, salt| match weak {
@@ -44,7 +54,10 @@ fn exchange_by(lines: usize, messages: usize, hold: u32, weak: Option<u64>, anno
     let incoming = InWindow::new(memory);
     let mut producer = Producer::new(to_lane.part(0, lines * LINE), InWindow::new(credit));
     let mut consumer = Consumer::new(incoming.part(0, lines * LINE), to_credit);
-    if announced {
+    if kind == Kind::Pieces {
+        producer = producer.with_laps(lines / 4);
+    }
+    if kind == Kind::Announced {
         producer = producer.announcing(to_lane.part(lines * LINE, 8));
         consumer = consumer.announced(incoming.part(lines * LINE, 8));
     }
@@ -56,7 +69,7 @@ fn exchange_by(lines: usize, messages: usize, hold: u32, weak: Option<u64>, anno
             for i in 0..messages {
                 let message = bytes(&mut rng, max);
                 until(|| {
-                    let mut slot = producer.reserve(message.len())?;
+                    let mut slot = producer.reserve_piece(message.len())?;
                     slot.write_bytes(0, &message);
                     slot.commit(1, message.len(), i as u16 & 0x7fff);
                     Some(())
@@ -116,9 +129,9 @@ fn messages_pass_in_order() {
 
 #[test]
 fn messages_pass_in_order_if_head_and_tail_are_announced() {
-    assert_eq!(exchange_by(16, 3_000, 3, None, true), Ok(()));
+    assert_eq!(exchange_by(Kind::Announced, 16, 3_000, 3, None), Ok(()));
     for seed in 0..4 {
-        assert_eq!(exchange_by(16 + 40 * seed as usize, 500, 1, Some(seed), true), Ok(()));
+        assert_eq!(exchange_by(Kind::Announced, 16 + 40 * seed as usize, 500, 1, Some(seed)), Ok(()));
     }
 }
 
