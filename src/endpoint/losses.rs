@@ -61,7 +61,8 @@ impl Endpoint {
             if self.losses.of(rank).is_some() {
                 continue;
             }
-            log::info!("rank {}: {loss}", self.members.rank());
+            // Whoever fails because others have failed cannot say more than that.
+            log::warn!("rank {}: {loss}", self.members.rank());
             self.losses.known.push(loss);
             self.out.lose(rank);
             self.inbound.lose(rank);
