@@ -55,7 +55,7 @@ static int open_endpoints(void)
         .charged = 1ULL << MPIDIG_SEND | 1ULL << MPIDI_NTBRING_SEND_SHORT,
     };
     for (; job.vci < MPIDI_global.n_vcis; job.vci++) {
-        MPIDI_NTBRING_VCI(job.vci).arriving_src = INT32_MIN;
+        MPIDI_NTBRING_VCI(job.vci).arriving_src = MPIDI_NTBRING_NOBODY;
         int rc = ntbring_open(&job, &MPIDI_NTBRING_VCI(job.vci).endpoint);
         MPIDI_NTBRING_CHKRC(rc);
     }

@@ -14,7 +14,7 @@ typedef struct {
     MPI_Aint count;
     MPI_Datatype datatype;      /* MPI_DATATYPE_NULL if no reference is held */
     uint16_t handler_id;
-    int32_t peer;               /* where it goes, or an unexpected message comes from; -1 if nowhere */
+    int32_t peer;               /* where it goes, or an unexpected message comes from */
     uint64_t charge;            /* of an unexpected message */
     /* what a chunked receive could not unpack yet */
     uint8_t mismatch;

@@ -334,8 +334,7 @@ int MPIDI_NTBRING_progress(int vci)
         mpi_errno = handle_event(&event, vci);
         event.charge = self->arriving_charge;
         self->arriving_charge = 0;
-        /* not -1: MPID_Startall takes what a request's memory held before for MPI_PROC_NULL */
-        self->arriving_src = INT32_MIN;
+        self->arriving_src = MPIDI_NTBRING_NOBODY;
         rc = ntbring_release(endpoint, &event);
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);

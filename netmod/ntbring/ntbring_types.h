@@ -8,6 +8,10 @@
 /* A handler that MPIDIG does not know: a message that is not synchronous, in one piece. */
 #define MPIDI_NTBRING_SEND_SHORT (MPIDI_AM_HANDLERS_MAX - 1)
 
+/* No peer. Not -1: MPID_Startall reads a persistent collective's rank, which it does not have, from what a
+ * request's memory held before, and takes that for MPI_PROC_NULL. */
+#define MPIDI_NTBRING_NOBODY INT32_MIN
+
 /* An entry of MPIDIG's rndv_cbs that nobody uses. */
 #define MPIDI_NTBRING_RNDV MPIDIG_RNDV_STATIC_MAX
 
@@ -28,7 +32,7 @@ typedef struct {
     uint32_t shm_polls;         /* of shared memory, left out since the latest */
     int idle_count;             /* others of MPIDI_NTBRING_idle since progress was made */
     int idle_progress_count;    /* ch4's progress_count at the latest of them */
-    int32_t arriving_src;       /* of the message that is being handed up, else -1 */
+    int32_t arriving_src;       /* of the message that is being handed up */
     uint64_t arriving_charge;   /* 0 once somebody keeps it */
     uint32_t fruitless;         /* polls, once ranks have died */
     char pad[MPL_CACHELINE_SIZE];       /* between what different threads use */

@@ -50,12 +50,7 @@ impl Endpoint {
     fn take_losses(&mut self) {
         let dead = self.idle.dead();
         self.members.part_from(&dead);
-        let topology = self.members.topology();
-        for link in self.members.links().into_iter().flatten() {
-            if dead.iter().any(|dead| dead.rank == topology.ranks_of(link.neighbour())[0]) {
-                self.out.close_casts(link.side());
-            }
-        }
+        self.members.sides_to(&dead).for_each(|side| self.out.close_casts(side));
         for loss in self.members.losses(&dead) {
             let rank = loss.rank();
             if self.losses.of(rank).is_some() {

@@ -2,8 +2,7 @@
 //!
 //! The lines of a lane go to and fro between two cores. They do so faster if they are still in the core's nearest cache
 //! when their turn comes again, and until then the core reads and writes as many other bytes as well. So the lap has to
-//! be less than half of that cache: with 32 KiB of it, streams of short laps are 1.3 to 1.5 times as fast as those whose
-//! laps are 64 KiB, be the cores near each other or far.
+//! be less than half of that cache, which mostly has 32 KiB.
 //!
 //! Therefore pieces of something large turn back to the lane's first line early, *if* the consumer is known to have left what
 //! they overwrite; otherwise they go on, and a consumer that does not keep up still has all of the lane. To the consumer

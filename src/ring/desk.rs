@@ -86,14 +86,10 @@ impl Desk {
         *watched = now;
         let dead = self.members.dead();
         dead.iter().for_each(|dead| self.gone[dead.rank as usize].store(true, Ordering::Relaxed));
-        if !dead.is_empty() {
-            self.members.part_from(&dead);
-        }
+        self.members.part_from(&dead);
         // Where links heal, the steward looks at the ports.
-        for link in self.members.links().into_iter().flatten().filter(|_| self.ways.is_none()) {
-            if self.is_gone(self.members.topology().ranks_of(link.neighbour())[0]) {
-                self.set_up(link.side(), false);
-            }
+        if self.ways.is_none() {
+            self.members.sides_to(&dead).for_each(|side| self.set_up(side, false));
         }
     }
 

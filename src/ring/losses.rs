@@ -59,7 +59,7 @@ impl Membership {
         let all = |is: fn(&Link) -> bool| self.links().is_some_and(|links| links.into_iter().all(is));
         if all(|link| link.reliability() == Reliability::Retry) {
             Bond::Heals
-        } else if all(|link| link.port().coherent()) {
+        } else if all(Link::is_coherent) {
             Bond::Near
         } else {
             Bond::Served
@@ -69,16 +69,21 @@ impl Membership {
     /// Where links heal, takes down those to hosts that are among the dead, for whoever looks at the ports: adapters of real
     /// hosts do it by themselves.
     pub fn part_from(&self, dead: &[Dead]) {
-        if self.bond() != Bond::Heals {
-            return;
-        }
-        let topology = self.topology();
-        for link in self.links().into_iter().flatten() {
-            if dead.iter().any(|dead| dead.rank == topology.ranks_of(link.neighbour())[0]) {
-                self.set_link(link.side(), LinkState::Down);
-            }
+        if self.bond() == Bond::Heals {
+            self.sides_to(dead).for_each(|side| self.set_link(side, LinkState::Down));
         }
     }
+
+    /// The sides on which the neighbour is a host that is among the dead.
+    pub fn sides_to<'a>(&'a self, dead: &'a [Dead]) -> impl Iterator<Item = Side> + 'a {
+        let is_dead = |link: &&Link| forwarder(self.topology(), link.neighbour(), dead).is_some();
+        self.links().into_iter().flatten().filter(is_dead).map(Link::side)
+    }
+}
+
+/// Who had the threads that forward at a host, if that is among the dead.
+fn forwarder(topology: &Topology, host: usize, dead: &[Dead]) -> Option<Dead> {
+    dead.iter().find(|dead| dead.rank == topology.ranks_of(host)[0]).copied()
 }
 
 /// What a host's links are to those at their other ends.
@@ -106,7 +111,7 @@ fn losses(topology: &Topology, host: usize, bond: Bond, dead: &[Dead]) -> Vec<Lo
 
 /// Who is in the way between two hosts; None if there is a way.
 fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, dead: &[Dead]) -> Option<Dead> {
-    let forwarder = |host: usize| dead.iter().find(|dead| dead.rank == topology.ranks_of(host)[0]).copied();
+    let forwarder = |host: usize| forwarder(topology, host, dead);
     let between = |from: usize, side: Side, to: usize| {
         let next = |&host: &usize| Some(topology.neighbour(host, side)).filter(|&next| next != to);
         std::iter::successors(next(&from), next).find_map(forwarder)

@@ -180,6 +180,20 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
 }
 
 #[test]
+fn a_hosts_other_ranks_go_with_its_forwarder_where_neighbours_need_it() {
+    let layout = Layout::blocks(&[2; 4]);
+    let mut ring = Doomed::new(&layout, &Settings { reliability: Reliability::Detect, ..tiny(&layout) }, &[2]);
+    ring.kill(2);
+    let zero = [
+        "rank 2 on host 1 (process",
+        "rank 3 on host 1 cannot be",
+        "rank 4 on host 2 cannot",
+        "rank 5 on host 2 cannot",
+    ];
+    ring.until("the news", |ring| ring.has_heard(0, &zero));
+}
+
+#[test]
 fn a_forwarder_drops_what_is_for_the_dead_and_passes_on_what_is_behind_it() {
     // Rank 5 dies; its host, with rank 4, lives.
     let layout = Layout::blocks(&[2; 4]);
