@@ -198,7 +198,7 @@ impl Endpoint {
             return Ok(Accepted::Pending);
         };
         let mut mine = size;
-        if self.thresholds.fetching(size, true) == Fetching::Both {
+        if self.thresholds.fetching(size, true, !self.offers.given.is_empty()) == Fetching::Both {
             mine = (size / 2).next_multiple_of(PAGE).min(size - 1);
             let request = Request::Push { address: room.address() as u64 + mine, from: mine, len: size - mine };
             self.out.send_bare(src, Packet::Accept { offer: offer.id, fetch: id, request }, &[])?;

@@ -30,6 +30,7 @@ mod announce;
 mod board;
 mod checked;
 mod consumer;
+mod pace;
 mod pieces;
 mod producer;
 mod tag;

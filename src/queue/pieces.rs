@@ -9,48 +9,87 @@
 //! that is a filling like any other, only longer. To know in time what it has left, pieces *ask*: the head is returned
 //! when they are released, not only after half a lane. Nothing else asks, so small messages return no more heads than ever.
 //!
+//! Where that is not faster, pieces go on, too: see [`pace`](super::pace).
+//!
 //! What lies beyond a short lap may be older than a lap. The producer counts it as stale, as it does with all lines of a filling.
 
+use super::pace::Pace;
 use super::{lines_for, Producer, Slot};
+use std::time::Instant;
 
-/// Bytes of a piece: large enough not to count beside its copying, and small enough for several in a lap.
+/// Bytes of a piece in short laps: large enough not to count beside its copying, and small enough for several in a lap.
 const PIECE: usize = 4096;
 
 /// Lines of a short lap: three pieces, and the small entries between one stream and the next.
 const LAP: usize = 208;
 
+/// How pieces go round.
+pub(super) struct Laps {
+    /// Where laps end if they can; None: with the lane.
+    end: Option<usize>,
+    /// What chooses them.
+    pace: Option<Pace>,
+}
+
+impl Laps {
+    /// Takes note of a filling of so many lines.
+    pub(super) fn filled(&mut self, tail: u64, lines: usize) {
+        if let Some(pace) = &mut self.pace {
+            pace.filled(tail, lines as u64);
+        }
+    }
+}
+
 impl Producer {
     /// The same producer, of a lane in memory that both ends have in their caches. Over a real link more has to be under way
     /// than a short lap holds.
-    pub fn near(self) -> Self {
-        self.with_laps(LAP)
+    pub fn near(mut self) -> Self {
+        self.laps = Some(Box::new(Laps { end: None, pace: Some(Pace::new()) }));
+        self
     }
 
     /// The same producer, whose pieces turn back after so many lines if they can.
+    #[cfg(test)]
     pub(super) fn with_laps(mut self, lines: usize) -> Self {
-        self.lap = Some(lines);
+        self.laps = Some(Box::new(Laps { end: Some(lines), pace: None }));
         self
     }
 
     /// The most bytes of a payload that a piece should have.
     pub fn piece_max(&self) -> usize {
-        self.lap.map_or(usize::MAX, |_| PIECE)
+        let end = self.laps.as_ref().and_then(|laps| laps.end);
+        end.map_or(usize::MAX, |_| PIECE)
     }
 
     /// As [`Producer::reserve`], for a piece of something large.
     #[inline]
     pub fn reserve_piece(&mut self, len: usize) -> Option<Slot<'_>> {
-        let Some(lap) = self.lap else { return self.reserve(len) };
+        let Some((end, asks)) = self.choose_laps() else { return self.reserve(len) };
         let lines = lines_for(len + self.trailer);
-        if self.at + lines > lap {
+        if end.is_some_and(|end| self.at + lines > end) {
             // More than the lane has, where a lap has only begun: the consumer insists on an entry in each.
             let need = self.lines - self.at + lines + 1;
             if self.taken() + need <= self.lines || self.frees(need) {
-                return Some(Slot { room: len, at: 0, asks: true, lane: self });
+                return Some(Slot { room: len, at: 0, asks, lane: self });
             }
         }
         let mut slot = self.reserve(len)?;
-        slot.asks = true;
+        slot.asks = asks;
         Some(slot)
+    }
+
+    /// Where the lap ends for a piece, and whether the piece asks for the head.
+    fn choose_laps(&mut self) -> Option<(Option<usize>, bool)> {
+        let is_due = |pace: &Pace| pace.is_due(self.tail);
+        if self.laps.as_ref()?.pace.as_ref().is_some_and(is_due) {
+            self.look();
+        }
+        let (head, tail) = (self.head, self.tail);
+        let laps = self.laps.as_mut()?;
+        let Some(pace) = &mut laps.pace else { return Some((laps.end, true)) };
+        if pace.is_due(tail) {
+            laps.end = pace.choose(head, tail, Instant::now()).then_some(LAP);
+        }
+        Some((laps.end, laps.end.is_some() || pace.is_trying()))
     }
 }

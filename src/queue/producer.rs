@@ -1,6 +1,7 @@
 //! The sending end of a lane.
 
 use super::checked::{GaveUp, Keeper, Reliability, CHECK};
+use super::pieces::Laps;
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
 use crate::ntb::Room;
@@ -16,16 +17,16 @@ pub struct Producer {
     pub(super) lines: usize,
     entry_max: usize,
     /// Lines produced so far; `tail % lines` is where the next entry begins.
-    tail: u64,
+    pub(super) tail: u64,
     /// The same, kept without a division.
     pub(super) at: usize,
     /// The head as last looked at.
-    head: u64,
+    pub(super) head: u64,
     sequence: u16,
     /// Which lines' first word is not a tag or zero, but some entry's bytes.
     stale: Vec<u64>,
-    /// Where laps of pieces end if they can: see `pieces`.
-    pub(super) lap: Option<usize>,
+    /// How pieces go round, if not like everything else.
+    pub(super) laps: Option<Box<Laps>>,
     /// Where the tail is announced, if it is: see `announce`.
     pub(super) announcement: Option<OutWindow>,
     /// Bytes of every entry that are not the caller's.
@@ -51,7 +52,7 @@ impl Producer {
             head: 0,
             sequence: 0,
             stale,
-            lap: None,
+            laps: None,
             announcement: None,
             trailer: 0,
             keeper: None,
@@ -186,7 +187,7 @@ impl Producer {
 
     /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
     /// lane then stays full.
-    fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             if let Some(head) = keeper.head(&self.credit, self.head, self.tail) {
                 self.head = head;
@@ -327,6 +328,10 @@ impl Slot<'_> {
         if slot.at != slot.lane.at {
             // Not before there is an entry behind it: what was consumed is told when an entry is released.
             let rest = slot.lane.lines - slot.lane.at;
+            let tail = slot.lane.tail;
+            if let Some(laps) = &mut slot.lane.laps {
+                laps.filled(tail, rest);
+            }
             slot.lane.publish(rest, (PAD, 0, 0), false);
         }
         let trailer = slot.lane.trailer;

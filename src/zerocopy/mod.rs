@@ -30,6 +30,9 @@ pub(crate) const SHORT_HEADER: usize = 16;
 /// Bytes that a message of MPICH's own has before its payload: `MPIDIG_hdr_t`.
 pub(crate) const LONG_HEADER: usize = 48;
 
+/// How much larger payloads must be for halves to be worth their messages if both sides have something to copy.
+const EXCHANGED: u64 = 8;
+
 /// How a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -83,11 +86,14 @@ impl Thresholds {
         }
     }
 
-    /// How an offered payload of which `size` bytes are wanted is fetched.
-    pub fn fetching(&self, size: u64, reached: bool) -> Fetching {
+    /// How an offered payload of which `size` bytes are wanted is fetched; `busy` if the receiver has offers of its own open.
+    pub fn fetching(&self, size: u64, reached: bool, busy: bool) -> Fetching {
+        // Where payloads are exchanged each side has its own to copy. Halves then only cost messages, until they are so large
+        // that they stay in a cache where wholes would not.
+        let factor = if busy { EXCHANGED } else { 1 };
         match self.both_min {
             _ if !reached => Fetching::Streamed,
-            Some(min) if size >= min => Fetching::Both,
+            Some(min) if size >= min.saturating_mul(factor) => Fetching::Both,
             _ => Fetching::Single,
         }
     }
@@ -110,8 +116,11 @@ mod tests {
         use Way::*;
         assert_eq!(ways(false), [Packed, Packed, Separate, Separate, Separate, Separate, Offered, Offered]);
         assert_eq!(ways(true), [Packed, Packed, Separate, Separate, Offered, Offered, Offered, Offered]);
-        assert_eq!(t.fetching(u64::MAX, false), Fetching::Streamed);
-        assert_eq!([4999, 5000].map(|n| t.fetching(n, true)), [Fetching::Single, Fetching::Both]);
-        assert_eq!(Thresholds { both_min: None, ..t }.fetching(u64::MAX, true), Fetching::Single);
+        assert_eq!(t.fetching(u64::MAX, false, false), Fetching::Streamed);
+        let fetching = |busy| [4999, 5000, 39_999, 40_000].map(|n| t.fetching(n, true, busy));
+        use Fetching::*;
+        assert_eq!(fetching(false), [Single, Both, Both, Both]);
+        assert_eq!(fetching(true), [Single, Single, Single, Both]);
+        assert_eq!(Thresholds { both_min: None, ..t }.fetching(u64::MAX, true, false), Single);
     }
 }

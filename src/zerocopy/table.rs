@@ -64,7 +64,8 @@ pub const BOTH_COPY: Threshold = Threshold {
     allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
     least: 2,
     most: 1 << 30,
-    meaning: "smallest such payload of which both sides copy a half; auto:N: N, or off with more ranks than cores",
+    meaning: "smallest such payload of which both sides copy a half (8 times as large if payloads are exchanged); \
+              auto:N: N, or off with more ranks than cores",
 };
 
 /// All of them.

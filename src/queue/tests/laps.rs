@@ -41,9 +41,13 @@ impl Lane {
     }
 }
 
+fn short_laps(producer: Producer) -> Producer {
+    producer.with_laps(LAP)
+}
+
 #[test]
 fn while_the_consumer_keeps_up_pieces_use_the_first_lines_only() {
-    let mut lane = Lane::new(Producer::near);
+    let mut lane = Lane::new(short_laps);
     assert_eq!(lane.producer.piece_max(), PIECE);
     // Beyond the sequence numbers, in laps as they come in a stream: small entries between some pieces.
     for number in 0..70_000 {
@@ -62,7 +66,7 @@ fn while_the_consumer_keeps_up_pieces_use_the_first_lines_only() {
 #[test]
 fn a_consumer_that_does_not_keep_up_has_all_of_the_lane() {
     let fill = |lane: &mut Lane| (0..).take_while(|_| lane.put(PIECE)).count();
-    let (mut short, mut long) = (Lane::new(Producer::near), Lane::new(|producer| producer));
+    let (mut short, mut long) = (Lane::new(short_laps), Lane::new(|producer| producer));
     let most = fill(&mut long);
     assert_eq!((fill(&mut short), most), (most, LINES / 65));
     // Once it has caught up, pieces turn back again, and what lies beyond is as old as it may be.
@@ -83,6 +87,22 @@ fn a_consumer_that_does_not_keep_up_has_all_of_the_lane() {
 /// Entries that were put in and not taken.
 fn lane_len(lane: &Lane) -> usize {
     usize::from(lane.put.wrapping_sub(lane.taken))
+}
+
+#[test]
+fn laps_that_are_chosen_on_the_way_lose_nothing() {
+    let mut lane = Lane::new(Producer::near);
+    let mut seen = [false; 2];
+    for number in 0..100_000 {
+        let len = lane.producer.piece_max().min(2 * PIECE);
+        seen[usize::from(len == PIECE)] = true;
+        // Now and then the consumer is behind.
+        let behind = if number % 1000 < 100 { LINES / 129 - 1 } else { 1 };
+        while lane_len(&lane) < behind && lane.put(len) {}
+        lane.take().unwrap();
+    }
+    while lane.take().is_some() {}
+    assert_eq!((lane.put, seen), (lane.taken, [true; 2]));
 }
 
 #[test]
