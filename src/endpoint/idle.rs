@@ -1,10 +1,10 @@
 //! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
-//! it, that a process of the job is gone.
+//! it, that a process of the job is gone, or a link.
 
 use crate::ntb::emu::Bulletin;
 use crate::ntb::Vector;
 use crate::ring::transfer::Lease;
-use crate::ring::{rank_doorbell, Dead, Membership};
+use crate::ring::{rank_doorbell, Damage, Herald, Membership};
 use crate::settings::Settings;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,9 +60,9 @@ pub struct Idle {
     /// Whether something may have to be done soon though nobody rings.
     hurried: AtomicBool,
     waiter: Mutex<Waiter>,
-    /// Who has died, as far as was seen, and how many they are: they only become more.
-    dead: Mutex<Vec<Dead>>,
-    deaths: AtomicUsize,
+    /// Who has died, and which links have gone down, as far as was seen, and the extent of that: it only grows.
+    damage: Mutex<Damage>,
+    extent: AtomicUsize,
     sleeps: AtomicU64,
     /// Where others read what the rank counts.
     bulletin: Bulletin,
@@ -73,6 +73,8 @@ pub struct Idle {
 struct Waiter {
     ticket: Option<u32>,
     watched: Instant,
+    /// Who passes on which links have gone down, if nobody else of the host does.
+    herald: Option<Herald>,
 }
 
 impl Idle {
@@ -87,6 +89,7 @@ impl Idle {
         let quiet = settings.spin.is_none().then_some(quiet);
         let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
         log::debug!("{spins} polls{range}, {} yields, then sleep", settings.yields);
+        let herald = (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| Herald::new(&members));
         let patience = settings.fault.as_ref().and_then(|faults| faults.patience);
         Idle {
             vector,
@@ -99,9 +102,9 @@ impl Idle {
             armed: AtomicBool::new(false),
             vain: AtomicU32::new(0),
             hurried: AtomicBool::new(false),
-            waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now() }),
-            dead: Mutex::default(),
-            deaths: AtomicUsize::new(0),
+            waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now(), herald }),
+            damage: Mutex::default(),
+            extent: AtomicUsize::new(0),
             sleeps: AtomicU64::new(0),
             bulletin,
             stock: AtomicBool::new(false),
@@ -211,18 +214,21 @@ impl Idle {
         self.armed.store(false, Ordering::Relaxed);
     }
 
-    /// Looks whether somebody has died, if the last look is long enough ago.
+    /// Looks whether somebody has died, or a link has gone down, if the last look is long enough ago.
     fn watch(&self) {
         let Ok(mut waiter) = self.waiter.try_lock() else { return };
         if waiter.watched.elapsed() < WATCH_EVERY {
             return;
         }
         waiter.watched = Instant::now();
-        let dead = self.members.dead();
-        if dead.len() > self.deaths() {
-            let deaths = dead.len();
-            *self.dead.lock().unwrap_or_else(PoisonError::into_inner) = dead;
-            self.deaths.store(deaths, Ordering::Release);
+        if let Some(herald) = &mut waiter.herald {
+            herald.attend(Instant::now());
+        }
+        let damage = self.members.damage();
+        let extent = damage.extent();
+        if extent > self.extent() {
+            *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = damage;
+            self.extent.store(extent, Ordering::Release);
         }
         if self.bulletin.age().is_none_or(|age| age >= STOCK_EVERY) {
             // The rank finds news when it next looks into its mailbox.
@@ -241,15 +247,15 @@ impl Idle {
         self.hurried.store(hurried, Ordering::Relaxed);
     }
 
-    /// How many ranks have died, as far as was seen.
+    /// How much has become of the job, as far as was seen ([`Damage::extent`]).
     #[inline]
-    pub fn deaths(&self) -> usize {
-        self.deaths.load(Ordering::Acquire)
+    pub fn extent(&self) -> usize {
+        self.extent.load(Ordering::Acquire)
     }
 
-    /// Which.
-    pub fn dead(&self) -> Vec<Dead> {
-        self.dead.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What.
+    pub fn damage(&self) -> Damage {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// To be called now and then by polls that are not followed by [`Idle::wait`].

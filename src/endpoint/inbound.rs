@@ -17,6 +17,11 @@ const BURST: u32 = 32;
 /// Looks at a lane that may find nothing before it is only looked at now and then.
 const HEAT: u16 = u16::MAX;
 
+/// Why nothing is taken from a lane: a message in pieces has begun whose cookie is not known yet, so what follows must wait...
+const BEGINNING: u8 = 1;
+/// ...or the link has gone down.
+const CUT: u8 = 2;
+
 struct Inbox {
     lane: Consumer,
     bell: Bell,
@@ -24,15 +29,15 @@ struct Inbox {
     from: Option<u32>,
     /// Whether what it carries does not go before anything else.
     bulk: bool,
-    /// A message in pieces has begun whose cookie is not known yet: what follows must wait.
-    beginning: bool,
+    /// Nothing is taken from it, for these reasons.
+    shut: u8,
     /// Looks in vain that are left before it counts as cold.
     heat: u16,
 }
 
 impl Inbox {
     fn new(lane: Consumer, bell: Bell, from: Option<u32>) -> Inbox {
-        Inbox { lane, bell, from, bulk: false, beginning: false, heat: HEAT }
+        Inbox { lane, bell, from, bulk: false, shut: 0, heat: HEAT }
     }
 }
 
@@ -57,6 +62,7 @@ pub(super) struct Inbound {
     me: u32,
     /// A row for each rank that has ever sent in pieces.
     streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
+    members: Arc<Membership>,
     /// Ranks that are lost. What comes from them nevertheless is dropped.
     lost: SmallVec<[u32; 2]>,
     pub msgs: u64,
@@ -112,6 +118,7 @@ impl Inbound {
             size: topology.size() as u32,
             me: members.rank(),
             streams,
+            members: members.clone(),
             lost: SmallVec::new(),
             msgs: 0,
             bytes: 0,
@@ -145,7 +152,7 @@ impl Inbound {
         for _ in 0..count {
             let i = self.next;
             let inbox = &mut self.boxes[i];
-            if !inbox.beginning {
+            if inbox.shut == 0 {
                 match inbox.lane.take() {
                     Ok(None) => {}
                     Ok(Some(entry)) => {
@@ -153,19 +160,47 @@ impl Inbound {
                         if self.boxes[i].bulk {
                             self.next = self.after(i);
                         }
-                        let arrival = self.arrive(i, entry)?;
+                        let arrival = match self.arrive(i, entry) {
+                            Ok(arrival) => arrival,
+                            Err(error) => {
+                                self.excuse(i, error)?;
+                                continue;
+                            }
+                        };
                         if self.lost.contains(&arrival.src) {
                             self.release(arrival.token, 0)?;
                             continue;
                         }
                         return Ok(Some(arrival));
                     }
-                    Err(error) => return Err(EndpointError::Corrupt { from: describe(inbox), error }),
+                    Err(error) => {
+                        let error = EndpointError::Corrupt { from: describe(inbox), error };
+                        self.excuse(i, error)?;
+                    }
                 }
             }
             self.next = self.after(i);
         }
         Ok(None)
+    }
+
+    /// What cannot be understood is no error if it has come by a link that has gone down: that is noticed soon, and until
+    /// then nothing more is taken from there.
+    #[cold]
+    fn excuse(&mut self, i: usize, error: EndpointError) -> Result<(), EndpointError> {
+        match self.boxes[i].bell.side().filter(|side| self.members.has_been_down(*side)) {
+            Some(side) => {
+                log::debug!("{error}; the {side} link has gone down");
+                self.close(side);
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+
+    /// Takes nothing any more from what comes by a side.
+    pub fn close(&mut self, side: Side) {
+        self.boxes.iter_mut().filter(|inbox| inbox.bell.side() == Some(side)).for_each(|inbox| inbox.shut |= CUT);
     }
 
     #[inline(always)]
@@ -201,7 +236,7 @@ impl Inbound {
         for _ in 0..count {
             let i = self.next;
             let inbox = &mut self.boxes[i];
-            if !inbox.beginning && (thorough || inbox.heat > 0) {
+            if inbox.shut == 0 && (thorough || inbox.heat > 0) {
                 match inbox.lane.take_kind(wire::MESSAGE) {
                     Taken::Nothing => inbox.heat = inbox.heat.saturating_sub(1),
                     Taken::Entry(entry) => return self.plain(i, entry),
@@ -267,7 +302,7 @@ impl Inbound {
             }
             _ if self.lost.contains(&src) => {}
             Packet::Begin { header, stream, total, .. } => {
-                inbox.beginning = true;
+                inbox.shut |= BEGINNING;
                 self.open(src, stream, total, None)?;
                 arrival.token.begun = Some((src, stream));
                 self.msgs += 1;
@@ -286,7 +321,7 @@ impl Inbound {
                 arrival.fetch = open.fetch;
                 arrival.last = left == 0;
                 if left == 0 {
-                    self.close(src, stream);
+                    self.end(src, stream);
                 }
                 self.bytes += payload as u64;
             }
@@ -324,7 +359,7 @@ impl Inbound {
         self.boxes[lane].lane.window().read(offset, to);
     }
 
-    fn close(&mut self, src: u32, stream: u8) {
+    fn end(&mut self, src: u32, stream: u8) {
         if let Some(row) = &mut self.streams[src as usize] {
             row[stream as usize] = None;
         }
@@ -339,7 +374,7 @@ impl Inbound {
             };
         };
         if let Some((src, stream)) = token.begun {
-            inbox.beginning = false;
+            inbox.shut &= !BEGINNING;
             let row = self.streams.get_mut(src as usize).and_then(|r| r.as_mut());
             if let Some(open) = row.and_then(|r| r.get_mut(stream as usize)).and_then(|s| s.as_mut()) {
                 open.cookie = cookie;

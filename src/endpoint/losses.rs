@@ -1,4 +1,4 @@
-//! When others have died: what concerns them is forgotten, and the caller is told; everything else goes on.
+//! When others have died, or links have gone down where nothing goes round them: what concerns them is forgotten, and the caller is told; everything else goes on.
 //!
 //! Nothing fails here. Whatever waits for a lost rank, and whatever is asked of it later, stays pending for ever; the caller,
 //! who knows all of that too, ends it when it hears [`Event::Lost`].
@@ -10,7 +10,7 @@ use crate::ring::Loss;
 #[derive(Default)]
 pub(super) struct Losses {
     known: Vec<Loss>,
-    /// Deaths that have been seen, and those of them that were seen to.
+    /// The extent of the damage that has been seen, and of what was seen to.
     seen: usize,
     settled: usize,
 }
@@ -23,17 +23,17 @@ impl Losses {
 }
 
 impl Endpoint {
-    /// Of a poll that looked everywhere and found nothing. What the dead have sent is taken first: their losses count from the
-    /// second such poll on after they were seen.
+    /// Of a poll that looked everywhere and found nothing. What the dead have sent, and what has come by a link, is taken
+    /// first: losses count from the second such poll on after they were seen.
     #[inline]
     pub(super) fn check_losses(&mut self) -> Result<(), EndpointError> {
-        let deaths = self.idle.deaths();
-        if deaths == 0 {
+        let extent = self.idle.extent();
+        if extent == 0 {
             return Ok(());
         }
-        if std::mem::replace(&mut self.losses.seen, deaths) == deaths && self.losses.settled != deaths {
+        if std::mem::replace(&mut self.losses.seen, extent) == extent && self.losses.settled != extent {
             self.take_losses();
-            self.losses.settled = deaths;
+            self.losses.settled = extent;
         }
         // Ranks of one host share memory that only MPICH knows what hangs on.
         match self.losses.known.iter().find(|loss| self.shares_host(loss)) {
@@ -48,10 +48,14 @@ impl Endpoint {
 
     #[cold]
     fn take_losses(&mut self) {
-        let dead = self.idle.dead();
-        self.members.part_from(&dead);
-        self.members.sides_to(&dead).for_each(|side| self.out.close_casts(side));
-        for loss in self.members.losses(&dead) {
+        let damage = self.idle.damage();
+        self.members.part_from(&damage.dead);
+        self.members.sides_to(&damage.dead).for_each(|side| self.out.close_casts(side));
+        for side in self.members.sides_over(damage.outages) {
+            self.out.close(side);
+            self.inbound.close(side);
+        }
+        for loss in self.members.losses(&damage) {
             let rank = loss.rank();
             if self.losses.of(rank).is_some() {
                 continue;

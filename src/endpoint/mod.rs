@@ -207,6 +207,11 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// Its process in the ring.
+    pub fn members(&self) -> &Membership {
+        &self.members
+    }
+
     /// Hosts of the ring.
     pub fn hosts(&self) -> usize {
         self.members.topology().hosts()

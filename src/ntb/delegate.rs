@@ -20,6 +20,7 @@ macro_rules! left_to_inner {
         fn vector(&self, doorbell: usize) -> std::sync::Arc<dyn $crate::ntb::Vector> { self.inner.vector(doorbell) }
     };
     (@ link) => { fn link(&self) -> $crate::ntb::LinkState { self.inner.link() } };
+    (@ outages) => { fn outages(&self) -> u64 { self.inner.outages() } };
 }
 
 pub(super) use left_to_inner;

@@ -167,6 +167,9 @@ pub trait Port: Send + Sync {
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
     /// State of the link.
     fn link(&self) -> LinkState;
+    /// How often the link has gone down so far, as the device counts: one that comes up again may have lost something,
+    /// whoever has looked meanwhile.
+    fn outages(&self) -> u64;
 
     /// Waits until the doorbell has rung, clears it and returns true; false after `timeout`.
     fn wait(&self, doorbell: usize, timeout: Duration) -> bool {

@@ -89,7 +89,7 @@ impl WriteSink for Sink {
 impl<P: Port> Port for Weak<P> {
     left_to_inner! {
         side max_transfer incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
-        link
+        link outages
     }
     fn coherent(&self) -> bool {
         false

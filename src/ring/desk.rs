@@ -8,7 +8,7 @@ use super::relay::Route;
 use super::served::registry::Registry;
 use super::served::server::{Answer, Server};
 use super::ways::Ways;
-use super::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use super::{rank_doorbell, Herald, Membership, FORWARDER_DOORBELL};
 use crate::ntb::{InWindow, Side};
 use crate::queue::Producer;
 use std::collections::VecDeque;
@@ -40,8 +40,10 @@ pub(super) struct Desk {
     /// Whether the server waits for a lock.
     waiting: AtomicBool,
     trays: [Tray; 2],
-    /// Where links may go down: the ways of the host.
+    /// Where links that go down are gone round: the ways of the host.
     ways: Option<Ways>,
+    /// Where they are not: who passes on which have.
+    herald: Option<Mutex<Herald>>,
     up: [AtomicBool; 2],
     /// Lanes to the host's ranks.
     locals: Mutex<Vec<Producer>>,
@@ -67,6 +69,7 @@ impl Desk {
             waiting: AtomicBool::new(false),
             trays: Default::default(),
             ways: heals.then(|| members.ways()),
+            herald: (!heals).then(|| Mutex::new(Herald::new(members))),
             up: [true, true].map(AtomicBool::new),
             locals: Mutex::new((0..ranks).map(|local| members.delivery_out(local)).collect()),
             crowded: AtomicBool::new(false),
@@ -91,6 +94,21 @@ impl Desk {
         if self.ways.is_none() {
             self.members.sides_to(&dead).for_each(|side| self.set_up(side, false));
         }
+    }
+
+    /// Looks which links have gone down, where nothing goes round them, and tells the neighbours. What is to pass one is
+    /// dropped.
+    pub fn look_at_links(&self, now: Instant) {
+        let Some(Ok(mut herald)) = self.herald.as_ref().map(Mutex::try_lock) else { return };
+        let outages = herald.attend(now);
+        if !outages.is_empty() {
+            self.members.sides_over(outages).for_each(|side| self.set_up(side, false));
+        }
+    }
+
+    /// Whether the link on a side has gone down, and nothing goes round it: whatever comes by it then may be wrong.
+    pub fn has_been_down(&self, side: Side) -> bool {
+        self.members.has_been_down(side)
     }
 
     /// From here on whoever ends has left, and not died.

@@ -224,6 +224,7 @@ impl Candidate {
                 announced,
                 threads: threads(neighbour),
                 reliability: settings.reliability,
+                outages_before: port.outages(),
                 port,
             });
         }

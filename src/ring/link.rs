@@ -3,7 +3,7 @@
 use super::crew::thread_of;
 use super::plan::{Class, End, WindowPlan};
 use super::FORWARDER_DOORBELL;
-use crate::ntb::{InWindow, OutWindow, Port, Side};
+use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side};
 use crate::queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct Link {
     pub(super) threads: usize,
     /// How far its lanes trust it.
     pub(super) reliability: Reliability,
+    /// How often it had gone down when this process joined.
+    pub(super) outages_before: u64,
 }
 
 impl Link {
@@ -52,6 +54,11 @@ impl Link {
     /// Whether the neighbour's memory is as good as the own one's: what is only written through lanes can be checked.
     pub fn is_coherent(&self) -> bool {
         self.port.coherent() && self.reliability == Reliability::Off
+    }
+
+    /// Whether it has gone down since this process joined.
+    pub fn has_been_down(&self) -> bool {
+        self.port.link() == LinkState::Down || self.port.outages() != self.outages_before
     }
 
     /// The port.

@@ -1,10 +1,11 @@
-//! Who is lost to a rank when others have died.
+//! Who is lost to a rank when others have died, or links have gone down.
 //!
-//! A host dies when its first rank does, since that has the threads that forward. What is to pass it goes the other way round
-//! where links repeat what is lost, and else nowhere: nobody knows what was lost there. Links that a host has to its
-//! neighbours end with it.
+//! A host dies when its first rank does, since that has the threads that forward. What is to pass it, or a link that has gone
+//! down, goes the other way round where links repeat what is lost, and else nowhere: nobody knows what was lost there. Links
+//! that a host has to its neighbours end with it.
 
 use super::join::Link;
+use super::outages::LinkSet;
 use super::{Membership, Topology};
 use crate::ntb::{LinkState, Side};
 use crate::queue::Reliability;
@@ -21,21 +22,51 @@ pub struct Dead {
     pub pid: u32,
 }
 
+/// What has become of a job: that only gets worse.
+#[derive(Clone, Debug, Default)]
+pub struct Damage {
+    /// Who has died.
+    pub dead: Vec<Dead>,
+    /// The links that have gone down, where nothing goes round them.
+    pub outages: LinkSet,
+}
+
+impl Damage {
+    /// A larger number than before if there is more of it; 0 if there is none.
+    pub fn extent(&self) -> usize {
+        self.dead.len() + self.outages.len()
+    }
+}
+
+/// What is in the way to a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// Who has died there.
+    #[error("{0}, and nothing goes round it")]
+    Dead(Dead),
+    /// A link, between the host to its left and the one to its right.
+    #[error(
+        "the link between host {0} and host {1} has gone down, and nothing goes round it without \
+         NTBRING_RELIABILITY=retry"
+    )]
+    Link(usize, usize),
+}
+
 /// A rank that can neither be sent anything any more nor be heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// Its process has ended.
     #[error("{0}")]
     Died(Dead),
-    /// It lives, but others have died that it was reached through.
-    #[error("rank {rank} on host {host} cannot be reached any more: {by}, and nothing goes round it")]
+    /// It lives, but what it was reached through is gone.
+    #[error("rank {rank} on host {host} cannot be reached any more: {by}")]
     CutOff {
         /// The rank.
         rank: u32,
         /// Its host.
         host: usize,
-        /// Who was between.
-        by: Dead,
+        /// What is between.
+        by: Obstacle,
     },
 }
 
@@ -50,16 +81,25 @@ impl Loss {
 }
 
 impl Membership {
-    /// Who is lost to this process when these have died.
-    pub fn losses(&self, dead: &[Dead]) -> Vec<Loss> {
-        losses(self.topology(), self.host(), self.bond(), dead)
+    /// What has become of the job, as far as can be seen from here.
+    pub fn damage(&self) -> Damage {
+        Damage { dead: self.dead(), outages: self.outages() }
+    }
+
+    /// Who is lost to this process.
+    pub fn losses(&self, damage: &Damage) -> Vec<Loss> {
+        losses(self.topology(), self.host(), self.bond(), damage)
+    }
+
+    /// Whether what cannot go one way goes the other.
+    pub fn heals(&self) -> bool {
+        self.links().is_some_and(|links| links.into_iter().all(|link| link.reliability() == Reliability::Retry))
     }
 
     fn bond(&self) -> Bond {
-        let all = |is: fn(&Link) -> bool| self.links().is_some_and(|links| links.into_iter().all(is));
-        if all(|link| link.reliability() == Reliability::Retry) {
+        if self.heals() {
             Bond::Heals
-        } else if all(Link::is_coherent) {
+        } else if self.links().is_some_and(|links| links.into_iter().all(Link::is_coherent)) {
             Bond::Near
         } else {
             Bond::Served
@@ -69,7 +109,7 @@ impl Membership {
     /// Where links heal, takes down those to hosts that are among the dead, for whoever looks at the ports: adapters of real
     /// hosts do it by themselves.
     pub fn part_from(&self, dead: &[Dead]) {
-        if self.bond() == Bond::Heals {
+        if self.heals() {
             self.sides_to(dead).for_each(|side| self.set_link(side, LinkState::Down));
         }
     }
@@ -97,24 +137,31 @@ enum Bond {
     Served,
 }
 
-/// The ranks that are lost to a rank of `host` when these have died.
-fn losses(topology: &Topology, host: usize, bond: Bond, dead: &[Dead]) -> Vec<Loss> {
+/// The ranks that are lost to a rank of `host` by this damage.
+fn losses(topology: &Topology, host: usize, bond: Bond, damage: &Damage) -> Vec<Loss> {
     let lost = |rank: u32| {
-        if let Some(dead) = dead.iter().find(|dead| dead.rank == rank) {
+        if let Some(dead) = damage.dead.iter().find(|dead| dead.rank == rank) {
             return Some(Loss::Died(*dead));
         }
         let to = topology.host_of(rank);
-        obstacle(topology, host, to, bond, dead).map(|by| Loss::CutOff { rank, host: to, by })
+        obstacle(topology, host, to, bond, damage).map(|by| Loss::CutOff { rank, host: to, by })
     };
     (0..topology.size() as u32).filter_map(lost).collect()
 }
 
-/// Who is in the way between two hosts; None if there is a way.
-fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, dead: &[Dead]) -> Option<Dead> {
-    let forwarder = |host: usize| forwarder(topology, host, dead);
+/// What is in the way between two hosts; None if there is a way.
+fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, damage: &Damage) -> Option<Obstacle> {
+    let forwarder = |host: usize| forwarder(topology, host, &damage.dead).map(Obstacle::Dead);
+    let outage = |at: usize, side: Side| {
+        let next = topology.neighbour(at, side);
+        let ends = if side == Side::Right { (at, next) } else { (next, at) };
+        damage.outages.contains(topology.link(at, side)).then_some(Obstacle::Link(ends.0, ends.1))
+    };
+    // The first on a way: a link, then the host behind it, unless that is where it goes.
     let between = |from: usize, side: Side, to: usize| {
-        let next = |&host: &usize| Some(topology.neighbour(host, side)).filter(|&next| next != to);
-        std::iter::successors(next(&from), next).find_map(forwarder)
+        let next = |&at: &usize| Some(topology.neighbour(at, side)).filter(|&next| next != to);
+        let mut hosts = std::iter::successors(Some(from), next);
+        hosts.find_map(|at| if at == from { None } else { forwarder(at) }.or_else(|| outage(at, side)))
     };
     if host == to {
         return None;
@@ -142,8 +189,8 @@ mod tests {
     }
 
     fn lost(topology: &Topology, host: usize, bond: Bond, dead: &[u32]) -> Vec<(u32, bool)> {
-        let dead: Vec<_> = dead.iter().map(|&rank| Dead { rank, host: topology.host_of(rank), pid: 1 }).collect();
-        let losses = losses(topology, host, bond, &dead);
+        let dead = dead.iter().map(|&rank| Dead { rank, host: topology.host_of(rank), pid: 1 }).collect();
+        let losses = losses(topology, host, bond, &Damage { dead, ..Damage::default() });
         losses.iter().map(|loss| (loss.rank(), matches!(loss, Loss::Died(_)))).collect()
     }
 
@@ -188,8 +235,9 @@ mod tests {
                 (0..hosts).flat_map(|a| (0..hosts).flat_map(move |b| (0..hosts).map(move |d| (a, b, d))))
             {
                 if died != a && died != b {
-                    let dead = [Dead { rank: died as u32, host: died, pid: 1 }];
-                    let there = |a, b, bond| obstacle(&topology, a, b, bond, &dead).is_some();
+                    let dead = vec![Dead { rank: died as u32, host: died, pid: 1 }];
+                    let damage = Damage { dead, ..Damage::default() };
+                    let there = |a, b, bond| obstacle(&topology, a, b, bond, &damage).is_some();
                     assert_eq!(
                         there(a, b, Bond::Near),
                         there(b, a, Bond::Near),
@@ -199,5 +247,63 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The hosts that are lost to each host of a ring without these links.
+    fn cut(hosts: usize, links: &[usize]) -> Vec<Vec<u32>> {
+        let topology = ring(hosts, 1);
+        let damage = Damage { outages: links.iter().copied().collect(), ..Damage::default() };
+        let of = |bond, host| losses(&topology, host, bond, &damage).iter().map(Loss::rank).collect();
+        let [near, served] = [Bond::Near, Bond::Served].map(|bond| (0..hosts).map(|host| of(bond, host)).collect());
+        assert_eq!(near, served, "the same links, whatever they are made of");
+        near
+    }
+
+    #[test]
+    fn a_link_that_goes_down_takes_with_it_whose_way_leads_over_it() {
+        // Of the two links between two hosts one is used.
+        assert_eq!(cut(2, &[0]), [vec![1], vec![0]]);
+        assert!(cut(2, &[1]).iter().all(Vec::is_empty));
+        assert_eq!(cut(3, &[0]), [vec![1], vec![0], vec![]]);
+        assert_eq!(cut(3, &[2]), [vec![2], vec![], vec![0]]);
+        // Opposite hosts need the whole ring, there and back.
+        assert_eq!(cut(4, &[0]), [vec![1, 2], vec![0, 3], vec![0], vec![1]]);
+        assert_eq!(cut(4, &[1]), [vec![2], vec![2, 3], vec![0, 1], vec![1]]);
+        assert_eq!(cut(4, &[3]), [vec![2, 3], vec![3], vec![0], vec![0, 1]]);
+        assert_eq!(cut(5, &[0]), [vec![1, 2], vec![0, 4], vec![0], vec![], vec![1]]);
+        assert_eq!(cut(5, &[0, 2]), [vec![1, 2], vec![0, 3, 4], vec![0, 3, 4], vec![1, 2], vec![1, 2]]);
+    }
+
+    #[test]
+    fn both_ends_of_a_way_over_a_link_agree() {
+        for hosts in 2..=8 {
+            for link in 0..hosts {
+                let lost = cut(hosts, &[link]);
+                for (a, b) in (0..hosts).flat_map(|a| (0..hosts).map(move |b| (a, b))) {
+                    assert_eq!(
+                        lost[a].contains(&(b as u32)),
+                        lost[b].contains(&(a as u32)),
+                        "{a}, {b} of {hosts}, {link}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_loss_names_the_link_or_the_dead() {
+        let topology = ring(4, 1);
+        let damage = Damage { dead: vec![Dead { rank: 1, host: 1, pid: 9 }], outages: [3].into_iter().collect() };
+        let texts: Vec<String> = losses(&topology, 0, Bond::Near, &damage).iter().map(Loss::to_string).collect();
+        assert_eq!(texts.len(), 3);
+        assert_eq!(texts[0], "rank 1 on host 1 (process 9) has died");
+        assert!(
+            texts[1].starts_with("rank 2 on host 2 cannot be reached any more: rank 1 on host 1 (process 9) has died")
+        );
+        assert!(
+            texts[2].contains("host 3 cannot be reached any more: the link between host 3 and host 0 has gone down")
+        );
+        assert!(texts[2].ends_with("NTBRING_RELIABILITY=retry"), "{}", texts[2]);
+        assert_eq!(damage.extent(), 2);
     }
 }

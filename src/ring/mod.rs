@@ -11,7 +11,8 @@
 //! | `error` | what can be in the way of that |
 //! | `dress` | what is put around its ports: models, faults, records |
 //! | `near` | who may do what with whose memory |
-//! | `losses` | who cannot be reached any more when ranks have died |
+//! | `losses` | who cannot be reached any more when ranks have died, or links have gone down |
+//! | `outages` | which links that are, and how all hosts hear of it |
 //! | `cores` | how many cores the job has, and which of them no rank is bound to |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay`, `track` | forwarding what is in transit, to each side and of each class |
@@ -38,6 +39,7 @@ mod losses;
 pub mod manager;
 mod meeting;
 mod near;
+mod outages;
 pub mod plan;
 mod probation;
 pub mod relay;
@@ -51,11 +53,12 @@ pub mod transfer;
 pub mod ways;
 
 pub use join::{JoinError, Membership};
-pub use losses::{Dead, Loss};
+pub use losses::{Damage, Dead, Loss, Obstacle};
+pub use outages::{Herald, LinkSet};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 12;
+pub const PROTOCOL_VERSION: u16 = 13;
 
 /// The doorbell of the first of the threads that forward at a host. The others have those after it ([`crew::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;

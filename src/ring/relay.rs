@@ -131,7 +131,15 @@ impl Forwarder {
             || orders.into_iter().any(|orders| desk.is_up(orders.side) && !orders.outgoing.is_settled())
     }
 
-    /// Looks after packets that may have been damaged on their way, and after the links.
+    /// Looks which links have gone down, where nothing goes round them. To be called now and then, and at the latest before
+    /// a sleep.
+    pub fn look_at_links(&self, now: Instant) {
+        if self.leads {
+            self.office.desk.look_at_links(now);
+        }
+    }
+
+    /// Looks after packets that may have been damaged on their way, and after the links that are gone round.
     pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
         if let Some(Home { steward, orders }) = &mut self.home {
             let Office { desk, counters, .. } = &*self.office;

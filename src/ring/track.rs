@@ -89,6 +89,8 @@ pub(super) struct Track {
     unsent: usize,
     /// Packets damaged and sent again, as counted so far.
     mended: [u64; 2],
+    /// What comes in cannot be understood any more, since the link has gone down.
+    deaf: bool,
 }
 
 impl Track {
@@ -116,7 +118,7 @@ impl Track {
             outputs.push(Output { lane: producer(end, beyond)?, bell, answers: VecDeque::new() });
         }
         let (office, ports) = (office.clone(), [back.port(), on.port()]);
-        Some(Track { office, side, class, from, to, inputs, outputs, ports, unsent: 0, mended: [0; 2] })
+        Some(Track { office, side, class, from, to, inputs, outputs, ports, unsent: 0, mended: [0; 2], deaf: false })
     }
 
     /// Whether [`Track::look_after`] has to be called soon.
@@ -150,12 +152,22 @@ impl Track {
             Class::Urgent => (self.send_answers(), TURN),
             Class::Bulk => (0, 1),
         };
+        if self.deaf {
+            return Ok(moved);
+        }
         for i in 0..self.inputs.len() {
             for _ in 0..turn {
-                if !self.pass_on(i)? {
-                    break;
+                match self.pass_on(i) {
+                    Ok(true) => moved += 1,
+                    Ok(false) => break,
+                    // All that comes by that link, from here on, is of ranks that are lost to those it is for.
+                    Err(error) if self.office.desk.has_been_down(self.side.opposite()) => {
+                        log::debug!("{error}; the link has gone down");
+                        self.deaf = true;
+                        return Ok(moved);
+                    }
+                    Err(error) => return Err(error),
                 }
-                moved += 1;
             }
         }
         Ok(moved)

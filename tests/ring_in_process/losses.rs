@@ -9,24 +9,24 @@ use std::collections::VecDeque;
 use std::process::{Child, Command};
 use std::time::Instant;
 
-static PAYLOAD: [u8; 256 << 10] = [3; 256 << 10];
+pub(super) static PAYLOAD: [u8; 256 << 10] = [3; 256 << 10];
 
 /// More than waits for any lane.
-const MANY: usize = 3000;
+pub(super) const MANY: usize = 3000;
 
 /// A ring of which some ranks count as dead as soon as the test says so: a process of their own stands for theirs.
-struct Doomed {
-    endpoints: Vec<Option<Endpoint>>,
+pub(super) struct Doomed {
+    pub(super) endpoints: Vec<Option<Endpoint>>,
     processes: Vec<(usize, Child)>,
     /// What others have told each rank, and what came to it: sender, first byte of the header.
-    lost: Vec<Vec<String>>,
+    pub(super) lost: Vec<Vec<String>>,
     /// The latest error of a poll.
-    refused: Vec<Option<String>>,
-    came: Vec<VecDeque<(u32, u8)>>,
+    pub(super) refused: Vec<Option<String>>,
+    pub(super) came: Vec<VecDeque<(u32, u8)>>,
 }
 
 impl Doomed {
-    fn new(layout: &Layout, settings: &Settings, doomed: &[usize]) -> Doomed {
+    pub(super) fn new(layout: &Layout, settings: &Settings, doomed: &[usize]) -> Doomed {
         let settings = Settings { single_copy: None, ..settings.clone() };
         let candidate = |rank: u32| Candidate::new(layout.topology(), rank, settings.clone()).unwrap();
         let candidates: Vec<Candidate> = (0..layout.size() as u32).map(candidate).collect();
@@ -51,14 +51,14 @@ impl Doomed {
         }
     }
 
-    fn send(&mut self, from: usize, to: u32, mark: u8, payload: usize) -> Sent {
+    pub(super) fn send(&mut self, from: usize, to: u32, mark: u8, payload: usize) -> Sent {
         // SAFETY: a static lives for ever.
         let payload = Payload::Contiguous(unsafe { ForeignBytes::new(PAYLOAD.as_ptr(), payload) });
         let message = Message { dest: to, head: Head { handler: 1 }, header: &[mark; 8], payload, cookie: 1 };
         self.endpoints[from].as_mut().unwrap().send(message).unwrap()
     }
 
-    fn offer(&mut self, from: usize, to: u32) {
+    pub(super) fn offer(&mut self, from: usize, to: u32) {
         // SAFETY: as above.
         let payload = Payload::Contiguous(unsafe { ForeignBytes::new(PAYLOAD.as_ptr(), PAYLOAD.len()) });
         let message = Message { dest: to, head: Head { handler: 1 }, header: &[0; 8], payload, cookie: 1 };
@@ -74,7 +74,7 @@ impl Doomed {
     }
 
     /// Lets all that live poll until `done`.
-    fn until(&mut self, what: &str, done: impl Fn(&mut Doomed) -> bool) {
+    pub(super) fn until(&mut self, what: &str, done: impl Fn(&mut Doomed) -> bool) {
         let start = Instant::now();
         while !done(self) {
             assert!(start.elapsed() < Duration::from_secs(30), "{what}");
@@ -97,7 +97,7 @@ impl Doomed {
         }
     }
 
-    fn has_heard(&self, rank: usize, words: &[&str]) -> bool {
+    pub(super) fn has_heard(&self, rank: usize, words: &[&str]) -> bool {
         self.lost[rank].len() == words.len()
             && self.lost[rank].iter().zip(words).all(|(text, word)| text.contains(word))
     }
@@ -156,8 +156,10 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
     let layout = Layout::blocks(&[1; 4]);
     let mut ring = Doomed::new(&layout, &tiny(&layout), &[1]);
     ring.kill(1);
-    let (zero, two) =
-        (["rank 1 on", "rank 2 on host 2 cannot be reached any more: rank 1"], ["rank 0 on", "rank 1 on"]);
+    let (zero, two) = (
+        ["rank 1 on", "rank 2 on host 2 cannot be reached any more: rank 1 on host 1 (process"],
+        ["rank 0 on", "rank 1 on"],
+    );
     ring.until("the news", |ring| {
         ring.has_heard(0, &zero) && ring.has_heard(2, &two) && ring.has_heard(3, &["rank 1"])
     });

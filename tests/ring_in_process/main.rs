@@ -13,6 +13,7 @@ mod healing;
 mod joining;
 mod losses;
 mod multicast;
+mod outages;
 mod served;
 mod sharing;
 mod turns;

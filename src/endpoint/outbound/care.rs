@@ -2,17 +2,28 @@
 
 use super::flow::Flow;
 use super::{Outbound, Outbox};
+use crate::endpoint::bell::Bell;
 use crate::endpoint::EndpointError;
 use crate::ntb::Side;
+use crate::queue::Producer;
 use std::time::Instant;
 
 /// How often a receiver is reminded of what it has not taken before its sender may leave: a thread goes on (`linger`).
 const REMINDERS: u32 = 4;
 
 impl Outbox {
+    pub fn new(lane: Producer, bell: Bell) -> Outbox {
+        Outbox { lane, bell, cut: false }
+    }
+
+    /// Whether there is nothing to look after.
+    fn is_settled(&self) -> bool {
+        self.cut || self.lane.is_settled()
+    }
+
     /// Sends again what was damaged, or reminds the receiver, if it is time.
     pub fn look_after(&mut self, now: Instant) -> Result<bool, EndpointError> {
-        let Outbox { lane, bell } = self;
+        let Outbox { lane, bell, cut: false } = self else { return Ok(false) };
         let woken = lane.look_after(now).map_err(|error| EndpointError::GaveUp { to: bell.describe(), error })?;
         if woken {
             bell.ring();
@@ -24,7 +35,7 @@ impl Outbox {
 impl Outbound {
     /// Whether [`Outbound::look_after`] has to be called now and then; a carrier looks after itself.
     pub fn is_unsettled(&self) -> bool {
-        self.checked && self.outboxes.iter().any(|outbox| !outbox.lane.is_settled())
+        self.checked && self.outboxes.iter().any(|outbox| !outbox.is_settled())
     }
 
     /// Looks after all that others have not taken yet.
@@ -52,7 +63,7 @@ impl Outbound {
 
     /// Whether others have taken everything, or do not answer though they were reminded.
     pub fn has_reminded(&self) -> bool {
-        self.outboxes.iter().all(|outbox| outbox.lane.reminders() >= REMINDERS || outbox.lane.is_settled())
+        self.outboxes.iter().all(|outbox| outbox.is_settled() || outbox.lane.reminders() >= REMINDERS)
     }
 
     /// What others have not taken, for somebody else to look after. Nothing can be sent after this.

@@ -48,7 +48,7 @@ impl Outbound {
     pub(super) fn send_casts(&mut self) {
         let Outbound { casts, outboxes, work, doorbells, .. } = self;
         for Half { outbox, waiting } in &mut casts.halves {
-            let Some(Outbox { lane, bell }) = outbox.and_then(|i| outboxes.get_mut(i)) else { continue };
+            let Some(Outbox { lane, bell, .. }) = outbox.and_then(|i| outboxes.get_mut(i)) else { continue };
             while waiting.front().is_some_and(|(cast, bytes)| cast.put(lane, bytes)) {
                 waiting.pop_front();
                 *doorbells += bell.ring();

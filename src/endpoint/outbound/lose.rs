@@ -1,6 +1,7 @@
 //! Ranks that are lost: what waits for them is forgotten, as is what is sent to them later.
 
 use super::{Outbound, LOST};
+use crate::ntb::Side;
 
 impl Outbound {
     /// Whether a rank is lost.
@@ -15,5 +16,11 @@ impl Outbound {
         if let Some(caretaker) = &self.caretaker {
             caretaker.carrier().lose(rank);
         }
+    }
+
+    /// Forgets what was sent by a side, and what is to go to several hosts by it.
+    pub fn close(&mut self, side: Side) {
+        self.close_casts(side);
+        self.outboxes.iter_mut().filter(|outbox| outbox.bell.side() == Some(side)).for_each(|outbox| outbox.cut = true);
     }
 }

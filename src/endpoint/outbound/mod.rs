@@ -77,6 +77,8 @@ const LOST: usize = usize::MAX - 1;
 pub(super) struct Outbox {
     lane: Producer,
     bell: Bell,
+    /// The link has gone down: nobody will take what is in it.
+    cut: bool,
 }
 
 /// All flows of a rank.
@@ -129,7 +131,7 @@ impl Outbound {
         let mut requests = vec![NOWHERE; topology.size()];
         let mut casts = Casts::default();
         let mut boxed = |lane: Producer, bell: Bell| {
-            outboxes.push(Outbox { lane, bell });
+            outboxes.push(Outbox::new(lane, bell));
             outboxes.len() - 1
         };
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
@@ -238,7 +240,7 @@ impl Outbound {
     /// Gives a flow its lane.
     pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
         self.flows[peer as usize].line.outbox = self.outboxes.len();
-        self.outboxes.push(Outbox { lane, bell });
+        self.outboxes.push(Outbox::new(lane, bell));
     }
 
     /// Whether anything was ever deposited for a peer.
@@ -370,7 +372,8 @@ impl Outbound {
 
     /// Deposits a request to the forwarder of a rank's host, if there is room for it.
     pub fn request(&mut self, route: Route, request: &Request, operands: ForeignBytes) -> bool {
-        let Some(Outbox { lane, bell }) = self.requests.get(route.dst as usize).and_then(|&i| self.outboxes.get_mut(i))
+        let Some(Outbox { lane, bell, .. }) =
+            self.requests.get(route.dst as usize).and_then(|&i| self.outboxes.get_mut(i))
         else {
             return false;
         };
@@ -419,7 +422,7 @@ impl Outbound {
             return Ok(true);
         }
         for line in std::iter::once(&mut flow.line).chain(flow.bulk.as_deref_mut()) {
-            let Outbox { lane, bell } = &mut self.outboxes[line.outbox];
+            let Outbox { lane, bell, .. } = &mut self.outboxes[line.outbox];
             for _ in 0..TURN {
                 if !line.put_some(lane, flow.route, self.chunk, &mut self.sent, &mut self.paper)? {
                     break;

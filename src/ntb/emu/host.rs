@@ -186,6 +186,10 @@ impl Port for EmuPort {
     fn link(&self) -> LinkState {
         self.registers.link(self.side)
     }
+
+    fn outages(&self) -> u64 {
+        self.registers.outages(self.side)
+    }
 }
 
 impl EmuPort {

@@ -15,7 +15,7 @@ const IDENTITY: usize = 0; // magic, token, size of the file, who it is: four 64
 const NOTES: usize = LINE / 2; // two words for the layers above
 const SCRATCHPAD: usize = LINE; // a line per side
 const DOORBELL: usize = 3 * LINE; // a line per side
-const LINK: usize = 5 * LINE; // a line per side: down or not; since when there are faults (only of the right one)
+const LINK: usize = 5 * LINE; // a line per side: how often it went down or up; since when there are faults (only of the right one)
 const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
 const LOCK: usize = VECTOR + DOORBELLS * LINE; // of a segment: who holds it
@@ -25,6 +25,9 @@ const METERS: usize = 32 * LINE; // for a link model: a meter per side
 /// A doorbell register holds the doorbells that are pending and, this much further up, those that
 /// have raised their vector since somebody last got ready to sleep on it.
 const RAISED: u32 = DOORBELLS as u32;
+
+/// The bit of a link's count of changes that says that it is down.
+const DOWN: u32 = 1;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x01");
 
@@ -114,22 +117,31 @@ impl Registers {
         self.page.register(DOORBELL + side as usize * LINE)
     }
 
-    /// Zero while the link on that side is up.
-    fn link_down(&self, side: Side) -> &AtomicU32 {
+    /// How often the link on that side has gone down or come up. It was up at first, so it is down if that is odd.
+    fn link_changes(&self, side: Side) -> &AtomicU32 {
         self.page.register(LINK + side as usize * LINE)
     }
 
     /// What the port on a side says of its link.
     pub fn link(&self, side: Side) -> LinkState {
-        match self.link_down(side).load(Ordering::Acquire) {
+        match self.link_changes(side).load(Ordering::Acquire) & DOWN {
             0 => LinkState::Up,
             _ => LinkState::Down,
         }
     }
 
-    /// It says this from now on.
+    /// How often that link has gone down.
+    pub fn outages(&self, side: Side) -> u64 {
+        u64::from(self.link_changes(side).load(Ordering::Acquire).div_ceil(2))
+    }
+
+    /// The port says this of its link from now on. Whoever sleeps at the host is woken, as by an adapter's interrupt.
     pub fn set_link(&self, side: Side, state: LinkState) {
-        self.link_down(side).store((state == LinkState::Down).into(), Ordering::Release);
+        let change =
+            |changes: u32| ((changes & DOWN != 0) != (state == LinkState::Down)).then(|| changes.wrapping_add(1));
+        if self.link_changes(side).fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok() {
+            (0..DOORBELLS).for_each(|vector| self.interrupt(vector));
+        }
     }
 
     /// The word in which both ends of the right link find since when there are faults on it (`ntb::fault`).

@@ -88,6 +88,10 @@ impl Port for Faulty {
             LinkState::Up
         }
     }
+
+    fn outages(&self) -> u64 {
+        self.wire.outages()
+    }
 }
 
 #[cfg(test)]

@@ -53,6 +53,12 @@ impl Outage {
             (Some(every), Some(lasts)) => later.as_nanos() % every.as_nanos().max(1) < lasts.as_nanos(),
         }
     }
+
+    /// How often it has begun so long after faults have.
+    pub fn count(&self, since: Duration) -> u64 {
+        let Some(later) = since.checked_sub(self.first) else { return 0 };
+        1 + self.every.map_or(0, |every| (later.as_nanos() / every.as_nanos().max(1)) as u64)
+    }
 }
 
 impl fmt::Display for Outage {
@@ -89,6 +95,20 @@ mod tests {
         assert_eq!(on("at:2.7s"), [2700, 2800, 2900]);
         assert_eq!(on("at:0s:for:100ms"), [0]);
         assert_eq!(Outage::parse("3-0:at:1s").unwrap().link, Some(LinkName::Between(3, 0)));
+    }
+
+    #[test]
+    fn beginnings_are_counted() {
+        for (text, ms, count) in [
+            ("at:2s", 1999, 0),
+            ("at:2s", 9000, 1),
+            ("at:0s:for:1s", 0, 1),
+            ("every:1s:for:200ms", 999, 0),
+            ("every:1s:for:200ms", 1500, 1),
+            ("every:1s:for:200ms", 3000, 3),
+        ] {
+            assert_eq!(Outage::parse(text).unwrap().count(Duration::from_millis(ms)), count, "{text} at {ms} ms");
+        }
     }
 
     #[test]

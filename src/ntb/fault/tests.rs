@@ -267,6 +267,7 @@ fn a_link_is_down_at_its_times_for_both_ends() {
     std::thread::sleep(Duration::from_millis(310));
     other.begin();
     assert_eq!((port.link(), peer.link()), (LinkState::Up, LinkState::Down));
+    assert_eq!((port.outages(), peer.outages()), (1, 2));
     assert!(other.since(Side::Left).unwrap() >= Duration::from_millis(300));
     out.store(0, 2);
     out.fence();
@@ -285,7 +286,10 @@ fn a_link_goes_down_and_up_on_command() {
     for (n, state) in [(1, LinkState::Up), (2, LinkState::Down), (3, LinkState::Up)] {
         host.set_link(Side::Right, state);
         assert_eq!(host.link(Side::Right), state);
+        // To say the same again changes nothing.
+        host.set_link(Side::Right, state);
         assert_eq!((port.link(), bench.from[0].link()), (state, LinkState::Up));
+        assert_eq!((port.outages(), bench.from[0].outages()), (u64::from(n > 1), 0));
         out.store(0, n);
         out.fence();
         port.ring(n as usize);

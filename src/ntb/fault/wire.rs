@@ -71,6 +71,13 @@ impl Cable {
         self.port.link() == LinkState::Down || !self.outages.is_empty() && by_schedule()
     }
 
+    /// How often it has gone down, for either reason.
+    pub fn outages(&self) -> u64 {
+        let since = if self.outages.is_empty() { None } else { self.injector.since(self.side) };
+        let scheduled = |since| self.outages.iter().map(|outage| outage.count(since)).sum::<u64>();
+        self.port.outages() + since.map_or(0, scheduled)
+    }
+
     fn lose(&self, writes: usize) {
         count(&self.injector.injected().outages, writes);
     }
@@ -118,6 +125,10 @@ impl Wire {
 
     pub fn is_down(&self) -> bool {
         self.cable.is_down()
+    }
+
+    pub fn outages(&self) -> u64 {
+        self.cable.outages()
     }
 
     /// The chance that counts now.

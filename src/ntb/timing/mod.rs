@@ -144,7 +144,7 @@ impl ReadGate for Gate {
 }
 
 impl<P: Port + Accounts> Port for Timing<P> {
-    left_to_inner! { side incoming_offset link }
+    left_to_inner! { side incoming_offset link outages }
 
     fn max_transfer(&self) -> Option<usize> {
         let (own, inner) = (self.model.transfer.map(|max| max as usize), self.inner.max_transfer());
