@@ -1,8 +1,8 @@
-//! Ranks that die at random moments, and what the others do: they go on.
+//! Ranks that die at random moments, or links that go down, and what the others do: they go on.
 
 use crate::harness::*;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many ranks are killed in all by each test; `KILLS` says otherwise.
 const KILLS: u64 = 4;
@@ -126,6 +126,61 @@ fn two_dead_hosts_cut_the_ring_in_two_and_nobody_hangs() {
             let failure = &line["failed"][opposite.to_string()];
             let cut = failure.as_str().is_some_and(|text| text.contains("cannot be reached any more"));
             assert!(line["rounds"][opposite as usize] == 300 || cut, "{line}");
+        }
+    }
+}
+
+/// Waits until all ranks of a job have exchanged messages with their neighbours.
+fn until_all_are_at_it(job: &str, ranks: usize) {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (_, text) = tool(&["stats", "--json", "--job", job]);
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        if lines.filter(|line| line["msgs_direct"].as_u64().is_some_and(|msgs| msgs >= 100)).count() == ranks {
+            return;
+        }
+        assert!(Instant::now() < end, "{text}");
+    }
+}
+
+/// In the middle of traffic; at its ends, and elsewhere. Nobody waits for the patience of injected faults, 30 s.
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_link_that_goes_down_fails_only_what_crosses_it() {
+    const ROUNDS: u64 = 2000;
+    for reliability in ["off", "detect"] {
+        for comes_back in [false, true] {
+            let before = shm();
+            let job = Job::new(4, 1, &["survivors", "pairs", &ROUNDS.to_string(), "1"]).env("NTBRING_FAULT", "command");
+            let job = job.env("NTBRING_RELIABILITY", reliability).start();
+            let first = job.ranks(4)[0].1.to_string();
+            until_all_are_at_it(&first, 4);
+            let link = |state: &str| assert_eq!(tool(&["link", state, "1-2", "--job", &first]), (true, String::new()));
+            link("down");
+            if comes_back {
+                link("up");
+            }
+            let ended = job.end(Duration::from_secs(90)).ok();
+            let said = ended.json();
+            let text = || format!("{reliability}, {comes_back}:\n{}\n{}", ended.stdout, ended.stderr);
+            assert!((0..4).all(|rank| said.iter().any(|line| line["over"] == rank)), "{}", text());
+            let mut failures = 0;
+            for line in said.iter().filter(|line| line["rank"].is_u64()) {
+                let rank = line["rank"].as_u64().unwrap();
+                for other in (0..4).filter(|other| *other != rank) {
+                    // Those at its ends; and opposite hosts, of which one goes each way round.
+                    let crosses = rank + other == 3 && rank.abs_diff(other) == 1 || rank.abs_diff(other) == 2;
+                    let (done, failure) = (&line["rounds"][other as usize], &line["failed"][other.to_string()]);
+                    let why = format!(
+                        "rank {other} on host {other} cannot be reached any more: the link between host 1 and host 2"
+                    );
+                    let named = failure.as_str().is_some_and(|text| text.contains(&why));
+                    assert!(*done == ROUNDS && failure.is_null() || crosses && named, "{line}\n{}", text());
+                    failures += u32::from(named);
+                }
+            }
+            assert!(failures > 0, "it was over before the link went down: {}", text());
+            nothing_left(&before);
         }
     }
 }

@@ -47,6 +47,7 @@ macro_rules! run_on_every_port {
 
 run_on_every_port! {
     sides_and_links
+    outages_are_counted_whoever_looks
     only_memory_is_coherent
     what_is_written_before_a_fence_is_there_after_it
     writing_reaches_all_kinds_of_places

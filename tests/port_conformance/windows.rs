@@ -16,6 +16,18 @@ pub fn sides_and_links(bench: &Bench) {
     }
 }
 
+pub fn outages_are_counted_whoever_looks(bench: &Bench) {
+    for (host, side) in [0, 1].into_iter().flat_map(|host| Side::BOTH.map(|side| (host, side))) {
+        let port = bench.port(host, side);
+        for outages in 0..3 {
+            assert_eq!((port.link(), port.outages()), (LinkState::Up, outages));
+            bench.hosts[host].set_link(side, LinkState::Down);
+            assert_eq!((port.link(), port.outages()), (LinkState::Down, outages + 1));
+            bench.hosts[host].set_link(side, LinkState::Up);
+        }
+    }
+}
+
 pub fn only_memory_is_coherent(bench: &Bench) {
     let memory = matches!(bench.dress, Dress::Emu | Dress::Trace);
     for (port, _) in bench.cables() {

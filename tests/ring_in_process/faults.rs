@@ -43,7 +43,7 @@ fn outcomes(layout: &Layout, text: &str) -> Vec<Result<(), String>> {
 
 #[test]
 fn harm_ends_in_an_error_and_never_in_a_panic_or_a_hang() {
-    let mut in_vain = 0;
+    let (mut in_vain, mut cut_off) = (0, 0);
     for hosts in [2, 4] {
         let layout = Layout::blocks(&vec![1; hosts]);
         for seed in 1..=3 {
@@ -52,17 +52,19 @@ fn harm_ends_in_an_error_and_never_in_a_panic_or_a_hang() {
                 "flip=0.0003",
                 "flip=0.02",
                 "drop=0.001,flip=0.001,double=0.1,bell=0.1,delay=0.001:50us",
+                "drop=1,link=0-1",
                 "down=every:5ms:for:2ms",
             ] {
                 let results = outcomes(&layout, &format!("{text},patience=400ms,seed={seed}"));
                 for error in results.into_iter().filter_map(Result::err) {
                     assert!(!error.contains("panicked") && !error.contains("the job hangs"), "{text}: {error}");
                     in_vain += usize::from(error.contains("has waited for 400ms in vain"));
+                    cut_off += usize::from(error.contains("has gone down"));
                 }
             }
         }
     }
-    assert!(in_vain > 0, "nothing was ever missing");
+    assert!(in_vain > 0 && cut_off > 0, "nothing was ever missing");
 }
 
 #[test]
