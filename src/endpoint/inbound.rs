@@ -1,5 +1,7 @@
 //! Receiving: the lanes from other ranks, and the streams that are open in them.
 
+mod describe;
+
 use super::arrival::{Arrival, Look, Plain, Token};
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
@@ -385,48 +387,6 @@ impl Inbound {
             self.doorbells += inbox.bell.ring();
         }
         Ok(())
-    }
-
-    /// Entries that a link had lost or damaged on their way here.
-    pub fn damaged_by(&self, side: Side) -> u64 {
-        let by = self.boxes.iter().filter(|inbox| inbox.bell.side() == Some(side));
-        by.map(|inbox| inbox.lane.damaged()).sum()
-    }
-
-    /// Entries that were found lost or damaged.
-    pub fn damaged(&self) -> u64 {
-        self.boxes.iter().map(|inbox| inbox.lane.damaged()).sum()
-    }
-
-    /// Lines on every lane in which something lies, and on open streams.
-    pub fn describe(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self
-            .boxes
-            .iter()
-            .filter(|b| !b.lane.is_empty() || b.lane.held() > 0)
-            .map(|b| format!("from {}: entry {} is there, {} held", describe(b), b.lane.sequence(), b.lane.held()))
-            .collect();
-        for inbox in &self.boxes {
-            if let Some((lines_on, ahead)) = inbox.lane.gap() {
-                let (from, next) = (describe(inbox), inbox.lane.sequence());
-                let later = next.wrapping_add(ahead);
-                lines.push(format!(
-                    "from {from}: entry {next} is not there, but entry {later} seems to be, {lines_on} lines further on: \
-                     a write was lost"
-                ));
-            }
-        }
-        for (src, row) in self.streams.iter().enumerate() {
-            for (id, open) in row.iter().flat_map(|r| r.iter()).enumerate() {
-                if let Some(open) = open {
-                    lines.push(format!("from rank {src}: stream {id} lacks {} bytes", open.left));
-                }
-            }
-        }
-        if lines.is_empty() {
-            lines.push("nothing has arrived that was not taken".into());
-        }
-        lines
     }
 }
 

@@ -96,14 +96,14 @@ impl Desk {
         }
     }
 
-    /// Looks which links have gone down, where nothing goes round them, and tells the neighbours. What is to pass one is
-    /// dropped.
-    pub fn look_at_links(&self, now: Instant) {
-        let Some(Ok(mut herald)) = self.herald.as_ref().map(Mutex::try_lock) else { return };
-        let outages = herald.attend(now);
+    /// Looks which links have gone down, where nothing goes round them, and tells the neighbours, if it is time; if not,
+    /// returns how soon to call again. What is to pass one is dropped.
+    pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
+        let (outages, rest) = lock(self.herald.as_ref()?).attend(now);
         if !outages.is_empty() {
             self.members.sides_over(outages).for_each(|side| self.set_up(side, false));
         }
+        rest
     }
 
     /// Whether the link on a side has gone down, and nothing goes round it: whatever comes by it then may be wrong.

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// The scratchpad that it goes by. Whoever has joined has read what the handshake wrote there.
 const NEWS: usize = 0;
 
+/// Between two looks, which are reads of registers.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// Between two times that the same is said.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -124,6 +127,7 @@ impl Topology {
 /// Passes on what a host knows. Each host has one, in the process of its first rank.
 pub struct Herald {
     members: Arc<Membership>,
+    looked: Option<Instant>,
     told: LinkSet,
     latest: Option<Instant>,
 }
@@ -131,20 +135,29 @@ pub struct Herald {
 impl Herald {
     /// The herald of this process's host.
     pub fn new(members: &Arc<Membership>) -> Herald {
-        Herald { members: members.clone(), told: LinkSet::default(), latest: None }
+        Herald { members: members.clone(), looked: None, told: LinkSet::default(), latest: None }
     }
 
-    /// Says what there is to be said, if it is time. Returns it.
-    pub fn attend(&mut self, now: Instant) -> LinkSet {
+    /// Looks, and says what there is to be said, if it is time. Returns all that is known, and how soon to look again if it
+    /// was not.
+    pub fn attend(&mut self, now: Instant) -> (LinkSet, Option<Duration>) {
+        if let Some(rest) = rest(self.looked, LOOK, now) {
+            return (self.told, Some(rest));
+        }
+        self.looked = Some(now);
         let known = self.members.outages();
         let new = known != self.told;
-        let due = self.latest.is_none_or(|latest| now.saturating_duration_since(latest) >= AGAIN);
-        if new || due && !known.is_empty() {
+        if new || !known.is_empty() && rest(self.latest, AGAIN, now).is_none() {
             self.members.tell(known, new);
             (self.told, self.latest) = (known, Some(now));
         }
-        known
+        (known, None)
     }
+}
+
+/// What is left of a time since something was done; None if it is over.
+fn rest(done: Option<Instant>, time: Duration, now: Instant) -> Option<Duration> {
+    time.checked_sub(now.saturating_duration_since(done?)).filter(|rest| !rest.is_zero())
 }
 
 #[cfg(test)]

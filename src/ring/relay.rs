@@ -131,12 +131,10 @@ impl Forwarder {
             || orders.into_iter().any(|orders| desk.is_up(orders.side) && !orders.outgoing.is_settled())
     }
 
-    /// Looks which links have gone down, where nothing goes round them. To be called now and then, and at the latest before
-    /// a sleep.
-    pub fn look_at_links(&self, now: Instant) {
-        if self.leads {
-            self.office.desk.look_at_links(now);
-        }
+    /// Looks which links have gone down, where nothing goes round them. To be called now and then, and before a sleep;
+    /// returns how long that may be at most.
+    pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
+        self.leads.then(|| self.office.desk.look_at_links(now)).flatten()
     }
 
     /// Looks after packets that may have been damaged on their way, and after the links that are gone round.

@@ -116,15 +116,14 @@ impl Shared {
         let mut forwarder = self.forwarders[thread].lock().unwrap_or_else(|e| e.into_inner());
         let moved = self.step(&mut forwarder);
         *steps = steps.wrapping_add(1);
-        if moved == 0 || *steps % LOOK_EVERY == 0 {
-            forwarder.look_at_links(Instant::now());
-        }
+        let look = moved == 0 || *steps % LOOK_EVERY == 0;
+        let again = look.then(|| forwarder.look_at_links(Instant::now())).flatten();
         let pause = match forwarder.is_waiting() {
             true => NAP,
             false if self.checked && forwarder.is_unsettled() => CARE,
             false => forwarder.rest().map_or(SLEEP, |rest| rest.min(SLEEP)),
         };
-        (moved, pause)
+        (moved, again.map_or(pause, |again| pause.min(again)))
     }
 }
 

@@ -4,16 +4,21 @@ use super::losses::{Doomed, MANY, PAYLOAD};
 use super::*;
 use ntbring::ntb::fault::Faults;
 use ntbring::ntb::LinkState::{self, Down, Up};
-use ntbring::queue::Reliability::{self, Detect, Off};
+use ntbring::queue::Reliability::{Detect, Off};
 use std::time::Instant;
 
 /// Over links whose ports lose what is sent while they are down, or only say that they are.
 fn kinds(layout: &Layout) -> Vec<Settings> {
-    let of = |reliability: Reliability, faults: bool| {
-        let fault = if faults { Faults::parse("command").unwrap() } else { None };
-        Settings { reliability, fault, unexpected: Some(1 << 20), ..tiny(layout) }
-    };
-    vec![of(Off, false), of(Off, true), of(Detect, true), of(Detect, false)]
+    let base = Settings { unexpected: Some(1 << 20), ..tiny(layout) };
+    let fault = Faults::parse("command").unwrap();
+    assert!(fault.is_some());
+    vec![
+        base.clone(),
+        Settings { reliability: Detect, ..base.clone() },
+        Settings { fault: fault.clone(), xfer_threads: Some(4), ..base.clone() },
+        Settings { fault, reliability: Detect, ..base.clone() },
+        Settings { link_model: Model::parse("gen3x8").unwrap(), ..base },
+    ]
 }
 
 fn ring(layout: &Layout, settings: &Settings) -> Doomed {
