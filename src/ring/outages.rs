@@ -97,9 +97,9 @@ impl Membership {
         Side::BOTH.into_iter().filter(move |side| links.contains(topology.link(host, *side)))
     }
 
-    /// Whether the own port on a side has seen its link go down, where nothing goes round it.
+    /// Whether the link on a side has gone down, where nothing goes round it.
     pub fn has_been_down(&self, side: Side) -> bool {
-        !self.heals() && self.links().is_some_and(|links| links[side as usize].has_been_down())
+        self.outages().contains(self.topology().link(self.host(), side))
     }
 
     /// Tells the neighbours that these links have gone down, and wakes their forwarders if that is `new`.
