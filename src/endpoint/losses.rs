@@ -1,4 +1,5 @@
-//! When others have died, or links have gone down where nothing goes round them: what concerns them is forgotten, and the caller is told; everything else goes on.
+//! When others have died, or links have gone down where nothing goes round them: what concerns who is lost by that is
+//! forgotten, and the caller is told; everything else goes on.
 //!
 //! Nothing fails here. Whatever waits for a lost rank, and whatever is asked of it later, stays pending for ever; the caller,
 //! who knows all of that too, ends it when it hears [`Event::Lost`].

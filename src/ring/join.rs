@@ -224,7 +224,7 @@ impl Candidate {
                 announced,
                 threads: threads(neighbour),
                 reliability: settings.reliability,
-                outages_before: port.outages(),
+                outages_before: port.outages().saturating_sub((port.link() == LinkState::Down).into()),
                 port,
             });
         }

@@ -3,7 +3,7 @@
 use super::crew::thread_of;
 use super::plan::{Class, End, WindowPlan};
 use super::FORWARDER_DOORBELL;
-use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side};
+use crate::ntb::{InWindow, OutWindow, Port, Side};
 use crate::queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Link {
     pub(super) threads: usize,
     /// How far its lanes trust it.
     pub(super) reliability: Reliability,
-    /// How often it had gone down when this process joined.
+    /// How often it had gone down before this process joined, and come up again.
     pub(super) outages_before: u64,
 }
 
@@ -58,7 +58,7 @@ impl Link {
 
     /// Whether it has gone down since this process joined.
     pub fn has_been_down(&self) -> bool {
-        self.port.link() == LinkState::Down || self.port.outages() != self.outages_before
+        self.port.outages() != self.outages_before
     }
 
     /// The port.

@@ -145,7 +145,7 @@ impl Herald {
             return (self.told, Some(rest));
         }
         self.looked = Some(now);
-        let known = self.members.outages();
+        let known = self.members.outages().and(self.told);
         let new = known != self.told;
         if new || !known.is_empty() && rest(self.latest, AGAIN, now).is_none() {
             self.members.tell(known, new);
