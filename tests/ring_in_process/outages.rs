@@ -225,3 +225,22 @@ fn a_forwarder_drops_what_is_to_cross_and_passes_on_what_is_behind_it() {
         });
     }
 }
+
+#[test]
+fn what_comes_from_a_neighbour_that_has_not_noticed_is_ignored() {
+    let layout = Layout::blocks(&[1, 1]);
+    for settings in kinds(&layout) {
+        let mut ring = ring(&layout, &settings);
+        set(&ring, &layout, 0, Down);
+        let mut away = ring.endpoints[1].take();
+        ring.until("the news", |ring| ring.has_heard(0, &["rank 1 on host 1 cannot be reached any more"]));
+        set_end(&ring, &layout, 0, Side::Right, Up);
+        away.as_ref().unwrap().members().set_link(Side::Left, Up);
+        ring.endpoints[1] = away.take();
+        assert_eq!(ring.send(1, 0, 7, 8), Sent::Done, "it knows of nothing");
+        away = ring.endpoints[1].take();
+        idle_for(&mut ring, Duration::from_millis(100));
+        assert!(ring.came[0].is_empty() && ring.refused[0].is_none(), "{:?}", ring.refused[0]);
+        drop(away);
+    }
+}
