@@ -31,8 +31,11 @@ const FREE: u32 = 7;
 const SPINS_ALONE: u32 = 2000;
 /// Of a rank that shares its core with others that want it, be they of the job or not.
 const SPINS_CROWDED: u32 = 2;
-/// Of a rank of a job with more ranks than cores, while nobody else wants the core.
-const SPINS_QUIET: u32 = 128;
+/// Of a rank of a job with more ranks than cores, while nobody else wants the core. Few: who is woken meanwhile, say to
+/// forward something, waits for the next yield.
+const SPINS_QUIET: u32 = 16;
+/// From so many polls between two yields on a rank may do without looking at the clock, or whether it should yield.
+const SPINS_FREE: u32 = 128;
 /// A yield that takes less gave the core to nobody: it takes about 0.2 us then, else over 1 us.
 const NOBODY: Duration = Duration::from_nanos(600);
 /// The same where nobody of the job can want the core: other programs keep it for longer, and a yield that is slow
@@ -136,7 +139,7 @@ impl Idle {
         let spins = self.spins.load(Ordering::Relaxed);
         if calls < spins {
             // No pause: what the caller does between two looks takes longer than one.
-            let free = if spins < SPINS_QUIET { 0 } else { FREE };
+            let free = if spins < SPINS_FREE { 0 } else { FREE };
             self.calls.store(calls + 1 + free, Ordering::Relaxed);
             return free;
         }
@@ -182,8 +185,7 @@ impl Idle {
     /// [`Idle::wait`]: spins or yields, and is not counted. Learns nothing: that takes as long as a look.
     #[inline]
     pub fn pause(&self) {
-        // Who is crowded yields as long as somebody may want the core.
-        if self.spins.load(Ordering::Relaxed) < SPINS_QUIET || !self.is_spinning() {
+        if self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning() {
             std::thread::yield_now();
         }
     }

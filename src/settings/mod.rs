@@ -77,7 +77,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             window: None,
-            chunk: 8 << 10,
+            chunk: 16 << 10,
             packed_max: DEFAULTS.packed_max,
             eager_max: DEFAULTS.eager_max,
             single_copy: DEFAULTS.single_copy,

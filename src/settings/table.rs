@@ -79,7 +79,7 @@ pub const TABLE: &[Setting] =
         ),
         setting!(
             "NTBRING_CHUNK",
-            "8K",
+            "16K",
             "bytes",
             "64 to 4M",
             true,
