@@ -5,7 +5,7 @@ use super::wire::WireError;
 use crate::ntb::NtbError;
 use crate::queue::{Corrupt, GaveUp};
 use crate::ring::relay::RelayError;
-use crate::ring::Loss;
+use crate::ring::{Loss, Obstacle};
 use crate::zerocopy::PackFailed;
 use std::sync::Arc;
 
@@ -79,6 +79,9 @@ pub enum EndpointError {
     /// A rank cannot be reached any more.
     #[error(transparent)]
     Lost(#[from] Loss),
+    /// All ranks can be reached, but some cannot reach each other.
+    #[error("a collective of all hosts cannot be completed: {0}")]
+    Gap(Obstacle),
     /// A process outside the ring could not be reached.
     #[error(transparent)]
     Guest(#[from] NtbError),

@@ -56,6 +56,9 @@ impl Endpoint {
             self.out.close(side);
             self.inbound.close(side);
         }
+        if let Some(gap) = self.members.gap(&damage) {
+            self.groups.cut(gap);
+        }
         for loss in self.members.losses(&damage) {
             let rank = loss.rank();
             if self.losses.of(rank).is_some() {

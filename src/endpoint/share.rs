@@ -10,7 +10,7 @@ use crate::ntb::Side;
 use crate::queue::{BoardReader, BoardWriter, Posted, POST_MAX};
 use crate::ring::plan::BOARDS;
 use crate::ring::topology::HOSTS_MAX;
-use crate::ring::{rank_doorbell, Loss, Membership};
+use crate::ring::{rank_doorbell, Loss, Membership, Obstacle};
 use smallvec::SmallVec;
 
 /// The most bytes of a block.
@@ -73,6 +73,8 @@ pub(super) struct Groups {
     open: Vec<Group>,
     onward: [Vec<Onward>; 2],
     origin: [Vec<Origin>; 2],
+    /// What is between some members of every group: their blocks come no more, whoever waits for them.
+    gap: Option<Obstacle>,
     /// Boards of no open group, a bit each.
     free: u32,
     /// Whether free boards were offered for a group that was not opened yet.
@@ -126,7 +128,8 @@ impl Groups {
                 }
             }
         }
-        Groups { open: Vec::new(), onward, origin, free: (1 << boards) - 1, offered: false, begun: 0, doorbells: 0 }
+        let free = (1 << boards) - 1;
+        Groups { open: Vec::new(), onward, origin, gap: None, free, offered: false, begun: 0, doorbells: 0 }
     }
 
     /// How many groups can be open at once.
@@ -146,10 +149,19 @@ impl Groups {
         }
     }
 
+    /// Ends sharing in all groups.
+    pub fn cut(&mut self, gap: Obstacle) {
+        self.gap.get_or_insert(gap);
+    }
+
     /// The place of a group in which there are sharings.
     fn alive(&self, id: u32) -> Result<usize, EndpointError> {
         let i = self.find(id)?;
-        self.open[i].lost.map_or(Ok(i), |loss| Err(loss.into()))
+        match (self.open[i].lost, self.gap) {
+            (Some(loss), _) => Err(loss.into()),
+            (None, Some(gap)) => Err(EndpointError::Gap(gap)),
+            (None, None) => Ok(i),
+        }
     }
 
     /// Lines on every sharing that is not complete.

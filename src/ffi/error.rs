@@ -91,6 +91,7 @@ impl From<EndpointError> for Failure {
         let code = match innermost(&error) {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
             EndpointError::Lost(_)
+            | EndpointError::Gap(_)
             | EndpointError::Orphaned { .. }
             | EndpointError::GaveUp { .. }
             | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,

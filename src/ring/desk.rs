@@ -57,7 +57,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// The desk of this process's host, which heals if its links may go down.
+    /// The desk of this process's host, which heals if links that go down are gone round.
     pub fn new(members: &Arc<Membership>, heals: bool, threads: usize) -> Desk {
         let ranks = members.topology().ranks_of(members.host()).len();
         Desk {

@@ -86,6 +86,13 @@ impl Membership {
         Damage { dead: self.dead(), outages: self.outages() }
     }
 
+    /// What keeps small collectives, which go all the way round, from being completed; None if nothing does.
+    pub fn gap(&self, damage: &Damage) -> Option<Obstacle> {
+        let (topology, hosts) = (self.topology(), 0..self.topology().hosts());
+        let gone = |link: &usize| damage.outages.contains(*link);
+        hosts.into_iter().find(gone).map(|left| Obstacle::Link(left, topology.neighbour(left, Side::Right)))
+    }
+
     /// Who is lost to this process.
     pub fn losses(&self, damage: &Damage) -> Vec<Loss> {
         losses(self.topology(), self.host(), self.bond(), damage)
@@ -168,6 +175,12 @@ fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, damage: &Da
     }
     let near = topology.distance(host, to) == 1 && bond == Bond::Near;
     if bond != Bond::Heals {
+        if topology.hosts() == 2 {
+            // Messages go by one link, small collectives by both.
+            if let Some(link) = Side::BOTH.into_iter().find_map(|side| outage(host, side)) {
+                return Some(link);
+            }
+        }
         // Both ways, which may be different ones of equal length: there and back belong together.
         let there = between(host, topology.direction(host, to), to);
         let way = there.or_else(|| between(to, topology.direction(to, host), host));
@@ -261,9 +274,8 @@ mod tests {
 
     #[test]
     fn a_link_that_goes_down_takes_with_it_whose_way_leads_over_it() {
-        // Of the two links between two hosts one is used.
-        assert_eq!(cut(2, &[0]), [vec![1], vec![0]]);
-        assert!(cut(2, &[1]).iter().all(Vec::is_empty));
+        // Both links between two hosts are used.
+        assert_eq!([0, 1].map(|link| cut(2, &[link])), [[vec![1], vec![0]], [vec![1], vec![0]]]);
         assert_eq!(cut(3, &[0]), [vec![1], vec![0], vec![]]);
         assert_eq!(cut(3, &[2]), [vec![2], vec![], vec![0]]);
         // Opposite hosts need the whole ring, there and back.

@@ -5,7 +5,7 @@
 //! that go to the same side are a [`Track`]. What is urgent is passed on before bulk: between two pieces of bulk of an
 //! input all urgent inputs have a turn, of a few packets, so that bulk is never left to wait for ever either.
 //!
-//! Where links may go down, a [`Steward`] says which of them are. What would have to go by such a one is dropped:
+//! Where links that go down are gone round, a [`Steward`] says which of them are. What would have to go by such a one is dropped:
 //! its sender still has it, and learns from the same steward that there is another way.
 
 use super::crew::thread_of;
@@ -59,7 +59,7 @@ pub struct Forwarder {
     bulk: Vec<Track>,
     /// Whether its links are not trusted.
     checked: bool,
-    /// Where links may go down.
+    /// Where links that go down are gone round.
     home: Option<Home>,
 }
 

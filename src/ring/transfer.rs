@@ -20,7 +20,7 @@ const ROUNDS: u32 = 4;
 /// The longest sleep. Doorbells end it; this bounds the harm of a lost one.
 const SLEEP: Duration = Duration::from_millis(500);
 
-/// Steps of a thread that is never idle between two looks at the links.
+/// Steps of a thread that does not sleep between two looks at the links.
 const LOOK_EVERY: u32 = 64;
 
 /// The sleep of a thread whose packets may have been damaged on their way.
@@ -111,13 +111,12 @@ impl Shared {
         })
     }
 
-    /// A step of those that a thread counts, and how long there may be none after it if it has moved nothing.
-    fn step_locked(&self, thread: usize, steps: &mut u32) -> (usize, Duration) {
+    /// A step, before which the thread may look at the links, and how long there may be none after it if it has moved nothing.
+    fn step_locked(&self, thread: usize, look: bool) -> (usize, Duration) {
         let mut forwarder = self.forwarders[thread].lock().unwrap_or_else(|e| e.into_inner());
-        let moved = self.step(&mut forwarder);
-        *steps = steps.wrapping_add(1);
-        let look = moved == 0 || *steps % LOOK_EVERY == 0;
+        // Before it, so that what is to cross a link that has gone down does not wait for the next.
         let again = look.then(|| forwarder.look_at_links(Instant::now())).flatten();
+        let moved = self.step(&mut forwarder);
         let pause = match forwarder.is_waiting() {
             true => NAP,
             false if self.checked && forwarder.is_unsettled() => CARE,
@@ -207,9 +206,10 @@ impl Drop for Transfer {
 fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) {
     let bed = &lease.beds[number];
     let vector = bed.vector.as_ref();
-    let (mut fruitless, mut polls, mut steps) = (0, 0, 0);
+    let (mut fruitless, mut polls, mut steps) = (0, 0, 0_u32);
     while !shared.stop.load(Ordering::Acquire) {
-        if shared.step_locked(number, &mut steps).0 > 0 {
+        steps = steps.wrapping_add(1);
+        if shared.step_locked(number, steps % LOOK_EVERY == 0).0 > 0 {
             fruitless = 0;
             continue;
         }
@@ -230,7 +230,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
         // Anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
         bed.take_back();
-        let (moved, pause) = shared.step_locked(number, &mut steps);
+        let (moved, pause) = shared.step_locked(number, true);
         if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
             vector.sleep(ticket, pause);

@@ -148,8 +148,9 @@ fn until_all_are_at_it(job: &str, ranks: usize) {
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_goes_down_fails_only_what_crosses_it() {
     const ROUNDS: u64 = 2000;
-    for reliability in ["off", "detect"] {
-        for comes_back in [false, true] {
+    // What is under way just when the link comes up arrives as it may, unless it is checked.
+    for (reliability, returns) in [("off", &[false][..]), ("detect", &[false, true])] {
+        for &comes_back in returns {
             let before = shm();
             let job = Job::new(4, 1, &["survivors", "pairs", &ROUNDS.to_string(), "1"]).env("NTBRING_FAULT", "command");
             let job = job.env("NTBRING_RELIABILITY", reliability).start();

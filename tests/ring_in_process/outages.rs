@@ -163,16 +163,42 @@ fn links_that_come_and_go_all_the_time_end_only_what_crosses_them() {
 }
 
 #[test]
-fn of_two_links_between_two_hosts_the_idle_one_is_not_missed() {
+fn two_hosts_need_both_their_links() {
     let layout = Layout::blocks(&[1, 1]);
+    for (settings, link) in kinds(&layout).into_iter().flat_map(|settings| [(settings.clone(), 0), (settings, 1)]) {
+        let mut ring = ring(&layout, &settings);
+        set(&ring, &layout, link, Down);
+        lose(&mut ring, &layout, link, &[&[1], &[0]]);
+    }
+}
+
+/// Blocks go all the way round: whoever passed them on before does not any more.
+#[test]
+fn small_collectives_end_also_for_those_who_have_lost_nobody() {
+    let layout = Layout::blocks(&[1; 5]);
+    let members = [0, 1, 2, 3, 4];
     for settings in kinds(&layout) {
         let mut ring = ring(&layout, &settings);
-        set(&ring, &layout, 1, Down);
-        idle_for(&mut ring, Duration::from_millis(400));
-        exchange_between(&mut ring, &[(0, 1)], 3);
-        assert!(ring.lost.iter().all(Vec::is_empty), "{:?}", ring.lost);
+        let mut endpoints: Vec<_> = ring.endpoints.iter_mut().flatten().collect();
+        let boards: Vec<u32> = endpoints.iter_mut().map(|endpoint| endpoint.offer_boards()).collect();
+        let all = boards[0] & boards[0].wrapping_neg();
+        if all == 0 {
+            continue;
+        }
+        for (rank, (endpoint, mine)) in endpoints.iter_mut().zip(boards).enumerate() {
+            assert!(endpoint.open_group(1, &members, mine, all).unwrap());
+            // Nobody hears from one of them.
+            if rank != 1 {
+                endpoint.share(1, Some(&[7])).unwrap();
+            }
+        }
         set(&ring, &layout, 0, Down);
-        lose(&mut ring, &layout, 0, &[&[1], &[0]]);
+        ring.until("the end of a collective", |ring| {
+            let shared = ring.endpoints.iter_mut().flatten().map(|endpoint| endpoint.is_shared(1));
+            let why = "the link between host 0 and host 1 has gone down";
+            shared.filter(|shared| shared.as_ref().is_err_and(|error| error.to_string().contains(why))).count() == 5
+        });
+        assert!(ring.lost[3].is_empty(), "{:?}", ring.lost[3]);
     }
 }
 
