@@ -271,3 +271,20 @@ fn links_are_in_the_line_of_each_rank() {
     // Who goes right to the opposite host is passed on to the right, and the other way round.
     assert_eq!((link(1, 1, "forwarded_chunks"), link(0, 0, "forwarded_chunks")), (3, 3));
 }
+
+/// Nobody has anything to do for a while: looking at the links must not keep a host's threads awake.
+#[test]
+fn transfer_threads_that_have_nothing_to_do_sleep() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let layout = Layout::blocks(&[1; 4]);
+    run(&layout, &Settings { stats: Some(stats.clone()), ..settings() }, |rank| {
+        rank.barrier()?;
+        std::thread::sleep(Duration::from_secs(3));
+        rank.barrier()
+    });
+    for line in statistics(&stats, 4) {
+        // Two a second, and what comes with joining, meeting and leaving.
+        assert!(line["transfer_sleeps"].as_u64().unwrap() < 60, "{line}");
+    }
+}
