@@ -36,3 +36,8 @@ mod thread;
 pub mod tune;
 #[cfg(not(loom))]
 pub mod zerocopy;
+
+// Of what loom has no need to build, this is for it.
+#[cfg(all(loom, test))]
+#[path = "ffi/deputy/gate.rs"]
+mod gate;

@@ -1,6 +1,7 @@
 //! What polls find: events, and what has arrived in a lane.
 
 use super::wire::{Head, Packet};
+use crate::ntb::Address;
 use crate::ring::Loss;
 
 /// What a poll has found.
@@ -46,7 +47,7 @@ pub struct Arrival {
     /// What it is.
     pub packet: Packet,
     /// Address of MPICH's header, or of a chunk's payload.
-    pub header: *mut u8,
+    pub header: Address,
     /// A chunk's cookie, as given when the message began.
     pub cookie: usize,
     /// Whether it is the last chunk.
@@ -85,7 +86,7 @@ impl From<Plain> for Arrival {
         Arrival {
             src: p.src,
             packet: Packet::Message { head: p.head, header: p.header, payload: p.payload },
-            header: p.address,
+            header: Address(p.address),
             cookie: 0,
             last: false,
             fetch: None,

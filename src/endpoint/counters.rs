@@ -94,6 +94,7 @@ pub const COUNTERS: &[Counter] = &[
         .and(|relay| RelayCounters::sum(&relay.dropped)),
     counter("reroutes", "times that the ways of this rank's host have changed since links went down or came up", none)
         .and(|relay| load(&relay.reroutes)),
+    counter("overlaps", "times that something large went on while this rank was not in MPI", |e| e.interim.steps),
     counter("sleeps", "times that this rank has slept until a doorbell rang", |e| e.idle.sleeps()),
     counter("transfer_sleeps", "times that its host's transfer thread has", none).and(|relay| load(&relay.sleeps)),
     counter("faults_flipped", "bits that NTBRING_FAULT has flipped in what this process sent", |e| {

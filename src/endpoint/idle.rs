@@ -260,6 +260,16 @@ impl Idle {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the rank sleeps, or is about to.
+    pub fn is_asleep(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
+
+    /// The sleep of somebody who polls in the rank's place: what is rung from here on ends it. Look once more before it begins.
+    pub fn doze(&self) -> Doze<'_> {
+        Doze { ticket: self.vector.arm(), vector: self.vector.as_ref() }
+    }
+
     /// To be called now and then by polls that are not followed by [`Idle::wait`].
     pub fn glance(&self) {
         self.watch();
@@ -268,6 +278,25 @@ impl Idle {
     /// Times it has slept.
     pub fn sleeps(&self) -> u64 {
         self.sleeps.load(Ordering::Relaxed)
+    }
+}
+
+/// A sleep that has not begun.
+pub struct Doze<'a> {
+    vector: &'a dyn Vector,
+    ticket: u32,
+}
+
+impl Doze<'_> {
+    /// Sleeps until the rank's doorbell rings.
+    pub fn sleep(self, max: Duration) {
+        self.vector.sleep(self.ticket, max);
+    }
+}
+
+impl Drop for Doze<'_> {
+    fn drop(&mut self) {
+        self.vector.disarm();
     }
 }
 

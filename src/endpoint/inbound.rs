@@ -6,7 +6,7 @@ use super::arrival::{Arrival, Look, Plain, Token};
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
-use crate::ntb::{ForeignBytes, ForeignRoom, Side};
+use crate::ntb::{Address, ForeignBytes, ForeignRoom, Side};
 use crate::queue::{Consumer, Entry, Taken};
 use crate::ring::plan::{Class, End};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
@@ -150,11 +150,21 @@ impl Inbound {
     /// The next arrival; each lane has its turn.
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Arrival>, EndpointError> {
+        self.poll_those(|_| true)
+    }
+
+    /// The next arrival in a lane of which nothing is held: what is released there next is that.
+    pub fn poll_free(&mut self) -> Result<Option<Arrival>, EndpointError> {
+        self.poll_those(|inbox| inbox.lane.held() == 0)
+    }
+
+    #[inline(always)]
+    fn poll_those(&mut self, open: impl Fn(&Inbox) -> bool) -> Result<Option<Arrival>, EndpointError> {
         let count = self.boxes.len();
         for _ in 0..count {
             let i = self.next;
             let inbox = &mut self.boxes[i];
-            if inbox.shut == 0 {
+            if inbox.shut == 0 && open(inbox) {
                 match inbox.lane.take() {
                     Ok(None) => {}
                     Ok(Some(entry)) => {
@@ -294,7 +304,7 @@ impl Inbound {
             }
         };
         let offset = entry.offset + at;
-        let header = window.address(offset, entry.len - at);
+        let header = Address(window.address(offset, entry.len - at));
         let token = Token { lane: i, begun: None };
         let mut arrival = Arrival { src, packet, header, cookie: 0, last: false, fetch: None, offset, token };
         match packet {

@@ -23,6 +23,7 @@
 //! | `losses` | what becomes of that: who is lost, and that all else goes on |
 //! | `counters`, `stats` | what is counted, the line it becomes, and where others read it meanwhile |
 //! | `threads` | what runs beside a rank |
+//! | `deputy` | what goes on with large payloads while the rank computes |
 //! | `dump` | the state of a rank, for the diagnosis of a hang |
 
 mod arrival;
@@ -30,6 +31,7 @@ mod bell;
 pub mod carrier;
 mod counters;
 mod credit;
+mod deputy;
 mod dump;
 mod error;
 mod greetings;
@@ -111,10 +113,11 @@ pub struct Endpoint {
     greetings: greetings::Greetings,
     /// What has just been sent is looked after, once nothing is called any more but `drop`.
     lingering: Option<linger::Linger>,
-    /// Polls cannot go the short way: links are not trusted, or there is an experiment.
+    /// Polls cannot go the short way: links are not trusted, there is an experiment, or something was left for the rank.
     odd: bool,
     /// How the models of the experiments receive; None outside them.
     paper: Option<Box<paper::ReceiveSide>>,
+    interim: deputy::Interim,
     dump: dump::Trigger,
     /// Which of its process's endpoints it is.
     vci: u32,
@@ -193,6 +196,7 @@ impl Endpoint {
             lingering: None,
             odd,
             paper,
+            interim: deputy::Interim::default(),
             dump,
             vci: 0,
             patience,
@@ -302,8 +306,14 @@ impl Endpoint {
     /// The long half of a poll.
     #[inline]
     pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
-        if self.out.checked {
-            self.look_after()?;
+        if self.odd {
+            if self.out.checked {
+                self.look_after()?;
+            }
+            if let Some(event) = self.take_kept()? {
+                self.idle.busy();
+                return Ok(Some(event));
+            }
         }
         if self.out.has_work() {
             if self.out.advance()? {

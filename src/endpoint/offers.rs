@@ -101,6 +101,16 @@ impl Offers {
         self.given.is_empty() && self.copies.is_empty()
     }
 
+    /// Whether anything was offered, or is fetched.
+    pub fn is_open(&self) -> bool {
+        !self.given.is_empty() || !self.fetches.is_empty()
+    }
+
+    /// Whether a fetch has one place for all that comes.
+    pub fn has_room(&self, fetch: u32) -> bool {
+        self.fetches.get(fetch as usize).is_some_and(|fetch| fetch.room.is_some())
+    }
+
     /// Forgets what was offered to a rank and what is fetched from it.
     pub fn lose(&mut self, rank: u32) {
         let Offers { given, fetches, copies, .. } = self;

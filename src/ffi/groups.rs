@@ -17,7 +17,7 @@ const _: () = assert!(NTBRING_BLOCK_MAX as usize == BLOCK_MAX && NTBRING_HOSTS_M
 pub unsafe extern "C" fn ntbring_group_offer(endpoint: *mut ntbring_endpoint_t, offer: *mut u32) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if offer.is_null() {
             return Err(argument("offer must not be NULL"));
         }
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn ntbring_group_open(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if ranks.is_null() {
             return Err(argument("ranks must not be NULL"));
         }
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn ntbring_share(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let mut bytes = [0; BLOCK_MAX];
         let block = match (size as usize, block.cast::<u8>()) {
             (n, at) if n > 0 && at.is_null() => None,
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn ntbring_shared(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if !endpoint.await_shared(id, looks)? {
             return Ok(NTBRING_PENDING as i32);
         }

@@ -1,6 +1,7 @@
 //! What stands behind an `ntbring_endpoint_t`.
 
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
+use super::deputy::{self, Deputy, Guarded, Owned};
 use super::{argument, variables, Failure};
 use crate::endpoint::{Endpoint, Idle};
 use crate::ring::join::{Candidate, Card, JoinError};
@@ -26,9 +27,36 @@ pub struct Handle {
 
 enum State {
     Open(Box<Candidate>),
-    Connected(Box<Endpoint>),
+    Connected(Connected),
     /// Joining has failed.
     Failed,
+}
+
+struct Connected {
+    /// None before there was a large payload, or where nothing is to go on while ranks compute.
+    deputy: Option<Deputy>,
+    /// Whether that was decided.
+    decided: bool,
+    endpoint: Arc<Guarded<Endpoint>>,
+}
+
+impl Connected {
+    #[inline]
+    fn endpoint(&mut self) -> Owned<'_, Endpoint> {
+        // SAFETY: whoever has this exclusively is the owner, and what is returned lives no longer.
+        unsafe { self.endpoint.own() }
+    }
+
+    /// Starts a deputy, if there is to be one.
+    #[cold]
+    fn appoint(&mut self, overlap: Option<bool>, idle: &Arc<Idle>) -> Option<Deputy> {
+        let (crowded, cores) = {
+            let endpoint = self.endpoint();
+            (endpoint.members().is_crowded(), endpoint.members().cores_beside_ranks())
+        };
+        // Ranks that share cores leave none free while they compute.
+        overlap.unwrap_or(!crowded).then(|| Deputy::start(self.endpoint.clone(), idle.clone(), cores)).flatten()
+    }
 }
 
 impl Handle {
@@ -95,10 +123,10 @@ impl Handle {
     }
 
     /// What others need: the job before joining, anybody else afterwards.
-    pub fn address(&self) -> Result<Vec<u8>, Failure> {
-        match &self.state {
+    pub fn address(&mut self) -> Result<Vec<u8>, Failure> {
+        match &mut self.state {
             State::Open(candidate) => Ok(candidate.card().bytes().to_vec()),
-            State::Connected(endpoint) => Ok(endpoint.guest_address().bytes().to_vec()),
+            State::Connected(connected) => Ok(connected.endpoint().guest_address().bytes().to_vec()),
             State::Failed => Err(argument("joining has failed")),
         }
     }
@@ -115,14 +143,15 @@ impl Handle {
         endpoint.charge(self.charged);
         endpoint.set_vci(self.vci);
         let _ = self.idle.set(endpoint.idle());
-        self.state = State::Connected(Box::new(endpoint));
+        let endpoint = Arc::new(Guarded::new(endpoint));
+        self.state = State::Connected(Connected { deputy: None, decided: false, endpoint });
         Ok(())
     }
 
     /// Nothing will be asked for any more.
     pub fn leave(&mut self) -> Result<(), Failure> {
         match &mut self.state {
-            State::Connected(endpoint) => Ok(endpoint.leave()?),
+            State::Connected(connected) => Ok(connected.endpoint().leave()?),
             _ => Ok(()),
         }
     }
@@ -130,32 +159,45 @@ impl Handle {
     /// What others have not taken yet is looked after until this is dropped; before joining there is nothing.
     pub fn linger(&mut self) -> Result<(), Failure> {
         match &mut self.state {
-            State::Connected(endpoint) => Ok(endpoint.linger()?),
+            State::Connected(connected) => Ok(connected.endpoint().linger()?),
             _ => Ok(()),
         }
     }
 
     /// Whether nothing waits to be sent; so it is before joining.
-    pub fn is_flushed(&self) -> bool {
-        !matches!(&self.state, State::Connected(endpoint) if !endpoint.is_flushed())
+    pub fn is_flushed(&mut self) -> bool {
+        self.endpoint().map_or(true, |endpoint| endpoint.is_flushed())
     }
 
     /// Whether something waits for a way to its receiver, which may take as long as it likes.
-    pub fn is_cut_off(&self) -> bool {
-        matches!(&self.state, State::Connected(endpoint) if endpoint.is_cut_off())
+    pub fn is_cut_off(&mut self) -> bool {
+        self.endpoint().is_ok_and(|endpoint| endpoint.is_cut_off())
     }
 
     /// Whether nobody has to ask for anything, or to poll, before all that was sent outlives this process; so it is
     /// before joining.
-    pub fn has_reached_others(&self) -> bool {
-        !matches!(&self.state, State::Connected(endpoint) if endpoint.is_holding() || !endpoint.has_reached_guests())
+    pub fn has_reached_others(&mut self) -> bool {
+        self.endpoint().map_or(true, |endpoint| !endpoint.is_holding() && endpoint.has_reached_guests())
     }
 
     #[inline]
-    pub fn endpoint(&mut self) -> Result<&mut Endpoint, Failure> {
+    pub fn endpoint(&mut self) -> Result<Owned<'_, Endpoint>, Failure> {
         match &mut self.state {
-            State::Connected(endpoint) => Ok(endpoint),
+            State::Connected(connected) => Ok(connected.endpoint()),
             _ => Err(argument("the endpoint is not connected")),
         }
+    }
+
+    /// To be called when a payload of so many bytes gets under way that may take until this rank is no longer in MPI.
+    #[inline]
+    pub fn overlap(&mut self, bytes: u64) {
+        let State::Connected(connected) = &mut self.state else { return };
+        if bytes < deputy::BULK {
+            return;
+        }
+        if !std::mem::replace(&mut connected.decided, true) {
+            connected.deputy = self.idle.get().and_then(|idle| connected.appoint(self.settings.overlap, idle));
+        }
+        connected.deputy.iter().for_each(Deputy::call);
     }
 }

@@ -136,14 +136,14 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
     e.token[0] = (arrival.token.lane as u64).wrapping_add(1);
     let mut head = |head: Head, header: usize| {
         e.handler = head.handler;
-        e.hdr = arrival.header.cast();
+        e.hdr = arrival.header.0.cast();
         e.hdr_size = header as u64;
     };
     match arrival.packet {
         Packet::Message { head: h, header, payload } => {
             head(h, header);
             e.kind = NTBRING_EVENT_MESSAGE;
-            e.data = arrival.header.wrapping_add(header).cast();
+            e.data = arrival.header.0.wrapping_add(header).cast();
             e.data_size = payload as u64;
             e.total = payload as u64;
             e.charge = cost(h.handler, payload as u64);
@@ -156,7 +156,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         }
         Packet::Chunk { payload, .. } => {
             e.kind = NTBRING_EVENT_CHUNK;
-            e.data = arrival.header.cast();
+            e.data = arrival.header.0.cast();
             e.data_size = payload as u64;
             e.cookie = arrival.cookie as *mut c_void;
             e.last = arrival.last.into();

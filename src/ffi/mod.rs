@@ -8,6 +8,7 @@
 mod abi {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
+mod deputy;
 mod error;
 mod groups;
 mod handle;
@@ -158,7 +159,7 @@ pub unsafe extern "C" fn ntbring_limits(endpoint: *mut ntbring_endpoint_t, limit
 pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message: *const ntbring_message_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if message.is_null() {
             return Err(argument("message must not be NULL"));
         }
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn ntbring_send_now(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         // SAFETY: by contract; nothing of it is kept beyond the call.
         let (header, payload) = unsafe { messages::small(dest, hdr, hdr_size, data, data_size) }?;
         let (dest, head) = (dest as u32, Head { handler });
@@ -223,12 +224,15 @@ pub unsafe extern "C" fn ntbring_eager_max(endpoint: *mut ntbring_endpoint_t, de
 pub unsafe extern "C" fn ntbring_offer(endpoint: *mut ntbring_endpoint_t, message: *const ntbring_message_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
         if message.is_null() {
             return Err(argument("message must not be NULL"));
         }
         // SAFETY: not null, valid by contract.
-        endpoint.offer(unsafe { messages::outgoing(&*message) }?)?;
+        let message = unsafe { messages::outgoing(&*message) }?;
+        let bytes = message.payload.len();
+        handle.endpoint()?.offer(message)?;
+        handle.overlap(bytes);
         Ok(NTBRING_PENDING as i32)
     })
 }
@@ -248,7 +252,7 @@ pub unsafe extern "C" fn ntbring_accept(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
         if offer.is_null() {
             return Err(argument("offer must not be NULL"));
         }
@@ -256,9 +260,13 @@ pub unsafe extern "C" fn ntbring_accept(
         let (src, offer) = messages::offer(unsafe { &*offer })?;
         // SAFETY: writable until the payload is there, by contract.
         let room = (!buffer.is_null()).then(|| unsafe { ForeignRoom::new(buffer.cast(), size as usize) });
-        Ok(match endpoint.accept(src, offer, room, size, cookie as usize)? {
+        let accepted = handle.endpoint()?.accept(src, offer, room, size, cookie as usize)?;
+        Ok(match accepted {
             Accepted::Done => NTBRING_OK as i32,
-            Accepted::Pending => NTBRING_PENDING as i32,
+            Accepted::Pending => {
+                handle.overlap(size);
+                NTBRING_PENDING as i32
+            }
         })
     })
 }
@@ -271,7 +279,7 @@ pub unsafe extern "C" fn ntbring_accept(
 pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
@@ -300,7 +308,7 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
 pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
@@ -324,7 +332,7 @@ pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, even
 pub unsafe extern "C" fn ntbring_discharge(endpoint: *mut ntbring_endpoint_t, src: i32, charge: u64) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         endpoint.discharge(src as u32, charge)?;
         Ok(NTBRING_OK as i32)
     })
@@ -338,7 +346,7 @@ pub unsafe extern "C" fn ntbring_discharge(endpoint: *mut ntbring_endpoint_t, sr
 pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, src: i32, patient: i32) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         endpoint.allow_more(u32::try_from(src).ok(), patient != 0)?;
         Ok(NTBRING_OK as i32)
     })

@@ -51,7 +51,7 @@ pub unsafe extern "C" fn ntbring_peer_add(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if address.is_null() || peer.is_null() || size > u64::from(NTBRING_ADDRESS_MAX) {
             return Err(argument("address or peer is NULL, or size is not that of an address"));
         }
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn ntbring_greet(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let known = u32::try_from(peer).ok().filter(|&peer| endpoint.peer_address(peer).is_some());
         let (Some(peer), false, true) = (known, bytes.is_null(), size <= GREETING_MAX as u64) else {
             return Err(argument("no such peer, nothing to say, or too much"));
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn ntbring_greeting(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if bytes.is_null() {
             return Err(argument("no room for a greeting"));
         }

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn ntbring_segment_create(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if created.is_null() || base.is_null() || address.is_null() || size == 0 {
             return Err(argument("a segment without bytes or without a place for it"));
         }
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn ntbring_segment_open(
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if opened.is_null() || base.is_null() || at.is_null() || rank < 0 {
             return Err(argument("a segment of no rank, without address, or without a place for it"));
         }
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn ntbring_is_served(endpoint: *mut ntbring_endpoint_t, ra
 pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remote: *const ntbring_remote_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         // SAFETY: valid by contract.
         let Some(r) = (unsafe { remote.as_ref() }) else { return Err(argument("remote must not be NULL")) };
         let action = Action::parse(r.action, r.op, r.type_);

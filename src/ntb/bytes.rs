@@ -10,6 +10,13 @@ pub struct ForeignBytes {
 // SAFETY: it is an address; the constructor's contract covers every later access.
 unsafe impl Send for ForeignBytes {}
 
+/// Where something lies, for whoever knows how long it does.
+#[derive(Clone, Copy)]
+pub struct Address(pub *mut u8);
+
+// SAFETY: it is an address; whoever accesses what lies there has to know that it may.
+unsafe impl Send for Address {}
+
 impl ForeignBytes {
     /// No bytes at all.
     pub const EMPTY: ForeignBytes = ForeignBytes { at: std::ptr::null(), len: 0 };

@@ -11,10 +11,12 @@
 mod bytes;
 mod region;
 mod window;
-pub use bytes::{ForeignBytes, ForeignRoom, Room};
+pub use bytes::{Address, ForeignBytes, ForeignRoom, Room};
 pub use region::Region;
 pub use window::{InWindow, OutWindow, ReadGate, WriteSink};
 
+#[cfg(not(loom))]
+pub(crate) mod barrier;
 #[cfg(not(loom))]
 pub mod cut;
 #[cfg(not(loom))]

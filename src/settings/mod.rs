@@ -49,6 +49,8 @@ pub struct Settings {
     pub spin: Option<u32>,
     /// Yields before it sleeps on its doorbell.
     pub yields: u32,
+    /// Whether large payloads go on while their rank computes; None: if cores can be free then.
+    pub overlap: Option<bool>,
     /// Threads that forward at this host; None: chosen from the cores.
     pub xfer_threads: Option<usize>,
     /// The link that every cable is to be as fast as; None: as fast as memory is.
@@ -88,6 +90,7 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(60),
             spin: None,
             yields: 2000,
+            overlap: None,
             xfer_threads: None,
             link_model: None,
             paper_model: PaperModel::All,
@@ -228,6 +231,7 @@ mod tests {
             ("NTBRING_DUMP_SIGNAL", "9"),
             ("NTBRING_STATS", ""),
             ("NTBRING_SPIN", "fast"),
+            ("NTBRING_OVERLAP", "yes"),
             ("NTBRING_XFER_THREADS", "0"),
             ("NTBRING_XFER_THREADS", "5"),
             ("NTBRING_XFER_THREADS", "many"),

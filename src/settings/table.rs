@@ -204,6 +204,24 @@ pub const TABLE: &[Setting] =
             }
         ),
         setting!(
+            "NTBRING_OVERLAP",
+            "auto",
+            "switch",
+            "auto, on or off",
+            false,
+            "whether large payloads that a receive was found for go on while their rank computes, on a core that nobody else wants; \
+             auto: on if there are as many cores as ranks",
+            |s, v| {
+                s.overlap = match v {
+                    "auto" => None,
+                    "on" => Some(true),
+                    "off" => Some(false),
+                    _ => return Err("it is a switch".into()),
+                };
+                Ok(())
+            }
+        ),
+        setting!(
             "NTBRING_XFER_THREADS",
             "auto",
             "threads",

@@ -6,6 +6,7 @@ use ntbring::queue::Reliability;
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::Topology;
 use ntbring::settings::Settings;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -97,12 +98,49 @@ pub struct Rank<'a> {
     pub layout: &'a Layout,
     pub endpoint: Endpoint,
     pub idle: Arc<Idle>,
+    /// Somebody enters the endpoint in the rank's place between its calls, as chance has it.
+    #[allow(dead_code)]
+    pub deputy: Option<fastrand::Rng>,
     job: &'a Job,
+}
+
+thread_local! {
+    /// Whether this thread acts for a deputy.
+    pub static DEPUTIZES: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Rank<'_> {
     pub fn poll(&mut self) -> Result<Option<Event>, String> {
+        self.meanwhile();
         self.endpoint.poll().map_err(|e| e.to_string())
+    }
+
+    /// What a deputy does between two calls.
+    pub fn meanwhile(&mut self) {
+        let Some(chance) = &mut self.deputy else { return };
+        for _ in 0..chance.u8(..4) {
+            self.carry_on();
+        }
+    }
+
+    /// A step of a deputy. Whether there was anything to do.
+    pub fn carry_on(&mut self) -> bool {
+        DEPUTIZES.set(true);
+        let any = self.endpoint.has_bulk() && self.endpoint.carry_on();
+        DEPUTIZES.set(false);
+        any
+    }
+
+    /// Nothing but steps of a deputy, until it has nothing more to do.
+    #[allow(dead_code)]
+    pub fn carry_all(&mut self) -> Result<(), String> {
+        while self.endpoint.has_bulk() {
+            self.job.check(|| format!("carrying on\n{}", self.endpoint.describe()))?;
+            if !self.carry_on() {
+                std::thread::yield_now();
+            }
+        }
+        Ok(())
     }
 
     /// One event, or one step of waiting, of at most `max`.
@@ -166,7 +204,7 @@ pub fn try_run(
         let cards = job.exchange(rank, candidate.card())?;
         let members = candidate.join(&cards).map_err(|e| e.to_string())?;
         let endpoint = Endpoint::new(members, settings(rank)).map_err(|e| e.to_string())?;
-        let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, job: &job };
+        let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, deputy: None, job: &job };
         body(&mut rank)?;
         if !rank.endpoint.is_flushed() {
             return Err("something is still to be sent".into());

@@ -1,6 +1,6 @@
 //! Messages whose every byte can be told from who sent it to whom and when.
 
-use super::ring::Rank;
+use super::ring::{Rank, DEPUTIZES};
 use ntbring::endpoint::wire::Offer;
 use ntbring::endpoint::wire::{Head, Packet, HANDLERS};
 use ntbring::endpoint::{Accepted, Arrival, Event, Message, Sent};
@@ -66,6 +66,7 @@ fn head(number: usize) -> Head {
 /// Packs a message whose name and element size are the context. Stops before an element that
 /// would be cut, and leaves rubbish behind it: the room is lent in full.
 fn pack(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
+    assert!(!DEPUTIZES.get(), "only the rank packs");
     let [id, element_and_len] = context;
     let (element, len) = (element_and_len & 0xffff, element_and_len >> 16);
     let left = len - offset as usize;
@@ -188,6 +189,7 @@ impl Traffic {
             Event::Lost(loss) => Err(loss.to_string()),
             Event::Arrival(arrival) => {
                 let cookie = self.arrive(rank, &arrival, plan)?;
+                rank.meanwhile();
                 rank.endpoint.release(arrival.token, cookie).map_err(|e| e.to_string())
             }
         }
@@ -231,7 +233,9 @@ impl Traffic {
         let Some(&shape) = plan(a.src, me).get(number) else {
             return Err(format!("more messages from rank {} than were sent", a.src));
         };
-        if len != shape.header || h != head(number) || bytes_at(a.header, len) != header_of(id(a.src, me, number), len)
+        if len != shape.header
+            || h != head(number)
+            || bytes_at(a.header.0, len) != header_of(id(a.src, me, number), len)
         {
             return Err(format!("message {number} from rank {} has a wrong header: {:?}", a.src, a.packet));
         }
@@ -243,7 +247,7 @@ impl Traffic {
         match a.packet {
             Packet::Message { head, header, payload } => {
                 let (number, shape) = self.begin(me, a, head, header, plan)?;
-                let found = bytes_at(a.header.wrapping_add(header), payload);
+                let found = bytes_at(a.header.0.wrapping_add(header), payload);
                 if payload != shape.payload || found != content(id(a.src, me, number), 0, payload) {
                     return Err(format!("message {number} from rank {} is wrong: {:?}", a.src, a.packet));
                 }
@@ -272,7 +276,7 @@ impl Traffic {
                 let open = self.open.get_mut(&a.cookie).ok_or("a piece of nothing")?;
                 let Open { src, number, got, wanted: total, .. } = *open;
                 open.got += payload;
-                let found = bytes_at(a.header, payload);
+                let found = bytes_at(a.header.0, payload);
                 if src != a.src || found != content(id(src, me, number), got as u64, payload) {
                     return Err(format!("message {number} from rank {src} is wrong in the piece at {got}"));
                 }

@@ -64,7 +64,7 @@ impl<'a, 'b> Matching<'a, 'b> {
             Event::Arrival(a) => {
                 let Packet::Message { head, payload, .. } = a.packet else { return Err("not a message".into()) };
                 // SAFETY: an arrival's bytes stay readable until its token is released.
-                let number = unsafe { a.header.cast::<u64>().read_unaligned() };
+                let number = unsafe { a.header.0.cast::<u64>().read_unaligned() };
                 let cost = self.rank.endpoint.cost(head.handler, payload as u64);
                 if head.handler == CHARGED {
                     self.kept.push_back((a.src, number, cost));

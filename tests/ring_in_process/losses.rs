@@ -87,7 +87,7 @@ impl Doomed {
                     Ok(Some(Event::Arrival(arrival))) => {
                         if let Packet::Message { .. } | Packet::Begin { .. } = arrival.packet {
                             // SAFETY: an arrival's bytes stay readable until its token is released.
-                            self.came[rank].push_back((arrival.src, unsafe { *arrival.header }));
+                            self.came[rank].push_back((arrival.src, unsafe { *arrival.header.0 }));
                         }
                         endpoint.release(arrival.token, 1).unwrap();
                     }

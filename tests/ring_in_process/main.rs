@@ -6,6 +6,7 @@ mod classes;
 mod common;
 mod counters;
 mod crews;
+mod deputies;
 mod faults;
 mod flow_control;
 mod greetings;

@@ -65,6 +65,16 @@ impl Line {
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.streams.is_empty()
     }
+
+    /// Whether any of its payloads has to be packed.
+    pub fn is_packed(&self) -> bool {
+        let packed = |payload: &Payload| matches!(payload, Payload::Packed { .. });
+        let waiting = |waiting: &Waiting| match waiting {
+            Waiting::Bare { .. } => false,
+            Waiting::Whole { payload, .. } | Waiting::Pieces { payload, .. } => packed(payload),
+        };
+        self.streams.iter().any(|stream| packed(&stream.payload)) || self.waiting.iter().any(waiting)
+    }
 }
 
 // Both lines of a flow together have numbers enough.

@@ -105,6 +105,8 @@ pub(super) struct Outbound {
     packet_max: usize,
     /// Whether links are not trusted.
     pub checked: bool,
+    /// Whether payloads can be packed at present.
+    pub packs: bool,
     /// Brings what lies in the outboxes of other hosts to them, where links repeat what they have lost.
     pub caretaker: Option<Caretaker>,
     /// How the models of the experiments send; None outside them.
@@ -195,6 +197,7 @@ impl Outbound {
             chunk: settings.chunk,
             packet_max,
             checked: members.links().into_iter().flatten().any(|link| link.is_checked()),
+            packs: true,
             caretaker: None,
             paper: None,
             doorbells: 0,
@@ -250,6 +253,11 @@ impl Outbound {
 
     pub fn has_work(&self) -> bool {
         !self.work.is_empty() || !self.sent.is_empty()
+    }
+
+    /// Whether anything waits for room.
+    pub fn is_sending(&self) -> bool {
+        !self.work.is_empty()
     }
 
     pub fn take_sent(&mut self) -> Option<Released> {
@@ -422,6 +430,9 @@ impl Outbound {
             return Ok(true);
         }
         for line in std::iter::once(&mut flow.line).chain(flow.bulk.as_deref_mut()) {
+            if !self.packs && line.is_packed() {
+                continue;
+            }
             let Outbox { lane, bell, .. } = &mut self.outboxes[line.outbox];
             for _ in 0..TURN {
                 if !line.put_some(lane, flow.route, self.chunk, &mut self.sent, &mut self.paper)? {

@@ -10,7 +10,7 @@ use crate::endpoint::arrival::{Arrival, Event, Token};
 use crate::endpoint::offers::Accepted;
 use crate::endpoint::wire::{Head, Packet};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::ntb::ForeignRoom;
+use crate::ntb::{Address, ForeignRoom};
 use crate::settings::PaperModel;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -121,7 +121,7 @@ impl Stop {
             Event::Arrival(Arrival {
                 src,
                 packet: Packet::Chunk { stream: WHOLE, payload: to - from },
-                header: self.buffer.from.address(from, to - from),
+                header: Address(self.buffer.from.address(from, to - from)),
                 cookie: taker.cookie,
                 last,
                 fetch: None,
@@ -157,7 +157,7 @@ impl Endpoint {
                 let room = paper.room_for(header.len() + payload);
                 room.to.write_bytes(0, &header);
                 room.to.write(header.len(), self.inbound.foreign(lane, offset, payload));
-                a.header = room.from.address(0, header.len() + payload);
+                a.header = Address(room.from.address(0, header.len() + payload));
                 a.last = false;
                 a.packet = Packet::Message { head, header: header.len(), payload };
                 return Ok(Some(Event::Arrival(a)));
@@ -200,7 +200,7 @@ impl Endpoint {
         };
         let room = paper.room_for(stay);
         room.to.write(0, self.inbound.foreign(lane, offset, stay));
-        a.header = room.from.address(0, stay);
+        a.header = Address(room.from.address(0, stay));
         Ok(Some(Event::Arrival(a)))
     }
 

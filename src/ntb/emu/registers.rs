@@ -1,7 +1,8 @@
 //! The register page of an emulated host: what lies behind BAR 0 of real adapters.
 
+use super::futex;
 use super::running::Introduction;
-use super::{barrier, futex};
+use crate::ntb::barrier;
 use crate::ntb::timing::meter::METER;
 use crate::ntb::{LinkState, Region, Side, Vector, DOORBELLS, SCRATCHPADS};
 use std::sync::atomic::{fence, AtomicU32, Ordering};

@@ -1,0 +1,149 @@
+//! Ranks that compute, and whoever goes on with large payloads in their place.
+
+use super::*;
+use ntbring::endpoint::wire::Packet;
+use ntbring::endpoint::{Accepted, Event};
+use ntbring::ntb::{ForeignBytes, ForeignRoom};
+use ntbring::queue::Reliability;
+
+const SIZE: usize = 3 << 20;
+
+/// How payloads get from rank to rank.
+fn ways() -> [Settings; 4] {
+    let streamed = Settings { single_copy: None, both_copy: BothCopy::Never, ..settings() };
+    [
+        Settings { reliability: Reliability::Retry, ..streamed.clone() },
+        Settings { single_copy: Some(0), both_copy: BothCopy::Never, ..settings() },
+        Settings { single_copy: Some(0), both_copy: BothCopy::From(2), ..settings() },
+        streamed,
+    ]
+}
+
+/// Ranks call when they like, and whoever goes on for them steps in at any moment between two calls: in the middle of an
+/// arrival, before they know of an offer, after they have heard of the end.
+#[test]
+fn messages_of_all_kinds_come_once_and_in_order_beside_deputies() {
+    for (n, settings) in ways().into_iter().enumerate() {
+        for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 1, 1]), Layout::blocks(&[1; 4])] {
+            let plan = all_kinds(n as u64, 50, 300 << 10);
+            run(&layout, &settings, |rank| {
+                rank.deputy = Some(fastrand::Rng::with_seed(u64::from(rank.rank)));
+                exchange(rank, n as u64, &plan).map(drop)
+            });
+        }
+    }
+}
+
+fn message<'a>(dest: u32, header: &'a [u8], payload: &[u8], cookie: usize) -> Message<'a> {
+    // SAFETY: whoever calls keeps it until it is given back.
+    let payload = Payload::Contiguous(unsafe { ForeignBytes::new(payload.as_ptr(), payload.len()) });
+    Message { dest, head: Head { handler: 1 }, header, payload, cookie }
+}
+
+fn small(rank: &mut Rank, dest: u32, name: u8) -> Result<(), String> {
+    rank.endpoint.send(message(dest, &[name; 8], &[], 0)).map(drop).map_err(|e| e.to_string())
+}
+
+/// What events say: the name of a small message, or what became of a payload.
+fn names(rank: &mut Rank, count: usize) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    while names.len() < count {
+        names.push(match rank.event()? {
+            Event::Arrival(a) => {
+                // SAFETY: all headers here have eight bytes, until they are released.
+                let name = unsafe { *a.header.0 };
+                rank.endpoint.release(a.token, 0).map_err(|e| e.to_string())?;
+                format!("{name}")
+            }
+            Event::Fetched { cookie } => format!("fetched {cookie}"),
+            Event::Taken { cookie } => format!("taken {cookie}"),
+            _ => return Err("an event that nobody expects".into()),
+        });
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The rank that gets the payload, and the one that gives it, only compute once it is agreed where it goes.
+#[test]
+fn a_payload_that_was_accepted_comes_though_nobody_polls() {
+    for settings in ways() {
+        // Neighbours, and hosts at a distance of two.
+        for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[1; 4])] {
+            let (giver, taker) = (0, layout.size() as u32 / 2);
+            run(&layout, &settings, |rank| match rank.rank {
+                r if r == giver => give(rank, taker),
+                r if r == taker => take(rank, giver),
+                _ => (0..3).try_for_each(|_| rank.barrier()),
+            });
+        }
+    }
+}
+
+fn give(rank: &mut Rank, taker: u32) -> Result<(), String> {
+    let payload = vec![7; SIZE];
+    rank.endpoint.offer(message(taker, &[0; 8], &payload, 5)).map_err(|e| e.to_string())?;
+    rank.barrier()?;
+    rank.carry_all()?;
+    rank.barrier()?;
+    // From a rank that has not been told yet, to one that has not asked yet.
+    small(rank, taker, 1)?;
+    small(rank, taker, 2)?;
+    rank.barrier()?;
+    assert_eq!(names(rank, 1)?, ["taken 5"]);
+    Ok(())
+}
+
+fn take(rank: &mut Rank, giver: u32) -> Result<(), String> {
+    let mut room = vec![0; SIZE];
+    let Event::Arrival(a) = rank.event()? else { return Err("no offer".into()) };
+    let Packet::Offer { offer, .. } = a.packet else { return Err("another packet".into()) };
+    // SAFETY: the room is kept until the payload is there.
+    let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
+    let accepted = rank.endpoint.accept(giver, offer, Some(place), SIZE as u64, 6).map_err(|e| e.to_string())?;
+    assert_eq!(accepted, Accepted::Pending);
+    // An arrival that the rank is still at is in nobody's way.
+    for _ in 0..1000 {
+        rank.carry_on();
+    }
+    rank.endpoint.release(a.token, 0).map_err(|e| e.to_string())?;
+    rank.barrier()?;
+    rank.carry_all()?;
+    assert!(room.iter().all(|&byte| byte == 7));
+    rank.barrier()?;
+    rank.barrier()?;
+    assert_eq!(names(rank, 3)?, ["1", "2", "fetched 6"]);
+    Ok(())
+}
+
+/// What the rank has to see itself waits for it, and everything behind it in its lane.
+#[test]
+fn what_is_for_the_rank_is_kept_for_it() {
+    let streamed = ways()[3].clone();
+    run(&Layout::blocks(&[1, 1]), &streamed, |rank| {
+        let (me, other) = (rank.rank, 1 - rank.rank);
+        if me == 0 {
+            let payload = vec![9; SIZE];
+            rank.endpoint.offer(message(1, &[0; 8], &payload, 5)).map_err(|e| e.to_string())?;
+            small(rank, other, 3)?;
+            small(rank, other, 4)?;
+            assert_eq!(names(rank, 1)?, ["taken 5"]);
+            return Ok(());
+        }
+        let mut room = vec![0; SIZE];
+        let Event::Arrival(a) = rank.event()? else { return Err("no offer".into()) };
+        let Packet::Offer { offer, .. } = a.packet else { return Err("another packet".into()) };
+        rank.endpoint.release(a.token, 0).map_err(|e| e.to_string())?;
+        // SAFETY: the room is kept until the payload is there.
+        let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
+        rank.endpoint.accept(0, offer, Some(place), SIZE as u64, 6).map_err(|e| e.to_string())?;
+        // The first of the two messages is kept, and nothing of the payload, which lies behind it, is taken.
+        while !rank.carry_on() {}
+        for _ in 0..1000 {
+            rank.carry_on();
+        }
+        assert!(rank.endpoint.has_bulk() && room.iter().all(|&byte| byte == 0));
+        assert_eq!(names(rank, 3)?, ["3", "4", "fetched 6"]);
+        Ok(())
+    });
+}
