@@ -6,14 +6,18 @@
 
 use super::wire::Packet;
 use super::{Arrival, Endpoint, EndpointError, Event, INTERNAL_MAX};
+use std::any::Any;
 use std::collections::VecDeque;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 /// What was done in the meantime, and what waits for the rank.
 #[derive(Default)]
 pub(super) struct Interim {
     kept: VecDeque<Arrival>,
     fault: Option<EndpointError>,
+    /// What it panicked with: nothing goes on by itself after that.
+    panic: Option<Box<dyn Any + Send>>,
+    broken: bool,
     /// Times that something was done.
     pub steps: u64,
 }
@@ -21,24 +25,28 @@ pub(super) struct Interim {
 impl Endpoint {
     /// Whether payloads are under way that [`Endpoint::carry_on`] may have something to do for, sooner or later.
     pub fn has_bulk(&self) -> bool {
-        let able = self.paper.is_none() && self.lingering.is_none() && self.interim.fault.is_none();
+        let able = self.settings.paper_model.is_production() && self.lingering.is_none();
+        let able = able && !self.interim.broken && self.interim.fault.is_none();
         able && (self.offers.is_open() || self.out.is_sending())
     }
 
     /// Goes on with them, a little. Whether there was anything to do; an error is for the rank's next poll.
     pub fn carry_on(&mut self) -> bool {
         self.out.packs = false;
-        let done = catch_unwind(AssertUnwindSafe(|| self.carry_some())).unwrap_or_else(|_| {
-            Err(EndpointError::Argument(
-                "a fault in libntbring: who goes on for a rank that computes has panicked".into(),
-            ))
-        });
+        let done = catch_unwind(AssertUnwindSafe(|| self.carry_some()));
         self.out.packs = true;
-        let any = done.unwrap_or_else(|error| {
-            self.interim.fault = Some(error);
-            self.odd = true;
-            false
-        });
+        let any = match done {
+            Ok(Ok(any)) => any,
+            Ok(Err(error)) => {
+                self.interim.fault = Some(error);
+                self.odd = true;
+                false
+            }
+            Err(panic) => {
+                (self.interim.panic, self.interim.broken, self.odd) = (Some(panic), true, true);
+                false
+            }
+        };
         self.interim.steps += u64::from(any);
         any
     }
@@ -90,6 +98,10 @@ impl Endpoint {
             }
         }
         self.odd = self.paper.is_some() || self.out.checked;
+        if let Some(panic) = self.interim.panic.take() {
+            // It is the rank's to report.
+            resume_unwind(panic);
+        }
         match self.interim.fault.take() {
             Some(fault) => Err(fault),
             None => Ok(None),

@@ -58,6 +58,8 @@ pub struct Idle {
     /// Calls since the latest event.
     calls: AtomicU32,
     armed: AtomicBool,
+    /// It sleeps at this moment.
+    asleep: AtomicBool,
     /// Sleeps in vain since the latest event.
     vain: AtomicU32,
     /// Whether something may have to be done soon though nobody rings.
@@ -103,6 +105,7 @@ impl Idle {
             longest: patience.map_or(Duration::MAX, |patience| patience / 4),
             calls: AtomicU32::new(0),
             armed: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
             vain: AtomicU32::new(0),
             hurried: AtomicBool::new(false),
             waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now(), herald }),
@@ -172,7 +175,9 @@ impl Idle {
                 let hurried = self.hurried.load(Ordering::Relaxed);
                 let vain = self.vain.fetch_add(1, Ordering::Relaxed);
                 let max = nap(max, vain).min(self.longest);
+                self.asleep.store(true, Ordering::Relaxed);
                 self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
+                self.asleep.store(false, Ordering::Relaxed);
                 self.awake();
                 drop(waiter);
                 self.watch();
@@ -260,9 +265,14 @@ impl Idle {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the rank sleeps, or is about to.
+    /// Whether the rank sleeps.
     pub fn is_asleep(&self) -> bool {
-        self.armed.load(Ordering::Relaxed)
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Wakes whoever sleeps on the rank's doorbell.
+    pub fn ring(&self) {
+        self.members.ring(rank_doorbell(self.members.topology().local_of(self.members.rank())));
     }
 
     /// The sleep of somebody who polls in the rank's place: what is rung from here on ends it. Look once more before it begins.

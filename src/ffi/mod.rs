@@ -283,6 +283,7 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
+        endpoint.dismiss(|endpoint| !endpoint.has_bulk());
         // SAFETY: not null, writable by contract; its fields are plain numbers and addresses.
         let event = unsafe { &mut *event };
         match endpoint.look()? {

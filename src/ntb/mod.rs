@@ -16,8 +16,6 @@ pub use region::Region;
 pub use window::{InWindow, OutWindow, ReadGate, WriteSink};
 
 #[cfg(not(loom))]
-pub(crate) mod barrier;
-#[cfg(not(loom))]
 pub mod cut;
 #[cfg(not(loom))]
 mod delegate;

@@ -51,9 +51,14 @@ pub fn bind(cores: &Cores) {
     let mut set = CpuSet::new();
     let known = cores.iter().all(|&core| set.set(core).is_ok());
     match known.then(|| sched_setaffinity(Pid::from_raw(0), &set)) {
-        Some(Ok(())) => log::debug!("the transfer thread runs on cores {cores:?}"),
-        _ => log::debug!("the transfer thread cannot run on cores {cores:?}"),
+        Some(Ok(())) => log::debug!("{} runs on cores {cores:?}", name()),
+        _ => log::debug!("{} cannot run on cores {cores:?}", name()),
     }
+}
+
+/// Of the calling thread.
+fn name() -> String {
+    std::thread::current().name().unwrap_or("a thread").to_string()
 }
 
 fn choose(own: Cores, given: Cores, ranks: impl Iterator<Item = Cores>) -> Option<Cores> {

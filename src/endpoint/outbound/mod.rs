@@ -112,6 +112,8 @@ pub(super) struct Outbound {
     /// How the models of the experiments send; None outside them.
     paper: Option<SendSide>,
     pub doorbells: u64,
+    /// Turns in which something was put into a lane.
+    turns: u64,
     pub packed: u64,
     pub separate: u64,
 }
@@ -201,6 +203,7 @@ impl Outbound {
             caretaker: None,
             paper: None,
             doorbells: 0,
+            turns: 0,
             packed: 0,
             separate: 0,
         };
@@ -403,7 +406,7 @@ impl Outbound {
 
     /// Sends of what waits as much as there is room for. Whether there was room for anything.
     pub fn advance(&mut self) -> Result<bool, EndpointError> {
-        let before = self.doorbells;
+        let before = (self.doorbells, self.turns);
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
             if dest == CASTS {
@@ -419,7 +422,7 @@ impl Outbound {
                 }
             }
         }
-        Ok(self.doorbells != before)
+        Ok((self.doorbells, self.turns) != before)
     }
 
     /// A turn for one flow: first messages that wait, then a piece of each stream, and again.
@@ -438,6 +441,7 @@ impl Outbound {
                 if !line.put_some(lane, flow.route, self.chunk, &mut self.sent, &mut self.paper)? {
                     break;
                 }
+                self.turns += 1;
                 self.doorbells += bell.ring();
             }
         }

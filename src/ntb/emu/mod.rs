@@ -7,6 +7,7 @@
 //! | `registers` | the register page: scratchpads, doorbells, interrupt vectors |
 //! | `group` | the memory limit that a process is killed at |
 //! | `host` | a host, and its ports |
+//! | `barrier` | what lets a busy exchange do without fences |
 //! | `place` | the machine and process namespace that a process is in |
 //! | `reach` | copies between processes that the kernel makes |
 //! | `futex` | the system call that stands for an interrupt |
@@ -21,6 +22,7 @@
 //! it went. Other processes of the same user reach it through `/proc/PID/fd`, which the kernel
 //! refuses to everybody else.
 
+mod barrier;
 mod bulletin;
 mod futex;
 mod group;

@@ -1,8 +1,7 @@
 //! The register page of an emulated host: what lies behind BAR 0 of real adapters.
 
-use super::futex;
 use super::running::Introduction;
-use crate::ntb::barrier;
+use super::{barrier, futex};
 use crate::ntb::timing::meter::METER;
 use crate::ntb::{LinkState, Region, Side, Vector, DOORBELLS, SCRATCHPADS};
 use std::sync::atomic::{fence, AtomicU32, Ordering};

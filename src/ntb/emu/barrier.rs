@@ -1,6 +1,6 @@
 //! Barriers of unequal weight. Whoever goes to sleep pays for both sides: it makes every processor
 //! that runs one of the job's processes pass a memory barrier, so that whoever rings a doorbell
-//! needs none, which is what a message would cost most. So do ranks and their deputies (`ffi::deputy::gate`).
+//! needs none, which is what a message would cost most.
 
 use std::sync::atomic::{compiler_fence, fence, Ordering};
 use std::sync::OnceLock;
