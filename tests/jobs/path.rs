@@ -106,8 +106,6 @@ fn doubled_and_delayed_writes_do_no_harm() {
 fn a_link_that_stays_down_ends_the_job_with_an_error() {
     let job = Job::new(2, 1, &["pingpong", "100000000", "8", "1"]);
     let job = job.env("NTBRING_FAULT", "down=at:300ms,patience=1s");
-    job.run().failed_saying(&[
-        "the link between host 0 and host 1 has gone down, and nothing goes round it",
-        "NTBRING_FAULT",
-    ]);
+    // Two hosts have two links: either may be named.
+    job.run().failed_saying(&["the link between host ", " has gone down, and nothing goes round it", "NTBRING_FAULT"]);
 }
