@@ -9,7 +9,8 @@
  * may call at any time between ntbring_connect and ntbring_close. A process may
  * have several endpoints, each in a ring of its own with one of each other process;
  * different ones may be used by different threads at once.
- * No function blocks, except where it says so; each wait is bounded.
+ * No function blocks, except where it says so, or for the piece of a payload that a thread of the library is just
+ * copying; each wait is bounded.
  */
 #ifndef NTBRING_H_INCLUDED
 #define NTBRING_H_INCLUDED

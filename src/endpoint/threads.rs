@@ -1,10 +1,14 @@
 //! What runs beside a rank.
 
 use super::carrier::{Caretaker, Carrier};
+use super::Endpoint;
+use crate::ring::cores;
 use crate::ring::relay::{Forwarder, RelayCounters};
 use crate::ring::transfer::Transfer;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use crate::thread;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// Starts forwarding, if this is the first rank of a host that has to.
 pub(super) fn start_forwarding(
@@ -30,4 +34,21 @@ pub(super) fn start_forwarding(
 pub(super) fn take_care(carrier: Carrier, members: &Arc<Membership>) -> std::io::Result<Caretaker> {
     let (members, bell) = (members.clone(), rank_doorbell(members.topology().local_of(members.rank())));
     Caretaker::start(carrier, move || members.ring(bell))
+}
+
+impl Endpoint {
+    /// Starts a thread that calls [`Endpoint::carry_on`] while this rank computes, if there is to be one. Without it large
+    /// payloads wait then.
+    pub fn start_deputy(&self, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+        // Ranks that share cores leave none free while they compute.
+        if !self.settings.overlap.unwrap_or(!self.members.is_crowded()) {
+            return None;
+        }
+        let beside = self.members.cores_beside_ranks();
+        let started = thread::spawn("ntbring-deputy", move || {
+            beside.iter().for_each(cores::bind);
+            run()
+        });
+        started.inspect_err(|error| log::info!("no thread for large payloads while this rank computes: {error}")).ok()
+    }
 }

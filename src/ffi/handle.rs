@@ -7,6 +7,7 @@ use crate::endpoint::{Endpoint, Idle};
 use crate::ring::join::{Candidate, Card, JoinError};
 use crate::ring::Topology;
 use crate::settings::{Loaded, Settings};
+use std::cell::OnceCell;
 use std::ffi::CString;
 use std::sync::{Arc, OnceLock};
 
@@ -33,10 +34,8 @@ enum State {
 }
 
 struct Connected {
-    /// None before there was a large payload, or where nothing is to go on while ranks compute.
-    deputy: Option<Deputy>,
-    /// Whether that was decided.
-    decided: bool,
+    /// Decided upon with the first large payload; ends before the endpoint does.
+    deputy: OnceCell<Option<Deputy>>,
     endpoint: Arc<Guarded<Endpoint>>,
 }
 
@@ -45,17 +44,6 @@ impl Connected {
     fn endpoint(&mut self) -> Owned<'_, Endpoint> {
         // SAFETY: whoever has this exclusively is the owner, and what is returned lives no longer.
         unsafe { self.endpoint.own() }
-    }
-
-    /// Starts a deputy, if there is to be one.
-    #[cold]
-    fn appoint(&mut self, overlap: Option<bool>, idle: &Arc<Idle>) -> Option<Deputy> {
-        let (crowded, cores) = {
-            let endpoint = self.endpoint();
-            (endpoint.members().is_crowded(), endpoint.members().cores_beside_ranks())
-        };
-        // Ranks that share cores leave none free while they compute.
-        overlap.unwrap_or(!crowded).then(|| Deputy::start(self.endpoint.clone(), idle.clone(), cores)).flatten()
     }
 }
 
@@ -144,7 +132,7 @@ impl Handle {
         endpoint.set_vci(self.vci);
         let _ = self.idle.set(endpoint.idle());
         let endpoint = Arc::new(Guarded::new(endpoint));
-        self.state = State::Connected(Connected { deputy: None, decided: false, endpoint });
+        self.state = State::Connected(Connected { deputy: OnceCell::new(), endpoint });
         Ok(())
     }
 
@@ -195,9 +183,10 @@ impl Handle {
         if bytes < deputy::BULK {
             return;
         }
-        if !std::mem::replace(&mut connected.decided, true) {
-            connected.deputy = self.idle.get().and_then(|idle| connected.appoint(self.settings.overlap, idle));
+        if connected.deputy.get().is_none() {
+            let deputy = Deputy::appoint(connected.endpoint.clone(), &connected.endpoint());
+            let _ = connected.deputy.set(deputy);
         }
-        connected.deputy.iter().for_each(Deputy::call);
+        connected.deputy.get().into_iter().flatten().for_each(Deputy::call);
     }
 }

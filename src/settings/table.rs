@@ -209,7 +209,7 @@ pub const TABLE: &[Setting] =
             "switch",
             "auto, on or off",
             false,
-            "whether large payloads that a receive was found for go on while their rank computes, on a core that nobody else wants; \
+            "whether large payloads that a receive was found for go on while their rank computes, by a thread of the lowest priority; \
              auto: on if there are as many cores as ranks",
             |s, v| {
                 s.overlap = match v {

@@ -98,9 +98,10 @@ pub struct Rank<'a> {
     pub layout: &'a Layout,
     pub endpoint: Endpoint,
     pub idle: Arc<Idle>,
-    /// Somebody enters the endpoint in the rank's place between its calls, as chance has it.
-    #[allow(dead_code)]
+    /// Somebody enters the endpoint in the rank's place between its calls, as chance has it...
     pub deputy: Option<fastrand::Rng>,
+    /// ...and has done something so often.
+    pub overlaps: u64,
     job: &'a Job,
 }
 
@@ -128,6 +129,7 @@ impl Rank<'_> {
         DEPUTIZES.set(true);
         let any = self.endpoint.has_bulk() && self.endpoint.carry_on();
         DEPUTIZES.set(false);
+        self.overlaps += u64::from(any);
         any
     }
 
@@ -135,10 +137,17 @@ impl Rank<'_> {
     #[allow(dead_code)]
     pub fn carry_all(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() {
+            self.carry_some()?;
+        }
+        Ok(())
+    }
+
+    /// Until there was something to do.
+    #[allow(dead_code)]
+    pub fn carry_some(&mut self) -> Result<(), String> {
+        while self.endpoint.has_bulk() && !self.carry_on() {
             self.job.check(|| format!("carrying on\n{}", self.endpoint.describe()))?;
-            if !self.carry_on() {
-                std::thread::yield_now();
-            }
+            std::thread::yield_now();
         }
         Ok(())
     }
@@ -204,7 +213,7 @@ pub fn try_run(
         let cards = job.exchange(rank, candidate.card())?;
         let members = candidate.join(&cards).map_err(|e| e.to_string())?;
         let endpoint = Endpoint::new(members, settings(rank)).map_err(|e| e.to_string())?;
-        let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, deputy: None, job: &job };
+        let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, deputy: None, overlaps: 0, job: &job };
         body(&mut rank)?;
         if !rank.endpoint.is_flushed() {
             return Err("something is still to be sent".into());

@@ -1,9 +1,8 @@
 //! A lock that costs its owner next to nothing.
 //!
-//! A rank enters its endpoint millions of times a second, its deputy a few times while the rank is away. So the gate is open, and
-//! costs the owner one look, unless the owner has closed it to let guests come: then it counts how often it enters and leaves,
-//! and a guest that has said that it is coming looks whether the owner has moved. Either the one sees the other, or the other the
-//! one.
+//! A rank enters its endpoint millions of times a second, its deputy a few times while the rank is away. So entering costs the
+//! owner one look, unless it has invited guests: then it counts how often it enters and leaves, and a guest that has said that it
+//! is coming looks whether the owner has moved. Either the one sees the other, or the other the one.
 
 #[cfg(loom)]
 use loom::sync::{
@@ -19,9 +18,9 @@ use std::sync::{
 
 /// Who is inside: the owner, or a guest.
 pub struct Gate {
-    /// Whether guests may come. The owner's alone to change.
-    closed: AtomicBool,
-    /// How often the owner has entered by the closed gate...
+    /// Only the owner changes it.
+    inviting: AtomicBool,
+    /// How often the owner has entered while it invited guests...
     entered: AtomicU32,
     /// ...and left.
     left: AtomicU32,
@@ -39,10 +38,10 @@ pub struct Guest<'a> {
 }
 
 impl Gate {
-    /// An open one, with nobody inside.
+    /// With nobody inside or invited.
     pub fn new() -> Gate {
         Gate {
-            closed: AtomicBool::new(false),
+            inviting: AtomicBool::new(false),
             entered: AtomicU32::new(0),
             left: AtomicU32::new(0),
             guest: AtomicBool::new(false),
@@ -52,33 +51,33 @@ impl Gate {
 
     /// Whether guests may come.
     #[inline(always)]
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+    pub fn is_inviting(&self) -> bool {
+        self.inviting.load(Ordering::Acquire)
     }
 
     /// The owner, which is outside, lets guests come.
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+    pub fn invite(&self) {
+        self.inviting.store(true, Ordering::Release);
     }
 
     /// The owner, which is inside, lets them come no more.
-    pub fn open(&self) {
-        self.closed.store(false, Ordering::Release);
+    pub fn dismiss(&self) {
+        self.inviting.store(false, Ordering::Release);
     }
 
-    /// The owner enters, after a guest that is inside has left. What it returns is for [`Gate::leave`].
+    /// The owner enters, after a guest that is inside has left. Whether that was counted, for [`Gate::leave`].
     #[inline(always)]
     #[must_use]
     pub fn enter(&self) -> bool {
-        let closed = self.is_closed();
-        if closed {
-            self.enter_closed();
+        let counted = self.is_inviting();
+        if counted {
+            self.enter_counted();
         }
-        closed
+        counted
     }
 
     #[cold]
-    fn enter_closed(&self) {
+    fn enter_counted(&self) {
         self.entered.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if self.guest.load(Ordering::Acquire) {
@@ -89,20 +88,20 @@ impl Gate {
 
     /// The owner leaves.
     #[inline(always)]
-    pub fn leave(&self, was_closed: bool) {
-        if was_closed {
+    pub fn leave(&self, counted: bool) {
+        if counted {
             self.left.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// How often the owner has entered by the closed gate.
+    /// How often the owner has entered while it invited guests.
     pub fn visits(&self) -> u32 {
         self.entered.load(Ordering::Acquire)
     }
 
-    /// Lets a guest in, if the gate is closed, and the owner is outside and was not inside since it had entered so often.
+    /// Lets a guest in, if it is invited, and the owner is outside and was not inside since it had entered so often.
     pub fn visit(&self, visits: u32) -> Option<Guest<'_>> {
-        if !self.is_closed() || self.visits() != visits {
+        if !self.is_inviting() || self.visits() != visits {
             return None;
         }
         let door = lock(&self.door);
@@ -111,8 +110,8 @@ impl Gate {
         let guest = Guest { gate: self, at: visits, _door: door };
         fence(Ordering::SeqCst);
         let outside = self.left.load(Ordering::Acquire) == visits;
-        // Once more: who has opened the gate does not look for guests.
-        (outside && !guest.is_wanted() && self.is_closed()).then_some(guest)
+        // Once more: an owner that invites nobody does not look for guests.
+        (outside && !guest.is_wanted() && self.is_inviting()).then_some(guest)
     }
 }
 
@@ -148,7 +147,7 @@ mod model {
         model.check(|| {
             let (gate, value) = (Arc::new(Gate::new()), Arc::new(UnsafeCell::new(0)));
             let (theirs, with) = (gate.clone(), value.clone());
-            gate.close();
+            gate.invite();
             let visitor = thread::spawn(move || {
                 let mut visits = 0;
                 for _ in 0..2 {
@@ -160,17 +159,17 @@ mod model {
                 }
                 visits
             });
-            // By the closed gate, by the open one, and by the closed one again.
+            // While it invites, while it does not, and while it does again.
             for turn in 0..3 {
-                let closed = gate.enter();
+                let counted = gate.enter();
                 // SAFETY: as above.
                 value.with_mut(|value| unsafe { *value += 1 });
                 if turn == 0 {
-                    gate.open();
+                    gate.dismiss();
                 }
-                gate.leave(closed);
+                gate.leave(counted);
                 if turn == 1 {
-                    gate.close();
+                    gate.invite();
                 }
             }
             let visits = visitor.join().unwrap();

@@ -16,7 +16,7 @@ unsafe impl<T: Send> Sync for Guarded<T> {}
 /// The value in the hands of its owner.
 pub struct Owned<'a, T> {
     of: &'a Guarded<T>,
-    closed: bool,
+    counted: bool,
 }
 
 /// The value in the hands of a guest.
@@ -37,17 +37,17 @@ impl<T> Guarded<T> {
     /// One thread at a time is the owner, and what this has returned before is gone.
     #[inline(always)]
     pub unsafe fn own(&self) -> Owned<'_, T> {
-        Owned { closed: self.gate.enter(), of: self }
+        Owned { counted: self.gate.enter(), of: self }
     }
 
     /// The owner, which is outside, lets guests come.
     pub fn invite(&self) {
-        self.gate.close();
+        self.gate.invite();
     }
 
     /// Whether guests may come.
     pub fn is_inviting(&self) -> bool {
-        self.gate.is_closed()
+        self.gate.is_inviting()
     }
 
     /// How often the owner has come while guests might come.
@@ -65,8 +65,8 @@ impl<T> Owned<'_, T> {
     /// Lets guests come no more, if there is nothing for them to do.
     #[inline(always)]
     pub fn dismiss(&self, idle: impl FnOnce(&T) -> bool) {
-        if self.closed && idle(self) {
-            self.of.gate.open();
+        if self.counted && idle(self) {
+            self.of.gate.dismiss();
         }
     }
 }
@@ -99,7 +99,7 @@ impl<T> DerefMut for Owned<'_, T> {
 impl<T> Drop for Owned<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.of.gate.leave(self.closed);
+        self.of.gate.leave(self.counted);
     }
 }
 

@@ -17,8 +17,6 @@ mod guarded;
 pub use guarded::{Guarded, Owned};
 
 use crate::endpoint::{Endpoint, Idle};
-use crate::ring::cores::{self, Cores};
-use crate::thread;
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,6 +29,8 @@ pub const BULK: u64 = 256 << 10;
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(4));
 /// Looks at a rank without large payloads before the deputy sleeps until it is called: calling costs the rank.
 const PATIENCE: u32 = 250;
+/// The longest sleep until it is called. Calls end it; this bounds the harm of a lost one.
+const REST: Duration = Duration::from_secs(1);
 /// Sleeps in which nothing moves, at first and at last. Doorbells end them.
 const SLEEPS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(160));
 
@@ -50,23 +50,16 @@ struct Post {
 }
 
 impl Deputy {
-    /// Starts the thread. None, and nothing goes on while the rank computes, if there can be none.
-    pub fn start(endpoint: Arc<Guarded<Endpoint>>, idle: Arc<Idle>, cores: Option<Cores>) -> Option<Deputy> {
+    /// Appoints one for an endpoint, if there is to be one. `owned` is the endpoint in the hands of its owner.
+    pub fn appoint(endpoint: Arc<Guarded<Endpoint>>, owned: &Endpoint) -> Option<Deputy> {
         let (rests, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-        let post = Arc::new(Post { endpoint, idle, rests, stop });
+        let post = Arc::new(Post { endpoint, idle: owned.idle(), rests, stop });
         let at = post.clone();
-        let run = move || {
-            cores.iter().for_each(cores::bind);
+        let thread = owned.start_deputy(move || {
             give_way();
             at.run()
-        };
-        match thread::spawn("ntbring-deputy", run) {
-            Ok(thread) => Some(Deputy { post, thread: Some(thread) }),
-            Err(error) => {
-                log::info!("no thread for large payloads while this rank computes: {error}");
-                None
-            }
-        }
+        })?;
+        Some(Deputy { post, thread: Some(thread) })
     }
 
     /// To be called when a large payload gets under way, by the rank when it is not at the endpoint.
@@ -126,7 +119,10 @@ impl Post {
         fence(Ordering::SeqCst);
         let quiet = !self.endpoint.is_inviting();
         while quiet && self.rests.load(Ordering::Relaxed) && !self.stop.load(Ordering::Acquire) {
-            std::thread::park();
+            std::thread::park_timeout(REST);
+            if self.endpoint.is_inviting() {
+                break;
+            }
         }
         self.rests.store(false, Ordering::Relaxed);
         quiet

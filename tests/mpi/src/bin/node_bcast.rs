@@ -1,5 +1,5 @@
 //! Broadcasts of a derived datatype among all ranks: `node_bcast [ROUNDS]`. Ranks of one host pass them on in pieces through
-//! MPICH's shared memory, each of which takes longer to pack than a rank looks before it idles.
+//! MPICH's shared memory.
 
 use mpi::datatype::{MutView, UserDatatype};
 use mpi::traits::*;
