@@ -5,8 +5,8 @@
  * one file: the netmod includes it, and build.rs runs bindgen over it.
  *
  * Threads: every function that takes an endpoint must be called by one thread
- * at a time (MPICH's locks see to it), except ntbring_idle, which any thread
- * may call at any time between ntbring_connect and ntbring_close. A process may
+ * at a time (MPICH's locks see to it), except ntbring_idle and ntbring_group_close, which
+ * any thread may call at any time between ntbring_connect and ntbring_close. A process may
  * have several endpoints, each in a ring of its own with one of each other process;
  * different ones may be used by different threads at once.
  * No function blocks, except where it says so, or for the piece of a payload that a thread of the library is just
@@ -343,7 +343,8 @@ int ntbring_group_offer(ntbring_endpoint_t * endpoint, uint32_t * offer);
 int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks,
                        uint32_t mine, uint32_t all);
 
-/* Closes a group that nobody will share in any more; one that is not open is ignored. */
+/* Closes a group that nobody will share in any more, at the latest with the next ntbring_group_offer;
+ * one that is not open is ignored. */
 int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* Begins a sharing of at most NTBRING_BLOCK_MAX bytes; the group's sharing before must have

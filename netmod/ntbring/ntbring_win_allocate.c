@@ -39,6 +39,7 @@ static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_
     int mpi_errno = MPI_SUCCESS;
     void *base = NULL;
 
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     card->state = WITHOUT_SEGMENT;
     if (count_company(comm) > 0) {
         int rc = ntbring_segment_create(MPIDI_NTBRING_VCI(0).endpoint, MPL_MAX(own->size, 1),
@@ -54,6 +55,7 @@ static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_
     own->base = base;
 
   fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     return mpi_errno;
   fn_fail:
     card->state = FAILED;
@@ -62,11 +64,13 @@ static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_
 
 static void free_memory(MPIDI_NTBRING_target_t * targets, int rank, int size)
 {
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     for (int i = 0; i < size; i++) {
         if (targets[i].segment) {
             ntbring_segment_free(MPIDI_NTBRING_VCI(0).endpoint, targets[i].segment);
         }
     }
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     if (targets[rank].base && !targets[rank].segment) {
         MPL_free(targets[rank].base);
     }
@@ -92,6 +96,7 @@ static int open_segments(const card_t * cards, MPIDI_NTBRING_target_t * targets,
 {
     int mpi_errno = MPI_SUCCESS;
 
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     for (int i = 0; i < comm->local_size; i++) {
         targets[i].size = cards[i].size;
         targets[i].disp_unit = cards[i].disp_unit;
@@ -108,6 +113,7 @@ static int open_segments(const card_t * cards, MPIDI_NTBRING_target_t * targets,
     }
 
   fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -156,11 +162,14 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
 {
     int mpi_errno = MPI_SUCCESS;
     char value[MPI_MAX_INFO_VAL + 1];
-    int flag = 0;
+    int company, flag = 0;
 
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    company = count_company(win->comm_ptr);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     win->create_flavor = MPI_WIN_FLAVOR_ALLOCATE;
     win->dev.netmod.ntbring.targets = targets;
-    win->dev.netmod.ntbring.has_locks = count_company(win->comm_ptr) == win->comm_ptr->local_size - 1;
+    win->dev.netmod.ntbring.has_locks = company == win->comm_ptr->local_size - 1;
     win->dev.netmod.ntbring.locking = 0;
     MPIDI_WIN(win, winattr) |= MPIDI_WINATTR_NM_REACHABLE;
     if (info) {

@@ -2,7 +2,7 @@
 
 use super::abi::*;
 use super::error::{argument, guard};
-use super::handle::Handle;
+use super::handle::{Handle, Shared};
 use crate::endpoint::BLOCK_MAX;
 use crate::ring::topology::HOSTS_MAX;
 use std::ffi::c_void;
@@ -17,10 +17,12 @@ const _: () = assert!(NTBRING_BLOCK_MAX as usize == BLOCK_MAX && NTBRING_HOSTS_M
 pub unsafe extern "C" fn ntbring_group_offer(endpoint: *mut ntbring_endpoint_t, offer: *mut u32) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let handle = unsafe { Handle::from_raw(endpoint) }?;
         if offer.is_null() {
             return Err(argument("offer must not be NULL"));
         }
+        handle.close_ended_groups()?;
+        let mut endpoint = handle.endpoint()?;
         // SAFETY: not null, writable by contract.
         unsafe { offer.write(endpoint.offer_boards()) };
         Ok(NTBRING_OK as i32)
@@ -59,12 +61,12 @@ pub unsafe extern "C" fn ntbring_group_open(
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected.
+/// `endpoint` must come from `ntbring_open`. Any thread may call it.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_group_close(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.close_group(id);
+        unsafe { Shared::from_raw(endpoint) }?.end_group(id);
         Ok(NTBRING_OK as i32)
     })
 }

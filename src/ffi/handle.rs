@@ -9,7 +9,21 @@ use crate::ring::Topology;
 use crate::settings::{Loaded, Settings};
 use std::cell::OnceCell;
 use std::ffi::CString;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// What an `ntbring_endpoint_t` is.
+struct Opaque {
+    shared: Arc<Shared>,
+    handle: Handle,
+}
+
+/// What any thread may use while another uses the handle.
+#[derive(Default)]
+pub struct Shared {
+    idle: OnceLock<Arc<Idle>>,
+    /// Groups that nobody will share in any more, but which are open yet.
+    ended: Mutex<Vec<u32>>,
+}
 
 /// An endpoint before and after it has joined the ring.
 pub struct Handle {
@@ -22,8 +36,7 @@ pub struct Handle {
     charged: u64,
     /// Which of its process's endpoints it is.
     vci: u32,
-    /// Apart from the rest, since any thread may use it while another uses the rest.
-    idle: OnceLock<Arc<Idle>>,
+    shared: Arc<Shared>,
 }
 
 enum State {
@@ -47,6 +60,30 @@ impl Connected {
     }
 }
 
+impl Shared {
+    /// What is behind a pointer.
+    ///
+    /// # Safety
+    /// It must come from `Handle::into_raw`, or be NULL.
+    pub unsafe fn from_raw<'a>(endpoint: *mut ntbring_endpoint_t) -> Result<&'a Shared, Failure> {
+        if endpoint.is_null() {
+            return Err(argument("endpoint must not be NULL"));
+        }
+        // SAFETY: made by Box::into_raw; nobody borrows this field mutably.
+        Ok(unsafe { &*std::ptr::addr_of!((*endpoint.cast::<Opaque>()).shared) })
+    }
+
+    /// None before the endpoint is connected.
+    pub fn idle(&self) -> Option<&Idle> {
+        self.idle.get().map(Arc::as_ref)
+    }
+
+    /// Has a group closed as soon as the endpoint is asked for another.
+    pub fn end_group(&self, id: u32) {
+        self.ended.lock().unwrap_or_else(|e| e.into_inner()).push(id);
+    }
+}
+
 impl Handle {
     pub fn open(job: &ntbring_job_t, host_of: &[i32]) -> Result<Handle, Failure> {
         let (rank, vci) = (job.rank as u32, job.vci as u32);
@@ -67,31 +104,42 @@ impl Handle {
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
         let (state, charged) = (State::Open(Box::new(candidate)), job.charged);
-        Ok(Handle { state, size, settings, values, charged, vci, idle: OnceLock::new() })
+        Ok(Handle { state, size, settings, values, charged, vci, shared: Arc::default() })
+    }
+
+    /// Gives the handle into the hands of C.
+    pub fn into_raw(self) -> *mut ntbring_endpoint_t {
+        Box::into_raw(Box::new(Opaque { shared: self.shared.clone(), handle: self })).cast()
+    }
+
+    /// Takes it back.
+    ///
+    /// # Safety
+    /// The pointer must come from `into_raw`, and nobody may use it any more.
+    pub unsafe fn take_back(endpoint: *mut ntbring_endpoint_t) -> Handle {
+        // SAFETY: made by Box::into_raw, given up by the caller.
+        unsafe { Box::from_raw(endpoint.cast::<Opaque>()) }.handle
     }
 
     /// The handle behind a pointer.
     ///
     /// # Safety
-    /// It must come from `ntbring_open`, and no other reference to the handle may exist, except
-    /// to its `idle`.
+    /// It must come from `into_raw`, or be NULL, and no other reference to the handle may exist.
+    #[inline]
     pub unsafe fn from_raw<'a>(endpoint: *mut ntbring_endpoint_t) -> Result<&'a mut Handle, Failure> {
-        // SAFETY: made by Box::into_raw; exclusive by contract.
-        unsafe { endpoint.cast::<Handle>().as_mut() }.ok_or_else(|| argument("endpoint must not be NULL"))
+        if endpoint.is_null() {
+            return Err(argument("endpoint must not be NULL"));
+        }
+        // SAFETY: made by Box::into_raw; exclusive by contract, as far as this field goes.
+        Ok(unsafe { &mut *std::ptr::addr_of_mut!((*endpoint.cast::<Opaque>()).handle) })
     }
 
-    /// The part of a handle that any thread may use.
-    ///
-    /// # Safety
-    /// The pointer must come from `ntbring_open`.
-    pub unsafe fn idle<'a>(endpoint: *mut ntbring_endpoint_t) -> Option<&'a Idle> {
-        if endpoint.is_null() {
-            return None;
-        }
-        // SAFETY: made by Box::into_raw; only the one field is borrowed, which nobody borrows
-        // mutably once the endpoint is connected.
-        let idle = unsafe { &*std::ptr::addr_of!((*endpoint.cast::<Handle>()).idle) };
-        idle.get().map(Arc::as_ref)
+    /// Closes the groups that have ended. Any thread may end one, even while another is at the endpoint.
+    pub fn close_ended_groups(&mut self) -> Result<(), Failure> {
+        let ended = std::mem::take(&mut *self.shared.ended.lock().unwrap_or_else(|e| e.into_inner()));
+        let mut endpoint = self.endpoint()?;
+        ended.into_iter().for_each(|id| endpoint.close_group(id));
+        Ok(())
     }
 
     pub fn size(&self) -> usize {
@@ -130,7 +178,7 @@ impl Handle {
         let mut endpoint = Endpoint::new(candidate.join(&cards)?, self.settings.clone())?;
         endpoint.charge(self.charged);
         endpoint.set_vci(self.vci);
-        let _ = self.idle.set(endpoint.idle());
+        let _ = self.shared.idle.set(endpoint.idle());
         let endpoint = Arc::new(Guarded::new(endpoint));
         self.state = State::Connected(Connected { deputy: OnceCell::new(), endpoint });
         Ok(())

@@ -24,7 +24,7 @@ use crate::ring::join::Card;
 use crate::zerocopy::Payload;
 use abi::*;
 use error::{argument, guard, Failure};
-use handle::Handle;
+use handle::{Handle, Shared};
 use std::ffi::c_void;
 use std::os::raw::c_char;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
         let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
         let handle = Handle::open(job, host_of)?;
         // SAFETY: writable by contract.
-        unsafe { *endpoint = Box::into_raw(Box::new(handle)).cast() };
+        unsafe { *endpoint = handle.into_raw() };
         Ok(NTBRING_OK as i32)
     })
 }
@@ -361,8 +361,8 @@ pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, s
 pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) -> u32 {
     let mut looks = 0;
     guard(|| {
-        // SAFETY: by contract; only the part that may be shared between threads is touched.
-        if let Some(idle) = unsafe { Handle::idle(endpoint) } {
+        // SAFETY: by contract.
+        if let Some(idle) = unsafe { Shared::from_raw(endpoint) }?.idle() {
             looks = idle.wait(Duration::from_micros(max_us.into()));
         }
         Ok(0)
@@ -410,8 +410,8 @@ pub unsafe extern "C" fn ntbring_linger(endpoint: *mut ntbring_endpoint_t) -> i3
 pub unsafe extern "C" fn ntbring_close(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
         if !endpoint.is_null() {
-            // SAFETY: made by Box::into_raw in `ntbring_open`, given up by the caller.
-            let mut handle = unsafe { Box::from_raw(endpoint.cast::<Handle>()) };
+            // SAFETY: from `ntbring_open`, given up by the caller.
+            let mut handle = unsafe { Handle::take_back(endpoint) };
             variables::remember(&mut handle);
         }
         Ok(NTBRING_OK as i32)

@@ -457,7 +457,12 @@ fn a_group_of_one_shares_with_itself() {
         assert_eq!(ntbring_shared(ep, 3, to, 247, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 248, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_shared(ep, 3, to, 248, 0), 0, "{}", text());
-        assert_eq!((ntbring_group_close(ep, 3), ntbring_group_close(ep, 4)), (0, 0));
+        let another = std::thread::spawn({
+            let ep = ep as usize;
+            move || (ntbring_group_close(ep as _, 3), ntbring_group_close(ep as _, 4))
+        });
+        assert_eq!(another.join().unwrap(), (0, 0));
+        assert_eq!((ntbring_group_offer(ep, &mut mine), mine), (0, 15));
         assert_eq!(ntbring_shared(ep, 3, to, 248, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_close(ep), 0);
     }

@@ -3,6 +3,7 @@
 use std::os::raw::{c_int, c_void};
 
 use mpi::ffi;
+use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
 use crate::{raw, Hosts, Job};
@@ -72,14 +73,14 @@ fn at(rank: i32, number: usize) -> ffi::MPI_Aint {
 }
 
 /// Tries to allocate a window: the code, the window and its memory.
-pub fn allocate(job: &Job, bytes: usize) -> (c_int, ffi::MPI_Win, *mut i64) {
+pub fn allocate(comm: &SimpleCommunicator, bytes: usize) -> (c_int, ffi::MPI_Win, *mut i64) {
     let mut base: *mut i64 = std::ptr::null_mut();
     // SAFETY: null is overwritten by the call before anyone reads it.
     let mut win = unsafe { ffi::RSMPI_WIN_NULL };
     let (size, place) = (bytes as ffi::MPI_Aint, std::ptr::from_mut(&mut base).cast());
-    let unit = unit(job.rank) as c_int;
+    let unit = unit(comm.rank()) as c_int;
     // SAFETY: `base` and `win` are places for what the call returns; the rest are valid handles.
-    let code = unsafe { ffi::MPI_Win_allocate(size, unit, ffi::RSMPI_INFO_NULL, job.world.as_raw(), place, &mut win) };
+    let code = unsafe { ffi::MPI_Win_allocate(size, unit, ffi::RSMPI_INFO_NULL, comm.as_raw(), place, &mut win) };
     (code, win, base)
 }
 
@@ -93,7 +94,12 @@ impl Window {
 
     /// A window of `len` numbers on this rank that nobody has locked. Collective.
     pub fn unlocked(job: &Job, len: usize) -> Self {
-        let (code, win, base) = allocate(job, len * 8);
+        Self::of(&job.world, len)
+    }
+
+    /// A window of `len` numbers on this rank of a communicator, that nobody has locked. Collective.
+    pub fn of(comm: &SimpleCommunicator, len: usize) -> Self {
+        let (code, win, base) = allocate(comm, len * 8);
         raw::ok(code, "MPI_Win_allocate");
         // SAFETY: a valid window.
         unsafe { ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN) };
@@ -149,9 +155,14 @@ impl Window {
 
     /// Completes everything, and waits for the others to do so.
     pub fn settle(&self, job: &Job) {
+        self.settle_on(&job.world);
+    }
+
+    /// The same, of a window of another communicator.
+    pub fn settle_on(&self, comm: &SimpleCommunicator) {
         // SAFETY: a valid window, locked.
         raw::ok(unsafe { ffi::MPI_Win_flush_all(self.win) }, "MPI_Win_flush_all");
-        job.world.barrier();
+        comm.barrier();
         // SAFETY: as above.
         raw::ok(unsafe { ffi::MPI_Win_sync(self.win) }, "MPI_Win_sync");
     }

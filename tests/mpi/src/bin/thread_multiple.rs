@@ -1,10 +1,11 @@
-//! Threads of a rank under MPI_THREAD_MULTIPLE, two or as many as given, each on a communicator of its own, exchange messages and
-//! reduce at the same time.
+//! Threads of a rank under MPI_THREAD_MULTIPLE, two or as many as given, each on a communicator of its own, exchange messages,
+//! reduce, and make windows and communicators and free them, all at the same time.
 
 use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use mpi::Threading;
+use ntbring_mpi_tests::window::{row, Window};
 use ntbring_mpi_tests::{arg, exchange, shifts, Job, Rng};
 
 fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64) {
@@ -18,8 +19,23 @@ fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64) {
             let mut sum = 0;
             comm.all_reduce_into(&(thread * 1000 + round), &mut sum, SystemOperation::sum());
             assert_eq!(sum, (thread * 1000 + round) * comm.size() as u64, "all-reduce of thread {thread} in round {round}");
+            come_and_go(comm, (thread * 1000 + round) as i64);
         }
     }
+}
+
+/// A communicator and a window come and go while other threads communicate.
+fn come_and_go(comm: &SimpleCommunicator, value: i64) {
+    let comm = comm.duplicate();
+    comm.barrier();
+    let mut window = Window::of(&comm, 1);
+    window.set(0, -1);
+    window.lock_all();
+    window.settle_on(&comm);
+    window.put(&[value], row(1), (comm.rank() + 1) % comm.size(), 0, row(1));
+    window.settle_on(&comm);
+    assert_eq!(window.own(0), value, "what the rank before has put");
+    comm.barrier();
 }
 
 fn main() {

@@ -141,7 +141,7 @@ fn much(job: &Job) {
 fn no_memory(job: &Job) {
     raw::errors_return(&job.world);
     let bytes = if job.rank == job.size - 1 { 1 << 50 } else { 4096 };
-    let (code, _, _) = allocate(job, bytes);
+    let (code, _, _) = allocate(&job.world, bytes);
     assert_eq!(raw::class(code), ffi::MPI_ERR_NO_MEM as i32, "the class of the error when there is no memory");
     // It is still good for one that fits.
     drop(Window::new(job, 10));
