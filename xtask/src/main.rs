@@ -18,6 +18,7 @@ mod sim;
 mod test;
 mod ui;
 mod variants;
+mod version;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ enum Command {
 
 fn main() -> ExitCode {
     environment::clean();
+    environment::forgive_leaks();
     let command = Cli::parse().command;
     if !matches!(command, Command::Run(_) | Command::Setup(_)) {
         environment::ignore_tuned();

@@ -112,6 +112,11 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
+/// The first line of what it prints; None if it fails.
+pub fn first_line(command: &mut Command) -> Option<String> {
+    output(command).ok()?.lines().next().map(str::to_string)
+}
+
 /// A command as one would type it.
 pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];

@@ -102,6 +102,11 @@ impl VariantArgs {
         Self { extremes: Vec::new(), env }
     }
 
+    /// The variables that the user has set, as `NAME=VALUE`.
+    pub fn settings(&self) -> impl Iterator<Item = String> + '_ {
+        self.env.iter().map(|(name, value)| format!("{name}={value}"))
+    }
+
     fn variants(&self) -> Vec<Variant> {
         if self.extremes.is_empty() {
             return vec![Variant { env: self.env.clone(), ..Variant::default() }];

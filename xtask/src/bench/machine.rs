@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::contestants::{on_path, Contestant, Role};
 use crate::bench::jobs::Shape;
-use crate::{paths, process, ui};
+use crate::{process, ui, version};
 
 /// Above this the machine is doing something else.
 const IDLE_LOAD: f64 = 0.5;
@@ -82,9 +82,9 @@ pub fn describe(cores: &[usize]) -> Machine {
     line("yama ptrace scope", read("/proc/sys/kernel/yama/ptrace_scope"));
     line("load before", read("/proc/loadavg"));
     line("packages", packages());
-    line("compiler", first_line(Command::new("cc").arg("--version")));
-    line("commit", commit());
-    line("date", first_line(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"])));
+    line("compiler", process::first_line(Command::new("cc").arg("--version")));
+    line("commit", version::commit());
+    line("date", process::first_line(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"])));
     let inherited: Vec<String> = knobs();
     line("variables of the caller", (!inherited.is_empty()).then(|| inherited.join(" ")));
     Machine { lines, warnings: warnings(cores, &inherited) }
@@ -189,10 +189,6 @@ fn caches(dir: &Path) -> Option<String> {
     (!caches.is_empty()).then(|| caches.join(", "))
 }
 
-fn first_line(command: &mut Command) -> Option<String> {
-    process::output(command).ok()?.lines().next().map(str::to_string)
-}
-
 /// Versions of what a contestant consists of, where there is a Debian.
 fn packages() -> Option<String> {
     let mut query = Command::new(on_path("dpkg-query")?);
@@ -202,13 +198,6 @@ fn packages() -> Option<String> {
     let said = query.output().ok()?.stdout;
     let said = String::from_utf8_lossy(&said).trim_end_matches(", ").to_string();
     (!said.is_empty()).then_some(said)
-}
-
-fn commit() -> Option<String> {
-    let git = |args: &[&str]| first_line(Command::new("git").arg("-C").arg(paths::root()).args(args));
-    let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some();
-    Some(if changed { format!("{hash} with changes") } else { hash })
 }
 
 /// What the caller has set that an MPI listens to.

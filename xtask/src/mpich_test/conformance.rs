@@ -1,105 +1,170 @@
 //! `mpich-test --all`: docs/conformance.md, which says what of MPICH's suite passes.
+//!
+//! A run on one ring takes about an hour, and there are several: so each leaves a file in docs/conformance, and the page is
+//! made of all of them, whenever they were run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 use super::report::Counts;
 use super::run::{Ran, Verdict};
 use crate::setup::stamp::write_atomically;
 use crate::ui;
 
-/// All directories on one number of hosts.
-pub struct Round {
-    /// As a column is headed.
-    pub layout: String,
-    /// Directory by directory.
-    pub results: Vec<(String, Vec<Ran>)>,
+/// All directories on one ring, with one MPI, as counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// How it is headed.
+    name: String,
+    /// The command that has run it.
+    command: String,
+    /// The commit of ntbring.
+    version: String,
+    /// The time of all tests together.
+    seconds: f64,
+    /// Directory by directory, in the order in which they were run.
+    directories: Vec<(String, Counts)>,
+    /// The tests that did not simply pass.
+    remarks: Vec<Remark>,
 }
 
-/// Writes the page. `how` is the command and what it was run with.
-pub fn write(file: &Path, how: &str, rounds: &[Round]) -> Result<()> {
-    write_atomically(file, page(how, rounds).as_bytes())
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Remark {
+    kind: Kind,
+    test: String,
+    why: String,
 }
 
-fn page(how: &str, rounds: &[Round]) -> String {
-    let mut text = format!(
-        "# Conformance\n\nMPICH's own test suite on the ring. This page is written by\n\n    {how}\n\n\
-         A cell is tests passed / tests run; `+n`: n more failed as expected, for reasons below.\n\n| directory |"
-    );
-    for round in rounds {
-        let _ = write!(text, " {} |", round.layout);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Kind {
+    Failed,
+    ExpectedFailure,
+    Skipped,
+}
+
+impl Column {
+    /// What has come out.
+    pub fn new(name: String, command: String, version: String, results: &[(String, Vec<Ran>)]) -> Self {
+        let tests = || results.iter().flat_map(|(_, ran)| ran);
+        Self {
+            name,
+            command,
+            version,
+            seconds: tests().map(|ran| ran.elapsed).sum::<Duration>().as_secs_f64().round(),
+            directories: results.iter().map(|(dir, ran)| (dir.clone(), Counts::of(ran))).collect(),
+            remarks: tests().filter_map(remark).collect(),
+        }
     }
-    text.push_str("\n|---|");
-    text.push_str(&"---|".repeat(rounds.len()));
-    text.push('\n');
-    for dir in directories(rounds) {
-        let cells: Vec<String> = rounds.iter().map(|round| cell(round, Some(dir))).collect();
-        let _ = writeln!(text, "| {dir} | {} |", cells.join(" | "));
+
+    /// Tests of a directory, or of all, as a cell.
+    fn cell(&self, dir: Option<&str>) -> String {
+        let chosen = self.directories.iter().filter(|(name, _)| dir.is_none_or(|dir| dir == name));
+        let (mut passed, mut run, mut expected) = (0, 0, 0);
+        for (_, counts) in chosen {
+            let tally = counts.tally();
+            (passed, run) = (passed + tally.passed, run + tally.passed + tally.failed);
+            expected += counts.expected();
+        }
+        match (run, expected) {
+            (0, 0) => "-".to_string(),
+            (_, 0) => format!("{passed}/{run}"),
+            (_, n) => format!("{passed}/{run} +{n}"),
+        }
     }
-    let all: Vec<String> = rounds.iter().map(|round| cell(round, None)).collect();
-    let _ = writeln!(text, "| **all** | {} |", all.join(" | "));
-    let times: Vec<String> = rounds.iter().map(time).collect();
-    let _ = writeln!(text, "| time of the tests | {} |", times.join(" | "));
-    text.push_str(&list("Failures", rounds, |verdict| match verdict {
-        Verdict::Failed(why) => Some(why),
-        _ => None,
-    }));
-    text.push_str(&list("Expected failures", rounds, |verdict| match verdict {
-        Verdict::ExpectedFailure(why) => Some(why),
-        _ => None,
-    }));
-    text.push_str(&list("Not run", rounds, |verdict| match verdict {
-        Verdict::Skipped(why) => Some(why),
-        _ => None,
-    }));
+}
+
+fn remark(ran: &Ran) -> Option<Remark> {
+    let (kind, why) = match &ran.verdict {
+        Verdict::Failed(why) => (Kind::Failed, why),
+        Verdict::ExpectedFailure(why) => (Kind::ExpectedFailure, why),
+        Verdict::Skipped(why) => (Kind::Skipped, why),
+        Verdict::Passed | Verdict::UnexpectedPass(_) => return None,
+    };
+    Some(Remark { kind, test: ran.id.clone(), why: why.clone() })
+}
+
+/// Keeps a column in `docs`, in place of an older one of that name, and writes the page anew.
+pub fn keep(docs: &Path, column: &Column) -> Result<()> {
+    let dir = docs.join("conformance");
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let mut text = serde_json::to_vec_pretty(column)?;
+    text.push(b'\n');
+    write_atomically(&dir.join(format!("{}.json", file_name(&column.name))), &text)?;
+    write_atomically(&docs.join("conformance.md"), page(&kept(&dir)?).as_bytes())
+}
+
+fn file_name(name: &str) -> String {
+    let words: Vec<&str> =
+        name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    words.join("-").to_lowercase()
+}
+
+/// All that was kept, in the order of the files' names.
+fn kept(dir: &Path) -> Result<Vec<Column>> {
+    let mut columns = BTreeMap::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let read = || -> Result<Column> { Ok(serde_json::from_slice(&fs::read(&path)?)?) };
+            let column = read().with_context(|| format!("{} is not what mpich-test has written", path.display()))?;
+            columns.insert(path, column);
+        }
+    }
+    Ok(columns.into_values().collect())
+}
+
+fn page(columns: &[Column]) -> String {
+    let mut text = "# Conformance\n\nMPICH's own test suite on the ring. `cargo xtask mpich-test --all` writes this page; each ring \
+                    can be run by itself.\n\nA cell is tests passed / tests run; `+n`: n more failed as expected, for reasons below.\n\n"
+        .to_string();
+    let mut row = |name: &str, cell: &dyn Fn(&Column) -> String| {
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    };
+    row("directory", &|column| column.name.clone());
+    row("---", &|_| "---".to_string());
+    for dir in directories(columns) {
+        row(dir, &|column| column.cell(Some(dir)));
+    }
+    row("**all**", &|column| column.cell(None));
+    row("time of the tests", &|column| ui::seconds(Duration::from_secs_f64(column.seconds)));
+    text.push_str("\n| column | ntbring | run by |\n|---|---|---|\n");
+    for column in columns {
+        let _ = writeln!(text, "| {} | {} | `{}` |", column.name, column.version, column.command);
+    }
+    text.push_str(&list("Failures", columns, Kind::Failed));
+    text.push_str(&list("Expected failures", columns, Kind::ExpectedFailure));
+    text.push_str(&list("Not run", columns, Kind::Skipped));
     text
 }
 
-/// Of all rounds, in the order in which they came.
-fn directories(rounds: &[Round]) -> Vec<&str> {
+/// Of all columns, in the order in which they came.
+fn directories(columns: &[Column]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
-    let names = rounds.iter().flat_map(|round| &round.results).map(|(dir, _)| dir.as_str());
+    let names = columns.iter().flat_map(|column| &column.directories).map(|(dir, _)| dir.as_str());
     names.filter(|dir| seen.insert(*dir)).collect()
 }
 
-fn tests<'a>(round: &'a Round, dir: Option<&'a str>) -> impl Iterator<Item = &'a Ran> + 'a {
-    round.results.iter().filter(move |(name, _)| dir.is_none_or(|dir| dir == name)).flat_map(|(_, ran)| ran)
-}
-
-fn cell(round: &Round, dir: Option<&str>) -> String {
-    let counts = Counts::of(&tests(round, dir).cloned().collect::<Vec<_>>());
-    let tally = counts.tally();
-    let expected = match counts.expected() {
-        0 => String::new(),
-        n => format!(" +{n}"),
-    };
-    format!("{}/{}{expected}", tally.passed, tally.passed + tally.failed)
-}
-
-fn time(round: &Round) -> String {
-    ui::seconds(tests(round, None).map(|ran| ran.elapsed).sum::<Duration>())
-}
-
-/// A section of those tests of which `why` knows a reason; nothing if there are none.
-fn list(title: &str, rounds: &[Round], why: impl Fn(&Verdict) -> Option<&String>) -> String {
+/// A section of such tests; nothing if there are none.
+fn list(title: &str, columns: &[Column], kind: Kind) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for round in rounds {
-        for ran in tests(round, None) {
-            if let Some(why) = why(&ran.verdict) {
-                found.entry((&ran.id, why)).or_default().push(&round.layout);
-            }
+    for column in columns {
+        for remark in column.remarks.iter().filter(|remark| remark.kind == kind) {
+            found.entry((&remark.test, &remark.why)).or_default().push(&column.name);
         }
     }
     if found.is_empty() {
         return String::new();
     }
     let mut text = format!("\n## {title}\n\n| test | on | reason |\n|---|---|---|\n");
-    for ((id, why), layouts) in found {
-        let _ = writeln!(text, "| `{id}` | {} | {} |", layouts.join(", "), why.replace('|', "\\|"));
+    for ((test, why), names) in found {
+        let _ = writeln!(text, "| `{test}` | {} | {} |", names.join(", "), why.replace('|', "\\|"));
     }
     text
 }
@@ -110,32 +175,41 @@ mod tests {
     use std::path::PathBuf;
 
     fn ran(id: &str, verdict: Verdict) -> Ran {
-        Ran {
-            id: id.to_string(),
-            layout: "2x1".to_string(),
-            verdict,
-            elapsed: Duration::from_millis(500),
-            log: PathBuf::new(),
-        }
+        let (id, layout, elapsed) = (id.to_string(), "2x1".to_string(), Duration::from_millis(500));
+        Ran { id, layout, verdict, elapsed, log: PathBuf::new() }
+    }
+
+    fn column(name: &str, results: &[(String, Vec<Ran>)]) -> Column {
+        Column::new(name.to_string(), format!("run on {name}"), "abc".to_string(), results)
     }
 
     #[test]
     fn the_page_has_every_directory_once_and_every_reason() {
         let coll = |verdict| ("coll".to_string(), vec![ran("coll/a 2", Verdict::Passed), ran("coll/b 2", verdict)]);
-        let rounds = [
-            Round { layout: "2 hosts".to_string(), results: vec![coll(Verdict::Failed("x|y".to_string()))] },
-            Round {
-                layout: "4 hosts".to_string(),
-                results: vec![
-                    coll(Verdict::ExpectedFailure("ticket".to_string())),
-                    ("io".to_string(), vec![ran("io/c 1", Verdict::Skipped("memory".to_string()))]),
-                ],
-            },
-        ];
-        let text = page("the command", &rounds);
-        assert!(text.contains("| coll | 1/2 | 1/1 +1 |\n| io | 0/0 | 0/0 |\n| **all** | 1/2 | 1/1 +1 |"), "{text}");
+        let skipped = ("io".to_string(), vec![ran("io/c 1", Verdict::Skipped("memory".to_string()))]);
+        let two = column("2 hosts", &[coll(Verdict::Failed("x|y".to_string()))]);
+        let four = column("4 hosts", &[coll(Verdict::ExpectedFailure("ticket".to_string())), skipped]);
+
+        let docs = tempfile::tempdir().unwrap();
+        keep(docs.path(), &four).unwrap();
+        // A second run on a ring takes the place of the first.
+        keep(docs.path(), &column("2 hosts", &[])).unwrap();
+        keep(docs.path(), &two).unwrap();
+        let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
+        assert_eq!(text, page(&[two, four]));
+        assert!(text.contains("| coll | 1/2 | 1/1 +1 |\n| io | - | - |\n| **all** | 1/2 | 1/1 +1 |"), "{text}");
+        assert!(text.contains("| 2 hosts | abc | `run on 2 hosts` |"), "{text}");
         assert!(text.contains("| `coll/b 2` | 2 hosts | x\\|y |"), "{text}");
         assert!(text.contains("## Expected failures") && text.contains("## Not run"), "{text}");
-        assert!(!page("x", &[]).contains("##"));
+        assert!(!page(&[]).contains("##"));
+
+        fs::write(docs.path().join("conformance/broken.json"), "{").unwrap();
+        assert!(keep(docs.path(), &column("2 hosts", &[])).unwrap_err().to_string().contains("broken.json"));
+    }
+
+    #[test]
+    fn a_columns_file_is_named_after_it() {
+        assert_eq!(file_name("4 hosts, seed 1"), "4-hosts-seed-1");
+        assert_eq!(file_name("4 hosts, MPI in /usr"), "4-hosts-mpi-in-usr");
     }
 }

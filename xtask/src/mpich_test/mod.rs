@@ -19,11 +19,11 @@ use clap::Args;
 
 use crate::lock::{self, Lock};
 use crate::mpi::Mpi;
-use crate::setup::{self, packages, remove, SetupArgs};
+use crate::setup::{self, packages, remove, Profile, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::{Variant, VariantArgs};
-use crate::{cores, paths};
-use conformance::Round;
+use crate::{cores, paths, version};
+use conformance::Column;
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern, Reason};
@@ -51,7 +51,7 @@ pub struct MpichTestArgs {
     hosts: Vec<u8>,
 
     /// Run all directories that the profile builds, and write docs/conformance.md
-    #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "with_mpi", "memcheck"])]
+    #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "memcheck"])]
     all: bool,
 
     /// Place ranks on hosts by chance, from this seed, instead of evenly
@@ -141,18 +141,38 @@ impl MpichTestArgs {
         }
     }
 
+    /// What tells one run of everything from another.
+    fn column(&self, hosts: u8) -> String {
+        let mut name = format!("{hosts} hosts");
+        if self.per_host > 1 {
+            name.push_str(&format!(" of {}", self.per_host));
+        }
+        if let Some(seed) = self.placement {
+            name.push_str(&format!(", seed {seed}"));
+        }
+        match &self.with_mpi {
+            Some(dir) => name.push_str(&format!(", MPI in {}", dir.display())),
+            None if self.setup.profile != Profile::Full => name.push_str(&format!(", {}", self.setup.profile)),
+            None => {}
+        }
+        self.variants.settings().for_each(|setting| name.push_str(&format!(", {setting}")));
+        name
+    }
+
     /// The command, for the page that it writes.
-    fn shown(&self) -> String {
+    fn shown(&self, hosts: u8) -> String {
         let mut text = format!("cargo xtask mpich-test --all --profile {}", self.setup.profile);
         let mut list = |name: &str, items: Vec<String>| {
             if !items.is_empty() {
                 text.push_str(&format!(" --{name} {}", items.join(",")));
             }
         };
-        list("hosts", self.hosts.iter().map(ToString::to_string).collect());
+        list("hosts", vec![hosts.to_string()]);
         list("per-host", if self.per_host > 1 { vec![self.per_host.to_string()] } else { Vec::new() });
         list("placement", self.placement.iter().map(ToString::to_string).collect());
         list("lists", self.lists.clone());
+        list("with-mpi", self.with_mpi.iter().map(|dir| dir.display().to_string()).collect());
+        self.variants.settings().for_each(|setting| text.push_str(&format!(" --env {setting}")));
         text
     }
 }
@@ -197,23 +217,23 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
         packages::install(&["valgrind"])?;
     }
     plan.build()?;
-    let page = paths::root().join("docs/conformance.md");
-    let mut rounds = Vec::new();
+    let docs = paths::root().join("docs");
+    // Before there is a page that was changed.
+    let version = version::commit().unwrap_or_else(|| "unknown".to_string());
     let tally = args.variants.each(|variant| {
         let mut sum = Tally::default();
         for hosts in args.rings() {
             let results = execute(args, variant, &plan, hosts)?;
             sum += results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum();
-            rounds.push(Round { layout: format!("{hosts} hosts"), results });
-            // After each: the next one may take an hour, and be interrupted.
             if args.all {
-                conformance::write(&page, &args.shown(), &rounds)?;
+                let column = Column::new(args.column(hosts), args.shown(hosts), version.clone(), &results);
+                conformance::keep(&docs, &column)?;
             }
         }
         Ok(sum)
     })?;
     if args.all {
-        println!("the table is in {}", paths::shown(&page));
+        println!("the table is in {}", paths::shown(&docs.join("conformance.md")));
     }
     Ok(tally)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::run::{Ran, Verdict};
 use crate::paths;
@@ -13,7 +13,7 @@ use crate::setup::stamp::write_atomically;
 use crate::ui::{self, Tally};
 
 /// The counts of a directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     passed: usize,
     failed: usize,

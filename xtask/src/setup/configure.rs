@@ -32,6 +32,7 @@ fn profile_flags(profile: Profile) -> Vec<&'static str> {
         Profile::Quick => C_ONLY.to_vec(),
         Profile::NoShm => [C_ONLY, &["--with-ch4-shmmods=none"]].concat(),
         Profile::PerVci => [C_ONLY, &["--enable-thread-cs=per-vci"]].concat(),
+        Profile::Asan => [C_ONLY, &["--enable-g=asan"]].concat(),
         Profile::Full => vec![DATALOOP, SHARED_ONLY],
         Profile::Yaksa => vec![SHARED_ONLY],
     }

@@ -46,6 +46,8 @@ pub enum Profile {
     NoShm,
     /// As quick, with a lock for each VCI: threads on different communicators need not wait for each other.
     PerVci,
+    /// As quick, with MPICH, the netmod and programs under AddressSanitizer.
+    Asan,
     /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
     Full,
     /// As full, with MPICH's default datatype engine, yaksa: most of an hour.
@@ -65,6 +67,7 @@ impl fmt::Display for Profile {
             Self::Quick => "quick",
             Self::NoShm => "no-shm",
             Self::PerVci => "per-vci",
+            Self::Asan => "asan",
             Self::Full => "full",
             Self::Yaksa => "yaksa",
         })
