@@ -83,9 +83,10 @@ impl Candidate {
         let host = topology.host_of(rank);
         let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.local_lane);
         let managed = settings.reliability == Reliability::Retry;
+        let accounts = settings.link_model.is_some();
         let window = match topology.hosts() {
             1 => 0,
-            _ => settings.window.unwrap_or_else(|| WindowPlan::good_window(&topology, managed)),
+            _ => settings.window.unwrap_or_else(|| WindowPlan::good_window(&topology, managed, accounts)),
         };
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window, managed)?;
@@ -93,7 +94,6 @@ impl Candidate {
         if let Some(faults) = &settings.fault {
             dress::check(faults, &topology)?;
         }
-        let accounts = settings.link_model.is_some();
         let layout = MemoryLayout { window, local: local_plan.total(), accounts };
         let memory = match topology.local_of(rank) {
             0 => Some(EmuHost::create(&settings.shm_dir, layout)?),

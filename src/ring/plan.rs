@@ -28,6 +28,10 @@ pub const LANE_MIN: usize = 4096;
 /// they need to leave the others what they have without them.
 const WINDOW: u64 = 1 << 20;
 
+/// The same where heads take a link's time to come back. A forwarder that does not run for a while, since another process has
+/// its core, then holds up neither the link before it nor the one behind it.
+const WINDOW_FAR: u64 = 8 << 20;
+
 /// The smallest lane that is chosen if no window is set, bytes.
 const LANE_GOOD: usize = 16 << 10;
 
@@ -126,17 +130,18 @@ impl WindowPlan {
         (each / LINE * LINE).min(LINES_MAX * LINE)
     }
 
-    /// The window for a ring where none is set, bytes; the same on all its hosts.
-    pub fn good_window(topology: &Topology, managed: bool) -> u64 {
+    /// The window for a ring where none is set, bytes; the same on all its hosts. `far`: its links take time.
+    pub fn good_window(topology: &Topology, managed: bool, far: bool) -> u64 {
+        let window = if far { WINDOW_FAR } else { WINDOW };
         let (ranks, bulk) = (|host| topology.ranks_of(host).len(), has_bulk(topology));
         let good = |host| {
             let (receivers, senders) = (ranks(host), ranks(topology.neighbour(host, Side::Right)));
             let plan = |bulk| WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: 0, places: 0 };
             let (lanes, without) = (plan(bulk).lanes(), plan(false).lanes());
             let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
-            (WINDOW * lanes as u64 / without as u64).max(needed as u64)
+            (window * lanes as u64 / without as u64).max(needed as u64)
         };
-        (0..topology.hosts()).map(good).max().unwrap_or(WINDOW).next_multiple_of(4096)
+        (0..topology.hosts()).map(good).max().unwrap_or(window).next_multiple_of(4096)
     }
 
     /// Bytes of the smallest lane between any two hosts: what every packet must fit into that may
@@ -330,11 +335,13 @@ mod tests {
 
     #[test]
     fn the_chosen_window_is_a_mebibyte_or_has_good_lanes() {
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false), 1 << 20);
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, false), 1 << 20);
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, true), 8 << 20);
         // 16 lanes instead of 10, of the same size.
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 4]), false), (16u64 << 20).div_ceil(10).next_multiple_of(4096));
+        let window = WindowPlan::good_window(&hosts(&[2; 4]), false, false);
+        assert_eq!(window, (16u64 << 20).div_ceil(10).next_multiple_of(4096));
         let many = hosts(&[18, 1, 18, 18]);
-        let window = WindowPlan::good_window(&many, true);
+        let window = WindowPlan::good_window(&many, true, false);
         assert!(window > 1 << 20);
         assert!(WindowPlan::smallest_lane(&many, window, true).unwrap() >= LANE_GOOD);
     }

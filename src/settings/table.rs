@@ -68,7 +68,7 @@ pub const TABLE: &[Setting] =
             "bytes",
             "auto, or 64K to 1G",
             true,
-            "size of each incoming window, which is divided into boards and lanes; auto: 1M, or more if there are many ranks or more than three hosts",
+            "size of each incoming window, which is divided into boards and lanes; auto: 1M, 8M under a link model, or more if there are many ranks or more than three hosts",
             |s, v| {
                 s.window = match v {
                     "auto" => None,

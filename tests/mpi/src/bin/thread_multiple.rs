@@ -1,5 +1,7 @@
-//! Threads of a rank under MPI_THREAD_MULTIPLE, two or as many as given, each on a communicator of its own, exchange messages,
-//! reduce, and make windows and communicators and free them, all at the same time.
+//! Threads of a rank under MPI_THREAD_MULTIPLE exchange messages, reduce, and make windows and communicators and free them, all
+//! at the same time, each on a communicator of its own.
+//!
+//! `thread_multiple [ROUNDS [THREADS [PERIOD]]]`: every PERIOD rounds they do the latter.
 
 use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
@@ -8,14 +10,14 @@ use mpi::Threading;
 use ntbring_mpi_tests::window::{row, Window};
 use ntbring_mpi_tests::{arg, exchange, shifts, Job, Rng};
 
-fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64) {
+fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64, period: u64) {
     // The same on all ranks, so that both sides know the sizes.
     let mut rng = Rng::new(thread);
     let distances = shifts(comm.size());
     for round in 0..rounds {
         let shift = distances[rng.below(distances.len() as u64) as usize];
         exchange(comm, shift, (round % 7) as i32, rng.size(17));
-        if round % 50 == 49 {
+        if (round + 1) % period == 0 {
             let mut sum = 0;
             comm.all_reduce_into(&(thread * 1000 + round), &mut sum, SystemOperation::sum());
             assert_eq!(sum, (thread * 1000 + round) * comm.size() as u64, "all-reduce of thread {thread} in round {round}");
@@ -40,11 +42,11 @@ fn come_and_go(comm: &SimpleCommunicator, value: i64) {
 
 fn main() {
     let job = Job::start_threaded("thread_multiple", Threading::Multiple);
-    let rounds = arg(1, 300);
+    let (rounds, period) = (arg(1, 300), arg(3, 50));
     let comms: Vec<SimpleCommunicator> = (0..arg(2, 2)).map(|_| job.world.duplicate()).collect();
     std::thread::scope(|threads| {
         for (comm, thread) in comms.iter().zip(0..) {
-            threads.spawn(move || work(comm, thread, rounds));
+            threads.spawn(move || work(comm, thread, rounds, period));
         }
     });
     drop(comms);
