@@ -8,7 +8,7 @@ use common::traffic::{exchange, Shape};
 use ntbring::ntb::timing::Model;
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::JoinError;
-use ntbring::settings::{PaperModel, Settings};
+use ntbring::settings::{PaperModel, Settings, SingleCopy};
 use std::path::Path;
 
 /// MPICH's header of an ordinary message.
@@ -17,7 +17,7 @@ const HEADER: usize = 48;
 const MODELS: [&str; 6] = ["1", "1-packed", "2", "3", "4", "5"];
 
 fn settings(model: &str) -> Settings {
-    Settings { paper_model: PaperModel::parse(model).unwrap(), single_copy: None, ..Settings::default() }
+    Settings { paper_model: PaperModel::parse(model).unwrap(), single_copy: SingleCopy::Never, ..Settings::default() }
 }
 
 /// Few enough that every offer is accepted as a whole (see `common::traffic`): some models send

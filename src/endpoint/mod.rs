@@ -182,7 +182,7 @@ impl Endpoint {
             thresholds,
             out,
             inbound,
-            offers: Offers::default(),
+            offers: Offers::new(thresholds.contested),
             credits: credit::Credits::new(tariff.share, ranks),
             segments: segments::Counts::default(),
             remotes,

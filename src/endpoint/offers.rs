@@ -23,9 +23,11 @@ use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
 use crate::ntb::{ForeignBytes, ForeignRoom};
+use crate::zerocopy::contest::{Contest, Outcome, Side};
 use crate::zerocopy::{Fetching, Payload};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
 
 /// The most bytes that are copied before somebody else has a turn.
 const PIECE: usize = 256 << 10;
@@ -38,6 +40,10 @@ pub(super) struct Offers {
     given: Slab<Given>,
     fetches: Slab<Fetch>,
     copies: VecDeque<Copy>,
+    /// None if it is known how payloads are fetched from those whose memory is reached.
+    contest: Option<Contest>,
+    /// Ranks that would rather be sent what need not be offered to others.
+    glad: BTreeSet<u32>,
     pub events: VecDeque<Event>,
     pub offered: u64,
     pub streamed: u64,
@@ -60,11 +66,15 @@ struct Fetch {
     cookie: usize,
     /// Bytes that have come through the lane.
     arrived: u64,
+    /// Whether the sender copies a half.
+    halved: bool,
     /// Copies that are still to be made, by either side.
     pending: u8,
     refused: bool,
     /// Whether it has begun to come through a lane.
     fed: bool,
+    /// Which way, if it could be another one.
+    side: Option<Side>,
 }
 
 /// A copy that is being made.
@@ -81,6 +91,11 @@ enum Part {
 }
 
 impl Offers {
+    /// `contested`: the kernel may copy, but that need not be the best.
+    pub fn new(contested: bool) -> Offers {
+        Offers { contest: contested.then(Contest::new), ..Offers::default() }
+    }
+
     #[inline]
     pub fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -113,13 +128,20 @@ impl Offers {
 
     /// Forgets what was offered to a rank and what is fetched from it.
     pub fn lose(&mut self, rank: u32) {
-        let Offers { given, fetches, copies, .. } = self;
+        let Offers { given, fetches, copies, contest, glad, .. } = self;
         copies.retain(|copy| match copy.what {
             Part::Read { fetch, .. } => fetches[fetch as usize].src != rank,
             Part::Write { dest, .. } => dest != rank,
         });
         given.retain(|_, given| given.dest != rank);
-        fetches.retain(|_, fetch| fetch.src != rank);
+        fetches.retain(|_, fetch| {
+            let stays = fetch.src != rank;
+            if let (false, Some(contest), Some(side)) = (stays, contest.as_mut(), fetch.side) {
+                contest.end(side, Instant::now);
+            }
+            stays
+        });
+        glad.remove(&rank);
     }
 
     /// A line on what is open, for the diagnosis of a hang.
@@ -149,7 +171,7 @@ pub enum Accepted {
 impl Endpoint {
     /// The largest message, header and payload, that should be sent to a rank without an offer.
     pub fn eager_max(&self, dest: u32) -> usize {
-        self.thresholds.eager_max(self.members.reach(dest).is_some())
+        self.thresholds.eager_max(self.members.reach(dest).is_some() && !self.offers.glad.contains(&dest))
     }
 
     /// Sends a message's header and keeps its payload, which must not be empty, for the receiver
@@ -200,10 +222,25 @@ impl Endpoint {
             return Ok(Accepted::Done);
         }
         let reach = self.members.reach(src).filter(|_| offer.address != 0);
-        let fetch =
-            Fetch { src, offer: offer.id, room, size, cookie, arrived: 0, pending: 0, refused: false, fed: false };
+        let side = match &mut self.offers.contest {
+            Some(contest) if reach.is_some() && room.is_some() => Some(contest.begin(Instant::now)),
+            _ => None,
+        };
+        let fetch = Fetch {
+            src,
+            offer: offer.id,
+            room,
+            size,
+            cookie,
+            arrived: 0,
+            halved: false,
+            pending: 0,
+            refused: false,
+            fed: false,
+            side,
+        };
         let id = self.offers.fetches.insert(fetch) as u32;
-        let (Some(with), Some(room)) = (reach, room) else {
+        let (Some(with), Some(room), Some(Side::Kernel) | None) = (reach, room, side) else {
             self.ask_to_stream(id)?;
             return Ok(Accepted::Pending);
         };
@@ -212,7 +249,8 @@ impl Endpoint {
             mine = (size / 2).next_multiple_of(PAGE).min(size - 1);
             let request = Request::Push { address: room.address() as u64 + mine, from: mine, len: size - mine };
             self.out.send_bare(src, Packet::Accept { offer: offer.id, fetch: id, request }, &[])?;
-            self.offers.fetches[id as usize].pending += 1;
+            let fetch = &mut self.offers.fetches[id as usize];
+            (fetch.halved, fetch.pending) = (true, 1);
         }
         self.offers.fetches[id as usize].pending += 1;
         let what = Part::Read { fetch: id, to: room.part(0, mine as usize) };
@@ -231,7 +269,8 @@ impl Endpoint {
 
     fn ask_to_stream(&mut self, fetch: u32) -> Result<(), EndpointError> {
         let f = &self.offers.fetches[fetch as usize];
-        let request = Request::Stream { len: f.size };
+        let gladly = self.offers.contest.as_ref().is_some_and(Contest::is_for_lanes);
+        let request = Request::Stream { len: f.size, gladly };
         self.offers.streamed += 1;
         self.out.send_bare(f.src, Packet::Accept { offer: f.offer, fetch, request }, &[])
     }
@@ -254,6 +293,10 @@ impl Endpoint {
         let ok = match result {
             Ok(()) => {
                 self.offers.copied += n as u64;
+                if let Part::Read { fetch, .. } = rest {
+                    // The other half comes at the same time, but nobody says how much of it is there.
+                    self.moved(fetch, if self.offers.fetches[fetch as usize].halved { 2 * n } else { n });
+                }
                 true
             }
             Err(error) => {
@@ -293,6 +336,19 @@ impl Endpoint {
     fn fetched(&mut self, fetch: u32) {
         let f = self.offers.fetches.remove(fetch as usize);
         self.offers.events.push_back(Event::Fetched { cookie: f.cookie });
+        if let (Some(contest), Some(side)) = (&mut self.offers.contest, f.side) {
+            contest.end(side, Instant::now);
+        }
+    }
+
+    /// So many more bytes of a fetch are here.
+    fn moved(&mut self, fetch: u32, bytes: usize) {
+        let side = self.offers.fetches[fetch as usize].side;
+        let (Some(contest), Some(side)) = (&mut self.offers.contest, side) else { return };
+        if let Some(Outcome { kernel, lane }) = contest.moved(side, bytes as u64, Instant::now) {
+            let rank = self.members.rank();
+            log::debug!("rank {rank}: the kernel copies {:.1} GB/s, a lane takes {:.1}", kernel / 1e9, lane / 1e9);
+        }
     }
 
     /// Handles an arrival that concerns an offer. Returns it if it is for the caller.
@@ -308,6 +364,7 @@ impl Endpoint {
                 match room {
                     Some(room) => {
                         self.inbound.copy_out(a.token.lane, a.offset, room);
+                        self.moved(fetch, wanted);
                         if a.last {
                             self.fetched(fetch);
                         }
@@ -345,6 +402,7 @@ impl Endpoint {
             Packet::Taken { offer } => {
                 self.given_to(a.src, offer)?;
                 let given = self.offers.given.remove(offer as usize);
+                self.offers.glad.remove(&a.src);
                 self.offers.events.push_back(Event::Taken { cookie: given.cookie });
             }
             Packet::Served { reply, payload } => {
@@ -367,7 +425,10 @@ impl Endpoint {
         let wrong = |what| EndpointError::Offer { src, id: offer, what };
         let payload = self.given_to(src, offer)?.payload;
         match request {
-            Request::Stream { len } if len <= payload.len() => {
+            Request::Stream { len, gladly } if len <= payload.len() => {
+                if gladly {
+                    self.offers.glad.insert(src);
+                }
                 let given = self.offers.given.remove(offer as usize);
                 // A packed payload cannot end anywhere: the receiver drops what it does not want.
                 let payload = match payload {

@@ -238,7 +238,7 @@ impl Packet {
             Packet::Accept { offer, fetch, request } => {
                 p.kind |= ACCEPT;
                 let (address, from, len) = match request {
-                    Request::Stream { len } => (0, 0, len),
+                    Request::Stream { len, gladly } => (0, gladly.into(), len),
                     Request::Push { address, from, len } => (address, from, len),
                 };
                 p.words(&[u64::from(offer) | u64::from(fetch) << 32, address, from, len]);
@@ -378,7 +378,7 @@ impl Packet {
             _ => {
                 let len = size("length", w3)?;
                 let request = match w1 {
-                    0 => Request::Stream { len },
+                    0 => Request::Stream { len, gladly: w2 == 1 },
                     address => Request::Push { address, from: w2, len },
                 };
                 Packet::Accept { offer: w0 as u32, fetch: (w0 >> 32) as u32, request }

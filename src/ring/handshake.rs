@@ -257,11 +257,12 @@ impl Handshake {
         let pairs: [(_, u64, u64, Show); 8] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),
             ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
-            ("NTBRING_WINDOW", mine.window, g.window, number),
             ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), number),
             ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
             ("NTBRING_PAPER_MODEL", mine.paper_model.into(), g.paper_model.into(), paper),
             ("NTBRING_RELIABILITY", mine.reliability.into(), g.reliability.into(), reliability),
+            // After what it follows from if it is not set.
+            ("NTBRING_WINDOW", mine.window, g.window, number),
             (COHERENT, mine.coherent.into(), g.coherent.into(), yes),
         ];
         for (what, mine_value, theirs, show) in pairs {

@@ -19,7 +19,7 @@ use crate::ntb::fault::Injector;
 use crate::ntb::trace::Record;
 use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side, Vector};
 use crate::queue::{entry_max, Consumer, Producer, Reliability, LINE};
-use crate::settings::Settings;
+use crate::settings::{Settings, SingleCopy};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,7 +230,9 @@ impl Candidate {
         }
         let (links, threads) = (links.try_into().ok(), threads(host));
         let reach = match settings.single_copy {
-            Some(_) if settings.paper_model.is_production() => find_reach(&topology, rank, links.as_ref(), cards),
+            SingleCopy::Auto(_) | SingleCopy::Above(_) if settings.paper_model.is_production() => {
+                find_reach(&topology, rank, links.as_ref(), cards)
+            }
             _ => vec![None; topology.size()],
         };
         let cores = cores::count(cards.iter().map(|c| c.cores));

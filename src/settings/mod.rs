@@ -7,7 +7,7 @@ pub mod reliability;
 mod table;
 pub mod tuned;
 
-pub use crate::zerocopy::BothCopy;
+pub use crate::zerocopy::{BothCopy, SingleCopy};
 pub use load::{Loaded, Origin};
 pub use paper::PaperModel;
 pub use table::{Setting, TABLE};
@@ -33,8 +33,8 @@ pub struct Settings {
     /// Largest header + payload that is sent without asking the receiver first.
     pub eager_max: usize,
     /// Largest header + payload that is sent without asking to a rank whose memory the kernel lets
-    /// us copy from; None: such copies are not made.
-    pub single_copy: Option<usize>,
+    /// us copy from.
+    pub single_copy: SingleCopy,
     /// Smallest payload of which sender and receiver copy a half each.
     pub both_copy: BothCopy,
     /// Bytes that messages may take here which nobody has asked for; None: any number.

@@ -1,7 +1,7 @@
 //! The table of settings: name, default, range, meaning, and how each is parsed.
 
 use super::parse::{bytes, number, path, signal, text, within};
-use super::{reliability, BothCopy, PaperModel, Settings, TunedFile};
+use super::{reliability, BothCopy, PaperModel, Settings, SingleCopy, TunedFile};
 use crate::ntb::fault::Faults;
 use crate::ntb::timing::Model;
 use crate::ring::crew::THREADS_MAX;
@@ -98,9 +98,11 @@ pub const TABLE: &[Setting] =
             Ok(())
         }),
         threshold!(SINGLE_COPY, |s, v| {
-            s.single_copy = match v {
-                "off" => None,
-                _ => Some(sized(&SINGLE_COPY, v)? as usize),
+            s.single_copy = match (v, v.strip_prefix("auto:")) {
+                ("auto", _) => DEFAULTS.single_copy,
+                ("off", _) => SingleCopy::Never,
+                (_, Some(size)) => SingleCopy::Auto(sized(&SINGLE_COPY, size)? as usize),
+                _ => SingleCopy::Above(sized(&SINGLE_COPY, v)? as usize),
             };
             Ok(())
         }),

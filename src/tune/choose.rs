@@ -123,11 +123,17 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
         BothCopy::Auto(bytes) | BothCopy::From(bytes) => bytes as usize,
         BothCopy::Never => usize::MAX,
     };
-    let single_default = default.single_copy.unwrap_or(default.eager_max);
+    let single_default = default.single_copy.least().unwrap_or(default.eager_max);
     vec![
         of(&PACKED_MAX, &packed, up_to(default.packed_max), size, figures.packed_max),
         of(&EAGER_MAX, &offered, up_to(default.eager_max), size, EAGER_MAX.most as usize),
-        of(&SINGLE_COPY, &single, up_to(single_default), size, SINGLE_COPY.most as usize),
+        of(
+            &SINGLE_COPY,
+            &single,
+            up_to(single_default),
+            |bytes| format!("auto:{}", size(bytes)),
+            SINGLE_COPY.most as usize,
+        ),
         of(
             &BOTH_COPY,
             &both,
@@ -237,7 +243,7 @@ mod tests {
         // Packed and separate meet at 6 KiB, which is where the default parts these sizes; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and
         // single at 1.2 / 0.1 = 12 KiB; single and both at 3 / 0.025 = 120 KiB.
         let found: Vec<String> = chosen(&figures).into_iter().flatten().collect();
-        assert_eq!(found, ["8K", "48K", "12K", "auto:96K"]);
+        assert_eq!(found, ["8K", "48K", "auto:12K", "auto:96K"]);
         assert_eq!(
             [K, 16 * K, 256 * K].map(|b| figures.winner(b).unwrap()),
             [Method::Packed, Method::Single, Method::Both]
@@ -271,7 +277,7 @@ mod tests {
             Some(if way as usize <= Method::SeparateLate as usize { 1.0 } else { 9.0 + way as usize as f64 })
         });
         let found = chosen(&figures);
-        assert_eq!(found[1..], [Some("66K".into()), Some("64K".into()), Some("off".into())]);
+        assert_eq!(found[1..], [Some("66K".into()), Some("auto:64K".into()), Some("off".into())]);
     }
 
     #[test]

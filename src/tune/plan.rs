@@ -2,7 +2,7 @@
 
 use crate::settings::{PaperModel, Settings};
 use crate::zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
-use crate::zerocopy::{BothCopy, LONG_HEADER, SHORT_HEADER};
+use crate::zerocopy::{BothCopy, SingleCopy, LONG_HEADER, SHORT_HEADER};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -89,13 +89,13 @@ pub(super) fn ends(user: &Settings) -> [Settings; 4] {
     let eager = Settings {
         packed_max: PACKED_MAX.most as usize,
         eager_max: EAGER_MAX.most as usize,
-        single_copy: None,
+        single_copy: SingleCopy::Never,
         both_copy: BothCopy::Never,
         paper_model: PaperModel::All,
         ..user.clone()
     };
     let separate = Settings { packed_max: 0, ..eager.clone() };
-    let single = Settings { single_copy: Some(0), ..separate.clone() };
+    let single = Settings { single_copy: SingleCopy::Above(0), ..separate.clone() };
     let both = Settings { both_copy: BothCopy::From(BOTH_COPY.least), ..single.clone() };
     [eager, separate, single, both]
 }

@@ -15,15 +15,19 @@
 //! | [`Fetching::Single`] | coherent memory | the receiver, from user's buffer to user's buffer |
 //! | [`Fetching::Both`] | coherent memory | each of them a half of it, at the same time |
 //!
+//! Which of them is the fastest in coherent memory is found out on the way ([`contest`]); if it is the lane, the sender is told so,
+//! and offers only what it would offer to anybody.
+//!
 //! No way copies the payload at the sender before it is written to the window; payload that is
 //! not contiguous is packed into the window.
 
+pub mod contest;
 mod paper;
 mod payload;
 pub mod table;
 
 pub use payload::{PackFailed, PackFn, Payload};
-pub use table::{BothCopy, Limits};
+pub use table::{BothCopy, Limits, SingleCopy};
 
 /// Bytes that a message of the short kind has before its payload: `MPIDI_NTBRING_short_hdr_t`.
 pub(crate) const SHORT_HEADER: usize = 16;
@@ -64,6 +68,8 @@ pub struct Thresholds {
     pub eager_max: usize,
     /// The largest message that is sent without asking to a rank whose memory can be reached.
     pub near_eager_max: usize,
+    /// Whether lanes are tried, too, where the kernel can copy.
+    pub contested: bool,
     /// The smallest payload that both sides copy; None if they never do.
     pub both_min: Option<u64>,
 }
@@ -111,7 +117,13 @@ mod tests {
 
     #[test]
     fn each_way_ends_at_its_threshold() {
-        let t = Thresholds { packed_max: 100, eager_max: 1000, near_eager_max: 200, both_min: Some(5000) };
+        let t = Thresholds {
+            packed_max: 100,
+            eager_max: 1000,
+            near_eager_max: 200,
+            contested: false,
+            both_min: Some(5000),
+        };
         let ways = |reached| [0, 100, 101, 200, 201, 1000, 1001, u64::MAX].map(|n| t.choose(n, reached));
         use Way::*;
         assert_eq!(ways(false), [Packed, Packed, Separate, Separate, Separate, Separate, Offered, Offered]);

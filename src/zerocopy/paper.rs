@@ -14,7 +14,7 @@ impl Thresholds {
             PaperModel::ZeroCopyReceive => (SHORT_HEADER, LONG_HEADER),
             _ => (packed_limit / 2, packed_limit / 2),
         };
-        Thresholds { packed_max, eager_max, near_eager_max: eager_max, both_min: None }
+        Thresholds { packed_max, eager_max, near_eager_max: eager_max, contested: false, both_min: None }
     }
 }
 
@@ -24,8 +24,13 @@ mod tests {
 
     #[test]
     fn production_is_left_alone_and_the_others_pack_alike() {
-        let production =
-            Thresholds { packed_max: 8192, eager_max: 65536, near_eager_max: 4096, both_min: Some(1 << 20) };
+        let production = Thresholds {
+            packed_max: 8192,
+            eager_max: 65536,
+            near_eager_max: 4096,
+            contested: true,
+            both_min: Some(1 << 20),
+        };
         assert_eq!(production.of_model(PaperModel::All, 50_000), production);
         let packing = [PaperModel::Plain, PaperModel::PlainPacked, PaperModel::Queue, PaperModel::ZeroCopySend];
         assert!(packing.iter().all(|&model| production.of_model(model, 50_000).packed_max == 25_000));

@@ -49,12 +49,13 @@ pub const EAGER_MAX: Threshold = Threshold {
 /// Where both end if the kernel can copy, so that [`super::Fetching::Single`] begins.
 pub const SINGLE_COPY: Threshold = Threshold {
     name: "NTBRING_SINGLE_COPY",
-    default: "6K",
-    allowed: "off, or 0 to 64K",
+    default: "auto:6K",
+    allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
     least: 0,
     most: 64 << 10,
     meaning:
-        "largest header + payload that is not copied straight from buffer to buffer by the kernel, where it can be",
+        "largest header + payload that is not copied straight from buffer to buffer by the kernel, where it can be; \
+         auto:N: so as long as lanes are not found to be faster",
 };
 
 /// Where [`super::Fetching::Both`] begins.
@@ -75,7 +76,7 @@ pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &BOTH
 pub const DEFAULTS: Limits = Limits {
     packed_max: 8 << 10,
     eager_max: 66 << 10,
-    single_copy: Some(6 << 10),
+    single_copy: SingleCopy::Auto(6 << 10),
     both_copy: BothCopy::Auto(64 << 10),
 };
 
@@ -86,10 +87,31 @@ pub struct Limits {
     pub packed_max: usize,
     /// See [`EAGER_MAX`].
     pub eager_max: usize,
-    /// See [`SINGLE_COPY`]; None: the kernel does not copy.
-    pub single_copy: Option<usize>,
+    /// See [`SINGLE_COPY`].
+    pub single_copy: SingleCopy,
     /// See [`BOTH_COPY`].
     pub both_copy: BothCopy,
+}
+
+/// When the kernel copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SingleCopy {
+    /// Messages of more bytes, unless lanes turn out to be faster.
+    Auto(usize),
+    /// Messages of more bytes.
+    Above(usize),
+    /// Never.
+    Never,
+}
+
+impl SingleCopy {
+    /// The largest message that it does not copy in any case; None if it never copies any.
+    pub fn least(self) -> Option<usize> {
+        match self {
+            SingleCopy::Auto(bytes) | SingleCopy::Above(bytes) => Some(bytes),
+            SingleCopy::Never => None,
+        }
+    }
 }
 
 /// When both sides copy.
@@ -112,7 +134,8 @@ impl Thresholds {
         Thresholds {
             packed_max: limits.packed_max.min(packed_limit),
             eager_max,
-            near_eager_max: limits.single_copy.map_or(eager_max, |bytes| bytes.max(LONG_HEADER)),
+            near_eager_max: limits.single_copy.least().map_or(eager_max, |bytes| bytes.max(LONG_HEADER)),
+            contested: matches!(limits.single_copy, SingleCopy::Auto(_)),
             both_min: match limits.both_copy {
                 // With more ranks than cores, the other side had better do something else.
                 BothCopy::Auto(bytes) => (!crowded).then_some(bytes),
@@ -131,16 +154,18 @@ mod tests {
     fn limits_are_fitted_to_the_job() {
         let t = Thresholds::new(DEFAULTS, false, 100_000);
         assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.both_min), (8192, 67584, 6144, Some(65536)));
+        assert!(t.contested);
         assert_eq!(Thresholds::new(DEFAULTS, true, 100_000).both_min, None);
         assert_eq!(Thresholds::new(DEFAULTS, true, 1000).packed_max, 1000);
-        let always = Limits { both_copy: BothCopy::From(2), single_copy: None, ..DEFAULTS };
+        let always = Limits { both_copy: BothCopy::From(2), single_copy: SingleCopy::Never, ..DEFAULTS };
         let t = Thresholds::new(always, true, 100_000);
-        assert_eq!((t.both_min, t.near_eager_max), (Some(2), t.eager_max));
+        assert_eq!((t.both_min, t.near_eager_max, t.contested), (Some(2), t.eager_max, false));
     }
 
     #[test]
     fn nothing_without_payload_is_offered() {
-        let none = Limits { packed_max: 0, eager_max: 0, single_copy: Some(0), both_copy: BothCopy::Never };
+        let none =
+            Limits { packed_max: 0, eager_max: 0, single_copy: SingleCopy::Above(0), both_copy: BothCopy::Never };
         let t = Thresholds::new(none, false, 100_000);
         assert_eq!((t.packed_max, t.eager_max(false), t.eager_max(true)), (0, LONG_HEADER, LONG_HEADER));
     }

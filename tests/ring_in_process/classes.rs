@@ -114,7 +114,7 @@ fn bulk_is_not_left_to_wait() {
 fn messages_of_both_classes_between_everybody() {
     for layout in [Layout::blocks(&[1; 5]), Layout::blocks(&[2, 1, 1, 2])] {
         for settings in [settings(), tiny(&layout)] {
-            let settings = Settings { single_copy: None, eager_max: 1000, ..settings };
+            let settings = Settings { single_copy: SingleCopy::Never, eager_max: 1000, ..settings };
             let plan = |src: u32, dst: u32| {
                 let small = |n: u32| Shape::contiguous(HEADER, ((src + dst + n) % 7 * 100) as usize);
                 let large = |n: u32| Shape::contiguous(HEADER, 30_000 + (src * 7 + dst * 3 + n) as usize);

@@ -1,9 +1,10 @@
 //! Statistics and the record of accesses: what has gone which way.
 
 use super::*;
-use ntbring::endpoint::Figures;
+use ntbring::endpoint::{Figures, COUNTERS};
 use ntbring::ntb::emu::RunningProcess;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// The lines of NTBRING_STATS, by rank.
@@ -59,6 +60,44 @@ fn statistics_tell_the_path_of_every_message() {
     assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
     // What the receiver has asked for is bulk.
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
+}
+
+/// Which is faster is the machine's affair; that both are tried, and that senders do as receivers wish, is not.
+#[test]
+fn payloads_are_fetched_both_ways_until_one_has_won() {
+    let dir = tempfile::tempdir().unwrap();
+    let stats = dir.path().join("stats");
+    let layout = Layout::blocks(&[1, 1]);
+    let settings = Settings { stats: Some(stats.clone()), ..settings() };
+    let large = |_: u32, _: u32| vec![Shape::contiguous(HEADER, 1 << 20); 16];
+    // By rank: whether it takes lanes in the end, and whom it sends more without asking than kernels like.
+    let (takes, asks_less) = (Mutex::new([false; 2]), Mutex::new([[false; 2]; 2]));
+    run(&layout, &settings, |rank| {
+        let streamed = COUNTERS.iter().find(|counter| counter.name == "fetches_streamed").unwrap();
+        // Every second message is offered; every fourth of those is taken in pieces, for which there are only lanes. A turn ends in each round, or in the next but one; six of them are a trial.
+        for round in 0..20 {
+            exchange(rank, round, &large)?;
+            rank.barrier()?;
+        }
+        let before = rank.endpoint.count(streamed);
+        exchange(rank, 0, &large)?;
+        let me = rank.rank as usize;
+        takes.lock().unwrap()[me] = match rank.endpoint.count(streamed) - before {
+            4 => false,
+            16 => true,
+            n => return Err(format!("{n} payloads of 16 were streamed: it has not made up its mind")),
+        };
+        let eager_max = rank.endpoint.thresholds().eager_max;
+        asks_less.lock().unwrap()[me] = [0, 1].map(|to| rank.endpoint.eager_max(to) == eager_max);
+        Ok(())
+    });
+    let takes = takes.into_inner().unwrap();
+    assert_eq!(asks_less.into_inner().unwrap(), [takes; 2]);
+    for line in statistics(&stats, 2) {
+        let (streamed, copied) =
+            (line["fetches_streamed"].as_u64().unwrap(), line["bytes_single_copy"].as_u64().unwrap());
+        assert!(streamed >= 10 && copied >= 10 << 20, "{line}");
+    }
 }
 
 #[test]

@@ -11,11 +11,11 @@ const SIZE: usize = 3 << 20;
 
 /// How payloads get from rank to rank.
 fn ways() -> [Settings; 4] {
-    let streamed = Settings { single_copy: None, both_copy: BothCopy::Never, ..settings() };
+    let streamed = Settings { single_copy: SingleCopy::Never, both_copy: BothCopy::Never, ..settings() };
     [
         Settings { reliability: Reliability::Retry, ..streamed.clone() },
-        Settings { single_copy: Some(0), both_copy: BothCopy::Never, ..settings() },
-        Settings { single_copy: Some(0), both_copy: BothCopy::From(2), ..settings() },
+        Settings { single_copy: SingleCopy::Above(0), both_copy: BothCopy::Never, ..settings() },
+        Settings { single_copy: SingleCopy::Above(0), both_copy: BothCopy::From(2), ..settings() },
         streamed,
     ]
 }

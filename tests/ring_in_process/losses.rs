@@ -27,7 +27,7 @@ pub(super) struct Doomed {
 
 impl Doomed {
     pub(super) fn new(layout: &Layout, settings: &Settings, doomed: &[usize]) -> Doomed {
-        let settings = Settings { single_copy: None, ..settings.clone() };
+        let settings = Settings { single_copy: SingleCopy::Never, ..settings.clone() };
         let candidate = |rank: u32| Candidate::new(layout.topology(), rank, settings.clone()).unwrap();
         let candidates: Vec<Candidate> = (0..layout.size() as u32).map(candidate).collect();
         let mut cards: Vec<Card> = candidates.iter().map(Candidate::card).collect();

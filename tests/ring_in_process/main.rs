@@ -29,7 +29,7 @@ use ntbring::queue::{lines_for, Tag, LINE};
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::plan::WindowPlan;
-use ntbring::settings::{BothCopy, Settings};
+use ntbring::settings::{BothCopy, Settings, SingleCopy};
 use ntbring::zerocopy::Payload;
 use std::path::Path;
 use std::time::Duration;
@@ -190,9 +190,9 @@ fn settings_at_their_limits() {
         Settings { chunk: 64, packed_max: 100, local_lane: 4096, ..tiny(&layout) },
         Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
         Settings { spin: Some(1_000_000), ..settings() },
-        Settings { single_copy: None, ..settings() },
-        Settings { single_copy: Some(0), both_copy: BothCopy::Never, ..settings() },
-        Settings { single_copy: Some(64 << 10), both_copy: BothCopy::From(2), ..settings() },
+        Settings { single_copy: SingleCopy::Never, ..settings() },
+        Settings { single_copy: SingleCopy::Above(0), both_copy: BothCopy::Never, ..settings() },
+        Settings { single_copy: SingleCopy::Above(64 << 10), both_copy: BothCopy::From(2), ..settings() },
     ] {
         everybody_to_everybody(&layout, &settings, 12, 30_000);
     }
@@ -203,9 +203,15 @@ fn settings_at_their_limits() {
 fn ranks_need_not_have_the_same_thresholds() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
     let mixed = |rank: u32| match rank % 4 {
-        0 => Settings { packed_max: 4 << 20, single_copy: None, both_copy: BothCopy::Never, ..settings() },
-        1 => Settings { packed_max: 0, eager_max: 0, single_copy: Some(0), both_copy: BothCopy::From(2), ..settings() },
-        2 => Settings { packed_max: 0, eager_max: 0, single_copy: None, ..settings() },
+        0 => Settings { packed_max: 4 << 20, single_copy: SingleCopy::Never, both_copy: BothCopy::Never, ..settings() },
+        1 => Settings {
+            packed_max: 0,
+            eager_max: 0,
+            single_copy: SingleCopy::Above(0),
+            both_copy: BothCopy::From(2),
+            ..settings()
+        },
+        2 => Settings { packed_max: 0, eager_max: 0, single_copy: SingleCopy::Never, ..settings() },
         _ => settings(),
     };
     let plan = all_kinds(77, 20, 200 << 10);

@@ -18,6 +18,9 @@ pub enum Request {
     Stream {
         /// How many, at least one.
         len: u64,
+        /// The receiver has found this to be faster than the kernel's copies: what need not be offered to others need not be
+        /// offered to it.
+        gladly: bool,
     },
     /// To copy `len` bytes from `from` on to `address` in the receiver's memory.
     Push {

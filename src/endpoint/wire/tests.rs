@@ -53,7 +53,7 @@ fn offers() -> impl Strategy<Value = Packet> {
 
 fn requests() -> impl Strategy<Value = Request> {
     prop_oneof![
-        (1..MOST).prop_map(|len| Request::Stream { len }),
+        (1..MOST, any::<bool>()).prop_map(|(len, gladly)| Request::Stream { len, gladly }),
         (1..=u64::MAX, any::<u64>(), 1..MOST).prop_map(|(address, from, len)| Request::Push { address, from, len }),
     ]
 }

@@ -1,0 +1,265 @@
+//! Whether the kernel's copies or two copies through a lane are the faster way here, found out while payloads are fetched.
+//!
+//! Where cores share a cache, a lane may be three times as fast as the kernel; where they do not, half as fast. Nothing that can
+//! be asked for tells which it is, and a hypervisor may change it at any time. So both are tried in turn, the better is kept for
+//! long, and then both are tried again.
+//!
+//! What counts is the time while something is being fetched: in between, the rank may compute. While payloads are still
+//! fetched the one way after a change to the other, nothing counts.
+
+use std::time::{Duration, Instant};
+
+/// Turns of each way in a trial; their median counts.
+const TURNS: usize = 3;
+
+/// Bytes of a turn that count, and before those: a window of payloads begins with their headers.
+const TURN: u64 = 4 << 20;
+const START: u64 = 1 << 20;
+
+/// After a trial its winner is kept for so many times as many bytes as it took.
+const KEPT: u64 = 50;
+
+/// A way to fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The kernel copies, for the receiver or for both sides.
+    Kernel,
+    /// Both sides copy, through a lane.
+    Lane,
+}
+
+/// Chooses between the two for all that a rank fetches from others whose memory it reaches.
+#[derive(Debug)]
+pub struct Contest {
+    side: Side,
+    /// Payloads that are being fetched each way.
+    open: [u32; 2],
+    /// None while the better way is kept.
+    trial: Option<Trial>,
+    /// Bytes until there is another trial.
+    left: u64,
+}
+
+#[derive(Debug, Default)]
+struct Trial {
+    /// Bytes a second of each turn.
+    rates: [Vec<f64>; 2],
+    /// Bytes of all turns.
+    bytes: u64,
+    turn: Turn,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    /// Whether what has come counts.
+    counts: bool,
+    bytes: u64,
+    busy: Duration,
+    /// Since when something is being fetched, and everything the same way.
+    since: Option<Instant>,
+}
+
+/// What a trial has shown: bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// By the kernel.
+    pub kernel: f64,
+    /// Through lanes.
+    pub lane: f64,
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Kernel => Side::Lane,
+            Side::Lane => Side::Kernel,
+        }
+    }
+}
+
+impl Contest {
+    /// Begins with a trial.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Contest {
+        Contest { side: Side::Kernel, open: [0; 2], trial: Some(Trial::default()), left: 0 }
+    }
+
+    /// Whether lanes have won, and nothing is tried now.
+    pub fn is_for_lanes(&self) -> bool {
+        self.trial.is_none() && self.side == Side::Lane
+    }
+
+    /// A payload is about to be fetched: which way.
+    pub fn begin(&mut self, now: impl FnOnce() -> Instant) -> Side {
+        if let Some(trial) = self.trial.as_mut().filter(|_| self.open == [0; 2]) {
+            trial.turn.since = Some(now());
+        }
+        self.open[self.side as usize] += 1;
+        self.side
+    }
+
+    /// So many more bytes of it are here. Returns what a trial has shown if this was the end of one.
+    pub fn moved(&mut self, side: Side, bytes: u64, now: impl FnOnce() -> Instant) -> Option<Outcome> {
+        let Some(trial) = &mut self.trial else {
+            self.left = self.left.saturating_sub(bytes);
+            if self.left == 0 {
+                (self.side, self.trial) = (Side::Kernel, Some(Trial::default()));
+            }
+            return None;
+        };
+        trial.bytes += bytes;
+        let turn = &mut trial.turn;
+        let since = turn.since.filter(|_| side == self.side)?;
+        turn.bytes += bytes;
+        if !turn.counts && turn.bytes >= START {
+            *turn = Turn { counts: true, since: Some(now()), ..Turn::default() };
+            return None;
+        }
+        if turn.bytes < TURN {
+            return None;
+        }
+        let busy = turn.busy + now().saturating_duration_since(since);
+        trial.rates[side as usize].push(turn.bytes as f64 / busy.as_secs_f64().max(1e-9));
+        trial.turn = Turn::default();
+        self.side = side.other();
+        if trial.rates.iter().any(|rates| rates.len() < TURNS) {
+            return None;
+        }
+        let [kernel, lane] = trial.rates.each_mut().map(|rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[rates.len() / 2]
+        });
+        self.left = KEPT * trial.bytes;
+        self.side = if lane > kernel { Side::Lane } else { Side::Kernel };
+        self.trial = None;
+        Some(Outcome { kernel, lane })
+    }
+
+    /// All of it is here, or nothing more will come since its sender is lost.
+    pub fn end(&mut self, side: Side, now: impl FnOnce() -> Instant) {
+        self.open[side as usize] = self.open[side as usize].saturating_sub(1);
+        let Some(trial) = &mut self.trial else { return };
+        let others = self.open[self.side.other() as usize];
+        match (self.open[self.side as usize], trial.turn.since) {
+            (0, Some(since)) => {
+                trial.turn.busy += now().saturating_duration_since(since);
+                trial.turn.since = None;
+            }
+            // The last of those that were fetched the other way: from now on everything counts.
+            (1.., None) if others == 0 => trial.turn.since = Some(now()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// A rank that fetches payloads, at speeds of bytes a nanosecond.
+    struct Rank {
+        contest: Contest,
+        now: Instant,
+        speeds: [u64; 2],
+        bytes: [u64; 2],
+        outcomes: Vec<Outcome>,
+    }
+
+    /// Bytes that come at once.
+    const PIECE: u64 = 16 << 10;
+
+    impl Rank {
+        fn new(kernel: u64, lane: u64) -> Rank {
+            let (contest, speeds) = (Contest::new(), [kernel, lane]);
+            Rank { contest, now: Instant::now(), speeds, bytes: [0; 2], outcomes: Vec::new() }
+        }
+
+        /// Fetches payloads, so many of them at once, and computes whenever none is left.
+        fn fetch(&mut self, payloads: usize, size: u64, at_once: usize, computes: bool) {
+            let mut open = VecDeque::new();
+            for i in 0..payloads {
+                let now = self.now;
+                open.push_back(self.contest.begin(|| now));
+                while open.len() >= at_once || i + 1 == payloads && !open.is_empty() {
+                    let side = open.pop_front().unwrap();
+                    self.take(side, size);
+                }
+                if computes && open.is_empty() {
+                    self.now += Duration::from_millis(3);
+                }
+            }
+        }
+
+        fn take(&mut self, side: Side, size: u64) {
+            for at in (0..size).step_by(PIECE as usize) {
+                let piece = PIECE.min(size - at);
+                self.now += Duration::from_nanos(piece / self.speeds[side as usize]);
+                self.bytes[side as usize] += piece;
+                let now = self.now;
+                self.outcomes.extend(self.contest.moved(side, piece, || now));
+            }
+            let now = self.now;
+            self.contest.end(side, || now);
+        }
+
+        fn share_of_lanes(&self) -> f64 {
+            self.bytes[1] as f64 / (self.bytes[0] + self.bytes[1]) as f64
+        }
+    }
+
+    #[test]
+    fn the_faster_way_is_kept() {
+        for (size, at_once) in [(10_000, 1), (10_000, 64), (300_000, 1), (300_000, 7), (4 << 20, 1), (4 << 20, 3)] {
+            for computes in [false, true] {
+                let run = |kernel, lane| {
+                    let mut rank = Rank::new(kernel, lane);
+                    rank.fetch((10 << 30) / size as usize, size, at_once, computes);
+                    assert!(!rank.outcomes.is_empty());
+                    rank.share_of_lanes()
+                };
+                let shares = [run(10, 30), run(30, 10)];
+                assert!(shares[0] > 0.95 && shares[1] < 0.05, "{shares:?} of {size} bytes, {at_once} at once");
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_that_changes_is_noticed() {
+        let mut rank = Rank::new(10, 30);
+        rank.fetch(1000, 1 << 20, 1, false);
+        assert!(rank.contest.is_for_lanes());
+        let Outcome { kernel, lane } = rank.outcomes[0];
+        assert!(lane > 2.9 * kernel && lane < 3.1 * kernel, "{:?}", rank.outcomes);
+        rank.speeds = [30, 10];
+        rank.fetch(1000, 1 << 20, 1, false);
+        assert!(!rank.contest.is_for_lanes());
+    }
+
+    #[test]
+    fn while_both_ways_are_under_way_nothing_counts() {
+        // Windows of 64 payloads, all of which are accepted before the first of them is there.
+        let mut rank = Rank::new(10, 30);
+        for _ in 0..100 {
+            let now = rank.now;
+            let open: Vec<Side> = (0..64).map(|_| rank.contest.begin(|| now)).collect();
+            open.into_iter().for_each(|side| rank.take(side, 1 << 20));
+        }
+        for Outcome { kernel, lane } in &rank.outcomes {
+            assert!(*lane > 2.9 * kernel && *lane < 3.1 * kernel, "{:?}", rank.outcomes);
+        }
+        assert!(!rank.outcomes.is_empty());
+    }
+
+    #[test]
+    fn who_is_lost_leaves_nothing_behind() {
+        let mut rank = Rank::new(10, 30);
+        let now = rank.now;
+        let side = rank.contest.begin(|| now);
+        rank.now += Duration::from_secs(100);
+        rank.contest.end(side, || now);
+        assert_eq!(rank.contest.open, [0; 2]);
+        rank.fetch(1000, 1 << 20, 1, false);
+        assert!(rank.contest.is_for_lanes());
+    }
+}
