@@ -251,6 +251,7 @@ impl Endpoint {
     #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, EndpointError> {
         let dest = message.dest;
+        self.offers.preferences.spend(dest, message.payload.len());
         let sent = self.out.send(message, &self.thresholds);
         if self.odd {
             self.out.carry(dest);

@@ -18,16 +18,18 @@
 //!
 //! If the kernel refuses a copy, the whole payload is streamed instead.
 
+mod preferences;
+
 use super::arrival::{Arrival, Event};
 use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
 use crate::ntb::{ForeignBytes, ForeignRoom};
-use crate::zerocopy::contest::{Contest, Outcome, Side};
+use crate::zerocopy::contest::{Outcome, Side};
 use crate::zerocopy::{Fetching, Payload};
+use preferences::Preferences;
 use slab::Slab;
-use std::collections::{BTreeSet, VecDeque};
-use std::time::Instant;
+use std::collections::VecDeque;
 
 /// The most bytes that are copied before somebody else has a turn.
 const PIECE: usize = 256 << 10;
@@ -40,10 +42,7 @@ pub(super) struct Offers {
     given: Slab<Given>,
     fetches: Slab<Fetch>,
     copies: VecDeque<Copy>,
-    /// None if it is known how payloads are fetched from those whose memory is reached.
-    contest: Option<Contest>,
-    /// Ranks that would rather be sent what need not be offered to others.
-    glad: BTreeSet<u32>,
+    pub preferences: Preferences,
     pub events: VecDeque<Event>,
     pub offered: u64,
     pub streamed: u64,
@@ -66,8 +65,8 @@ struct Fetch {
     cookie: usize,
     /// Bytes that have come through the lane.
     arrived: u64,
-    /// Whether the sender copies a half.
-    halved: bool,
+    /// Bytes that this rank copies itself if the kernel copies; the sender copies the others.
+    mine: u64,
     /// Copies that are still to be made, by either side.
     pending: u8,
     refused: bool,
@@ -93,7 +92,7 @@ enum Part {
 impl Offers {
     /// `contested`: the kernel may copy, but that need not be the best.
     pub fn new(contested: bool) -> Offers {
-        Offers { contest: contested.then(Contest::new), ..Offers::default() }
+        Offers { preferences: Preferences::new(contested), ..Offers::default() }
     }
 
     #[inline]
@@ -128,7 +127,7 @@ impl Offers {
 
     /// Forgets what was offered to a rank and what is fetched from it.
     pub fn lose(&mut self, rank: u32) {
-        let Offers { given, fetches, copies, contest, glad, .. } = self;
+        let Offers { given, fetches, copies, preferences, .. } = self;
         copies.retain(|copy| match copy.what {
             Part::Read { fetch, .. } => fetches[fetch as usize].src != rank,
             Part::Write { dest, .. } => dest != rank,
@@ -136,12 +135,12 @@ impl Offers {
         given.retain(|_, given| given.dest != rank);
         fetches.retain(|_, fetch| {
             let stays = fetch.src != rank;
-            if let (false, Some(contest), Some(side)) = (stays, contest.as_mut(), fetch.side) {
-                contest.end(side, Instant::now);
+            if !stays {
+                preferences.end(fetch.side);
             }
             stays
         });
-        glad.remove(&rank);
+        preferences.lose(rank);
     }
 
     /// A line on what is open, for the diagnosis of a hang.
@@ -171,7 +170,8 @@ pub enum Accepted {
 impl Endpoint {
     /// The largest message, header and payload, that should be sent to a rank without an offer.
     pub fn eager_max(&self, dest: u32) -> usize {
-        self.thresholds.eager_max(self.members.reach(dest).is_some() && !self.offers.glad.contains(&dest))
+        let copies = self.members.reach(dest).is_some() && !self.offers.preferences.is_glad(dest);
+        self.thresholds.eager_max(copies)
     }
 
     /// Sends a message's header and keeps its payload, which must not be empty, for the receiver
@@ -222,9 +222,9 @@ impl Endpoint {
             return Ok(Accepted::Done);
         }
         let reach = self.members.reach(src).filter(|_| offer.address != 0);
-        let side = match &mut self.offers.contest {
-            Some(contest) if reach.is_some() && room.is_some() => Some(contest.begin(Instant::now)),
-            _ => None,
+        let side = match reach.is_some() && room.is_some() {
+            true => self.offers.preferences.begin(src, size <= self.thresholds.eager_max(false) as u64),
+            false => None,
         };
         let fetch = Fetch {
             src,
@@ -233,7 +233,7 @@ impl Endpoint {
             size,
             cookie,
             arrived: 0,
-            halved: false,
+            mine: size,
             pending: 0,
             refused: false,
             fed: false,
@@ -250,7 +250,7 @@ impl Endpoint {
             let request = Request::Push { address: room.address() as u64 + mine, from: mine, len: size - mine };
             self.out.send_bare(src, Packet::Accept { offer: offer.id, fetch: id, request }, &[])?;
             let fetch = &mut self.offers.fetches[id as usize];
-            (fetch.halved, fetch.pending) = (true, 1);
+            (fetch.mine, fetch.pending) = (mine, 1);
         }
         self.offers.fetches[id as usize].pending += 1;
         let what = Part::Read { fetch: id, to: room.part(0, mine as usize) };
@@ -269,8 +269,7 @@ impl Endpoint {
 
     fn ask_to_stream(&mut self, fetch: u32) -> Result<(), EndpointError> {
         let f = &self.offers.fetches[fetch as usize];
-        let gladly = self.offers.contest.as_ref().is_some_and(Contest::is_for_lanes);
-        let request = Request::Stream { len: f.size, gladly };
+        let request = Request::Stream { len: f.size, gladly: self.offers.preferences.tell(f.src) };
         self.offers.streamed += 1;
         self.out.send_bare(f.src, Packet::Accept { offer: f.offer, fetch, request }, &[])
     }
@@ -294,8 +293,9 @@ impl Endpoint {
             Ok(()) => {
                 self.offers.copied += n as u64;
                 if let Part::Read { fetch, .. } = rest {
-                    // The other half comes at the same time, but nobody says how much of it is there.
-                    self.moved(fetch, if self.offers.fetches[fetch as usize].halved { 2 * n } else { n });
+                    // What the sender copies comes at the same time, but nobody says how much of it is there.
+                    let f = &self.offers.fetches[fetch as usize];
+                    self.moved(fetch, n as u64 * f.size / f.mine);
                 }
                 true
             }
@@ -325,6 +325,7 @@ impl Endpoint {
             return Ok(());
         }
         if f.refused {
+            self.offers.preferences.refused(f.side.take());
             return self.ask_to_stream(fetch);
         }
         let (src, packet) = (f.src, Packet::Taken { offer: f.offer });
@@ -336,16 +337,13 @@ impl Endpoint {
     fn fetched(&mut self, fetch: u32) {
         let f = self.offers.fetches.remove(fetch as usize);
         self.offers.events.push_back(Event::Fetched { cookie: f.cookie });
-        if let (Some(contest), Some(side)) = (&mut self.offers.contest, f.side) {
-            contest.end(side, Instant::now);
-        }
+        self.offers.preferences.end(f.side);
     }
 
     /// So many more bytes of a fetch are here.
-    fn moved(&mut self, fetch: u32, bytes: usize) {
+    fn moved(&mut self, fetch: u32, bytes: u64) {
         let side = self.offers.fetches[fetch as usize].side;
-        let (Some(contest), Some(side)) = (&mut self.offers.contest, side) else { return };
-        if let Some(Outcome { kernel, lane }) = contest.moved(side, bytes as u64, Instant::now) {
+        if let Some(Outcome { kernel, lane }) = self.offers.preferences.moved(side, bytes) {
             let rank = self.members.rank();
             log::debug!("rank {rank}: the kernel copies {:.1} GB/s, a lane takes {:.1}", kernel / 1e9, lane / 1e9);
         }
@@ -364,7 +362,7 @@ impl Endpoint {
                 match room {
                     Some(room) => {
                         self.inbound.copy_out(a.token.lane, a.offset, room);
-                        self.moved(fetch, wanted);
+                        self.moved(fetch, wanted as u64);
                         if a.last {
                             self.fetched(fetch);
                         }
@@ -402,7 +400,7 @@ impl Endpoint {
             Packet::Taken { offer } => {
                 self.given_to(a.src, offer)?;
                 let given = self.offers.given.remove(offer as usize);
-                self.offers.glad.remove(&a.src);
+                self.offers.preferences.told(a.src, false);
                 self.offers.events.push_back(Event::Taken { cookie: given.cookie });
             }
             Packet::Served { reply, payload } => {
@@ -426,9 +424,7 @@ impl Endpoint {
         let payload = self.given_to(src, offer)?.payload;
         match request {
             Request::Stream { len, gladly } if len <= payload.len() => {
-                if gladly {
-                    self.offers.glad.insert(src);
-                }
+                self.offers.preferences.told(src, gladly);
                 let given = self.offers.given.remove(offer as usize);
                 // A packed payload cannot end anywhere: the receiver drops what it does not want.
                 let payload = match payload {

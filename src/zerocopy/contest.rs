@@ -9,15 +9,21 @@
 
 use std::time::{Duration, Instant};
 
-/// Turns of each way in a trial; their median counts.
-const TURNS: usize = 3;
+/// The turns of a trial; the median of each way counts. Not strictly in turn, lest large payloads from two ranks that come in
+/// turn all come the same way from one of them.
+const TURNS: [Side; 6] = [Side::Kernel, Side::Lane, Side::Lane, Side::Kernel, Side::Lane, Side::Kernel];
 
 /// Bytes of a turn that count, and before those: a window of payloads begins with their headers.
 const TURN: u64 = 4 << 20;
 const START: u64 = 1 << 20;
 
-/// After a trial its winner is kept for so many times as many bytes as it took.
+/// The kernel has to be faster by this: its copies need messages that do not count, and a lane is slow while whoever is at its
+/// other end is just trying the kernel.
+const WORTH: f64 = 1.25;
+
+/// After a trial its winner is kept for so many times as many bytes as it took, but for no more than if it took so many.
 const KEPT: u64 = 50;
+const KEPT_OF_MOST: u64 = 512 << 20;
 
 /// A way to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +48,8 @@ pub struct Contest {
 
 #[derive(Debug, Default)]
 struct Trial {
-    /// Bytes a second of each turn.
-    rates: [Vec<f64>; 2],
+    /// Bytes a second of each turn that is over.
+    rates: Vec<f64>,
     /// Bytes of all turns.
     bytes: u64,
     turn: Turn,
@@ -81,7 +87,7 @@ impl Contest {
     /// Begins with a trial.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Contest {
-        Contest { side: Side::Kernel, open: [0; 2], trial: Some(Trial::default()), left: 0 }
+        Contest { side: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0 }
     }
 
     /// Whether lanes have won, and nothing is tried now.
@@ -103,7 +109,7 @@ impl Contest {
         let Some(trial) = &mut self.trial else {
             self.left = self.left.saturating_sub(bytes);
             if self.left == 0 {
-                (self.side, self.trial) = (Side::Kernel, Some(Trial::default()));
+                self.try_again();
             }
             return None;
         };
@@ -118,21 +124,50 @@ impl Contest {
         if turn.bytes < TURN {
             return None;
         }
-        let busy = turn.busy + now().saturating_duration_since(since);
-        trial.rates[side as usize].push(turn.bytes as f64 / busy.as_secs_f64().max(1e-9));
+        let now = now();
+        let busy = turn.busy + now.saturating_duration_since(since);
+        let rate = turn.bytes as f64 / busy.as_secs_f64().max(1e-9);
+        self.over(rate, now)
+    }
+
+    /// A turn is over.
+    fn over(&mut self, rate: f64, now: Instant) -> Option<Outcome> {
+        let trial = self.trial.as_mut()?;
+        trial.rates.push(rate);
         trial.turn = Turn::default();
-        self.side = side.other();
-        if trial.rates.iter().any(|rates| rates.len() < TURNS) {
+        if let Some(&next) = TURNS.get(trial.rates.len()) {
+            if next == self.side {
+                trial.turn.since = (self.open[next as usize] > 0).then_some(now);
+            }
+            self.side = next;
             return None;
         }
-        let [kernel, lane] = trial.rates.each_mut().map(|rates| {
+        let [kernel, lane] = [Side::Kernel, Side::Lane].map(|side| {
+            let turns = trial.rates.iter().zip(TURNS).filter(|(_, turn)| *turn == side);
+            let mut rates: Vec<f64> = turns.map(|(rate, _)| *rate).collect();
             rates.sort_by(f64::total_cmp);
             rates[rates.len() / 2]
         });
-        self.left = KEPT * trial.bytes;
-        self.side = if lane > kernel { Side::Lane } else { Side::Kernel };
+        self.left = KEPT * trial.bytes.min(KEPT_OF_MOST);
+        self.side = if WORTH * lane > kernel { Side::Lane } else { Side::Kernel };
         self.trial = None;
         Some(Outcome { kernel, lane })
+    }
+
+    /// The kernel has refused a copy, which counts as a turn in which nothing came. What it was for is fetched otherwise.
+    pub fn refused(&mut self, now: impl FnOnce() -> Instant) {
+        let now = now();
+        self.end(Side::Kernel, || now);
+        match self.side {
+            Side::Kernel if self.trial.is_some() => drop(self.over(0.0, now)),
+            Side::Kernel => self.try_again(),
+            Side::Lane => {}
+        }
+    }
+
+    /// Tries both again, although one has won.
+    pub fn try_again(&mut self) {
+        (self.side, self.trial) = (TURNS[0], Some(Trial::default()));
     }
 
     /// All of it is here, or nothing more will come since its sender is lost.
@@ -249,6 +284,41 @@ mod tests {
             assert!(*lane > 2.9 * kernel && *lane < 3.1 * kernel, "{:?}", rank.outcomes);
         }
         assert!(!rank.outcomes.is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_loses() {
+        let mut rank = Rank::new(30, 10);
+        for _ in 0..1000 {
+            let now = rank.now;
+            match rank.contest.begin(|| now) {
+                Side::Kernel => rank.contest.refused(|| now),
+                Side::Lane => rank.take(Side::Lane, 1 << 20),
+            }
+            assert_eq!(rank.contest.open, [0; 2]);
+        }
+        assert!(rank.contest.is_for_lanes() && rank.share_of_lanes() == 1.0);
+        // One that no longer refuses is found out.
+        rank.contest.try_again();
+        rank.fetch(1000, 1 << 20, 1, false);
+        assert!(!rank.contest.is_for_lanes());
+    }
+
+    #[test]
+    fn large_payloads_from_two_ranks_in_turn_are_compared_with_their_like() {
+        // From one of them everything takes four times as long, so the winner must not be who had the other.
+        let mut rank = Rank::new(10, 30);
+        for turn in 0..40 {
+            rank.speeds = if turn % 2 == 0 { [40, 120] } else { [10, 30] };
+            rank.fetch(1, 8 << 20, 1, false);
+        }
+        assert!(rank.contest.is_for_lanes(), "{:?}", rank.outcomes);
+        let mut rank = Rank::new(30, 10);
+        for turn in 0..40 {
+            rank.speeds = if turn % 2 == 0 { [30, 10] } else { [120, 40] };
+            rank.fetch(1, 8 << 20, 1, false);
+        }
+        assert!(!rank.contest.is_for_lanes(), "{:?}", rank.outcomes);
     }
 
     #[test]

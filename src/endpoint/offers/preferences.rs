@@ -1,0 +1,166 @@
+//! Which way payloads are rather fetched from ranks whose memory is reached, and what ranks have told each other of it.
+
+use crate::zerocopy::contest::{Contest, Outcome, Side};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What a rank is sent without an offer before it is asked once more whether it is glad of that...
+const BELIEVED: u64 = 2 << 30;
+/// ...and how old its answer is then at least. Offers that come sooner were made before that answer.
+const STALE: Duration = Duration::from_millis(10);
+
+/// What this rank prefers, and others do.
+#[derive(Default)]
+pub struct Preferences {
+    /// None if it is known how payloads are fetched.
+    contest: Option<Contest>,
+    /// Ranks that would rather be sent what need not be offered to others, and for how many bytes more that is believed.
+    glad: BTreeMap<u32, u64>,
+    /// When they were told so, those for whom this rank is such a one.
+    told: BTreeMap<u32, Instant>,
+}
+
+impl Preferences {
+    /// `contested`: the kernel may copy, but that need not be the best.
+    pub fn new(contested: bool) -> Preferences {
+        Preferences { contest: contested.then(Contest::new), ..Preferences::default() }
+    }
+
+    /// A payload is about to be fetched, which could come either way: which. None if that is not contested. `small`: nobody
+    /// who knows that this rank would like it to come without an offer would have offered it.
+    pub fn begin(&mut self, src: u32, small: bool) -> Option<Side> {
+        let contest = self.contest.as_mut()?;
+        // Nothing of what is not offered counts: the sender sees to it that there is another trial.
+        let asks = small && contest.is_for_lanes();
+        if asks && self.told.get(&src).is_some_and(|told| told.elapsed() > STALE) {
+            contest.try_again();
+            self.told.clear();
+        }
+        Some(contest.begin(Instant::now))
+    }
+
+    /// So many more bytes of it are here. Returns what a trial has shown if this was the end of one.
+    pub fn moved(&mut self, side: Option<Side>, bytes: u64) -> Option<Outcome> {
+        let outcome = self.contest.as_mut()?.moved(side?, bytes, Instant::now)?;
+        self.told.clear();
+        Some(outcome)
+    }
+
+    /// All of it is here, or nothing more will come.
+    pub fn end(&mut self, side: Option<Side>) {
+        if let (Some(contest), Some(side)) = (&mut self.contest, side) {
+            contest.end(side, Instant::now);
+        }
+    }
+
+    /// The kernel has refused to copy it.
+    pub fn refused(&mut self, side: Option<Side>) {
+        if let (Some(contest), Some(_)) = (&mut self.contest, side) {
+            contest.refused(Instant::now);
+        }
+    }
+
+    /// Whether a sender is to be told that lanes are faster here.
+    pub fn tell(&mut self, src: u32) -> bool {
+        let gladly = self.contest.as_ref().is_some_and(Contest::is_for_lanes);
+        if gladly {
+            self.told.entry(src).or_insert_with(Instant::now);
+        }
+        gladly
+    }
+
+    /// What a receiver has told, or shown by having something copied.
+    pub fn told(&mut self, dest: u32, gladly: bool) {
+        match gladly && self.contest.is_some() {
+            true => self.glad.insert(dest, BELIEVED),
+            false => self.glad.remove(&dest),
+        };
+    }
+
+    /// Whether a rank would rather be sent what need not be offered to others.
+    pub fn is_glad(&self, dest: u32) -> bool {
+        self.glad.contains_key(&dest)
+    }
+
+    /// So many bytes go to a rank without an offer.
+    #[inline]
+    pub fn spend(&mut self, dest: u32, bytes: u64) {
+        if self.glad.is_empty() {
+            return;
+        }
+        if let Some(left) = self.glad.get_mut(&dest) {
+            *left = left.saturating_sub(bytes);
+            if *left == 0 {
+                self.glad.remove(&dest);
+            }
+        }
+    }
+
+    /// Forgets a rank.
+    pub fn lose(&mut self, rank: u32) {
+        self.glad.remove(&rank);
+        self.told.remove(&rank);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: u64 = 8 << 20;
+
+    /// One whose lanes have won: what a kernel copies takes a while.
+    fn for_lanes() -> Preferences {
+        let mut own = Preferences::new(true);
+        while !own.tell(7) {
+            let side = own.begin(7, false);
+            for _ in 0..TURN >> 20 {
+                if side == Some(Side::Kernel) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                own.moved(side, 1 << 20);
+            }
+            own.end(side);
+        }
+        own
+    }
+
+    #[test]
+    fn who_is_glad_is_believed_for_a_while() {
+        let mut own = Preferences::new(true);
+        own.told(3, true);
+        assert!(own.is_glad(3) && !own.is_glad(4));
+        own.spend(4, BELIEVED);
+        own.spend(3, BELIEVED - 1);
+        assert!(own.is_glad(3));
+        own.spend(3, 1);
+        assert!(!own.is_glad(3));
+        own.told(3, true);
+        own.told(3, false);
+        assert!(!own.is_glad(3));
+        own.told(3, true);
+        own.lose(3);
+        assert!(!own.is_glad(3));
+        // Whose threshold is a plain number sticks to it.
+        let mut sure = Preferences::new(false);
+        sure.told(3, true);
+        assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, true).is_none());
+    }
+
+    #[test]
+    fn an_offer_of_what_was_welcome_without_one_asks_for_another_trial() {
+        let mut own = for_lanes();
+        // It may have been made before its sender knew, and from another one it says nothing.
+        let side = own.begin(7, true);
+        own.end(side);
+        assert!(own.tell(7));
+        std::thread::sleep(2 * STALE);
+        for (src, small) in [(8, true), (7, false)] {
+            let side = own.begin(src, small);
+            own.end(side);
+            assert!(own.tell(7), "{src}");
+        }
+        let side = own.begin(7, true);
+        assert!(side == Some(Side::Kernel) && !own.tell(7));
+    }
+}
