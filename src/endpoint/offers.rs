@@ -25,7 +25,7 @@ use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
 use crate::ntb::{ForeignBytes, ForeignRoom};
-use crate::zerocopy::contest::{Outcome, Side};
+use crate::zerocopy::contest::{Mover, Outcome};
 use crate::zerocopy::{Fetching, Payload};
 use preferences::Preferences;
 use slab::Slab;
@@ -72,8 +72,8 @@ struct Fetch {
     refused: bool,
     /// Whether it has begun to come through a lane.
     fed: bool,
-    /// Which way, if it could be another one.
-    side: Option<Side>,
+    /// What moves it, if it could be something else.
+    mover: Option<Mover>,
 }
 
 /// A copy that is being made.
@@ -136,7 +136,7 @@ impl Offers {
         fetches.retain(|_, fetch| {
             let stays = fetch.src != rank;
             if !stays {
-                preferences.end(fetch.side);
+                preferences.end(fetch.mover);
             }
             stays
         });
@@ -222,7 +222,7 @@ impl Endpoint {
             return Ok(Accepted::Done);
         }
         let reach = self.members.reach(src).filter(|_| offer.address != 0);
-        let side = match reach.is_some() && room.is_some() {
+        let mover = match reach.is_some() && room.is_some() {
             true => self.offers.preferences.begin(src, size <= self.thresholds.eager_max(false) as u64),
             false => None,
         };
@@ -237,10 +237,10 @@ impl Endpoint {
             pending: 0,
             refused: false,
             fed: false,
-            side,
+            mover,
         };
         let id = self.offers.fetches.insert(fetch) as u32;
-        let (Some(with), Some(room), Some(Side::Kernel) | None) = (reach, room, side) else {
+        let (Some(with), Some(room), Some(Mover::Kernel) | None) = (reach, room, mover) else {
             self.ask_to_stream(id)?;
             return Ok(Accepted::Pending);
         };
@@ -325,7 +325,7 @@ impl Endpoint {
             return Ok(());
         }
         if f.refused {
-            self.offers.preferences.refused(f.side.take());
+            self.offers.preferences.refused(f.mover.take());
             return self.ask_to_stream(fetch);
         }
         let (src, packet) = (f.src, Packet::Taken { offer: f.offer });
@@ -337,13 +337,13 @@ impl Endpoint {
     fn fetched(&mut self, fetch: u32) {
         let f = self.offers.fetches.remove(fetch as usize);
         self.offers.events.push_back(Event::Fetched { cookie: f.cookie });
-        self.offers.preferences.end(f.side);
+        self.offers.preferences.end(f.mover);
     }
 
     /// So many more bytes of a fetch are here.
     fn moved(&mut self, fetch: u32, bytes: u64) {
-        let side = self.offers.fetches[fetch as usize].side;
-        if let Some(Outcome { kernel, lane }) = self.offers.preferences.moved(side, bytes) {
+        let mover = self.offers.fetches[fetch as usize].mover;
+        if let Some(Outcome { kernel, lane }) = self.offers.preferences.moved(mover, bytes) {
             let rank = self.members.rank();
             log::debug!("rank {rank}: the kernel copies {:.1} GB/s, a lane takes {:.1}", kernel / 1e9, lane / 1e9);
         }
@@ -400,7 +400,7 @@ impl Endpoint {
             Packet::Taken { offer } => {
                 self.given_to(a.src, offer)?;
                 let given = self.offers.given.remove(offer as usize);
-                self.offers.preferences.told(a.src, false);
+                self.offers.preferences.heard(a.src, false);
                 self.offers.events.push_back(Event::Taken { cookie: given.cookie });
             }
             Packet::Served { reply, payload } => {
@@ -424,7 +424,7 @@ impl Endpoint {
         let payload = self.given_to(src, offer)?.payload;
         match request {
             Request::Stream { len, gladly } if len <= payload.len() => {
-                self.offers.preferences.told(src, gladly);
+                self.offers.preferences.heard(src, gladly);
                 let given = self.offers.given.remove(offer as usize);
                 // A packed payload cannot end anywhere: the receiver drops what it does not want.
                 let payload = match payload {

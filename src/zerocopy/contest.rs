@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The turns of a trial; the median of each way counts. Not strictly in turn, lest large payloads from two ranks that come in
 /// turn all come the same way from one of them.
-const TURNS: [Side; 6] = [Side::Kernel, Side::Lane, Side::Lane, Side::Kernel, Side::Lane, Side::Kernel];
+const TURNS: [Mover; 6] = [Mover::Kernel, Mover::Lane, Mover::Lane, Mover::Kernel, Mover::Lane, Mover::Kernel];
 
 /// Bytes of a turn that count, and before those: a window of payloads begins with their headers.
 const TURN: u64 = 4 << 20;
@@ -25,9 +25,9 @@ const WORTH: f64 = 1.25;
 const KEPT: u64 = 50;
 const KEPT_OF_MOST: u64 = 512 << 20;
 
-/// A way to fetch.
+/// What moves a payload that is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum Mover {
     /// The kernel copies, for the receiver or for both sides.
     Kernel,
     /// Both sides copy, through a lane.
@@ -37,7 +37,7 @@ pub enum Side {
 /// Chooses between the two for all that a rank fetches from others whose memory it reaches.
 #[derive(Debug)]
 pub struct Contest {
-    side: Side,
+    mover: Mover,
     /// Payloads that are being fetched each way.
     open: [u32; 2],
     /// None while the better way is kept.
@@ -74,38 +74,39 @@ pub struct Outcome {
     pub lane: f64,
 }
 
-impl Side {
-    fn other(self) -> Side {
+impl Mover {
+    fn other(self) -> Mover {
         match self {
-            Side::Kernel => Side::Lane,
-            Side::Lane => Side::Kernel,
+            Mover::Kernel => Mover::Lane,
+            Mover::Lane => Mover::Kernel,
         }
     }
 }
 
-impl Contest {
+impl Default for Contest {
     /// Begins with a trial.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Contest {
-        Contest { side: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0 }
+    fn default() -> Contest {
+        Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0 }
     }
+}
 
+impl Contest {
     /// Whether lanes have won, and nothing is tried now.
     pub fn is_for_lanes(&self) -> bool {
-        self.trial.is_none() && self.side == Side::Lane
+        self.trial.is_none() && self.mover == Mover::Lane
     }
 
     /// A payload is about to be fetched: which way.
-    pub fn begin(&mut self, now: impl FnOnce() -> Instant) -> Side {
+    pub fn begin(&mut self, now: impl FnOnce() -> Instant) -> Mover {
         if let Some(trial) = self.trial.as_mut().filter(|_| self.open == [0; 2]) {
             trial.turn.since = Some(now());
         }
-        self.open[self.side as usize] += 1;
-        self.side
+        self.open[self.mover as usize] += 1;
+        self.mover
     }
 
     /// So many more bytes of it are here. Returns what a trial has shown if this was the end of one.
-    pub fn moved(&mut self, side: Side, bytes: u64, now: impl FnOnce() -> Instant) -> Option<Outcome> {
+    pub fn moved(&mut self, mover: Mover, bytes: u64, now: impl FnOnce() -> Instant) -> Option<Outcome> {
         let Some(trial) = &mut self.trial else {
             self.left = self.left.saturating_sub(bytes);
             if self.left == 0 {
@@ -115,7 +116,7 @@ impl Contest {
         };
         trial.bytes += bytes;
         let turn = &mut trial.turn;
-        let since = turn.since.filter(|_| side == self.side)?;
+        let since = turn.since.filter(|_| mover == self.mover)?;
         turn.bytes += bytes;
         if !turn.counts && turn.bytes >= START {
             *turn = Turn { counts: true, since: Some(now()), ..Turn::default() };
@@ -136,20 +137,20 @@ impl Contest {
         trial.rates.push(rate);
         trial.turn = Turn::default();
         if let Some(&next) = TURNS.get(trial.rates.len()) {
-            if next == self.side {
+            if next == self.mover {
                 trial.turn.since = (self.open[next as usize] > 0).then_some(now);
             }
-            self.side = next;
+            self.mover = next;
             return None;
         }
-        let [kernel, lane] = [Side::Kernel, Side::Lane].map(|side| {
-            let turns = trial.rates.iter().zip(TURNS).filter(|(_, turn)| *turn == side);
+        let [kernel, lane] = [Mover::Kernel, Mover::Lane].map(|mover| {
+            let turns = trial.rates.iter().zip(TURNS).filter(|(_, turn)| *turn == mover);
             let mut rates: Vec<f64> = turns.map(|(rate, _)| *rate).collect();
             rates.sort_by(f64::total_cmp);
             rates[rates.len() / 2]
         });
         self.left = KEPT * trial.bytes.min(KEPT_OF_MOST);
-        self.side = if WORTH * lane > kernel { Side::Lane } else { Side::Kernel };
+        self.mover = if WORTH * lane > kernel { Mover::Lane } else { Mover::Kernel };
         self.trial = None;
         Some(Outcome { kernel, lane })
     }
@@ -157,25 +158,25 @@ impl Contest {
     /// The kernel has refused a copy, which counts as a turn in which nothing came. What it was for is fetched otherwise.
     pub fn refused(&mut self, now: impl FnOnce() -> Instant) {
         let now = now();
-        self.end(Side::Kernel, || now);
-        match self.side {
-            Side::Kernel if self.trial.is_some() => drop(self.over(0.0, now)),
-            Side::Kernel => self.try_again(),
-            Side::Lane => {}
+        self.end(Mover::Kernel, || now);
+        match self.mover {
+            Mover::Kernel if self.trial.is_some() => drop(self.over(0.0, now)),
+            Mover::Kernel => self.try_again(),
+            Mover::Lane => {}
         }
     }
 
     /// Tries both again, although one has won.
     pub fn try_again(&mut self) {
-        (self.side, self.trial) = (TURNS[0], Some(Trial::default()));
+        (self.mover, self.trial) = (TURNS[0], Some(Trial::default()));
     }
 
     /// All of it is here, or nothing more will come since its sender is lost.
-    pub fn end(&mut self, side: Side, now: impl FnOnce() -> Instant) {
-        self.open[side as usize] = self.open[side as usize].saturating_sub(1);
+    pub fn end(&mut self, mover: Mover, now: impl FnOnce() -> Instant) {
+        self.open[mover as usize] = self.open[mover as usize].saturating_sub(1);
         let Some(trial) = &mut self.trial else { return };
-        let others = self.open[self.side.other() as usize];
-        match (self.open[self.side as usize], trial.turn.since) {
+        let others = self.open[self.mover.other() as usize];
+        match (self.open[self.mover as usize], trial.turn.since) {
             (0, Some(since)) => {
                 trial.turn.busy += now().saturating_duration_since(since);
                 trial.turn.since = None;
@@ -206,7 +207,7 @@ mod tests {
 
     impl Rank {
         fn new(kernel: u64, lane: u64) -> Rank {
-            let (contest, speeds) = (Contest::new(), [kernel, lane]);
+            let (contest, speeds) = (Contest::default(), [kernel, lane]);
             Rank { contest, now: Instant::now(), speeds, bytes: [0; 2], outcomes: Vec::new() }
         }
 
@@ -217,8 +218,8 @@ mod tests {
                 let now = self.now;
                 open.push_back(self.contest.begin(|| now));
                 while open.len() >= at_once || i + 1 == payloads && !open.is_empty() {
-                    let side = open.pop_front().unwrap();
-                    self.take(side, size);
+                    let mover = open.pop_front().unwrap();
+                    self.take(mover, size);
                 }
                 if computes && open.is_empty() {
                     self.now += Duration::from_millis(3);
@@ -226,16 +227,16 @@ mod tests {
             }
         }
 
-        fn take(&mut self, side: Side, size: u64) {
+        fn take(&mut self, mover: Mover, size: u64) {
             for at in (0..size).step_by(PIECE as usize) {
                 let piece = PIECE.min(size - at);
-                self.now += Duration::from_nanos(piece / self.speeds[side as usize]);
-                self.bytes[side as usize] += piece;
+                self.now += Duration::from_nanos(piece / self.speeds[mover as usize]);
+                self.bytes[mover as usize] += piece;
                 let now = self.now;
-                self.outcomes.extend(self.contest.moved(side, piece, || now));
+                self.outcomes.extend(self.contest.moved(mover, piece, || now));
             }
             let now = self.now;
-            self.contest.end(side, || now);
+            self.contest.end(mover, || now);
         }
 
         fn share_of_lanes(&self) -> f64 {
@@ -277,8 +278,8 @@ mod tests {
         let mut rank = Rank::new(10, 30);
         for _ in 0..100 {
             let now = rank.now;
-            let open: Vec<Side> = (0..64).map(|_| rank.contest.begin(|| now)).collect();
-            open.into_iter().for_each(|side| rank.take(side, 1 << 20));
+            let open: Vec<Mover> = (0..64).map(|_| rank.contest.begin(|| now)).collect();
+            open.into_iter().for_each(|mover| rank.take(mover, 1 << 20));
         }
         for Outcome { kernel, lane } in &rank.outcomes {
             assert!(*lane > 2.9 * kernel && *lane < 3.1 * kernel, "{:?}", rank.outcomes);
@@ -292,8 +293,8 @@ mod tests {
         for _ in 0..1000 {
             let now = rank.now;
             match rank.contest.begin(|| now) {
-                Side::Kernel => rank.contest.refused(|| now),
-                Side::Lane => rank.take(Side::Lane, 1 << 20),
+                Mover::Kernel => rank.contest.refused(|| now),
+                Mover::Lane => rank.take(Mover::Lane, 1 << 20),
             }
             assert_eq!(rank.contest.open, [0; 2]);
         }
@@ -325,9 +326,9 @@ mod tests {
     fn who_is_lost_leaves_nothing_behind() {
         let mut rank = Rank::new(10, 30);
         let now = rank.now;
-        let side = rank.contest.begin(|| now);
+        let mover = rank.contest.begin(|| now);
         rank.now += Duration::from_secs(100);
-        rank.contest.end(side, || now);
+        rank.contest.end(mover, || now);
         assert_eq!(rank.contest.open, [0; 2]);
         rank.fetch(1000, 1 << 20, 1, false);
         assert!(rank.contest.is_for_lanes());

@@ -1,6 +1,6 @@
 //! Which way payloads are rather fetched from ranks whose memory is reached, and what ranks have told each other of it.
 
-use crate::zerocopy::contest::{Contest, Outcome, Side};
+use crate::zerocopy::contest::{Contest, Mover, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ pub struct Preferences {
 impl Preferences {
     /// `contested`: the kernel may copy, but that need not be the best.
     pub fn new(contested: bool) -> Preferences {
-        Preferences { contest: contested.then(Contest::new), ..Preferences::default() }
+        Preferences { contest: contested.then(Contest::default), ..Preferences::default() }
     }
 
     /// A payload is about to be fetched, which could come either way: which. None if that is not contested. `small`: nobody
     /// who knows that this rank would like it to come without an offer would have offered it.
-    pub fn begin(&mut self, src: u32, small: bool) -> Option<Side> {
+    pub fn begin(&mut self, src: u32, small: bool) -> Option<Mover> {
         let contest = self.contest.as_mut()?;
         // Nothing of what is not offered counts: the sender sees to it that there is another trial.
         let asks = small && contest.is_for_lanes();
@@ -40,22 +40,22 @@ impl Preferences {
     }
 
     /// So many more bytes of it are here. Returns what a trial has shown if this was the end of one.
-    pub fn moved(&mut self, side: Option<Side>, bytes: u64) -> Option<Outcome> {
-        let outcome = self.contest.as_mut()?.moved(side?, bytes, Instant::now)?;
+    pub fn moved(&mut self, mover: Option<Mover>, bytes: u64) -> Option<Outcome> {
+        let outcome = self.contest.as_mut()?.moved(mover?, bytes, Instant::now)?;
         self.told.clear();
         Some(outcome)
     }
 
     /// All of it is here, or nothing more will come.
-    pub fn end(&mut self, side: Option<Side>) {
-        if let (Some(contest), Some(side)) = (&mut self.contest, side) {
-            contest.end(side, Instant::now);
+    pub fn end(&mut self, mover: Option<Mover>) {
+        if let (Some(contest), Some(mover)) = (&mut self.contest, mover) {
+            contest.end(mover, Instant::now);
         }
     }
 
     /// The kernel has refused to copy it.
-    pub fn refused(&mut self, side: Option<Side>) {
-        if let (Some(contest), Some(_)) = (&mut self.contest, side) {
+    pub fn refused(&mut self, mover: Option<Mover>) {
+        if let (Some(contest), Some(_)) = (&mut self.contest, mover) {
             contest.refused(Instant::now);
         }
     }
@@ -70,7 +70,7 @@ impl Preferences {
     }
 
     /// What a receiver has told, or shown by having something copied.
-    pub fn told(&mut self, dest: u32, gladly: bool) {
+    pub fn heard(&mut self, dest: u32, gladly: bool) {
         match gladly && self.contest.is_some() {
             true => self.glad.insert(dest, BELIEVED),
             false => self.glad.remove(&dest),
@@ -113,14 +113,14 @@ mod tests {
     fn for_lanes() -> Preferences {
         let mut own = Preferences::new(true);
         while !own.tell(7) {
-            let side = own.begin(7, false);
+            let mover = own.begin(7, false);
             for _ in 0..TURN >> 20 {
-                if side == Some(Side::Kernel) {
+                if mover == Some(Mover::Kernel) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                own.moved(side, 1 << 20);
+                own.moved(mover, 1 << 20);
             }
-            own.end(side);
+            own.end(mover);
         }
         own
     }
@@ -128,22 +128,22 @@ mod tests {
     #[test]
     fn who_is_glad_is_believed_for_a_while() {
         let mut own = Preferences::new(true);
-        own.told(3, true);
+        own.heard(3, true);
         assert!(own.is_glad(3) && !own.is_glad(4));
         own.spend(4, BELIEVED);
         own.spend(3, BELIEVED - 1);
         assert!(own.is_glad(3));
         own.spend(3, 1);
         assert!(!own.is_glad(3));
-        own.told(3, true);
-        own.told(3, false);
+        own.heard(3, true);
+        own.heard(3, false);
         assert!(!own.is_glad(3));
-        own.told(3, true);
+        own.heard(3, true);
         own.lose(3);
         assert!(!own.is_glad(3));
         // Whose threshold is a plain number sticks to it.
         let mut sure = Preferences::new(false);
-        sure.told(3, true);
+        sure.heard(3, true);
         assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, true).is_none());
     }
 
@@ -151,16 +151,16 @@ mod tests {
     fn an_offer_of_what_was_welcome_without_one_asks_for_another_trial() {
         let mut own = for_lanes();
         // It may have been made before its sender knew, and from another one it says nothing.
-        let side = own.begin(7, true);
-        own.end(side);
+        let mover = own.begin(7, true);
+        own.end(mover);
         assert!(own.tell(7));
         std::thread::sleep(2 * STALE);
         for (src, small) in [(8, true), (7, false)] {
-            let side = own.begin(src, small);
-            own.end(side);
+            let mover = own.begin(src, small);
+            own.end(mover);
             assert!(own.tell(7), "{src}");
         }
-        let side = own.begin(7, true);
-        assert!(side == Some(Side::Kernel) && !own.tell(7));
+        let mover = own.begin(7, true);
+        assert!(mover == Some(Mover::Kernel) && !own.tell(7));
     }
 }
