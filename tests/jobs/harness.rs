@@ -205,13 +205,18 @@ impl Running {
         Ended { status, stdout, stderr }
     }
 
-    /// Kills mpiexec's process group and all ranks.
+    /// Kills mpiexec's process group and all ranks, and waits until what they held is closed.
     pub fn kill(&mut self) {
-        for (_, pid) in self.processes() {
+        let ranks = self.processes();
+        for &(_, pid) in &ranks {
             signal(pid, libc::SIGKILL);
         }
         signal(-(self.child.id() as i32), libc::SIGKILL);
         let _ = self.child.wait();
+        let killed = Instant::now();
+        while ranks.iter().any(|&(_, pid)| alive(pid)) && killed.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -227,6 +232,12 @@ fn text(from: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     let _ = from.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether a process may still hold files: a zombie does not, one that is being killed does.
+fn alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// Sends a signal to a process that a test has started.
