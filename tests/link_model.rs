@@ -326,7 +326,7 @@ fn messages_are_whole_over_devices_that_take_little_at_once() {
     let plan = |_: u32, _: u32| [8, 1000, 8_000, 8_192, 100_000].map(|size| Shape::contiguous(48, size)).to_vec();
     for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[1; 4])] {
         for weak in [None, Some(3)] {
-            let settings = Settings { link_model: Some(model), weak, chunk: 8 << 10, ..Settings::default() };
+            let settings = Settings { link_model: Some(model), weak, chunk: Some(8 << 10), ..Settings::default() };
             run(&layout, &settings, |rank| exchange(rank, 5, &plan).map(drop));
         }
     }

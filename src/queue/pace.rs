@@ -1,9 +1,9 @@
-//! Which laps are the faster ones here, found out while pieces stream.
+//! Which gait is the fastest one here, found out while pieces stream.
 //!
 //! On some processors pieces in [short laps](super::pieces) are much faster; on others they are much slower, since all that
-//! is read has been written only just now, and comes line by line out of the nearest cache of the core that wrote it. Nothing
-//! that can be asked for tells which it is, and a hypervisor may change it at any time. So both are tried for a while, the
-//! better is kept for long, and then both are tried again.
+//! is read has been written only just now, and comes line by line out of the nearest cache of the core that wrote it. And
+//! some copy a large piece much faster than several small ones. Nothing that can be asked for tells which it is, and a
+//! hypervisor may change it at any time. So all are tried for a while, the best is kept for long, and then all are tried again.
 //!
 //! What counts is what the consumer has left, not what was produced: an empty lane takes much at once. Of each try the
 //! fastest stretch counts, for in others there may have been nothing to send.
@@ -11,31 +11,34 @@
 use super::LINE;
 use std::time::Instant;
 
-/// Lines between two looks at the clock.
-const STRETCH: u64 = (256 << 10) / LINE as u64;
+/// Gaits to choose from, of which earlier ones need fewer heads.
+pub(super) const GAITS: usize = 3;
+
+/// Lines between two looks at the clock: some of the largest pieces.
+const STRETCH: u64 = (512 << 10) / LINE as u64;
 
 /// Stretches of a try that count.
-const COUNTED: u32 = 5;
+const COUNTED: u32 = 4;
 
-/// Lines until both are tried again: the worse costs less than a hundredth.
-const KEPT: u64 = (256 << 20) / LINE as u64;
+/// Lines until all are tried again: the worse ones cost about a hundredth.
+const KEPT: u64 = (512 << 20) / LINE as u64;
 
-/// Long laps need fewer heads, so short ones have to be faster by this.
+/// So much faster a later gait has to be.
 const WORTH: f64 = 1.1;
 
-/// Chooses the laps of one producer's pieces.
+/// Chooses the gait of one producer's pieces.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// Whether laps are short now.
-    short: bool,
-    /// Which stretch of a try this is; None while the better laps are kept.
+    /// The present one.
+    gait: usize,
+    /// Which stretch of a try this is; None while the best gait is kept.
     stretch: Option<u32>,
     /// Lines of entries to be produced before there is something to be decided.
     due: u64,
     /// What was left, and when, at the beginning of the stretch.
     began: Option<(u64, Instant)>,
-    /// Lines a second: the best of long and of short laps.
-    best: [f64; 2],
+    /// Lines a second: the best of each gait.
+    best: [f64; GAITS],
     /// Lines of fillings, all together.
     filled: u64,
     /// The latest of them: from which tail to which.
@@ -43,12 +46,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Begins with a try of long laps.
+    /// Begins with a try of the first gait.
     pub(super) fn new() -> Self {
-        Pace { short: false, stretch: Some(0), due: 0, began: None, best: [0.0; 2], filled: 0, filling: (0, 0) }
+        Pace { gait: 0, stretch: Some(0), due: 0, began: None, best: [0.0; GAITS], filled: 0, filling: (0, 0) }
     }
 
-    /// Whether laps are being compared, so that the head must be known better than to half a lane.
+    /// Whether gaits are being compared, so that the head must be known better than to half a lane.
     #[inline]
     pub(super) fn is_trying(&self) -> bool {
         self.stretch.is_some()
@@ -66,22 +69,22 @@ impl Pace {
         self.filling = (tail, tail + lines);
     }
 
-    /// Whether laps are to be short from now on.
-    pub(super) fn choose(&mut self, head: u64, tail: u64, now: Instant) -> bool {
+    /// The gait from now on.
+    pub(super) fn choose(&mut self, head: u64, tail: u64, now: Instant) -> usize {
         self.due = tail - self.filled + STRETCH;
-        let Some(stretch) = self.stretch else { return self.begin(false) };
+        let Some(stretch) = self.stretch else { return self.begin(0) };
         let left = self.left(head, tail);
         if let Some((from, at)) = self.began {
             let seconds = now.saturating_duration_since(at).as_secs_f64().max(1e-9);
-            let best = &mut self.best[usize::from(self.short)];
+            let best = &mut self.best[self.gait];
             *best = best.max(left.saturating_sub(from) as f64 / seconds);
         }
         // What comes first may be in the laps before, or have found the lane empty.
         (self.began, self.stretch) = (Some((left, now)), Some(stretch + 1));
-        match (stretch < COUNTED, self.short) {
-            (true, short) => short,
-            (false, false) => self.begin(true),
-            (false, true) => self.keep(),
+        match self.gait + 1 {
+            _ if stretch < COUNTED => self.gait,
+            GAITS => self.keep(),
+            next => self.begin(next),
         }
     }
 
@@ -92,43 +95,43 @@ impl Pace {
         tail - self.filled - under_way
     }
 
-    fn begin(&mut self, short: bool) -> bool {
-        (self.short, self.stretch, self.began) = (short, Some(0), None);
-        self.best[usize::from(short)] = 0.0;
-        short
+    fn begin(&mut self, gait: usize) -> usize {
+        (self.gait, self.stretch, self.began) = (gait, Some(0), None);
+        self.best[gait] = 0.0;
+        gait
     }
 
-    fn keep(&mut self) -> bool {
-        let [long, short] = self.best;
-        (self.short, self.stretch) = (short > WORTH * long, None);
+    fn keep(&mut self) -> usize {
+        let better = |kept, gait| if self.best[gait] > WORTH * self.best[kept] { gait } else { kept };
+        (self.gait, self.stretch) = ((1..GAITS).fold(0, better), None);
         self.due += KEPT;
-        self.short
+        self.gait
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Range;
     use std::time::Duration;
 
     const LINES: u64 = 1000;
     const PIECE: u64 = 65;
 
-    /// A stream, and how fast it would be in long and in short laps, lines a microsecond.
+    /// A stream, and how fast it would be in each gait, lines a microsecond; the last has short laps.
     struct Stream {
         pace: Pace,
         tail: u64,
         now: Instant,
-        speeds: [u64; 2],
-        short: bool,
-        /// Pieces in long and in short laps.
-        pieces: [u64; 2],
+        speeds: [u64; GAITS],
+        gait: usize,
+        /// Pieces in each gait.
+        pieces: [u64; GAITS],
     }
 
     impl Stream {
-        fn new(long: u64, short: u64) -> Stream {
-            let (pace, speeds) = (Pace::new(), [long, short]);
-            Stream { pace, tail: 0, now: Instant::now(), speeds, short: false, pieces: [0; 2] }
+        fn new(speeds: [u64; GAITS]) -> Stream {
+            Stream { pace: Pace::new(), tail: 0, now: Instant::now(), speeds, gait: 0, pieces: [0; GAITS] }
         }
 
         /// Produces pieces, of which two are under way; before some of them there was nothing to send.
@@ -136,71 +139,78 @@ mod tests {
             for piece in 0..pieces {
                 if self.pace.is_due(self.tail) {
                     let head = self.tail.saturating_sub(2 * PIECE);
-                    self.short = self.pace.choose(head, self.tail, self.now);
+                    self.gait = self.pace.choose(head, self.tail, self.now);
                 }
-                let lap = if self.short { 3 * PIECE } else { LINES };
+                let lap = if self.gait == GAITS - 1 { 3 * PIECE } else { LINES };
                 if self.tail % LINES + PIECE > lap {
                     let rest = LINES - self.tail % LINES;
                     self.pace.filled(self.tail, rest);
                     self.tail += rest;
                 }
                 self.tail += PIECE;
-                self.pieces[usize::from(self.short)] += 1;
-                self.now += Duration::from_nanos(PIECE * 1000 / self.speeds[usize::from(self.short)]);
+                self.pieces[self.gait] += 1;
+                self.now += Duration::from_nanos(PIECE * 1000 / self.speeds[self.gait]);
                 if pause(piece) {
                     self.now += Duration::from_millis(1);
                 }
             }
         }
 
-        fn share_of_short(&self) -> f64 {
-            self.pieces[1] as f64 / (self.pieces[0] + self.pieces[1]) as f64
+        fn share_of(&self, gait: usize) -> f64 {
+            self.pieces[gait] as f64 / self.pieces.iter().sum::<u64>() as f64
         }
     }
 
     /// Pieces that are more than one try and what is kept after it.
-    const MANY: usize = 100_000;
+    const MANY: usize = 200_000;
 
     #[test]
-    fn the_faster_laps_are_kept() {
-        for (long, short, shares) in
-            [(100, 200, 0.98..1.0), (200, 100, 0.0..0.01), (100, 105, 0.0..0.01), (100, 100, 0.0..0.01)]
-        {
-            let mut stream = Stream::new(long, short);
+    fn the_fastest_gait_is_kept() {
+        const MOST: Range<f64> = 0.97..1.0;
+        for (speeds, fastest) in [
+            ([100, 100, 200], 2),
+            ([200, 100, 100], 0),
+            ([100, 200, 100], 1),
+            ([100, 120, 140], 2),
+            ([100, 120, 125], 1),
+            ([100, 105, 105], 0),
+            ([100, 100, 100], 0),
+        ] {
+            let mut stream = Stream::new(speeds);
             stream.go(MANY, |_| false);
-            let share = stream.share_of_short();
-            assert!(shares.contains(&share), "long {long}, short {short}: {share} in short laps");
+            let share = stream.share_of(fastest);
+            assert!(MOST.contains(&share), "{speeds:?}: {share} in gait {fastest}");
         }
     }
 
     #[test]
     fn pauses_do_not_count() {
-        for (long, short) in [(100, 200), (200, 100)] {
-            let mut stream = Stream::new(long, short);
-            stream.go(MANY / 50, |piece| piece % 150 == 0);
+        for (speeds, fastest) in [([100, 100, 200], 2), ([200, 100, 100], 0), ([100, 200, 100], 1)] {
+            let mut stream = Stream::new(speeds);
+            stream.go(MANY / 50, |piece| piece % 300 == 0);
             assert!(!stream.pace.is_trying());
-            assert_eq!(stream.short, short > long);
+            assert_eq!(stream.gait, fastest);
         }
     }
 
     #[test]
     fn what_was_better_may_be_worse_later() {
-        let mut stream = Stream::new(100, 200);
+        let mut stream = Stream::new([100, 150, 200]);
         stream.go(MANY / 50, |_| false);
-        assert!(stream.short);
+        assert_eq!(stream.gait, 2);
         stream.speeds.reverse();
         stream.go(MANY, |_| false);
-        assert!(!stream.short);
+        assert_eq!(stream.gait, 0);
     }
 
     #[test]
-    fn a_head_that_stands_still_speaks_for_long_laps() {
+    fn a_head_that_stands_still_speaks_for_the_first_gait() {
         let (mut pace, now, mut tail) = (Pace::new(), Instant::now(), 0);
         while pace.is_trying() {
             tail += STRETCH;
             pace.choose(0, tail, now);
         }
-        assert_eq!((pace.short, pace.best), (false, [0.0; 2]));
+        assert_eq!((pace.gait, pace.best), (0, [0.0; GAITS]));
     }
 
     #[test]

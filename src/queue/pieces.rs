@@ -9,25 +9,34 @@
 //! that is a filling like any other, only longer. To know in time what it has left, pieces *ask*: the head is returned
 //! when they are released, not only after half a lane. Nothing else asks, so small messages return no more heads than ever.
 //!
-//! Where that is not faster, pieces go on, too: see [`pace`](super::pace).
+//! Where that is not faster, pieces go on, too: see [`pace`](super::pace), which chooses the gait.
 //!
 //! What lies beyond a short lap may be older than a lap. The producer counts it as stale, as it does with all lines of a filling.
 
-use super::pace::Pace;
+use super::pace::{Pace, GAITS};
 use super::{lines_for, Producer, Slot};
 use std::time::Instant;
 
-/// Bytes of a piece in short laps: large enough not to count beside its copying, and small enough for several in a lap.
-const PIECE: usize = 4096;
-
-/// Lines of a short lap: three pieces, and the small entries between one stream and the next.
-const LAP: usize = 208;
-
 /// How pieces go round.
+#[derive(Clone, Copy)]
+struct Gait {
+    /// Lines after which a lap ends if it can; None: with the lane.
+    lap: Option<usize>,
+    /// The most bytes of a piece.
+    piece: usize,
+}
+
+/// In short laps pieces are large enough not to count beside their copying, and small enough for several in a lap: a lap is three
+/// pieces, and the small entries between one stream and the next.
+const SHORT: Gait = Gait { lap: Some(208), piece: 4096 };
+
+/// What the pace chooses from.
+const ALL: [Gait; GAITS] = [Gait { lap: None, piece: usize::MAX }, Gait { lap: None, piece: 16 << 10 }, SHORT];
+
+/// How the pieces of one lane go round.
 pub(super) struct Laps {
-    /// Where laps end if they can; None: with the lane.
-    end: Option<usize>,
-    /// What chooses them.
+    gait: Gait,
+    /// What chooses it.
     pace: Option<Pace>,
 }
 
@@ -44,21 +53,28 @@ impl Producer {
     /// The same producer, of a lane in memory that both ends have in their caches. Over a real link more has to be under way
     /// than a short lap holds.
     pub fn near(mut self) -> Self {
-        self.laps = Some(Box::new(Laps { end: None, pace: Some(Pace::new()) }));
+        self.laps = Some(Box::new(Laps { gait: ALL[0], pace: Some(Pace::new()) }));
         self
     }
 
     /// The same producer, whose pieces turn back after so many lines if they can.
     #[cfg(test)]
     pub(super) fn with_laps(mut self, lines: usize) -> Self {
-        self.laps = Some(Box::new(Laps { end: Some(lines), pace: None }));
+        let gait = Gait { lap: Some(lines), ..SHORT };
+        self.laps = Some(Box::new(Laps { gait, pace: None }));
         self
     }
 
     /// The most bytes of a payload that a piece should have.
     pub fn piece_max(&self) -> usize {
-        let end = self.laps.as_ref().and_then(|laps| laps.end);
-        end.map_or(usize::MAX, |_| PIECE)
+        self.laps.as_ref().map_or(usize::MAX, |laps| laps.gait.piece)
+    }
+
+    /// Whether the consumer has still to take more than half of what the lane can hold.
+    #[inline]
+    pub fn is_behind(&mut self) -> bool {
+        let half = self.lines / 2;
+        self.taken() > half && !self.frees(half)
     }
 
     /// As [`Producer::reserve`], for a piece of something large.
@@ -86,10 +102,10 @@ impl Producer {
         }
         let (head, tail) = (self.head, self.tail);
         let laps = self.laps.as_mut()?;
-        let Some(pace) = &mut laps.pace else { return Some((laps.end, true)) };
+        let Some(pace) = &mut laps.pace else { return Some((laps.gait.lap, true)) };
         if pace.is_due(tail) {
-            laps.end = pace.choose(head, tail, Instant::now()).then_some(LAP);
+            laps.gait = ALL[pace.choose(head, tail, Instant::now())];
         }
-        Some((laps.end, laps.end.is_some() || pace.is_trying()))
+        Some((laps.gait.lap, laps.gait.lap.is_some() || pace.is_trying()))
     }
 }

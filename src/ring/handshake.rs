@@ -251,13 +251,14 @@ impl Handshake {
         }
         type Show = fn(u64) -> String;
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
+        let chunk: Show = |n| if n == 0 { "auto".into() } else { n.to_string() };
         let paper: Show = |code| PaperModel::name_of(code as u8);
         let reliability: Show = |code| reliability::name_of(code as u8);
         let yes: Show = |yes| if yes == 1 { "yes".into() } else { "no".into() };
         let pairs: [(_, u64, u64, Show); 8] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),
             ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
-            ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), number),
+            ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), chunk),
             ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
             ("NTBRING_PAPER_MODEL", mine.paper_model.into(), g.paper_model.into(), paper),
             ("NTBRING_RELIABILITY", mine.reliability.into(), g.reliability.into(), reliability),

@@ -165,7 +165,7 @@ impl Meeting<'_> {
             ranks: self.topology.ranks_of(self.host).len() as u16,
             window: self.window,
             offset: port.incoming_offset(),
-            chunk: self.settings.chunk as u32,
+            chunk: self.settings.chunk.unwrap_or(0) as u32,
             link_model: self.settings.link_model.map_or(0, |model| model.digest()),
             paper_model: self.settings.paper_model.code(),
             reliability: reliability::code(self.settings.reliability),

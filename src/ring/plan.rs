@@ -24,9 +24,13 @@ use crate::ring::Topology;
 /// The smallest lane, bytes.
 pub const LANE_MIN: usize = 4096;
 
-/// The window that is chosen if none is set, and its lanes are not smaller than [`LANE_GOOD`]; with lanes for bulk as much more as
-/// they need to leave the others what they have without them.
-const WINDOW: u64 = 1 << 20;
+/// The least and the largest window that is chosen if none is set, and its lanes are not smaller than [`LANE_GOOD`]; with lanes for
+/// bulk as much more as they need to leave the others what they have without them.
+const WINDOW: (u64, u64) = (1 << 20, 4 << 20);
+
+/// What all windows of a ring take together, unless they are the least ones: they may be in one machine, and in a container that
+/// has 64 MiB for them. With lanes for bulk it is almost twice as much.
+const WINDOWS: u64 = 24 << 20;
 
 /// The same where heads take a link's time to come back. A forwarder that does not run for a while, since another process has
 /// its core, then holds up neither the link before it nor the one behind it.
@@ -132,7 +136,8 @@ impl WindowPlan {
 
     /// The window for a ring where none is set, bytes; the same on all its hosts. `far`: its links take time.
     pub fn good_window(topology: &Topology, managed: bool, far: bool) -> u64 {
-        let window = if far { WINDOW_FAR } else { WINDOW };
+        let (least, most) = WINDOW;
+        let window = if far { WINDOW_FAR } else { (WINDOWS / (2 * topology.hosts() as u64)).clamp(least, most) };
         let (ranks, bulk) = (|host| topology.ranks_of(host).len(), has_bulk(topology));
         let good = |host| {
             let (receivers, senders) = (ranks(host), ranks(topology.neighbour(host, Side::Right)));
@@ -141,7 +146,7 @@ impl WindowPlan {
             let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
             (window * lanes as u64 / without as u64).max(needed as u64)
         };
-        (0..topology.hosts()).map(good).max().unwrap_or(window).next_multiple_of(4096)
+        (0..topology.hosts()).map(good).max().unwrap_or(least).next_multiple_of(4096)
     }
 
     /// Bytes of the smallest lane between any two hosts: what every packet must fit into that may
@@ -334,11 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn the_chosen_window_is_a_mebibyte_or_has_good_lanes() {
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, false), 1 << 20);
+    fn the_chosen_window_is_a_share_of_all_or_has_good_lanes() {
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 2]), false, false), 4 << 20);
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, false), 4 << 20);
         assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, true), 8 << 20);
         // 16 lanes instead of 10, of the same size.
         let window = WindowPlan::good_window(&hosts(&[2; 4]), false, false);
+        assert_eq!(window, (3 * (16u64 << 20)).div_ceil(10).next_multiple_of(4096));
+        let window = WindowPlan::good_window(&hosts(&[2; 16]), false, false);
         assert_eq!(window, (16u64 << 20).div_ceil(10).next_multiple_of(4096));
         let many = hosts(&[18, 1, 18, 18]);
         let window = WindowPlan::good_window(&many, true, false);

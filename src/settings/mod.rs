@@ -26,8 +26,8 @@ use std::time::Duration;
 pub struct Settings {
     /// Bytes of each incoming window; None: chosen from the number of ranks.
     pub window: Option<u64>,
-    /// Most bytes of one piece of a message that is sent in pieces.
-    pub chunk: usize,
+    /// Most bytes of one piece of a message that is sent in pieces; None: as `zerocopy::Cut` tells.
+    pub chunk: Option<usize>,
     /// Largest header + payload that is packed into one entry.
     pub packed_max: usize,
     /// Largest header + payload that is sent without asking the receiver first.
@@ -79,7 +79,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             window: None,
-            chunk: 16 << 10,
+            chunk: None,
             packed_max: DEFAULTS.packed_max,
             eager_max: DEFAULTS.eager_max,
             single_copy: DEFAULTS.single_copy,
@@ -216,7 +216,8 @@ mod tests {
     fn sizes_have_suffixes() {
         assert_eq!(with("NTBRING_WINDOW", "2M").unwrap().window, Some(2 << 20));
         assert_eq!(with("NTBRING_WINDOW", "65536").unwrap().window, Some(64 << 10));
-        assert_eq!(with("NTBRING_CHUNK", "1k").unwrap().chunk, 1024);
+        assert_eq!(with("NTBRING_CHUNK", "1k").unwrap().chunk, Some(1024));
+        assert_eq!(with("NTBRING_CHUNK", "auto").unwrap().chunk, None);
     }
 
     #[test]

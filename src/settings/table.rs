@@ -68,7 +68,7 @@ pub const TABLE: &[Setting] =
             "bytes",
             "auto, or 64K to 1G",
             true,
-            "size of each incoming window, which is divided into boards and lanes; auto: 1M, 8M under a link model, or more if there are many ranks or more than three hosts",
+            "size of each incoming window, which is divided into boards and lanes; auto: 4M, less if there are more than three hosts, but not below 1M; 8M under a link model; more if there are many ranks, or lanes for bulk",
             |s, v| {
                 s.window = match v {
                     "auto" => None,
@@ -79,13 +79,16 @@ pub const TABLE: &[Setting] =
         ),
         setting!(
             "NTBRING_CHUNK",
-            "16K",
+            "auto",
             "bytes",
-            "64 to 4M",
+            "auto, or 64 to 4M",
             true,
-            "largest piece of a message that is sent in pieces; at most a quarter of a lane is used",
+            "largest piece of a message that is sent in pieces; at most a quarter of a lane is used; auto: 16K, between neighbours in coherent memory 32K to 128K, the more the more there is to be sent",
             |s, v| {
-                s.chunk = within(bytes(v)?, 64, 4 << 20)? as usize;
+                s.chunk = match v {
+                    "auto" => None,
+                    _ => Some(within(bytes(v)?, 64, 4 << 20)? as usize),
+                };
                 Ok(())
             }
         ),

@@ -18,14 +18,18 @@
 //! Which of them is the fastest in coherent memory is found out on the way ([`contest`]); if it is the lane, the sender is told so,
 //! and offers only what it would offer to anybody.
 //!
+//! How large the pieces are that stream is told by [`Cut`].
+//!
 //! No way copies the payload at the sender before it is written to the window; payload that is
 //! not contiguous is packed into the window.
 
 pub mod contest;
+mod cut;
 mod paper;
 mod payload;
 pub mod table;
 
+pub use cut::Cut;
 pub use payload::{PackFailed, PackFn, Payload};
 pub use table::{BothCopy, Limits, SingleCopy};
 

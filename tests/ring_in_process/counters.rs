@@ -3,6 +3,7 @@
 use super::*;
 use ntbring::endpoint::{Figures, COUNTERS};
 use ntbring::ntb::emu::RunningProcess;
+use ntbring::zerocopy::Cut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -56,7 +57,7 @@ fn statistics_tell_the_path_of_every_message() {
     // On a ring of five everything relayed is forwarded once: whole, beginning and pieces, or
     // offer, acceptance, beginning and pieces.
     let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
-    let pieces = 50_000u64.div_ceil(settings.chunk as u64);
+    let pieces = 50_000u64.div_ceil(Cut::new(settings.chunk, false).most() as u64);
     assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
     // What the receiver has asked for is bulk.
     assert_eq!(bulk, relayed / 3 * (1 + pieces));

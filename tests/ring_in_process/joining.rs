@@ -63,7 +63,7 @@ fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
     let changes: [(&str, Change); 4] = [
         ("NTBRING_WINDOW", |s| s.window = Some(2 << 20)),
-        ("NTBRING_CHUNK", |s| s.chunk = 1024),
+        ("NTBRING_CHUNK", |s| s.chunk = Some(1024)),
         ("NTBRING_LINK_MODEL", |s| s.link_model = Model::parse("gen3x8").unwrap()),
         ("NTBRING_RELIABILITY", |s| s.reliability = ntbring::queue::Reliability::Retry),
     ];

@@ -186,8 +186,8 @@ fn settings_at_their_limits() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
     for settings in [
         Settings { packed_max: 0, ..settings() },
-        Settings { packed_max: 4 << 20, chunk: 4 << 20, ..settings() },
-        Settings { chunk: 64, packed_max: 100, local_lane: 4096, ..tiny(&layout) },
+        Settings { packed_max: 4 << 20, chunk: Some(4 << 20), ..settings() },
+        Settings { chunk: Some(64), packed_max: 100, local_lane: 4096, ..tiny(&layout) },
         Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
         Settings { spin: Some(1_000_000), ..settings() },
         Settings { single_copy: SingleCopy::Never, ..settings() },

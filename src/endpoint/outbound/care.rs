@@ -2,35 +2,12 @@
 
 use super::flow::Flow;
 use super::{Outbound, Outbox};
-use crate::endpoint::bell::Bell;
 use crate::endpoint::EndpointError;
 use crate::ntb::Side;
-use crate::queue::Producer;
 use std::time::Instant;
 
 /// How often a receiver is reminded of what it has not taken before its sender may leave: a thread goes on (`linger`).
 const REMINDERS: u32 = 4;
-
-impl Outbox {
-    pub fn new(lane: Producer, bell: Bell) -> Outbox {
-        Outbox { lane, bell, cut: false }
-    }
-
-    /// Whether there is nothing to look after.
-    fn is_settled(&self) -> bool {
-        self.cut || self.lane.is_settled()
-    }
-
-    /// Sends again what was damaged, or reminds the receiver, if it is time.
-    pub fn look_after(&mut self, now: Instant) -> Result<bool, EndpointError> {
-        let Outbox { lane, bell, cut: false } = self else { return Ok(false) };
-        let woken = lane.look_after(now).map_err(|error| EndpointError::GaveUp { to: bell.describe(), error })?;
-        if woken {
-            bell.ring();
-        }
-        Ok(woken)
-    }
-}
 
 impl Outbound {
     /// Whether [`Outbound::look_after`] has to be called now and then; a carrier looks after itself.

@@ -7,7 +7,7 @@ use super::Released;
 use crate::endpoint::paper::SendSide;
 use crate::queue::Producer;
 use crate::ring::relay::Route;
-use crate::zerocopy::Payload;
+use crate::zerocopy::{Cut, Payload};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -146,7 +146,7 @@ impl Line {
         &mut self,
         lane: &mut Producer,
         route: Option<Route>,
-        chunk: usize,
+        cut: Cut,
         sent: &mut VecDeque<Released>,
         paper: &mut Option<SendSide>,
     ) -> Result<bool, EndpointError> {
@@ -154,10 +154,12 @@ impl Line {
         while self.put_first(lane, route, sent, paper)? {
             moved = true;
         }
+        let left: u64 = self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum();
+        let piece = if lane.is_behind() { cut.most() } else { cut.piece(left) };
         let mut i = 0;
         while i < self.streams.len() {
             let stream = &mut self.streams[i];
-            if !put_chunk(lane, route, stream, chunk, paper)? {
+            if !put_chunk(lane, route, stream, piece, paper)? {
                 break;
             }
             moved = true;
@@ -274,10 +276,10 @@ fn put_chunk(
     lane: &mut Producer,
     route: Option<Route>,
     stream: &mut Stream,
-    chunk: usize,
+    piece: usize,
     paper: &mut Option<SendSide>,
 ) -> Result<bool, EndpointError> {
-    let size = (stream.payload.len() - stream.offset).min(chunk.min(lane.piece_max()) as u64) as usize;
+    let size = (stream.payload.len() - stream.offset).min(piece.min(lane.piece_max()) as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
     let at = prefix.bytes().len();
     let Some(mut slot) = lane.reserve_piece(at + size) else { return Ok(false) };

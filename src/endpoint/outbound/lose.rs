@@ -21,6 +21,9 @@ impl Outbound {
     /// Forgets what was sent by a side, and what is to go to several hosts by it.
     pub fn close(&mut self, side: Side) {
         self.close_casts(side);
-        self.outboxes.iter_mut().filter(|outbox| outbox.bell.side() == Some(side)).for_each(|outbox| outbox.cut = true);
+        self.outboxes
+            .iter_mut()
+            .filter(|outbox| outbox.bell.side() == Some(side))
+            .for_each(|outbox| outbox.is_cut_off = true);
     }
 }

@@ -10,6 +10,7 @@ mod describe;
 pub(super) mod flow;
 mod held;
 mod lose;
+mod outbox;
 mod plain;
 
 use super::bell::Bell;
@@ -25,10 +26,11 @@ use crate::ring::relay::{Route, ROUTED};
 use crate::ring::served::{Request, REQUEST};
 use crate::ring::{rank_doorbell, Membership};
 use crate::settings::Settings;
-use crate::zerocopy::{Payload, Thresholds};
+use crate::zerocopy::{Cut, Payload, Thresholds};
 use casts::{Casts, CASTS};
 use flow::{put_message, Flow, Line, Opening, Waiting};
 use held::Allowance;
+pub(super) use outbox::Outbox;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -73,14 +75,6 @@ const NOWHERE: usize = usize::MAX;
 /// The outbox of a rank that is lost: what is sent to it is forgotten.
 const LOST: usize = usize::MAX - 1;
 
-/// A lane, and whom to ring.
-pub(super) struct Outbox {
-    lane: Producer,
-    bell: Bell,
-    /// The link has gone down: nobody will take what is in it.
-    cut: bool,
-}
-
 /// All flows of a rank.
 pub(super) struct Outbound {
     outboxes: Vec<Outbox>,
@@ -100,7 +94,8 @@ pub(super) struct Outbound {
     pub held_ever: u64,
     /// How often this rank has said that it waits for credit.
     stalls: u32,
-    chunk: usize,
+    /// Of what others bring further, and of what goes straight through memory.
+    cuts: [Cut; 2],
     /// What fits into all lanes on the way to anybody.
     packet_max: usize,
     /// Whether links are not trusted.
@@ -134,19 +129,23 @@ impl Outbound {
         let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
         let mut requests = vec![NOWHERE; topology.size()];
         let mut casts = Casts::default();
-        let mut boxed = |lane: Producer, bell: Bell| {
-            outboxes.push(Outbox::new(lane, bell));
+        // What others bring further has to fit into their lanes, too; and the experiments' pieces are all alike.
+        let cut = |near| {
+            Cut::new(settings.chunk, near && settings.paper_model.is_production()).within(packet_max - PREFIX_MAX)
+        };
+        let mut boxed = |lane: Producer, bell: Bell, near: bool| {
+            outboxes.push(Outbox::new(lane, bell, cut(near)));
             outboxes.len() - 1
         };
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
-            flows[rank as usize].line.outbox = boxed(members.local_producer(local), bell);
+            flows[rank as usize].line.outbox = boxed(members.local_producer(local), bell, true);
         }
         // Ranks that take turns on a core had better fill a lane in each, and the experiments' lanes are all alike.
         let near = !members.is_crowded() && settings.paper_model.is_production();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
-            flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier);
+            flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier, false);
         }
         for link in links.into_iter().flatten() {
             let side = link.side();
@@ -156,15 +155,15 @@ impl Outbound {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
                     let lane = link.producer(me, End::Rank(local), false);
                     let lane = if near && link.is_coherent() { lane.near() } else { lane };
-                    flows[rank as usize].line.outbox = boxed(lane, bell);
+                    flows[rank as usize].line.outbox = boxed(lane, bell, link.is_coherent());
                 }
             }
             let bell = |class| Bell::Port(link.port(), link.bell(side, class));
-            let transit = boxed(link.producer(me, End::Forwarder, false), bell(Class::Urgent));
+            let transit = boxed(link.producer(me, End::Forwarder, false), bell(Class::Urgent), false);
             casts.goes_by(side, transit);
             // The experiments feed what nobody has asked for, and so must not overtake its offer.
             let bulk = link.bulk_producer(me, End::Forwarder, false).filter(|_| settings.paper_model.is_production());
-            let bulk = bulk.map(|lane| boxed(lane, bell(Class::Bulk)));
+            let bulk = bulk.map(|lane| boxed(lane, bell(Class::Bulk), false));
             for rank in 0..topology.size() as u32 {
                 let dest = topology.host_of(rank);
                 if dest == host || topology.direction(host, dest) != side {
@@ -196,7 +195,7 @@ impl Outbound {
             held: 0,
             held_ever: 0,
             stalls: 0,
-            chunk: settings.chunk,
+            cuts: [false, true].map(cut),
             packet_max,
             checked: members.links().into_iter().flatten().any(|link| link.is_checked()),
             packs: true,
@@ -207,8 +206,8 @@ impl Outbound {
             packed: 0,
             separate: 0,
         };
-        out.chunk = settings.chunk.min(out.smallest_entry() - PREFIX_MAX);
-        out.paper = SendSide::new(settings.paper_model, out.smallest_entry());
+        let largest = out.outboxes.iter().map(|o| o.lane.entry_max()).max().unwrap_or(0);
+        out.paper = SendSide::new(settings.paper_model, largest);
         out
     }
 
@@ -221,9 +220,9 @@ impl Outbound {
         self.outboxes.iter().map(|o| o.lane.lines() * crate::queue::LINE).min().unwrap_or(0)
     }
 
-    /// Most bytes of a piece.
+    /// Most bytes of a piece that others bring further, where the lane is not too small for that.
     pub fn chunk(&self) -> usize {
-        self.chunk
+        self.cuts[0].most()
     }
 
     /// The largest header, bytes.
@@ -246,7 +245,7 @@ impl Outbound {
     /// Gives a flow its lane.
     pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
         self.flows[peer as usize].line.outbox = self.outboxes.len();
-        self.outboxes.push(Outbox::new(lane, bell));
+        self.outboxes.push(Outbox::new(lane, bell, self.cuts[1]));
     }
 
     /// Whether anything was ever deposited for a peer.
@@ -436,9 +435,9 @@ impl Outbound {
             if !self.packs && line.is_packed() {
                 continue;
             }
-            let Outbox { lane, bell, .. } = &mut self.outboxes[line.outbox];
+            let Outbox { lane, bell, cut, .. } = &mut self.outboxes[line.outbox];
             for _ in 0..TURN {
-                if !line.put_some(lane, flow.route, self.chunk, &mut self.sent, &mut self.paper)? {
+                if !line.put_some(lane, flow.route, *cut, &mut self.sent, &mut self.paper)? {
                     break;
                 }
                 self.turns += 1;
