@@ -11,7 +11,7 @@ fuzz_target!(|vars: Vec<(Option<u8>, String, String)>| {
     });
     match Settings::from_vars(named) {
         Ok(s) => {
-            assert!(s.window.is_none_or(|w| w % 4096 == 0 && w >= 64 << 10) && s.chunk >= 64);
+            assert!(s.window.is_none_or(|w| w % 4096 == 0 && w >= 64 << 10) && s.chunk.is_none_or(|c| c >= 64));
         }
         Err(error) => assert!(error.to_string().contains("NTBRING_")),
     }

@@ -60,6 +60,16 @@ pub struct Arrival {
     pub token: Token,
 }
 
+impl Arrival {
+    /// Bytes of the piece of a payload that it is.
+    pub(super) fn piece(&self) -> usize {
+        match self.packet {
+            Packet::Chunk { payload, .. } => payload,
+            _ => 0,
+        }
+    }
+}
+
 /// A message of one entry, from the rank whose lane it lies in: what nearly all are, in as few
 /// words as that takes.
 pub struct Plain {

@@ -4,6 +4,7 @@
 //! about them is sent and settled. Everything else that arrives is kept for the rank, unreleased, and nothing more is taken
 //! from its lane before the rank has seen to it. No payload is packed: MPICH does that, and is the rank's alone.
 
+use super::outbound::TURN_BYTES;
 use super::wire::Packet;
 use super::{Arrival, Endpoint, EndpointError, Event, INTERNAL_MAX};
 use std::any::Any;
@@ -60,9 +61,14 @@ impl Endpoint {
             self.copy_some()?;
             any = true;
         }
+        let mut taken = 0;
         for _ in 0..INTERNAL_MAX {
+            if taken >= TURN_BYTES {
+                break;
+            }
             let Some(arrival) = self.inbound.poll_free()? else { break };
             any = true;
+            taken += arrival.piece();
             if self.is_for_rank(&arrival) {
                 self.interim.kept.push_back(arrival);
                 self.odd = true;

@@ -76,7 +76,7 @@ use carrier::{Caretaker, Carrier, Ends};
 use guests::Guests;
 use inbound::Inbound;
 use offers::Offers;
-use outbound::Outbound;
+use outbound::{Outbound, TURN_BYTES};
 use std::sync::Arc;
 use std::time::Instant;
 use wire::Packet;
@@ -167,7 +167,7 @@ impl Endpoint {
         let patience = members.injector().and_then(|injector| injector.faults().patience);
         let patience = patience.map(|limit| patience::Patience::new(limit, Instant::now()));
         log::debug!(
-            "rank {} on host {} of {}: lanes of {} bytes, {} boards, packed up to {}, eager up to {}, pieces of {}",
+            "rank {} on host {} of {}: lanes of {} bytes, {} boards, packed up to {}, eager up to {}, pieces of up to {}",
             members.rank(),
             members.host(),
             members.topology().hosts(),
@@ -175,7 +175,7 @@ impl Endpoint {
             groups.boards(),
             thresholds.packed_max,
             thresholds.eager_max,
-            out.chunk(),
+            out.chunk_max(),
         );
         let mut endpoint = Endpoint {
             members,
@@ -338,9 +338,14 @@ impl Endpoint {
         if let Some(event) = self.offers.event() {
             return Ok(Some(event));
         }
+        let mut taken = 0;
         for _ in 0..INTERNAL_MAX {
+            if taken >= TURN_BYTES {
+                break;
+            }
             let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
             self.idle.busy();
+            taken += arrival.piece();
             if self.paper.is_some() {
                 match self.stop_over(arrival)? {
                     None => continue,

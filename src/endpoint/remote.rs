@@ -79,7 +79,7 @@ impl Remotes {
             work: VecDeque::new(),
             operations: Slab::new(),
             pieces: Slab::new(),
-            piece: (chunk / GRAIN * GRAIN) as u64,
+            piece: (chunk / GRAIN * GRAIN).max(GRAIN) as u64,
             begun: 0,
         }
     }

@@ -14,14 +14,14 @@ use std::time::Instant;
 /// Gaits to choose from, of which earlier ones need fewer heads.
 pub(super) const GAITS: usize = 3;
 
-/// Lines between two looks at the clock: some of the largest pieces.
-const STRETCH: u64 = (512 << 10) / LINE as u64;
+/// Lines between two looks at the clock: so many of the largest pieces that one of them more or less does not decide.
+const STRETCH: u64 = (2 << 20) / LINE as u64;
 
 /// Stretches of a try that count.
-const COUNTED: u32 = 4;
+const COUNTED: u32 = 3;
 
 /// Lines until all are tried again: the worse ones cost about a hundredth.
-const KEPT: u64 = (512 << 20) / LINE as u64;
+const KEPT: u64 = (2 << 30) / LINE as u64;
 
 /// So much faster a later gait has to be.
 const WORTH: f64 = 1.1;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     /// Pieces that are more than one try and what is kept after it.
-    const MANY: usize = 200_000;
+    const MANY: usize = 800_000;
 
     #[test]
     fn the_fastest_gait_is_kept() {
@@ -187,7 +187,7 @@ mod tests {
     fn pauses_do_not_count() {
         for (speeds, fastest) in [([100, 100, 200], 2), ([200, 100, 100], 0), ([100, 200, 100], 1)] {
             let mut stream = Stream::new(speeds);
-            stream.go(MANY / 50, |piece| piece % 300 == 0);
+            stream.go(MANY / 50, |piece| piece % 1200 == 0);
             assert!(!stream.pace.is_trying());
             assert_eq!(stream.gait, fastest);
         }

@@ -1,4 +1,4 @@
-//! Short laps: how something large streams through a lane in memory that both its ends have in their caches.
+//! Gaits: how something large streams through a lane in memory that both its ends have in their caches.
 //!
 //! The lines of a lane go to and fro between two cores. They do so faster if they are still in the core's nearest cache
 //! when their turn comes again, and until then the core reads and writes as many other bytes as well. So the lap has to
@@ -70,11 +70,12 @@ impl Producer {
         self.laps.as_ref().map_or(usize::MAX, |laps| laps.gait.piece)
     }
 
-    /// Whether the consumer has still to take more than half of what the lane can hold.
+    /// Whether the consumer has told of so little that it is likely to have something to take. A consumer that keeps up may be thought to
+    /// be behind, until it tells of the half of the lane that it has just taken.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         let half = self.lines / 2;
-        self.taken() > half && !self.frees(half)
+        self.piece_max() == usize::MAX && self.taken() > half && !self.frees(half)
     }
 
     /// As [`Producer::reserve`], for a piece of something large.

@@ -36,7 +36,7 @@ pub struct Greeting {
     pub window: u64,
     /// Where that lies in its memory, bytes (a multiple of 4096).
     pub offset: u64,
-    /// Most bytes of a piece of a message.
+    /// Most bytes of a piece of a message; 0: `auto`.
     pub chunk: u32,
     /// Digest of the link model; 0 if there is none.
     pub link_model: u16,

@@ -13,7 +13,7 @@ use super::ways::Ways;
 use super::{cores, crew, rank_doorbell, Dead, Topology, PROTOCOL_VERSION};
 use crate::ntb::cut::cut;
 use crate::ntb::emu::{
-    check_space, place, EmuHost, EmuPort, HostAddress, Introduction, Mailbox, MemoryLayout, Reach, Watch,
+    check_space, place, size_of, EmuHost, EmuPort, HostAddress, Introduction, Mailbox, MemoryLayout, Reach, Watch,
 };
 use crate::ntb::fault::Injector;
 use crate::ntb::trace::Record;
@@ -86,7 +86,10 @@ impl Candidate {
         let accounts = settings.link_model.is_some();
         let window = match topology.hosts() {
             1 => 0,
-            _ => settings.window.unwrap_or_else(|| WindowPlan::good_window(&topology, managed, accounts)),
+            _ => settings.window.unwrap_or_else(|| {
+                let room = size_of(&settings.shm_dir);
+                WindowPlan::good_window(&topology, managed, accounts, room)
+            }),
         };
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window, managed)?;

@@ -28,9 +28,12 @@ pub const LANE_MIN: usize = 4096;
 /// bulk as much more as they need to leave the others what they have without them.
 const WINDOW: (u64, u64) = (1 << 20, 4 << 20);
 
-/// What all windows of a ring take together, unless they are the least ones: they may be in one machine, and in a container that
-/// has 64 MiB for them. With lanes for bulk it is almost twice as much.
+/// What all windows of a ring take together without their lanes for bulk, if they are more than the least ones: they may be in one
+/// machine.
 const WINDOWS: u64 = 24 << 20;
+
+/// They take such a part of the memory file system at most, which may be a container's, of 64 MiB: others need some, too.
+const PART: u64 = 16;
 
 /// The same where heads take a link's time to come back. A forwarder that does not run for a while, since another process has
 /// its core, then holds up neither the link before it nor the one behind it.
@@ -134,10 +137,12 @@ impl WindowPlan {
         (each / LINE * LINE).min(LINES_MAX * LINE)
     }
 
-    /// The window for a ring where none is set, bytes; the same on all its hosts. `far`: its links take time.
-    pub fn good_window(topology: &Topology, managed: bool, far: bool) -> u64 {
+    /// The window for a ring where none is set, bytes; the same on all its hosts. `far`: its links take time. `room`: bytes that
+    /// there are for the windows of all hosts of one machine and for everything else.
+    pub fn good_window(topology: &Topology, managed: bool, far: bool, room: u64) -> u64 {
         let (least, most) = WINDOW;
-        let window = if far { WINDOW_FAR } else { (WINDOWS / (2 * topology.hosts() as u64)).clamp(least, most) };
+        let share = WINDOWS.min(room / PART) / (2 * topology.hosts() as u64);
+        let window = if far { WINDOW_FAR } else { share.clamp(least, most) };
         let (ranks, bulk) = (|host| topology.ranks_of(host).len(), has_bulk(topology));
         let good = |host| {
             let (receivers, senders) = (ranks(host), ranks(topology.neighbour(host, Side::Right)));
@@ -340,16 +345,19 @@ mod tests {
 
     #[test]
     fn the_chosen_window_is_a_share_of_all_or_has_good_lanes() {
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 2]), false, false), 4 << 20);
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, false), 4 << 20);
-        assert_eq!(WindowPlan::good_window(&hosts(&[2; 3]), false, true), 8 << 20);
+        let good = |ranks: &[usize], far| WindowPlan::good_window(&hosts(ranks), false, far, u64::MAX);
+        assert_eq!(good(&[2; 2], false), 4 << 20);
+        assert_eq!(good(&[2; 3], false), 4 << 20);
+        assert_eq!(good(&[2; 3], true), 8 << 20);
+        let small = 64 << 20;
+        assert_eq!(WindowPlan::good_window(&hosts(&[2; 2]), false, false, small), 1 << 20);
         // 16 lanes instead of 10, of the same size.
-        let window = WindowPlan::good_window(&hosts(&[2; 4]), false, false);
+        let window = good(&[2; 4], false);
         assert_eq!(window, (3 * (16u64 << 20)).div_ceil(10).next_multiple_of(4096));
-        let window = WindowPlan::good_window(&hosts(&[2; 16]), false, false);
+        let window = good(&[2; 16], false);
         assert_eq!(window, (16u64 << 20).div_ceil(10).next_multiple_of(4096));
         let many = hosts(&[18, 1, 18, 18]);
-        let window = WindowPlan::good_window(&many, true, false);
+        let window = WindowPlan::good_window(&many, true, false, u64::MAX);
         assert!(window > 1 << 20);
         assert!(WindowPlan::smallest_lane(&many, window, true).unwrap() >= LANE_GOOD);
     }

@@ -68,7 +68,7 @@ pub const TABLE: &[Setting] =
             "bytes",
             "auto, or 64K to 1G",
             true,
-            "size of each incoming window, which is divided into boards and lanes; auto: 4M, less if there are more than three hosts, but not below 1M; 8M under a link model; more if there are many ranks, or lanes for bulk",
+            "size of each incoming window, which is divided into boards and lanes; auto: 1M to 4M, the fewer hosts and the larger NTBRING_SHM_DIR the more; 8M under a link model; more if there are many ranks, or lanes for bulk",
             |s, v| {
                 s.window = match v {
                     "auto" => None,

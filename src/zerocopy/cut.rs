@@ -13,7 +13,7 @@ const NEAR: (usize, usize) = (32 << 10, 128 << 10);
 /// A piece is such a part of what is left.
 const PARTS: u64 = 16;
 
-/// Pieces begin at multiples of this, if payloads do.
+/// Pieces begin at multiples of this, if payloads do and lanes are not too small.
 const GRAIN: u64 = 4096;
 
 /// How large pieces are.
@@ -36,6 +36,11 @@ impl Cut {
     /// The same, but no piece has more bytes than this.
     pub fn within(self, most: usize) -> Cut {
         Cut { least: self.least.min(most), most: self.most.min(most) }
+    }
+
+    /// Whether all pieces are alike.
+    pub fn is_even(self) -> bool {
+        self.least == self.most
     }
 
     /// Most bytes of any piece.
@@ -67,6 +72,7 @@ mod tests {
     #[test]
     fn what_is_set_or_goes_far_is_cut_evenly() {
         for (cut, piece) in [(Cut::new(Some(1000), true), 1000), (Cut::new(None, false), FAR)] {
+            assert!(cut.is_even());
             assert_eq!([0, 1 << 20, u64::MAX >> 1].map(|left| cut.piece(left)), [piece; 3]);
         }
     }

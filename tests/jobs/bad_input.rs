@@ -12,7 +12,7 @@ fn unknown_and_malformed_settings_stop_the_job() {
     let job = Job::new(2, 1, &["hello"]).env("NTBRING_WINDWO", "1M");
     job.run().failed_saying(&["NTBRING_WINDWO is not a setting", "did you mean NTBRING_WINDOW?"]);
     let job = Job::new(2, 1, &["hello"]).env("NTBRING_CHUNK", "lots");
-    job.run().failed_saying(&["NTBRING_CHUNK=\"lots\"", "allowed: 64 to 4M"]);
+    job.run().failed_saying(&["NTBRING_CHUNK=\"lots\"", "allowed: auto, or 64 to 4M"]);
     let job = Job::new(2, 1, &["hello"]).env("NTBRING_SHM_DIR", "/nowhere");
     job.run().failed_saying(&["/nowhere", "No such file"]);
 }
@@ -40,8 +40,10 @@ fn a_small_dev_shm_is_an_error_and_not_a_bus_error() {
         let job = Job::new(hosts, per_host, &["sizes"]).with_small_shm(size);
         job.run().failed_saying(&["/dev/shm", "NTBRING_WINDOW"]);
     }
-    // And where it is just large enough the job runs.
-    Job::new(2, 1, &["sizes"]).with_small_shm("6m").run().ok();
+    // And where it is just large enough the job runs: so in a container, which has 64 MiB.
+    for (hosts, per_host, size) in [(2, 1, "6m"), (4, 1, "64m"), (8, 2, "64m"), (4, 4, "64m")] {
+        Job::new(hosts, per_host, &["sizes"]).with_small_shm(size).run().ok();
+    }
 }
 
 #[test]

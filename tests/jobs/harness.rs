@@ -234,10 +234,11 @@ fn text(from: &mut impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a process may still hold files: a zombie does not, one that is being killed does.
+/// Whether a process may still hold files: its threads do, until they are zombies.
 fn alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut states = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    states.any(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
 }
 
 /// Sends a signal to a process that a test has started.

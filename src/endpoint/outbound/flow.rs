@@ -11,6 +11,9 @@ use crate::zerocopy::{Cut, Payload};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
+/// Bytes in pieces that are sent, or taken in, before something else has its turn.
+pub(in crate::endpoint) const TURN_BYTES: usize = 128 << 10;
+
 /// Payloads of one flow that may be under way in pieces at once.
 const STREAMS_AT_ONCE: usize = 8;
 
@@ -140,8 +143,8 @@ impl Flow {
 }
 
 impl Line {
-    /// Puts what waits into the lane, then a piece of each stream. False if there was no room for
-    /// anything.
+    /// Puts what waits into the lane, then a piece of each stream, in turns if they are large. About how many bytes of streams
+    /// that was; None if there was no room for anything.
     pub fn put_some(
         &mut self,
         lane: &mut Producer,
@@ -149,20 +152,19 @@ impl Line {
         cut: Cut,
         sent: &mut VecDeque<Released>,
         paper: &mut Option<SendSide>,
-    ) -> Result<bool, EndpointError> {
+    ) -> Result<Option<usize>, EndpointError> {
         let mut moved = false;
         while self.put_first(lane, route, sent, paper)? {
             moved = true;
         }
-        let left: u64 = self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum();
-        let piece = if lane.is_behind() { cut.most() } else { cut.piece(left) };
-        let mut i = 0;
-        while i < self.streams.len() {
+        let (mut i, mut bytes) = (0, 0);
+        let piece = self.next_piece(lane, cut);
+        while i < self.streams.len() && bytes < TURN_BYTES {
             let stream = &mut self.streams[i];
             if !put_chunk(lane, route, stream, piece, paper)? {
                 break;
             }
-            moved = true;
+            bytes += piece;
             if stream.offset == stream.payload.len() {
                 let stream = self.streams.remove(i);
                 self.used &= !(1 << (stream.id - self.first));
@@ -171,11 +173,19 @@ impl Line {
                 i += 1;
             }
         }
-        // The piece that was refused comes first next time.
+        // The stream whose turn did not come is the first one next time.
         if i < self.streams.len() {
             self.streams.rotate_left(i);
         }
-        Ok(moved)
+        Ok((moved || bytes > 0).then_some(bytes))
+    }
+
+    /// Most bytes of each stream's next piece.
+    fn next_piece(&self, lane: &mut Producer, cut: Cut) -> usize {
+        if cut.is_even() || self.streams.is_empty() || lane.is_behind() {
+            return cut.most();
+        }
+        cut.piece(self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum())
     }
 
     /// Puts the first thing that waits into the lane; false if there is none, or no room for it.

@@ -28,6 +28,7 @@ use crate::ring::{rank_doorbell, Membership};
 use crate::settings::Settings;
 use crate::zerocopy::{Cut, Payload, Thresholds};
 use casts::{Casts, CASTS};
+pub(super) use flow::TURN_BYTES;
 use flow::{put_message, Flow, Line, Opening, Waiting};
 use held::Allowance;
 pub(super) use outbox::Outbox;
@@ -129,10 +130,8 @@ impl Outbound {
         let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
         let mut requests = vec![NOWHERE; topology.size()];
         let mut casts = Casts::default();
-        // What others bring further has to fit into their lanes, too; and the experiments' pieces are all alike.
-        let cut = |near| {
-            Cut::new(settings.chunk, near && settings.paper_model.is_production()).within(packet_max - PREFIX_MAX)
-        };
+        // What others bring further has to fit into their lanes, too.
+        let cut = |near| Cut::new(settings.chunk, near).within(packet_max - PREFIX_MAX);
         let mut boxed = |lane: Producer, bell: Bell, near: bool| {
             outboxes.push(Outbox::new(lane, bell, cut(near)));
             outboxes.len() - 1
@@ -206,8 +205,12 @@ impl Outbound {
             packed: 0,
             separate: 0,
         };
-        let largest = out.outboxes.iter().map(|o| o.lane.entry_max()).max().unwrap_or(0);
-        out.paper = SendSide::new(settings.paper_model, largest);
+        out.paper = SendSide::new(settings.paper_model, out.smallest_entry());
+        if out.paper.is_some() {
+            // All pieces are alike, also of who comes later.
+            out.cuts = [out.cuts[0].within(out.smallest_entry() - PREFIX_MAX); 2];
+            out.outboxes.iter_mut().for_each(|outbox| outbox.cut = out.cuts[0]);
+        }
         out
     }
 
@@ -223,6 +226,11 @@ impl Outbound {
     /// Most bytes of a piece that others bring further, where the lane is not too small for that.
     pub fn chunk(&self) -> usize {
         self.cuts[0].most()
+    }
+
+    /// Most bytes of any piece.
+    pub fn chunk_max(&self) -> usize {
+        self.outboxes.iter().map(|outbox| outbox.cut.most()).max().unwrap_or(0)
     }
 
     /// The largest header, bytes.
@@ -436,12 +444,17 @@ impl Outbound {
                 continue;
             }
             let Outbox { lane, bell, cut, .. } = &mut self.outboxes[line.outbox];
+            let mut sent = 0;
             for _ in 0..TURN {
-                if !line.put_some(lane, flow.route, *cut, &mut self.sent, &mut self.paper)? {
+                let Some(bytes) = line.put_some(lane, flow.route, *cut, &mut self.sent, &mut self.paper)? else {
                     break;
-                }
+                };
                 self.turns += 1;
                 self.doorbells += bell.ring();
+                sent += bytes;
+                if sent >= TURN_BYTES {
+                    break;
+                }
             }
         }
         let idle = flow.is_idle();

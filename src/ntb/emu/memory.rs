@@ -198,6 +198,15 @@ pub fn check_space(dir: &Path, reserve: u64) -> Result<(), NtbError> {
     Ok(())
 }
 
+/// Bytes that the memory file system at `dir` has in all, whatever of them is in use; no less than any number if it has no limit,
+/// or is not there.
+pub fn size_of(dir: &Path) -> u64 {
+    match statvfs(dir).map(|stat| stat.blocks() as u64 * stat.fragment_size() as u64) {
+        Ok(0) | Err(_) => u64::MAX,
+        Ok(bytes) => bytes,
+    }
+}
+
 fn random() -> io::Result<u64> {
     let mut bytes = [0u8; 8];
     io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut bytes)?;

@@ -40,7 +40,7 @@ mod watch;
 pub use bulletin::{Bulletin, Posted};
 pub use host::{EmuHost, EmuPort, ForeignBell};
 pub use mailbox::Mailbox;
-pub use memory::{check_space, HostAddress, MemoryLayout};
+pub use memory::{check_space, size_of, HostAddress, MemoryLayout};
 pub use place::place;
 pub use reach::Reach;
 pub use running::{Introduction, RunningHost, RunningProcess};
