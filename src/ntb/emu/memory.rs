@@ -201,9 +201,10 @@ pub fn check_space(dir: &Path, reserve: u64) -> Result<(), NtbError> {
 /// Bytes that the memory file system at `dir` has in all, whatever of them is in use; no less than any number if it has no limit,
 /// or is not there.
 pub fn size_of(dir: &Path) -> u64 {
-    match statvfs(dir).map(|stat| stat.blocks() as u64 * stat.fragment_size() as u64) {
-        Ok(0) | Err(_) => u64::MAX,
-        Ok(bytes) => bytes,
+    let Ok(stat) = statvfs(dir) else { return u64::MAX };
+    match stat.blocks() * stat.fragment_size() {
+        0 => u64::MAX,
+        bytes => bytes,
     }
 }
 
