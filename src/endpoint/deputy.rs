@@ -5,8 +5,9 @@
 //! from its lane before the rank has seen to it. No payload is packed: MPICH does that, and is the rank's alone.
 
 use super::outbound::TURN_BYTES;
+use super::poll::INTERNAL_MAX;
 use super::wire::Packet;
-use super::{Arrival, Endpoint, EndpointError, Event, INTERNAL_MAX};
+use super::{Arrival, Endpoint, EndpointError, Event};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};

@@ -19,8 +19,9 @@
 //! If the kernel refuses a copy, the whole payload is streamed instead.
 
 mod preferences;
+mod settle;
 
-use super::arrival::{Arrival, Event};
+use super::arrival::Event;
 use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
@@ -347,115 +348,5 @@ impl Endpoint {
             let rank = self.members.rank();
             log::debug!("rank {rank}: the kernel copies {:.1} GB/s, a lane takes {:.1}", kernel / 1e9, lane / 1e9);
         }
-    }
-
-    /// Handles an arrival that concerns an offer. Returns it if it is for the caller.
-    pub(super) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
-        match a.packet {
-            Packet::Chunk { stream, payload } => {
-                let Some(fetch) = a.fetch else { return Ok(Some(Event::Arrival(a))) };
-                // The stream was only opened for a fetch that there is.
-                let f = &mut self.offers.fetches[fetch as usize];
-                let wanted = (f.size - f.arrived).min(payload as u64) as usize;
-                let room = f.room.map(|r| r.part(f.arrived as usize, wanted));
-                f.arrived += wanted as u64;
-                match room {
-                    Some(room) => {
-                        self.inbound.copy_out(a.token.lane, a.offset, room);
-                        self.moved(fetch, wanted as u64);
-                        if a.last {
-                            self.fetched(fetch);
-                        }
-                    }
-                    None if wanted > 0 || a.last => {
-                        a.packet = Packet::Chunk { stream, payload: wanted };
-                        a.cookie = f.cookie;
-                        if a.last {
-                            self.offers.fetches.remove(fetch as usize);
-                        }
-                        return Ok(Some(Event::Arrival(a)));
-                    }
-                    None => {}
-                }
-            }
-            Packet::Accept { offer, fetch, request } => self.serve_request(a.src, offer, fetch, request)?,
-            Packet::Feed { fetch, stream, total } => {
-                let f = self.fetch_from(a.src, fetch)?;
-                if f.size > total || f.pending > 0 || f.fed {
-                    return Err(EndpointError::Offer { src: a.src, id: fetch, what: "feeds what was not asked for" });
-                }
-                self.inbound.open(a.src, stream, total, Some(fetch))?;
-                self.offers.fetches[fetch as usize].fed = true;
-            }
-            Packet::Done { fetch, ok } => {
-                if self.fetch_from(a.src, fetch)?.pending == 0 {
-                    return Err(EndpointError::Offer {
-                        src: a.src,
-                        id: fetch,
-                        what: "has copied what was not asked for",
-                    });
-                }
-                self.copy_made(fetch, ok)?;
-            }
-            Packet::Taken { offer } => {
-                self.given_to(a.src, offer)?;
-                let given = self.offers.given.remove(offer as usize);
-                self.offers.preferences.heard(a.src, false);
-                self.offers.events.push_back(Event::Taken { cookie: given.cookie });
-            }
-            Packet::Served { reply, payload } => {
-                let result = self.request_answered(&a, reply, payload);
-                self.inbound.release(a.token, 0)?;
-                result?;
-                return Ok(self.offers.event());
-            }
-            Packet::Greeting { what, kind, payload } => self.greeted(&a, what, kind, payload),
-            Packet::Credit { allowed } => self.out.credited(a.src, allowed)?,
-            Packet::Stalled { origin, number } => self.stalled(a.src, origin, number)?,
-            _ => return Ok(Some(Event::Arrival(a))),
-        }
-        self.inbound.release(a.token, 0)?;
-        Ok(self.offers.event())
-    }
-
-    /// Does what the receiver of an offer asks for.
-    fn serve_request(&mut self, src: u32, offer: u32, fetch: u32, request: Request) -> Result<(), EndpointError> {
-        let wrong = |what| EndpointError::Offer { src, id: offer, what };
-        let payload = self.given_to(src, offer)?.payload;
-        match request {
-            Request::Stream { len, gladly } if len <= payload.len() => {
-                self.offers.preferences.heard(src, gladly);
-                let given = self.offers.given.remove(offer as usize);
-                // A packed payload cannot end anywhere: the receiver drops what it does not want.
-                let payload = match payload {
-                    Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
-                    packed => packed,
-                };
-                self.out.feed(src, fetch, payload, given.cookie)
-            }
-            Request::Push { address, from, len } => {
-                let Payload::Contiguous(bytes) = payload else { return Err(wrong("asks for a copy of no one place")) };
-                if from > payload.len() || len > payload.len() - from {
-                    return Err(wrong("asks for more than was offered"));
-                }
-                let Some(with) = self.members.reach(src) else {
-                    return self.out.send_bare(src, Packet::Done { fetch, ok: false }, &[]);
-                };
-                let what = Part::Write { dest: src, fetch, from: bytes.part(from as usize, len as usize) };
-                self.offers.copies.push_back(Copy { with, address, what });
-                self.copy_some()
-            }
-            Request::Stream { .. } => Err(wrong("asks for more than was offered")),
-        }
-    }
-
-    fn given_to(&self, src: u32, offer: u32) -> Result<&Given, EndpointError> {
-        let given = self.offers.given.get(offer as usize).filter(|g| g.dest == src);
-        given.ok_or(EndpointError::Offer { src, id: offer, what: "wants what was not offered to it" })
-    }
-
-    fn fetch_from(&self, src: u32, fetch: u32) -> Result<&Fetch, EndpointError> {
-        let found = self.offers.fetches.get(fetch as usize).filter(|f| f.src == src);
-        found.ok_or(EndpointError::Offer { src, id: fetch, what: "answers what was not asked" })
     }
 }

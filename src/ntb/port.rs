@@ -128,7 +128,7 @@ pub trait Vector: Send + Sync {
     /// A ticket by itself, for somebody in whose name another has called [`Vector::arm`], or will.
     fn ticket(&self) -> u32;
     /// Sleeps until a doorbell of this vector rings (or rang since the ticket was taken), a
-    /// signal arrives or `timeout` has passed. True if it rang.
+    /// signal arrives, or the wake-up of an earlier ring, or `timeout` has passed. True if it rang.
     fn sleep(&self, ticket: u32, timeout: Duration) -> bool;
     /// The end of what [`Vector::arm`] began.
     fn disarm(&self);

@@ -6,19 +6,16 @@ pub use super::error::JoinError;
 use super::guest::GuestAddress;
 pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
-use super::near::{find_reach, is_near, is_served};
-use super::plan::{End, LocalPlan, WindowPlan};
-use super::served::registry::Registry;
-use super::ways::Ways;
-use super::{cores, crew, rank_doorbell, Dead, Topology, PROTOCOL_VERSION};
+use super::membership::Membership;
+use super::near::{find_reach, is_served};
+use super::plan::{LocalPlan, WindowPlan};
+use super::{cores, crew, rank_doorbell, Topology, PROTOCOL_VERSION};
 use crate::ntb::cut::cut;
 use crate::ntb::emu::{
     check_space, place, size_of, EmuHost, EmuPort, HostAddress, Introduction, Mailbox, MemoryLayout, Reach, Watch,
 };
-use crate::ntb::fault::Injector;
-use crate::ntb::trace::Record;
-use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side, Vector};
-use crate::queue::{entry_max, Consumer, Producer, Reliability, LINE};
+use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side};
+use crate::queue::{entry_max, Reliability, LINE};
 use crate::settings::{Settings, SingleCopy};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,34 +43,6 @@ pub struct Candidate {
     mailbox: (Mailbox, HostAddress),
     /// The threads that forward at this process's host, if it is its first rank.
     threads: usize,
-}
-
-/// A process in the ring.
-pub struct Membership {
-    topology: Arc<Topology>,
-    rank: u32,
-    memory: EmuHost,
-    local_plan: LocalPlan,
-    /// Left and right; none in a ring of one host.
-    links: Option<[Link; 2]>,
-    packet_max: usize,
-    watch: Watch,
-    pids: Vec<u32>,
-    /// The way around the windows to each rank that has one.
-    reach: Vec<Option<Reach>>,
-    cores: usize,
-    /// Whether heads and tails are control writes of their own.
-    announced: bool,
-    /// Whether hosts have forwarders.
-    served: bool,
-    /// The threads that forward at this process's host.
-    threads: usize,
-    record: Option<Record>,
-    /// None without faults.
-    injector: Option<Arc<Injector>>,
-    /// What processes of other jobs must know of each rank.
-    guests: Vec<GuestAddress>,
-    mailbox: Option<Mailbox>,
 }
 
 impl Candidate {
@@ -260,172 +229,5 @@ impl Candidate {
             guests,
             mailbox: Some(mailbox.0),
         })
-    }
-}
-
-impl Membership {
-    /// The most bytes that a packet may have to fit into all lanes that it may have to pass.
-    pub fn packet_max(&self) -> usize {
-        self.packet_max
-    }
-
-    /// Who is where.
-    pub fn topology(&self) -> &Arc<Topology> {
-        &self.topology
-    }
-
-    /// Where a thread of this process is in no rank's way, if it should not run where the process does.
-    pub fn cores_beside_ranks(&self) -> Option<cores::Cores> {
-        cores::beside(&self.pids)
-    }
-
-    /// This process's rank.
-    pub fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    /// This process's host.
-    pub fn host(&self) -> usize {
-        self.topology.host_of(self.rank)
-    }
-
-    /// Left and right link; None in a ring of one host.
-    pub fn links(&self) -> Option<[&Link; 2]> {
-        self.links.as_ref().map(|[left, right]| [left, right])
-    }
-
-    /// What processes of other jobs must know of each rank.
-    pub fn guest_addresses(&self) -> &[GuestAddress] {
-        &self.guests
-    }
-
-    /// This process's mailbox. Panics if it was taken before.
-    pub fn take_mailbox(&mut self) -> Mailbox {
-        self.mailbox.take().expect("the mailbox is taken once")
-    }
-
-    /// A vector of this process's host.
-    pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
-        match &self.links {
-            // Through the port's decorators.
-            Some([left, _]) => left.port.vector(doorbell),
-            None => self.memory.vector(doorbell),
-        }
-    }
-
-    /// Rings a doorbell of this process's own host.
-    pub fn ring(&self, doorbell: usize) {
-        self.memory.ring(doorbell);
-    }
-
-    /// The sending end of the lane to a rank of the same host, by its number there.
-    pub fn local_producer(&self, to: usize) -> Producer {
-        self.local_producer_of(End::Rank(self.topology.local_of(self.rank)), to)
-    }
-
-    /// The sending end of the lane from the host's forwarder to a rank of the host, by its number there. To be called once
-    /// a lane, in one process.
-    pub fn delivery_out(&self, to: usize) -> Producer {
-        self.local_producer_of(End::Forwarder, to)
-    }
-
-    fn local_producer_of(&self, from: End, to: usize) -> Producer {
-        let (plan, region) = (&self.local_plan, self.memory.local());
-        let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
-        let producer = Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)));
-        match self.announced {
-            true => producer.announcing(OutWindow::new(region.part(plan.tail_offset(from, to), 8))),
-            false => producer,
-        }
-    }
-
-    /// The receiving end of the lane from a rank of the same host.
-    pub fn local_consumer(&self, from: usize) -> Consumer {
-        self.local_consumer_of(End::Rank(from))
-    }
-
-    /// The receiving end of the lane from the host's forwarder.
-    pub fn delivery_in(&self) -> Consumer {
-        self.local_consumer_of(End::Forwarder)
-    }
-
-    fn local_consumer_of(&self, from: End) -> Consumer {
-        let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
-        let region = self.memory.local();
-        let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
-        let consumer = Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)));
-        match self.announced {
-            true => consumer.announced(InWindow::new(region.part(plan.tail_offset(from, me), 8))),
-            false => consumer,
-        }
-    }
-
-    /// The ranks of the job whose processes have ended, with their hosts and processes.
-    pub fn dead(&self) -> Vec<Dead> {
-        let dead = |rank| Dead { rank, host: self.topology.host_of(rank), pid: self.pids[rank as usize] };
-        self.watch.dead().into_iter().map(dead).collect()
-    }
-
-    /// Whether this process may map memory of a rank: on its own host, or on a neighbour behind a
-    /// coherent port.
-    pub fn is_near(&self, rank: u32) -> bool {
-        (rank as usize) < self.topology.size() && is_near(self.host(), self.links.as_ref(), self.topology.host_of(rank))
-    }
-
-    /// Whether hosts have forwarders, and serve segments for those that are not near.
-    pub fn is_served(&self) -> bool {
-        self.served
-    }
-
-    /// The threads that forward at this process's host, if it has forwarders.
-    pub fn transfer_threads(&self) -> usize {
-        self.threads
-    }
-
-    /// Where the ranks of this process's host tell its forwarder of their segments.
-    pub fn registry(&self) -> Registry {
-        let ranks = self.topology.ranks_of(self.host()).len();
-        let region = self.memory.local().part(self.local_plan.registry_offset(), Registry::bytes(ranks));
-        Registry::new(region, ranks)
-    }
-
-    /// Which way packets of this process's host go. Says nothing in jobs whose links are trusted.
-    pub fn ways(&self) -> Ways {
-        Ways::new(self.memory.notes())
-    }
-
-    /// What the emulated port on a side says of its link from now on, as `ntbring link` does it from outside. Only what
-    /// is sent through ports with faults is lost then.
-    pub fn set_link(&self, side: Side, state: LinkState) {
-        self.memory.set_link(side, state);
-    }
-
-    /// The process of a rank.
-    pub fn pid(&self, rank: u32) -> u32 {
-        self.pids[rank as usize]
-    }
-
-    /// How to copy from and to a rank's memory, if that can be done at all.
-    pub fn reach(&self, rank: u32) -> Option<Reach> {
-        *self.reach.get(rank as usize)?
-    }
-
-    /// Whether the job has more ranks than cores.
-    pub fn is_crowded(&self) -> bool {
-        self.topology.size() > self.cores
-    }
-
-    /// The faults of this process's links; None without any.
-    pub fn injector(&self) -> Option<&Arc<Injector>> {
-        self.injector.as_ref()
-    }
-
-    /// Pushes out the record of accesses.
-    pub fn flush_record(&self) {
-        if let Some(record) = &self.record {
-            if let Err(error) = record.flush() {
-                log::warn!("NTBRING_TRACE: {error}");
-            }
-        }
     }
 }

@@ -8,6 +8,7 @@
 //! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
 //! | `join` | a process's way into the ring |
 //! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
+//! | `membership` | what a process in the ring holds of it |
 //! | `error` | what can be in the way of that |
 //! | `dress` | what is put around its ports: models, faults, records |
 //! | `near` | who may do what with whose memory |
@@ -38,6 +39,7 @@ mod link;
 mod losses;
 pub mod manager;
 mod meeting;
+mod membership;
 mod near;
 mod outages;
 pub mod plan;
@@ -52,8 +54,9 @@ mod track;
 pub mod transfer;
 pub mod ways;
 
-pub use join::{JoinError, Membership};
+pub use join::JoinError;
 pub use losses::{Damage, Dead, Loss, Obstacle};
+pub use membership::Membership;
 pub use outages::{Herald, LinkSet};
 pub use topology::Topology;
 

@@ -206,8 +206,11 @@ pub fn no_deposit_is_slept_over(bench: &Bench) {
         while seen < 2 * DEPOSITS {
             let ticket = vector.arm();
             if found() == seen {
+                let start = Instant::now();
                 let woken = vector.sleep(ticket, LONG);
-                assert!(woken || found() == seen, "deposit {} was slept over", found());
+                // It may end early, and something may be found then that is only about to be rung for.
+                let early = start.elapsed() < LONG;
+                assert!(woken || early || found() == seen, "deposit {} was slept over", found());
             }
             vector.disarm();
             seen = found();

@@ -1,0 +1,151 @@
+//! Looking for what has arrived, and going on with everything else.
+
+use super::arrival::{Event, Look};
+use super::outbound::TURN_BYTES;
+use super::wire::Packet;
+use super::{Endpoint, EndpointError};
+use crate::ring::transfer::Transfer;
+
+/// Of so many looks by a rank that spins, one is at everything: cold lanes, transit, news.
+const THOROUGH_EVERY: u32 = 8;
+
+/// Fruitless polls with a look for transit each, after some has been forwarded.
+const RELAY_HEAT: u32 = 1 << 14;
+
+/// Thorough looks in vain between two at whether everybody is alive, for callers that never idle.
+const GLANCE_EVERY: u32 = 1 << 6;
+
+/// Arrivals that one poll handles without a word to the caller.
+pub(super) const INTERNAL_MAX: usize = 8;
+
+impl Endpoint {
+    /// One event, if there is any; sends what waits for room, forwards what is in transit.
+    pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
+        match self.look()? {
+            Look::Nothing => Ok(None),
+            Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
+            Look::Other => self.look_closer(),
+        }
+    }
+
+    /// Whether there is something to do before anything new arrives.
+    #[inline(always)]
+    pub(super) fn has_work(&self) -> bool {
+        self.out.has_work() || self.remotes.has_work() || self.offers.has_work()
+    }
+
+    /// The short half of a poll, for callers to whom the few words of a plain message are worth it.
+    /// [`Endpoint::look_closer`] has to be asked if there is something else.
+    #[inline(always)]
+    pub fn look(&mut self) -> Result<Look, EndpointError> {
+        if self.has_work() || self.odd {
+            return Ok(Look::Other);
+        }
+        self.looks = self.looks.wrapping_add(1);
+        // Who spins looks so often that cold places can wait; who yields or sleeps has the time.
+        let thorough = self.looks % THOROUGH_EVERY == 0 || !self.idle.is_spinning();
+        let found = self.inbound.look(thorough)?;
+        match found {
+            Look::Nothing if thorough || self.relay_heat > 0 => self.nothing_found(thorough)?,
+            Look::Nothing => {}
+            Look::Plain(_) => self.idle.busy(),
+            Look::Other => {}
+        }
+        Ok(found)
+    }
+
+    /// The long half of a poll.
+    #[inline]
+    pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
+        if self.odd {
+            if self.out.checked {
+                self.look_after()?;
+            }
+            if let Some(event) = self.take_kept()? {
+                self.idle.busy();
+                return Ok(Some(event));
+            }
+        }
+        if self.out.has_work() {
+            if self.out.advance()? {
+                self.idle.busy();
+            }
+            if let Some(sent) = self.out.take_sent() {
+                self.idle.busy();
+                return Ok(Some(match sent.offered {
+                    true => Event::Taken { cookie: sent.cookie },
+                    false => Event::Sent { cookie: sent.cookie, handler: sent.handler },
+                }));
+            }
+        }
+        if self.remotes.has_work() && self.request_some() {
+            self.idle.busy();
+        }
+        if self.offers.is_copying() {
+            self.idle.busy();
+            self.copy_some()?;
+        }
+        if let Some(event) = self.offers.event() {
+            return Ok(Some(event));
+        }
+        let mut taken = 0;
+        for _ in 0..INTERNAL_MAX {
+            if taken >= TURN_BYTES {
+                break;
+            }
+            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
+            self.idle.busy();
+            taken += arrival.piece();
+            if self.paper.is_some() {
+                match self.stop_over(arrival)? {
+                    None => continue,
+                    event => return Ok(event),
+                }
+            }
+            if let Packet::Message { .. } = arrival.packet {
+                return Ok(Some(Event::Arrival(arrival)));
+            }
+            if let Some(event) = self.settle(arrival)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Forwards what is in transit, if this rank can. Whether there was anything.
+    pub(super) fn forward_some(&mut self) -> bool {
+        let any = self.transfer.as_ref().is_some_and(|t| t.assist() > 0);
+        if any {
+            self.idle.busy();
+            self.relay_heat = RELAY_HEAT;
+        }
+        self.relay_heat = self.relay_heat.saturating_sub(1);
+        any
+    }
+
+    /// The rest of a poll that found no event; `thorough` if it looked everywhere.
+    fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
+        self.forward_some();
+        if let Some(error) = self.transfer.as_ref().and_then(Transfer::fault) {
+            return Err(error.into());
+        }
+        if self.guests.mailbox.has_news() {
+            self.read_mail()?;
+        }
+        if self.dump.fired() {
+            self.describe_to_stderr();
+        }
+        if self.patience.is_some() {
+            self.check_patience()?;
+        }
+        self.fruitless = self.fruitless.wrapping_add(1);
+        self.serve_stalled()?;
+        if self.fruitless % GLANCE_EVERY == 0 {
+            self.idle.glance();
+        }
+        match thorough {
+            true => self.check_losses(),
+            false => Ok(()),
+        }
+    }
+}
