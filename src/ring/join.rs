@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What MPICH's shared-memory module may come to use for each of several ranks of a host, bytes:
-/// 64 cells of 16 KiB and what goes with them.
-const MPICH_SHM_PER_RANK: u64 = 2 << 20;
+/// 64 cells of 68 KiB and what goes with them.
+const MPICH_SHM_PER_RANK: u64 = 64 * (68 << 10) + (256 << 10);
 
 /// Words that a process may say of itself in its bulletin, and more on each rank.
 const BULLETIN: usize = 128;
