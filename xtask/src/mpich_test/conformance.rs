@@ -1,12 +1,12 @@
 //! `mpich-test --all`: docs/conformance.md, which says what of MPICH's suite passes.
 //!
-//! A run on one ring takes about an hour, and there are several: so each leaves a file in docs/conformance, and the page is
-//! made of all of them, whenever they were run.
+//! A run on one ring takes about an hour, and there are several: so each leaves a file in docs/conformance, directory by
+//! directory, can be resumed if it was stopped, and the page is made of all of them, whenever they were run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::report::Counts;
 use super::run::{Ran, Verdict};
 use crate::setup::stamp::write_atomically;
-use crate::ui;
+use crate::ui::{self, Tally};
 
 /// All directories on one ring, with one MPI, as counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,8 +24,10 @@ pub struct Column {
     name: String,
     /// The command that has run it.
     command: String,
-    /// The commit of ntbring.
-    version: String,
+    /// The commits of ntbring: several, if a run was stopped and resumed.
+    versions: Vec<String>,
+    /// Whether all directories were run.
+    finished: bool,
     /// The time of all tests together.
     seconds: f64,
     /// Directory by directory, in the order in which they were run.
@@ -49,17 +51,42 @@ enum Kind {
 }
 
 impl Column {
-    /// What has come out.
-    pub fn new(name: String, command: String, version: String, results: &[(String, Vec<Ran>)]) -> Self {
-        let tests = || results.iter().flat_map(|(_, ran)| ran);
+    /// Nothing yet, of a run of that command.
+    pub fn new(name: String, command: String) -> Self {
         Self {
             name,
             command,
-            version,
-            seconds: tests().map(|ran| ran.elapsed).sum::<Duration>().as_secs_f64().round(),
-            directories: results.iter().map(|(dir, ran)| (dir.clone(), Counts::of(ran))).collect(),
-            remarks: tests().filter_map(remark).collect(),
+            versions: Vec::new(),
+            finished: false,
+            seconds: 0.0,
+            directories: Vec::new(),
+            remarks: Vec::new(),
         }
+    }
+
+    /// Whether a directory was run.
+    pub fn has(&self, dir: &str) -> bool {
+        self.directories.iter().any(|(name, _)| name == dir)
+    }
+
+    /// What has come out of a directory, with that version.
+    pub fn add(&mut self, version: &str, dir: &str, results: &[Ran]) {
+        if self.versions.last().is_none_or(|last| last != version) {
+            self.versions.push(version.to_string());
+        }
+        self.seconds += results.iter().map(|ran| ran.elapsed).sum::<Duration>().as_secs_f64().round();
+        self.directories.push((dir.to_string(), Counts::of(results)));
+        self.remarks.extend(results.iter().filter_map(remark));
+    }
+
+    /// All were run.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// All directories together.
+    pub fn tally(&self) -> Tally {
+        self.directories.iter().map(|(_, counts)| counts.tally()).sum()
     }
 
     /// Tests of a directory, or of all, as a cell.
@@ -95,8 +122,27 @@ pub fn keep(docs: &Path, column: &Column) -> Result<()> {
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let mut text = serde_json::to_vec_pretty(column)?;
     text.push(b'\n');
-    write_atomically(&dir.join(format!("{}.json", file_name(&column.name))), &text)?;
+    write_atomically(&file(docs, &column.name), &text)?;
     write_atomically(&docs.join("conformance.md"), page(&kept(&dir)?).as_bytes())
+}
+
+/// What a run of the same name and command has left in `docs`, if it was stopped.
+pub fn stopped(docs: &Path, like: &Column) -> Result<Option<Column>> {
+    let path = file(docs, &like.name);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let column = read(&path)?;
+    Ok((!column.finished && column.command == like.command).then_some(column))
+}
+
+fn file(docs: &Path, column: &str) -> PathBuf {
+    docs.join("conformance").join(format!("{}.json", file_name(column)))
+}
+
+fn read(path: &Path) -> Result<Column> {
+    let parsed = || -> Result<Column> { Ok(serde_json::from_slice(&fs::read(path)?)?) };
+    parsed().with_context(|| format!("{} is not what mpich-test has written", path.display()))
 }
 
 fn file_name(name: &str) -> String {
@@ -111,9 +157,7 @@ fn kept(dir: &Path) -> Result<Vec<Column>> {
     for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
-            let read = || -> Result<Column> { Ok(serde_json::from_slice(&fs::read(&path)?)?) };
-            let column = read().with_context(|| format!("{} is not what mpich-test has written", path.display()))?;
-            columns.insert(path, column);
+            columns.insert(path.clone(), read(&path)?);
         }
     }
     Ok(columns.into_values().collect())
@@ -136,7 +180,8 @@ fn page(columns: &[Column]) -> String {
     row("time of the tests", &|column| ui::seconds(Duration::from_secs_f64(column.seconds)));
     text.push_str("\n| column | ntbring | run by |\n|---|---|---|\n");
     for column in columns {
-        let _ = writeln!(text, "| {} | {} | `{}` |", column.name, column.version, column.command);
+        let stopped = if column.finished { "" } else { ", **not finished**" };
+        let _ = writeln!(text, "| {}{stopped} | {} | `{}` |", column.name, column.versions.join(", "), column.command);
     }
     text.push_str(&list("Failures", columns, Kind::Failed));
     text.push_str(&list("Expected failures", columns, Kind::ExpectedFailure));
@@ -172,21 +217,23 @@ fn list(title: &str, columns: &[Column], kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn ran(id: &str, verdict: Verdict) -> Ran {
         let (id, layout, elapsed) = (id.to_string(), "2x1".to_string(), Duration::from_millis(500));
         Ran { id, layout, verdict, elapsed, log: PathBuf::new() }
     }
 
-    fn column(name: &str, results: &[(String, Vec<Ran>)]) -> Column {
-        Column::new(name.to_string(), format!("run on {name}"), "abc".to_string(), results)
+    fn column(name: &str, results: &[(&str, Vec<Ran>)]) -> Column {
+        let mut column = Column::new(name.to_string(), format!("run on {name}"));
+        results.iter().for_each(|(dir, ran)| column.add("abc", dir, ran));
+        column.finish();
+        column
     }
 
     #[test]
     fn the_page_has_every_directory_once_and_every_reason() {
-        let coll = |verdict| ("coll".to_string(), vec![ran("coll/a 2", Verdict::Passed), ran("coll/b 2", verdict)]);
-        let skipped = ("io".to_string(), vec![ran("io/c 1", Verdict::Skipped("memory".to_string()))]);
+        let coll = |verdict| ("coll", vec![ran("coll/a 2", Verdict::Passed), ran("coll/b 2", verdict)]);
+        let skipped = ("io", vec![ran("io/c 1", Verdict::Skipped("memory".to_string()))]);
         let two = column("2 hosts", &[coll(Verdict::Failed("x|y".to_string()))]);
         let four = column("4 hosts", &[coll(Verdict::ExpectedFailure("ticket".to_string())), skipped]);
 
@@ -205,6 +252,30 @@ mod tests {
 
         fs::write(docs.path().join("conformance/broken.json"), "{").unwrap();
         assert!(keep(docs.path(), &column("2 hosts", &[])).unwrap_err().to_string().contains("broken.json"));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_is_resumed_by_the_same_command_only() {
+        let docs = tempfile::tempdir().unwrap();
+        let new = |command: &str| Column::new("2 hosts".to_string(), command.to_string());
+        assert_eq!(stopped(docs.path(), &new("run")).unwrap(), None);
+
+        let mut column = new("run");
+        column.add("abc", "coll", &[ran("coll/a 2", Verdict::Passed)]);
+        keep(docs.path(), &column).unwrap();
+        let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
+        assert!(text.contains("| 2 hosts, **not finished** | abc | `run` |"), "{text}");
+        assert_eq!(stopped(docs.path(), &new("run --placement 1")).unwrap(), None);
+
+        let mut resumed = stopped(docs.path(), &new("run")).unwrap().unwrap();
+        assert!(resumed.has("coll") && !resumed.has("io"));
+        resumed.add("def", "io", &[ran("io/c 1", Verdict::Failed("why".to_string()))]);
+        resumed.finish();
+        keep(docs.path(), &resumed).unwrap();
+        assert_eq!((resumed.tally().passed, resumed.tally().failed), (1, 1));
+        let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
+        assert!(text.contains("| 2 hosts | abc, def | `run` |"), "{text}");
+        assert_eq!(stopped(docs.path(), &new("run")).unwrap(), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `cargo xtask mpich-test`: MPICH's own test suite on the ring.
 
+mod args;
 mod conformance;
 mod judge;
 mod memcheck;
@@ -15,14 +16,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
-use clap::Args;
 
 use crate::lock::{self, Lock};
 use crate::mpi::Mpi;
-use crate::setup::{self, packages, remove, Profile, SetupArgs};
+use crate::setup::{self, packages, remove};
 use crate::ui::{self, Tally};
-use crate::variants::{Variant, VariantArgs};
+use crate::variants::Variant;
 use crate::{cores, paths, version};
+pub use args::MpichTestArgs;
+use args::DEFAULT_HOSTS;
 use conformance::Column;
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
@@ -33,155 +35,21 @@ use testlist::Test;
 /// The directories that are run if none are given.
 const DIRS: &[&str] = &["pt2pt", "coll", "datatype", "comm", "topo", "attr", "group", "info", "init", "errors"];
 
-/// Hosts of the ring, if nothing else is said.
-const DEFAULT_HOSTS: u8 = 4;
-
-/// Rings of neighbours only, with one way that is as long as the other, and with none.
-const ALL_HOSTS: &[u8] = &[2, 4, 5];
-
 /// After so many tests ran out of time, if they are more than half, the rest is not worth
 /// waiting for.
 const TOO_MANY_TIMEOUTS: usize = 5;
 
-/// What can be chosen.
-#[derive(Args, Clone, Debug)]
-pub struct MpichTestArgs {
-    /// Hosts of the ring; with several, one after the other [default: 4; with --all 2,4,5]
-    #[arg(long, value_name = "H", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=16))]
-    hosts: Vec<u8>,
+/// A directory and its tests that are to be run.
+type Chosen = (String, Vec<Job>);
 
-    /// Run all directories that the profile builds, and write docs/conformance.md
-    #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "memcheck"])]
-    all: bool,
-
-    /// Place ranks on hosts by chance, from this seed, instead of evenly
-    #[arg(long, value_name = "SEED")]
-    placement: Option<u64>,
-
-    /// Ranks on a host; more where a test wants more than all hosts then have
-    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
-    per_host: u8,
-
-    /// Run only the part that tests/mpich/ci.txt chooses
-    #[arg(long)]
-    ci: bool,
-
-    /// Tests to run at once
-    #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
-    jobs: u8,
-
-    /// Which of the suite's lists to run, separated by commas [default: all three]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = testlist::LISTS.to_vec())]
-    lists: Vec<String>,
-
-    /// Run with the MPICH installed in DIR (with DIR/bin/mpicc) instead of ours: does a failure come from us?
-    #[arg(long, value_name = "DIR")]
-    with_mpi: Option<PathBuf>,
-
-    /// Run the tests under valgrind; what it finds is a failure
-    #[arg(long)]
-    memcheck: bool,
-
-    /// Show what would be run
-    #[arg(long)]
-    list: bool,
-
-    /// Directories of the suite, or tests: "coll", "coll/allred", "coll/allred 4"
-    #[arg(value_name = "DIR")]
-    patterns: Vec<String>,
-
-    #[command(flatten)]
-    variants: VariantArgs,
-
-    #[command(flatten)]
-    setup: SetupArgs,
-}
-
-impl MpichTestArgs {
-    /// What CI runs.
-    pub fn ci(setup: SetupArgs) -> Self {
-        Self {
-            hosts: Vec::new(),
-            all: false,
-            placement: None,
-            per_host: 1,
-            ci: true,
-            jobs: 1,
-            lists: Vec::new(),
-            with_mpi: None,
-            memcheck: false,
-            list: false,
-            patterns: Vec::new(),
-            variants: VariantArgs::default(),
-            setup,
-        }
-    }
-
-    /// What `bench compare --suites` times: the plain list of a directory, one rank a host where that
-    /// suffices; with our MPICH or another one.
-    pub fn timed(setup: SetupArgs, dir: &str, with_mpi: Option<PathBuf>, env: Vec<(String, String)>) -> Self {
-        Self {
-            ci: false,
-            lists: vec!["testlist".to_string()],
-            with_mpi,
-            patterns: vec![dir.to_string()],
-            variants: VariantArgs::of(env),
-            ..Self::ci(setup)
-        }
-    }
-}
-
-impl MpichTestArgs {
-    /// The rings to be run on.
-    fn rings(&self) -> Vec<u8> {
-        match (&self.hosts[..], self.all) {
-            ([], true) => ALL_HOSTS.to_vec(),
-            ([], false) => vec![DEFAULT_HOSTS],
-            (hosts, _) => hosts.to_vec(),
-        }
-    }
-
-    /// What tells one run of everything from another.
-    fn column(&self, hosts: u8) -> String {
-        let mut name = format!("{hosts} hosts");
-        if self.per_host > 1 {
-            name.push_str(&format!(" of {}", self.per_host));
-        }
-        if let Some(seed) = self.placement {
-            name.push_str(&format!(", seed {seed}"));
-        }
-        match &self.with_mpi {
-            Some(dir) => name.push_str(&format!(", MPI in {}", dir.display())),
-            None if self.setup.profile != Profile::Full => name.push_str(&format!(", {}", self.setup.profile)),
-            None => {}
-        }
-        self.variants.settings().for_each(|setting| name.push_str(&format!(", {setting}")));
-        name
-    }
-
-    /// The command, for the page that it writes.
-    fn shown(&self, hosts: u8) -> String {
-        let mut text = format!("cargo xtask mpich-test --all --profile {}", self.setup.profile);
-        let mut list = |name: &str, items: Vec<String>| {
-            if !items.is_empty() {
-                text.push_str(&format!(" --{name} {}", items.join(",")));
-            }
-        };
-        list("hosts", vec![hosts.to_string()]);
-        list("per-host", if self.per_host > 1 { vec![self.per_host.to_string()] } else { Vec::new() });
-        list("placement", self.placement.iter().map(ToString::to_string).collect());
-        list("lists", self.lists.clone());
-        list("with-mpi", self.with_mpi.iter().map(|dir| dir.display().to_string()).collect());
-        self.variants.settings().for_each(|setting| text.push_str(&format!(" --env {setting}")));
-        text
-    }
-}
+/// A directory and its tests that were run.
+type Done = (String, Vec<Ran>);
 
 /// What is to be run, and with what.
 struct Plan {
     mpi: Mpi,
     suite: Suite,
-    directories: Vec<(String, Vec<Job>)>,
+    directories: Vec<Chosen>,
     /// Where the logs and the report go.
     place: PathBuf,
     _lock: Lock,
@@ -217,25 +85,46 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
         packages::install(&["valgrind"])?;
     }
     plan.build()?;
+    if args.all {
+        return all(args, &plan);
+    }
+    args.variants.each(|variant| {
+        args.rings()
+            .into_iter()
+            .map(|hosts| Ok(tally(&execute(args, variant, &plan, &plan.directories, hosts, &mut |_, _| Ok(()))?)))
+            .sum()
+    })
+}
+
+/// All directories, ring by ring, kept as they are done: a ring takes an hour, and may be stopped.
+fn all(args: &MpichTestArgs, plan: &Plan) -> Result<Tally> {
     let docs = paths::root().join("docs");
     // Before there is a page that was changed.
     let version = version::commit().unwrap_or_else(|| "unknown".to_string());
-    let tally = args.variants.each(|variant| {
+    let total = args.variants.each(|variant| {
         let mut sum = Tally::default();
         for hosts in args.rings() {
-            let results = execute(args, variant, &plan, hosts)?;
-            sum += results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum();
-            if args.all {
-                let column = Column::new(args.column(hosts), args.shown(hosts), version.clone(), &results);
-                conformance::keep(&docs, &column)?;
+            let mut column = Column::new(args.column(hosts), args.shown(hosts));
+            if args.resume {
+                column = conformance::stopped(&docs, &column)?.unwrap_or(column);
             }
+            let left: Vec<Chosen> = plan.directories.iter().filter(|(dir, _)| !column.has(dir)).cloned().collect();
+            execute(args, variant, plan, &left, hosts, &mut |dir, ran| {
+                column.add(&version, dir, ran);
+                conformance::keep(&docs, &column)
+            })?;
+            column.finish();
+            conformance::keep(&docs, &column)?;
+            sum += column.tally();
         }
         Ok(sum)
     })?;
-    if args.all {
-        println!("the table is in {}", paths::shown(&docs.join("conformance.md")));
-    }
-    Ok(tally)
+    println!("the table is in {}", paths::shown(&docs.join("conformance.md")));
+    Ok(total)
+}
+
+fn tally(results: &[Done]) -> Tally {
+    results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum()
 }
 
 /// Runs the tests as [`run`] does, and says how long they took.
@@ -244,7 +133,7 @@ pub fn time(args: &MpichTestArgs) -> Result<Timing> {
     plan.build()?;
     let mut timing = Timing::default();
     args.variants.each(|variant| {
-        let results = execute(args, variant, &plan, DEFAULT_HOSTS)?;
+        let results = execute(args, variant, &plan, &plan.directories, DEFAULT_HOSTS, &mut |_, _| Ok(()))?;
         for ran in results.iter().flat_map(|(_, ran)| ran) {
             timing.elapsed += ran.elapsed;
             timing.tests += 1;
@@ -288,7 +177,7 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
             tops.push(pattern.top());
         }
     }
-    let mut directories: Vec<(String, Vec<Job>)> = Vec::new();
+    let mut directories: Vec<Chosen> = Vec::new();
     for top in &tops {
         for test in testlist::collect(&suite.build, &suite.source, top)? {
             // What MPICH itself expects to fail often hangs until its time is up: not for CI.
@@ -333,8 +222,16 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, Suite, PathBuf, Lock)> {
     Ok((mpi, suite, place, lock))
 }
 
-fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> Result<Vec<(String, Vec<Ran>)>> {
-    let Plan { mpi, suite, directories, place, .. } = plan;
+/// Runs directories on a ring, and hands each to `done` when it is.
+fn execute(
+    args: &MpichTestArgs,
+    variant: &Variant,
+    plan: &Plan,
+    directories: &[Chosen],
+    hosts: u8,
+    done: &mut dyn FnMut(&str, &[Ran]) -> Result<()>,
+) -> Result<Vec<Done>> {
+    let Plan { mpi, suite, place, .. } = plan;
     let suffix = if args.rings().len() > 1 { format!("-{hosts}") } else { String::new() };
     let logs = place.join(format!("{}{suffix}", variant.place("logs")));
     remove(&logs)?;
@@ -370,7 +267,7 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> R
     }
     let start = Instant::now();
     let mut tally = Tally::default();
-    let mut results: Vec<(String, Vec<Ran>)> = Vec::new();
+    let mut results: Vec<Done> = Vec::new();
     for (dir, jobs) in directories {
         let begin = Instant::now();
         let ran = runner.run_all(jobs, &seen)?;
@@ -378,6 +275,7 @@ fn execute(args: &MpichTestArgs, variant: &Variant, plan: &Plan, hosts: u8) -> R
         println!("{}", counts.line(dir, begin.elapsed()));
         ui::flush();
         tally += counts.tally();
+        done(dir, &ran)?;
         results.push((dir.clone(), ran));
         let timeouts = timeouts.load(Ordering::Relaxed);
         if !args.all && timeouts >= TOO_MANY_TIMEOUTS && timeouts * 2 > tally.passed + tally.failed {
