@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 12
+#define NTBRING_ABI_VERSION 13
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -36,7 +36,6 @@ extern "C" {
 #define NTBRING_PENDING 1       /* not yet done */
 #define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter: nothing there */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting, ntbring_counter: *variable is */
-#define NTBRING_AWAITED 3       /* ntbring_flush: others have to do something */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have no free board in common */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
@@ -380,10 +379,9 @@ int ntbring_count(ntbring_endpoint_t * endpoint, uint32_t index, uint64_t * valu
  * the caller may look in vain before it has to call again. */
 uint32_t ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
 
-/* NTBRING_OK once nothing is pending to be sent, NTBRING_PENDING before that;
- * NTBRING_AWAITED if others have to ask for messages before the rest can be sent, or
- * processes of other jobs have to poll, so that what was sent to them outlives this
- * process. Poll in between. Nothing must be asked for any more. */
+/* NTBRING_OK once all that was sent outlives this process, NTBRING_PENDING before that: others
+ * may have to take it first, as late as they like. Poll in between. Nothing must be asked for
+ * any more. */
 int ntbring_flush(ntbring_endpoint_t * endpoint);
 
 /* Nothing is called any more but ntbring_close, and that only after a barrier, in which nobody

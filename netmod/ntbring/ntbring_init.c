@@ -4,8 +4,6 @@
 #include "ntbring_impl.h"
 #include "mpidu_bc.h"
 
-#define MPIDI_NTBRING_FLUSH_SECONDS 10
-
 /* Posix peers ring no doorbell, and a rank is a posix peer of its own. */
 #define MPIDI_NTBRING_IDLE_SHM_US 1000
 #define MPIDI_NTBRING_IDLE_SHM_POLLS 200
@@ -172,24 +170,16 @@ int MPIDI_NTBRING_post_init(void)
 static int flush(int vci)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPL_time_t start, now;
-    double seconds = 0;
 
-    MPL_wtime(&start);
     while (true) {
         int rc = ntbring_flush(MPIDI_NTBRING_VCI(vci).endpoint);
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
             break;
         }
-        /* others may compute as long as they like */
-        MPIR_ERR_CHKANDJUMP1(rc == NTBRING_PENDING && seconds > MPIDI_NTBRING_FLUSH_SECONDS,
-                             mpi_errno, MPI_ERR_OTHER, "**ntbring_flush", "**ntbring_flush %d", MPIDI_NTBRING_FLUSH_SECONDS);
         mpi_errno = MPID_Progress_test(NULL);
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_idle(vci);
-        MPL_wtime(&now);
-        MPL_wtime_diff(&start, &now, &seconds);
     }
 
   fn_exit:

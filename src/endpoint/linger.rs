@@ -13,6 +13,16 @@ use std::time::{Duration, Instant};
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Others may compute as long as they like before they take what was sent to them; after so long the user is told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Since when a rank waits to leave.
+#[derive(Default)]
+pub(super) struct Farewell {
+    since: Option<Instant>,
+    told: bool,
+}
+
 /// A thread that looks after what others have not taken.
 pub(super) struct Linger {
     stop: Arc<AtomicBool>,
@@ -52,6 +62,20 @@ impl Endpoint {
             true => self.out.look_after(Instant::now()),
             false => Ok(()),
         }
+    }
+
+    /// Whether all that was sent has been deposited, and outlives this process. To be called again and again, with polls in
+    /// between, when nothing will be asked for any more.
+    pub fn flush(&mut self) -> Result<bool, EndpointError> {
+        self.leave()?;
+        let done = self.is_flushed() && !self.is_holding() && self.has_reached_guests();
+        let since = *self.farewell.since.get_or_insert_with(Instant::now);
+        if !done && !self.farewell.told && since.elapsed() > PATIENCE {
+            self.farewell.told = true;
+            let state = self.describe();
+            log::warn!("rank {} waits in MPI_Finalize until others take what was sent:\n{state}", self.members.rank());
+        }
+        Ok(done)
     }
 
     /// To be called when nothing will be any more: what others have not taken yet is looked after by a thread until

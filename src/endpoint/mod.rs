@@ -102,6 +102,7 @@ pub struct Endpoint {
     greetings: greetings::Greetings,
     /// What has just been sent is looked after, once nothing is called any more but `drop`.
     lingering: Option<linger::Linger>,
+    farewell: linger::Farewell,
     /// Polls cannot go the short way: links are not trusted, there is an experiment, or something was left for the rank.
     odd: bool,
     /// How the models of the experiments receive; None outside them.
@@ -183,6 +184,7 @@ impl Endpoint {
             guests,
             greetings: greetings::Greetings::default(),
             lingering: None,
+            farewell: linger::Farewell::default(),
             odd,
             paper,
             interim: deputy::Interim::default(),
@@ -275,11 +277,6 @@ impl Endpoint {
     pub fn is_flushed(&self) -> bool {
         let settled = !self.out.checked || self.out.has_reminded();
         !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled() && settled
-    }
-
-    /// Whether messages wait until there is a way to where they go.
-    pub fn is_cut_off(&self) -> bool {
-        self.out.is_cut_off()
     }
 
     /// Whether messages wait for credit.

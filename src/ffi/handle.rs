@@ -184,11 +184,11 @@ impl Handle {
         Ok(())
     }
 
-    /// Nothing will be asked for any more.
-    pub fn leave(&mut self) -> Result<(), Failure> {
+    /// Whether all that was sent outlives this process; before joining it does.
+    pub fn flush(&mut self) -> Result<bool, Failure> {
         match &mut self.state {
-            State::Connected(connected) => Ok(connected.endpoint().leave()?),
-            _ => Ok(()),
+            State::Connected(connected) => Ok(connected.endpoint().flush()?),
+            _ => Ok(true),
         }
     }
 
@@ -198,22 +198,6 @@ impl Handle {
             State::Connected(connected) => Ok(connected.endpoint().linger()?),
             _ => Ok(()),
         }
-    }
-
-    /// Whether nothing waits to be sent; so it is before joining.
-    pub fn is_flushed(&mut self) -> bool {
-        self.endpoint().map_or(true, |endpoint| endpoint.is_flushed())
-    }
-
-    /// Whether something waits for a way to its receiver, which may take as long as it likes.
-    pub fn is_cut_off(&mut self) -> bool {
-        self.endpoint().is_ok_and(|endpoint| endpoint.is_cut_off())
-    }
-
-    /// Whether nobody has to ask for anything, or to poll, before all that was sent outlives this process; so it is
-    /// before joining.
-    pub fn has_reached_others(&mut self) -> bool {
-        self.endpoint().map_or(true, |endpoint| !endpoint.is_holding() && endpoint.has_reached_guests())
     }
 
     #[inline]

@@ -378,14 +378,8 @@ pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us:
 pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
         // SAFETY: by contract.
-        let handle = unsafe { Handle::from_raw(endpoint) }?;
-        handle.leave()?;
-        Ok(match handle.is_flushed() {
-            false if !handle.is_cut_off() => NTBRING_PENDING as i32,
-            false => NTBRING_AWAITED as i32,
-            true if !handle.has_reached_others() => NTBRING_AWAITED as i32,
-            true => NTBRING_OK as i32,
-        })
+        let done = unsafe { Handle::from_raw(endpoint) }?.flush()?;
+        Ok(if done { NTBRING_OK } else { NTBRING_PENDING } as i32)
     })
 }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// What can be set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Bytes of each incoming window; None: chosen from the number of ranks.
+    /// Bytes of each incoming window; None: as `ring::WindowPlan` chooses.
     pub window: Option<u64>,
     /// Most bytes of one piece of a message that is sent in pieces; None: as `zerocopy::Cut` tells.
     pub chunk: Option<usize>,

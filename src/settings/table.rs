@@ -285,7 +285,7 @@ pub const TABLE: &[Setting] =
             "NTBRING_FAULT",
             "none",
             "faults",
-            "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+3,\
+            "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+4,\
              down=every:1s:for:200ms,link=0-1,from=join,patience=30s,seed=1",
             true,
             "injects faults into what hosts send to each other (docs/faults.md; for tests): bits flipped, writes lost, doubled \

@@ -178,7 +178,7 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
     let start = Instant::now();
     ring.until("some time", |_| start.elapsed() > Duration::from_secs(1));
     let zero = ring.endpoints[0].as_ref().unwrap();
-    assert!(!zero.is_cut_off(), "{}", zero.describe());
+    assert!(zero.is_flushed(), "{}", zero.describe());
 }
 
 #[test]

@@ -47,8 +47,11 @@ fn summary(loaded: &Loaded) {
         println!("tuned: {remark}");
     }
     let settings = &loaded.settings;
-    let window =
-        settings.window.map_or("1 MiB or more, by the numbers of hosts and ranks".into(), |w| format!("{w} bytes"));
+    let window = settings
+        .window
+        .map_or("1 MiB or more, by hosts, ranks, the memory file system and the link model".into(), |w| {
+            format!("{w} bytes")
+        });
     println!("windows: {window} in each direction of a link, in {}", settings.shm_dir.display());
     if let Some(model) = settings.link_model {
         println!("links: {model}");

@@ -233,13 +233,6 @@ impl Carrier {
         }
     }
 
-    /// Whether something waits for a way.
-    pub fn is_cut_off(&self) -> bool {
-        let waits = |connection: &Connection| !connection.lost && !connection.sender.is_settled();
-        let cut_off = |connection: &Connection| connection.side.is_none() && waits(connection);
-        self.connections.iter().flatten().any(cut_off)
-    }
-
     /// Whether there must be another step soon though nobody rings.
     pub fn is_waiting(&self) -> bool {
         let waits = |connection: &Connection| {

@@ -33,11 +33,6 @@ impl Outbound {
         }
     }
 
-    /// Whether something waits for a way to its receiver.
-    pub fn is_cut_off(&self) -> bool {
-        self.caretaker.as_ref().is_some_and(|caretaker| caretaker.carrier().is_cut_off())
-    }
-
     /// Whether others have taken everything, or do not answer though they were reminded.
     pub fn has_reminded(&self) -> bool {
         self.outboxes.iter().all(|outbox| outbox.is_settled() || outbox.lane.reminders() >= REMINDERS)

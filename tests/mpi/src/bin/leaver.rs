@@ -1,12 +1,19 @@
-//! Ways to leave that are not MPI_Finalize after the last message: `late` (rank 0 finalizes long after the others), `exit`
-//! (all end without MPI_Finalize), `one` (rank 1 ends without it, while the others wait for it).
+//! Ways to leave that are not MPI_Finalize after the last message: `late` (rank 0 finalizes long after the others), `early` (the
+//! others finalize long before rank 0 looks for what they have sent), `exit` (all end without MPI_Finalize, in the middle of
+//! their messages), `one` (rank 1 ends without it, while the others wait for it).
 
 use std::time::{Duration, Instant};
 
+use mpi::ffi;
 use mpi::traits::*;
-use ntbring_mpi_tests::{arg, exchange, fail, shifts, Job};
+use ntbring_mpi_tests::raw::{byte, no_request, ok};
+use ntbring_mpi_tests::{arg, exchange, fail, filled, shifts, verify, Job};
 
 const LATE: Duration = Duration::from_secs(3);
+/// Longer than a rank says nothing while it waits to leave.
+const VERY_LATE: Duration = Duration::from_secs(12);
+/// Nobody asks for it before the receiver has a place for it.
+const LARGE: usize = 8 << 20;
 
 fn main() {
     let mode: String = arg(1, "late".to_string());
@@ -16,15 +23,21 @@ fn main() {
     }
     let leave = || std::process::exit(0);
     match mode.as_str() {
-        "late" if job.rank == 0 => {
-            let start = Instant::now();
-            while start.elapsed() < LATE {
-                std::hint::spin_loop();
+        "late" if job.rank == 0 => compute(LATE),
+        "late" => {}
+        "early" if job.rank == 0 => {
+            compute(VERY_LATE);
+            for from in 1..job.size {
+                let mut room = vec![0; LARGE];
+                job.world.process_at_rank(from).receive_into_with_tag(&mut room[..], 0);
+                verify(&room, from, 0, 0);
             }
         }
-        "late" => {}
+        "early" => send_and_forget(&job, 0, filled(job.rank, 0, 0, LARGE)),
         "exit" => {
-            job.world.barrier();
+            let far = (job.rank + job.size / 2) % job.size;
+            send_and_forget(&job, far, filled(job.rank, far, 0, LARGE));
+            (0..1000_u64).for_each(|n| job.world.process_at_rank(far).send(&n));
             leave()
         }
         "one" => {
@@ -37,4 +50,22 @@ fn main() {
         other => fail(format!("there is no way '{other}'")),
     }
     job.finish();
+}
+
+fn compute(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sends something to a rank, and never asks what has become of it.
+fn send_and_forget(job: &Job, to: i32, payload: Vec<u8>) {
+    let mut request = no_request();
+    let (at, len) = (payload.leak().as_ptr().cast(), LARGE as i32);
+    // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
+    unsafe {
+        ok(ffi::MPI_Isend(at, len, byte(), to, 0, job.world.as_raw(), &mut request), "MPI_Isend");
+        ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+    }
 }
