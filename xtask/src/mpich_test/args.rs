@@ -25,7 +25,8 @@ pub struct MpichTestArgs {
     #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "memcheck"])]
     pub(super) all: bool,
 
-    /// With --all: go on where an earlier run of the same command was stopped, after its last whole directory
+    /// With --all: go on where an earlier run of the same command was stopped: rings and directories that it has
+    /// finished are not run again
     #[arg(long, requires = "all")]
     pub(super) resume: bool,
 
@@ -124,6 +125,10 @@ impl MpichTestArgs {
         if let Some(seed) = self.placement {
             name.push_str(&format!(", seed {seed}"));
         }
+        if self.jobs > 1 {
+            name.push_str(&format!(", {} tests at once", self.jobs));
+        }
+        self.lists.iter().for_each(|list| name.push_str(&format!(", {list}")));
         match &self.with_mpi {
             Some(dir) => name.push_str(&format!(", MPI in {}", dir.display())),
             None if self.setup.profile != Profile::Full => name.push_str(&format!(", {}", self.setup.profile)),
@@ -143,6 +148,7 @@ impl MpichTestArgs {
         };
         list("hosts", vec![hosts.to_string()]);
         list("per-host", if self.per_host > 1 { vec![self.per_host.to_string()] } else { Vec::new() });
+        list("jobs", if self.jobs > 1 { vec![self.jobs.to_string()] } else { Vec::new() });
         list("placement", self.placement.iter().map(ToString::to_string).collect());
         list("lists", self.lists.clone());
         list("with-mpi", self.with_mpi.iter().map(|dir| dir.display().to_string()).collect());

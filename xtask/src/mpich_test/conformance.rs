@@ -28,12 +28,18 @@ pub struct Column {
     versions: Vec<String>,
     /// Whether all directories were run.
     finished: bool,
-    /// The time of all tests together.
-    seconds: f64,
     /// Directory by directory, in the order in which they were run.
-    directories: Vec<(String, Counts)>,
+    directories: Vec<Directory>,
     /// The tests that did not simply pass.
     remarks: Vec<Remark>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Directory {
+    name: String,
+    counts: Counts,
+    /// The time of all its tests together.
+    seconds: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,20 +59,12 @@ enum Kind {
 impl Column {
     /// Nothing yet, of a run of that command.
     pub fn new(name: String, command: String) -> Self {
-        Self {
-            name,
-            command,
-            versions: Vec::new(),
-            finished: false,
-            seconds: 0.0,
-            directories: Vec::new(),
-            remarks: Vec::new(),
-        }
+        Self { name, command, versions: Vec::new(), finished: false, directories: Vec::new(), remarks: Vec::new() }
     }
 
     /// Whether a directory was run.
     pub fn has(&self, dir: &str) -> bool {
-        self.directories.iter().any(|(name, _)| name == dir)
+        self.directories.iter().any(|directory| directory.name == dir)
     }
 
     /// What has come out of a directory, with that version.
@@ -74,9 +72,14 @@ impl Column {
         if self.versions.last().is_none_or(|last| last != version) {
             self.versions.push(version.to_string());
         }
-        self.seconds += results.iter().map(|ran| ran.elapsed).sum::<Duration>().as_secs_f64().round();
-        self.directories.push((dir.to_string(), Counts::of(results)));
+        let seconds = (results.iter().map(|ran| ran.elapsed).sum::<Duration>().as_secs_f64() * 10.0).round() / 10.0;
+        self.directories.push(Directory { name: dir.to_string(), counts: Counts::of(results), seconds });
         self.remarks.extend(results.iter().filter_map(remark));
+    }
+
+    /// Whether all directories were run.
+    pub fn is_finished(&self) -> bool {
+        self.finished
     }
 
     /// All were run.
@@ -86,14 +89,20 @@ impl Column {
 
     /// All directories together.
     pub fn tally(&self) -> Tally {
-        self.directories.iter().map(|(_, counts)| counts.tally()).sum()
+        self.directories.iter().map(|directory| directory.counts.tally()).sum()
+    }
+
+    /// The time of the tests of some directories.
+    fn time(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let seconds: f64 = self.directories.iter().filter(|dir| wanted(&dir.name)).map(|dir| dir.seconds).sum();
+        ui::seconds(Duration::from_secs_f64(seconds))
     }
 
     /// Tests of a directory, or of all, as a cell.
     fn cell(&self, dir: Option<&str>) -> String {
-        let chosen = self.directories.iter().filter(|(name, _)| dir.is_none_or(|dir| dir == name));
+        let chosen = self.directories.iter().filter(|directory| dir.is_none_or(|dir| dir == directory.name));
         let (mut passed, mut run, mut expected) = (0, 0, 0);
-        for (_, counts) in chosen {
+        for Directory { counts, .. } in chosen {
             let tally = counts.tally();
             (passed, run) = (passed + tally.passed, run + tally.passed + tally.failed);
             expected += counts.expected();
@@ -126,14 +135,14 @@ pub fn keep(docs: &Path, column: &Column) -> Result<()> {
     write_atomically(&docs.join("conformance.md"), page(&kept(&dir)?).as_bytes())
 }
 
-/// What a run of the same name and command has left in `docs`, if it was stopped.
-pub fn stopped(docs: &Path, like: &Column) -> Result<Option<Column>> {
+/// What a run of the same name and command has left in `docs`.
+pub fn left(docs: &Path, like: &Column) -> Result<Option<Column>> {
     let path = file(docs, &like.name);
     if !path.exists() {
         return Ok(None);
     }
     let column = read(&path)?;
-    Ok((!column.finished && column.command == like.command).then_some(column))
+    Ok((column.command == like.command).then_some(column))
 }
 
 fn file(docs: &Path, column: &str) -> PathBuf {
@@ -165,7 +174,8 @@ fn kept(dir: &Path) -> Result<Vec<Column>> {
 
 fn page(columns: &[Column]) -> String {
     let mut text = "# Conformance\n\nMPICH's own test suite on the ring. `cargo xtask mpich-test --all` writes this page; each ring \
-                    can be run by itself.\n\nA cell is tests passed / tests run; `+n`: n more failed as expected, for reasons below.\n\n"
+                    can be run by itself. A ring has as many hosts as a test has ranks, if those are fewer.\n\nA cell is tests \
+                    passed / tests run; `+n`: n more failed as expected, for reasons below.\n\n"
         .to_string();
     let mut row = |name: &str, cell: &dyn Fn(&Column) -> String| {
         let cells: Vec<String> = columns.iter().map(cell).collect();
@@ -177,7 +187,9 @@ fn page(columns: &[Column]) -> String {
         row(dir, &|column| column.cell(Some(dir)));
     }
     row("**all**", &|column| column.cell(None));
-    row("time of the tests", &|column| ui::seconds(Duration::from_secs_f64(column.seconds)));
+    let by_all = |dir: &str| columns.iter().all(|column| column.has(dir));
+    row("time of the tests", &|column| column.time(|_| true));
+    row("in directories that are in all columns", &|column| column.time(by_all));
     text.push_str("\n| column | ntbring | run by |\n|---|---|---|\n");
     for column in columns {
         let stopped = if column.finished { "" } else { ", **not finished**" };
@@ -192,7 +204,7 @@ fn page(columns: &[Column]) -> String {
 /// Of all columns, in the order in which they came.
 fn directories(columns: &[Column]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
-    let names = columns.iter().flat_map(|column| &column.directories).map(|(dir, _)| dir.as_str());
+    let names = columns.iter().flat_map(|column| &column.directories).map(|dir| dir.name.as_str());
     names.filter(|dir| seen.insert(*dir)).collect()
 }
 
@@ -245,6 +257,8 @@ mod tests {
         let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
         assert_eq!(text, page(&[two, four]));
         assert!(text.contains("| coll | 1/2 | 1/1 +1 |\n| io | - | - |\n| **all** | 1/2 | 1/1 +1 |"), "{text}");
+        assert!(text.contains("| time of the tests | 1.0 s | 1.5 s |\n"), "{text}");
+        assert!(text.contains("| in directories that are in all columns | 1.0 s | 1.0 s |\n"), "{text}");
         assert!(text.contains("| 2 hosts | abc | `run on 2 hosts` |"), "{text}");
         assert!(text.contains("| `coll/b 2` | 2 hosts | x\\|y |"), "{text}");
         assert!(text.contains("## Expected failures") && text.contains("## Not run"), "{text}");
@@ -258,24 +272,24 @@ mod tests {
     fn a_run_that_was_stopped_is_resumed_by_the_same_command_only() {
         let docs = tempfile::tempdir().unwrap();
         let new = |command: &str| Column::new("2 hosts".to_string(), command.to_string());
-        assert_eq!(stopped(docs.path(), &new("run")).unwrap(), None);
+        assert_eq!(left(docs.path(), &new("run")).unwrap(), None);
 
         let mut column = new("run");
         column.add("abc", "coll", &[ran("coll/a 2", Verdict::Passed)]);
         keep(docs.path(), &column).unwrap();
         let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
         assert!(text.contains("| 2 hosts, **not finished** | abc | `run` |"), "{text}");
-        assert_eq!(stopped(docs.path(), &new("run --placement 1")).unwrap(), None);
+        assert_eq!(left(docs.path(), &new("run --placement 1")).unwrap(), None);
 
-        let mut resumed = stopped(docs.path(), &new("run")).unwrap().unwrap();
-        assert!(resumed.has("coll") && !resumed.has("io"));
+        let mut resumed = left(docs.path(), &new("run")).unwrap().unwrap();
+        assert!(resumed.has("coll") && !resumed.has("io") && !resumed.is_finished());
         resumed.add("def", "io", &[ran("io/c 1", Verdict::Failed("why".to_string()))]);
         resumed.finish();
         keep(docs.path(), &resumed).unwrap();
         assert_eq!((resumed.tally().passed, resumed.tally().failed), (1, 1));
         let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
         assert!(text.contains("| 2 hosts | abc, def | `run` |"), "{text}");
-        assert_eq!(stopped(docs.path(), &new("run")).unwrap(), None);
+        assert_eq!(left(docs.path(), &new("run")).unwrap(), Some(resumed));
     }
 
     #[test]

@@ -106,7 +106,12 @@ fn all(args: &MpichTestArgs, plan: &Plan) -> Result<Tally> {
         for hosts in args.rings() {
             let mut column = Column::new(args.column(hosts), args.shown(hosts));
             if args.resume {
-                column = conformance::stopped(&docs, &column)?.unwrap_or(column);
+                column = conformance::left(&docs, &column)?.unwrap_or(column);
+            }
+            if column.is_finished() {
+                println!("{} is done: {}", args.column(hosts), column.tally());
+                sum += column.tally();
+                continue;
             }
             let left: Vec<Chosen> = plan.directories.iter().filter(|(dir, _)| !column.has(dir)).cloned().collect();
             execute(args, variant, plan, &left, hosts, &mut |dir, ran| {
@@ -178,8 +183,8 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
         }
     }
     let mut directories: Vec<Chosen> = Vec::new();
-    for top in &tops {
-        for test in testlist::collect(&suite.build, &suite.source, top)? {
+    for dir in tops.iter().flat_map(|top| suite.lists(top)) {
+        for test in testlist::collect(&suite.build, &suite.source, dir)? {
             // What MPICH itself expects to fail often hangs until its time is up: not for CI.
             if !wanted(&test) || (args.ci && test.xfail.is_some()) {
                 continue;
@@ -234,7 +239,9 @@ fn execute(
     let Plan { mpi, suite, place, .. } = plan;
     let suffix = if args.rings().len() > 1 { format!("-{hosts}") } else { String::new() };
     let logs = place.join(format!("{}{suffix}", variant.place("logs")));
-    remove(&logs)?;
+    if !args.resume {
+        remove(&logs)?;
+    }
     let (hosts, per_host) = (usize::from(hosts), usize::from(args.per_host));
     let (placement, jobs) = (args.placement, usize::from(args.jobs));
     let runner = Runner {

@@ -22,8 +22,9 @@ pub struct Suite {
     fortran_2008: bool,
 }
 
-/// Tests of the module mpi_f08.
+/// Tests of the module mpi_f08, which the suite's own lists do not name.
 const F08: &str = "f08";
+const F08_ERRORS: &str = "errors/f08";
 
 /// What kind of MPI it is built against.
 pub struct Against<'a> {
@@ -43,6 +44,9 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
         format!("--with-mpi={}", against.mpi.prefix().display()),
         format!("MPICC={}", against.mpi.mpicc().display()),
         format!("CC={}", against.mpi.mpicc().display()),
+        // Without these it leaves out all that has threads, or messages of more than 2^31 bytes.
+        "--enable-threads=multiple".to_string(),
+        "--enable-large-tests".to_string(),
     ];
     if !against.profile.has_all_languages() {
         // The last two: even so configure stops without a C++ compiler, unless it is told that
@@ -91,6 +95,12 @@ impl Suite {
         let names = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
         let known = names.filter(|name| !name.is_empty()).map(str::to_string);
         Ok(known.chain(self.fortran_2008.then(|| F08.to_string())).collect())
+    }
+
+    /// The lists of a directory: its own, and what it should name.
+    pub fn lists<'a>(&self, dir: &'a str) -> Vec<&'a str> {
+        let forgotten = F08_ERRORS.split('/').next() == Some(dir) && self.fortran_2008;
+        [dir].into_iter().chain(forgotten.then_some(F08_ERRORS)).collect()
     }
 
     /// Compiles one program of a directory: some are in no list of what is to be made.
