@@ -45,8 +45,9 @@ pub fn languages(bench: &mut Bench) -> Result<()> {
 /// Programs that were linked with Debian's mpich.
 pub fn debian(bench: &mut Bench) -> Result<()> {
     packages::install(&["netpipe-mpich2", "libmpich-dev"])?;
+    let tool = bench.tool("ntbring");
     let exec = || {
-        let mut command = Command::new(bench.tool("ntbring"));
+        let mut command = Command::new(&tool);
         command.args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts"]);
         command
     };
@@ -55,19 +56,23 @@ pub fn debian(bench: &mut Bench) -> Result<()> {
     let mut netpipe = exec();
     netpipe.current_dir(&bench.place).args(["h0,h1", "-n", "2", "NPmpich2", "-u", "10000", "-o", "np.out"]);
     netpipe.env("NTBRING_STATS", &stats);
-    let halo = bench.place.join("halo");
-    let mut compile = Command::new("mpicc.mpich");
-    compile.arg(bench.sources().join("halo.c")).arg("-o").arg(&halo);
-    let mut run = exec();
-    run.args(["h0,h1,h2,h3", "-n", "4"]).arg(&halo);
 
     bench.test("NPmpich2 of netpipe-mpich2", &mut netpipe, NETPIPE, None)?;
     // Whoever says so has gone through us.
     let mut lines = Command::new("grep");
     lines.args(["-c", "\"msgs_direct\""]).arg(&stats);
     bench.test("a line of statistics of either rank", &mut lines, LIMIT, Some("2"))?;
-    if bench.test("mpicc.mpich halo.c", &mut compile, LIMIT, None)? {
-        bench.test("halo.c as built by it", &mut run, LIMIT, Some("ok"))?;
+    for (compiler, source, flag) in
+        [("mpicc.mpich", "halo.c", ""), ("mpicxx.mpich", "halo.cpp", ""), ("mpifort.mpich", "halo.F90", "-DMPI_FROM=2")]
+    {
+        let halo = bench.place.join(source.replace('.', "-"));
+        let mut compile = Command::new(compiler);
+        compile.args((!flag.is_empty()).then_some(flag)).arg(bench.sources().join(source)).arg("-o").arg(&halo);
+        if bench.test(&format!("{compiler} {source}"), &mut compile, LIMIT, None)? {
+            let mut run = exec();
+            run.args(["h0,h1,h2,h3", "-n", "4"]).arg(&halo);
+            bench.test(&format!("{source} as built by it"), &mut run, LIMIT, Some("ok"))?;
+        }
     }
     Ok(())
 }

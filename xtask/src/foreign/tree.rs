@@ -24,18 +24,25 @@ pub fn moved(bench: &mut Bench) -> Result<()> {
     fs::create_dir_all(dir.path().join("second"))?;
     fs::rename(dir.path().join("first"), &tree)?;
     let mpi = Mpi::of_prefix(&tree);
+    let built = bench.mpi.prefix().to_path_buf();
     let halo = |program: &Path| {
         let mut command = mpi.run(&Layout::spread(4, 4), &[]);
         command.arg(program).env_remove("LD_LIBRARY_PATH");
-        command
+        hiding(&built, &command)
     };
 
     let source = bench.sources().join("halo.c");
     let own = bench.place.join("halo-mpicc");
     let mut compile = Command::new(mpi.mpicc());
     compile.arg(&source).arg("-o").arg(&own);
-    if bench.test("mpicc of a tree that was moved", &mut compile, LIMIT, None)? {
+    if bench.test("mpicc of a tree that was moved", &mut hiding(&built, &compile), LIMIT, None)? {
         bench.test("a program of it", &mut halo(&own), LIMIT, Some("ok"))?;
+    }
+    for tool in names(&tree.join("bin"))? {
+        let mut help = Command::new("sh");
+        help.args(["-c", "test -e \"$2\" || \"$1\" --help", "sh"]);
+        help.arg(tree.join("bin").join(&tool)).arg(tree.join(format!("share/man/man1/{tool}.1")));
+        bench.test(&format!("help: {tool}"), &mut hiding(&built, &help), LIMIT, None)?;
     }
 
     let flags = bench.place.join("halo-pkg-config");
@@ -61,4 +68,32 @@ pub fn moved(bench: &mut Bench) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The same command, where nothing is in a directory any more; without root it is there.
+fn hiding(dir: &Path, command: &Command) -> Command {
+    let mut hidden = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        hidden = Command::new("env");
+    } else {
+        hidden.args(["-m", "sh", "-ec", "mount -t tmpfs tmpfs \"$1\"; shift; exec \"$@\"", "sh"]).arg(dir);
+    }
+    hidden.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => hidden.env(name, value),
+            None => hidden.env_remove(name),
+        };
+    }
+    hidden
+}
+
+/// What is in a directory, sorted.
+fn names(dir: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
 }
