@@ -28,6 +28,7 @@ const MODELS: [&str; 6] = ["1", "1-packed", "2", "3", "4", "5"];
 // Everything in one entry that fits half an entry of the lane between hosts: the lane to oneself must not be smaller.
 const LANE: (&str, &str) = ("NTBRING_LOCAL_LANE", "1M");
 const WINDOW: (&str, &str) = ("NTBRING_WINDOW", "1M");
+const PIECES: (&str, &str) = ("NTBRING_CHUNK", "16K");
 const STREAMED: (&str, &str) = ("NTBRING_SINGLE_COPY", "off");
 const MODEL: &str = "NTBRING_PAPER_MODEL";
 const GEN3X8: (&str, &str) = ("NTBRING_LINK_MODEL", "gen3x8");
@@ -45,12 +46,12 @@ const WHAT: [&str; 7] = [
 macro_rules! columns {
     ($suffix:literal, [$($more:expr),*]) => {
         [
-            column(concat!("paper-1", $suffix), 0, &[LANE, WINDOW, STREAMED, $($more,)* (MODEL, MODELS[0])]),
-            column(concat!("paper-1p", $suffix), 1, &[LANE, WINDOW, STREAMED, $($more,)* (MODEL, MODELS[1])]),
-            column(concat!("paper-2", $suffix), 2, &[LANE, WINDOW, STREAMED, $($more,)* (MODEL, MODELS[2])]),
-            column(concat!("paper-3", $suffix), 3, &[LANE, WINDOW, STREAMED, $($more,)* (MODEL, MODELS[3])]),
-            column(concat!("paper-4", $suffix), 4, &[LANE, WINDOW, STREAMED, $($more,)* (MODEL, MODELS[4])]),
-            column(concat!("paper-5", $suffix), 5, &[LANE, WINDOW, STREAMED, $($more,)* (MODEL, MODELS[5])]),
+            column(concat!("paper-1", $suffix), 0, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[0])]),
+            column(concat!("paper-1p", $suffix), 1, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[1])]),
+            column(concat!("paper-2", $suffix), 2, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[2])]),
+            column(concat!("paper-3", $suffix), 3, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[3])]),
+            column(concat!("paper-4", $suffix), 4, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[4])]),
+            column(concat!("paper-5", $suffix), 5, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[5])]),
         ]
     };
 }
