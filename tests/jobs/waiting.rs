@@ -23,3 +23,12 @@ fn messages_pass_through_a_host_that_computes() {
     // The other way would be to wait for the end of the computation: two seconds.
     assert!(median < 100_000.0, "{median} us");
 }
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn more_than_is_allowed_is_kept_with_one_warning() {
+    let job = Job::new(2, 1, &["held_back", "behind", "5000"]).env("NTBRING_UNEXPECTED", "2M");
+    let ended = job.run().ok();
+    let warned = ended.stderr.lines().filter(|line| line.contains("than NTBRING_UNEXPECTED allows")).count();
+    assert_eq!(warned, 1, "{}", ended.stderr);
+}

@@ -4,6 +4,7 @@
 //! Every program is one file in `src/bin`, runs with any number of ranks from 2 up unless it says otherwise, prints `ok NAME` on
 //! rank 0 when everything was as it should be, and otherwise prints `FAIL rank R: what` and ends the whole job with a code other than 0.
 
+pub mod counters;
 mod exchange;
 mod hosts;
 mod job;

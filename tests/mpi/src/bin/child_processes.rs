@@ -53,7 +53,9 @@ fn main() {
         }
         // What others change of their surroundings in the middle of a job is no setting any more.
         std::env::set_var("NTBRING_WINDOW", "nonsense");
-        std::env::set_var("LC_ALL", "nowhere");
+        std::env::set_var("LC_ALL", ["nowhere", "C.UTF-8"][round as usize % 2]);
+        // SAFETY: a constant text; no other thread of this program reads the locale.
+        unsafe { libc::setlocale(libc::LC_ALL, c"".as_ptr()) };
     }
     job.finish();
 }

@@ -6,10 +6,13 @@
 //! | `behind` | rank 0 receives first what was sent last, by its tag, then by a probe, then in a barrier |
 //! | `circle` | every rank sends all its messages to the next before it receives any |
 //! | `empty` | messages without any payload, which cost memory, too |
+//! | `sync` | synchronous messages among the others |
+//! | `beside` | while its messages are held, their sender writes to a window of the receiver and gets its answers |
 
 use std::time::{Duration, Instant};
 
 use mpi::traits::*;
+use ntbring_mpi_tests::window::{op, row, Window};
 use ntbring_mpi_tests::{arg, filled, resident, verify, Job};
 
 const SIZE: usize = 1024;
@@ -142,6 +145,52 @@ fn empty(job: &Job, messages: u64) {
     }
 }
 
+fn sync(job: &Job, messages: u64) {
+    let sender = job.size - 1;
+    if job.rank == sender {
+        let to = job.world.process_at_rank(0);
+        for number in 0..messages {
+            match number % 100 {
+                99 => to.synchronous_send_with_tag(&message(number, sender, 0)[..], DATA),
+                _ => to.send_with_tag(&message(number, sender, 0)[..], DATA),
+            }
+        }
+    } else if job.rank == 0 {
+        std::thread::sleep(Duration::from_millis(500));
+        receive_in_order(job, sender, messages);
+    }
+}
+
+fn beside(job: &Job, messages: u64) {
+    let mut window = Window::new(job, 2);
+    // Not a neighbour, if there is anybody else.
+    let sender = job.size / 2;
+    if job.rank == sender {
+        let to = job.world.process_at_rank(0);
+        let all: Vec<Vec<u8>> = (0..messages).map(|number| message(number, sender, 0)).collect();
+        mpi::request::multiple_scope(messages as usize, |scope, requests| {
+            for bytes in &all {
+                requests.add(to.immediate_send_with_tag(scope, &bytes[..], DATA));
+            }
+            for turn in 0..100 {
+                window.put(&[turn], row(1), 0, 0, row(1));
+                assert_eq!(window.fetch(op("sum"), 1, 0, 1), turn);
+                window.flush(0);
+            }
+            // The receiver goes on when it has seen the last of them, and not before.
+            requests.wait_all(&mut Vec::new());
+        });
+    } else if job.rank == 0 {
+        while window.own(0) < 99 || window.own(1) < 100 {
+            // Nobody sends this.
+            assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
+        }
+        receive_in_order(job, sender, messages);
+    }
+    job.world.barrier();
+    window.unlock_all();
+}
+
 fn main() {
     let job = Job::start("held_back");
     job.needs_ranks(2);
@@ -152,6 +201,8 @@ fn main() {
         "behind" => behind(&job, messages),
         "circle" => circle(&job, messages),
         "empty" => empty(&job, messages),
+        "sync" => sync(&job, messages),
+        "beside" => beside(&job, messages),
         _ => panic!("there is no \"{what}\""),
     }
     job.world.barrier();

@@ -1,9 +1,13 @@
 //! Large messages between ranks that are not in MPI: once both sides know of each other's calls, all of the payload comes though
 //! nobody calls anything. Every rank sends to the one so many places ahead, and looks at nothing but its memory.
+//!
+//! With `bound` each rank has a core of its own, as mpiexec would have bound it.
 
 use std::time::{Duration, Instant};
 
+use mpi::collective::SystemOperation;
 use mpi::traits::*;
+use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::{arg, fail, filled, verify, Job};
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -14,7 +18,18 @@ const SENT: i32 = 2;
 
 fn main() {
     let (size, shift): (usize, i32) = (arg(1, 16 << 20), arg(2, 1));
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    if arg(3, String::new()) == "bound" {
+        bind(cores);
+    }
+    let session = Session::new();
     let job = Job::start("overlap");
+    if std::env::var("NTBRING_OVERLAP").is_ok_and(|on| on == "auto") && cores < job.size as usize {
+        // Ranks that share cores have no deputies.
+        return job.finish();
+    }
+    let steps = [session.counter("overlaps")];
+    let before = session.read(&steps);
     let (to, from) = (job.ahead(shift), job.ahead(-shift));
     for _ in 0..3 {
         let out = filled(job.rank, to, PAYLOAD, size);
@@ -49,5 +64,23 @@ fn main() {
         verify(&into, from, job.rank, PAYLOAD);
         job.world.barrier();
     }
+    // Where the kernel copies, one side of each pair has nothing to do.
+    let (mine, mut all) = (session.read(&steps) - before, 0);
+    job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
+    if all == 0 {
+        fail("it has come, but no deputy has counted anything");
+    }
     job.finish();
+}
+
+/// Binds this process to one core, another for each rank as far as there are enough.
+fn bind(cores: usize) {
+    let rank: usize = std::env::var("PMI_RANK").map_or(0, |rank| rank.parse().unwrap());
+    // SAFETY: an empty set is a valid one, of that size, and 0 is this process.
+    let done = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(rank % cores, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }

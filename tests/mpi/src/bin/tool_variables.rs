@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mpi::ffi::*;
 use mpi::Threading;
+use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::raw::ok;
 use ntbring_mpi_tests::{exchange, Job};
 
@@ -31,43 +32,6 @@ fn setting(name: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A session of a tool that reads counters.
-struct Session(MPI_T_pvar_session);
-
-impl Session {
-    fn new() -> Session {
-        // SAFETY: the place is valid for a session.
-        unsafe {
-            let mut session = std::mem::zeroed();
-            ok(MPI_T_pvar_session_create(&mut session), "MPI_T_pvar_session_create");
-            Session(session)
-        }
-    }
-
-    fn counter(&self, name: &str) -> MPI_T_pvar_handle {
-        let class = MPIR_T_pvar_class_t_MPI_T_PVAR_CLASS_COUNTER as c_int;
-        let (name, mut index, mut count) = (CString::new(name).unwrap(), 0, 0);
-        // SAFETY: all places are valid for what is written.
-        unsafe {
-            ok(MPI_T_pvar_get_index(name.as_ptr(), class, &mut index), "MPI_T_pvar_get_index");
-            let mut handle = std::mem::zeroed();
-            ok(MPI_T_pvar_handle_alloc(self.0, index, null_mut(), &mut handle, &mut count), "MPI_T_pvar_handle_alloc");
-            assert_eq!(count, 1, "{name:?}");
-            handle
-        }
-    }
-
-    fn read(&self, counters: &[MPI_T_pvar_handle]) -> u64 {
-        let read = |counter: &MPI_T_pvar_handle| {
-            let mut value = 0_u64;
-            // SAFETY: the counters have one element of 64 bits.
-            ok(unsafe { MPI_T_pvar_read(self.0, *counter, (&raw mut value).cast()) }, "MPI_T_pvar_read");
-            value
-        };
-        counters.iter().map(read).sum()
-    }
-}
-
 /// Control and performance variables in the category.
 fn in_category(name: &str) -> (c_int, c_int) {
     let (name, mut index) = (CString::new(name).unwrap(), 0);
@@ -83,9 +47,7 @@ fn in_category(name: &str) -> (c_int, c_int) {
 }
 
 fn main() {
-    let mut provided = 0;
-    // SAFETY: the place is valid.
-    ok(unsafe { MPI_T_init_thread(MPI_THREAD_MULTIPLE as c_int, &mut provided) }, "MPI_T_init_thread");
+    let session = Session::new();
     let job = Job::start_threaded("tool_variables", Threading::Multiple);
     job.needs_ranks(2);
 
@@ -94,17 +56,16 @@ fn main() {
     let (settings, counters) = in_category("NTBRING");
     assert!(settings >= 15 && counters >= 20, "{settings} settings and {counters} counters");
 
-    let session = Session::new();
-    let names = |of: &str| ["direct", "relayed"].map(|to| session.counter(&format!("ntbring_{of}_{to}")));
+    let names = |of: &str| ["direct", "relayed"].map(|to| session.counter(&format!("{of}_{to}")));
     let (msgs, bytes) = (names("msgs"), names("bytes"));
-    let received = [session.counter("ntbring_msgs_received")];
+    let received = [session.counter("msgs_received")];
     let before = (session.read(&msgs), session.read(&bytes), session.read(&received));
     let over = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
             // Another session, as another tool would have it.
             let session = Session::new();
-            let counter = [session.counter("ntbring_msgs_received")];
+            let counter = [session.counter("msgs_received")];
             let mut last = 0;
             while !over.load(Ordering::Relaxed) {
                 let now = session.read(&counter);
@@ -127,6 +88,4 @@ fn main() {
     job.finish();
     let last = session.read(&msgs);
     assert!(last >= after.0, "{after:?}, and {last} after MPI_Finalize on rank {rank}");
-    // SAFETY: initialized above, once.
-    ok(unsafe { MPI_T_finalize() }, "MPI_T_finalize");
 }

@@ -1,0 +1,31 @@
+//! MPI_Abort, by any rank at any time: the job ends soon, with the code, and leaves nothing.
+
+use crate::harness::*;
+use std::time::Duration;
+
+const MODES: [&str; 7] = ["traffic", "thread", "flood", "window", "barrier", "compute", "children"];
+/// For a job to start, to abort and to end, on a machine that has other work too.
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn whoever_aborts_ends_the_job() {
+    let before = shm();
+    for (n, mode) in MODES.into_iter().enumerate() {
+        for (m, (hosts, per_host)) in [(4, 1), (2, 2)].into_iter().enumerate() {
+            let by = fastrand::usize(0..hosts * per_host).to_string();
+            // From the first message on.
+            let after = [0, fastrand::usize(1..800)][(n + m) % 2].to_string();
+            let job = Job::new(hosts, per_host, &["aborts", mode, &by, &after]).start();
+            let ended = job.end(SOON);
+            let what = format!("aborts {mode} {by} {after}: {:?}\n{}\n{}", ended.status, ended.stdout, ended.stderr);
+            assert_eq!(ended.status.code(), Some(37), "{what}");
+            assert!(
+                !what.contains("panicked") && !what.contains("Segmentation") && !what.contains("signal 11"),
+                "{what}"
+            );
+            ended.failed_saying(&[&format!("MPI_Abort(MPI_COMM_WORLD, 37) - process {by}")]);
+            nothing_left(&before);
+        }
+    }
+}

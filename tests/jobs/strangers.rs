@@ -1,0 +1,32 @@
+//! Jobs that were started independently of each other, and a process that no mpiexec has started.
+
+use crate::harness::*;
+use std::process::Command;
+use std::time::Duration;
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn jobs_that_know_a_ports_name_connect() {
+    let before = shm();
+    for ((hosts, per_host), (other_hosts, other_per_host)) in [((2, 1), (3, 1)), ((2, 2), (1, 2))] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("port");
+        let part = |hosts, per_host, part: &str| {
+            Job::new(hosts, per_host, &["strangers", part, file.to_str().unwrap()]).start()
+        };
+        let jobs = [part(hosts, per_host, "accept"), part(other_hosts, other_per_host, "connect")];
+        for job in jobs {
+            assert!(job.end(Duration::from_secs(80)).ok().stdout.contains("ok strangers"));
+        }
+        nothing_left(&before);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_program_without_mpiexec_is_a_job_of_one() {
+    let before = shm();
+    let run = Command::new(program("zero")).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    assert!(run.status.success() && run.stdout.starts_with(b"ok zero"), "{run:?}");
+    nothing_left(&before);
+}

@@ -1,0 +1,128 @@
+//! More than 2^31 bytes at once between the ranks that are furthest from each other: as one message, as one of a type with
+//! gaps, which is packed on its way, and put into a window. Needs memory for it all; does nothing if there is less.
+
+use std::os::raw::{c_int, c_void};
+
+use mpi::ffi;
+use mpi::traits::*;
+use ntbring_mpi_tests::raw::{bytes, ok, status};
+use ntbring_mpi_tests::{fail, Job};
+
+/// Words of a block, and blocks of a message: 2^31 bytes and 1 MiB.
+const BLOCK: usize = 1 << 17;
+const BLOCKS: usize = 2049;
+const WORDS: usize = BLOCK * BLOCKS;
+
+/// Of the sender and the receiver, who may be on one machine, and a window's.
+const NEEDED: u64 = 8 << 30;
+
+fn main() {
+    let job = Job::start("huge");
+    if available() < NEEDED {
+        eprintln!("not run: it needs {} GiB of memory", NEEDED >> 30);
+        return job.finish();
+    }
+    let (sender, receiver) = (0, job.size / 2);
+    let (tight, loose) = (Datatype::new(BLOCK), Datatype::new(BLOCK - 1));
+    let mut memory = vec![0_u64; if [sender, receiver].contains(&job.rank) { WORDS } else { 0 }];
+    for (turn, datatype) in [&tight, &loose].into_iter().enumerate() {
+        let at: *mut c_void = memory.as_mut_ptr().cast();
+        if job.rank == sender {
+            fill(&mut memory, turn);
+            let world = job.world.as_raw();
+            // SAFETY: so many blocks.
+            ok(unsafe { ffi::MPI_Send(at, BLOCKS as c_int, datatype.0, receiver, 0, world) }, "MPI_Send");
+        } else if job.rank == receiver {
+            memory.fill(0);
+            let mut status = status();
+            let (world, count) = (job.world.as_raw(), BLOCKS as c_int);
+            // SAFETY: so many blocks, and nobody borrows them.
+            ok(unsafe { ffi::MPI_Recv(at, count, datatype.0, sender, 0, world, &mut status) }, "MPI_Recv");
+            let mut elements: ffi::MPI_Count = 0;
+            // SAFETY: valid places.
+            ok(unsafe { ffi::MPI_Get_elements_x(&status, u64::equivalent_datatype().as_raw(), &mut elements) }, "MPI_Get_elements_x");
+            assert_eq!(elements as usize, BLOCKS * datatype.1, "words received");
+            assert_eq!(bytes(&status), ffi::MPI_UNDEFINED as usize, "MPI_Get_count of what no int can tell");
+            verify(&memory, turn, datatype.1);
+        }
+        job.world.barrier();
+    }
+    put(&job, (sender, receiver), &tight, &mut memory);
+    drop((tight, loose));
+    job.finish();
+}
+
+fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &mut [u64]) {
+    let size = if job.rank == receiver { WORDS * 8 } else { 0 };
+    let mut base: *mut u64 = std::ptr::null_mut();
+    // SAFETY: places for what the calls return; between the fences only the sender uses the memory, and none of it is
+    // borrowed when the window is freed.
+    unsafe {
+        let mut win = std::mem::zeroed();
+        let (info, world) = (ffi::RSMPI_INFO_NULL, job.world.as_raw());
+        let place: *mut *mut u64 = &mut base;
+        ok(ffi::MPI_Win_allocate(size as ffi::MPI_Aint, 1, info, world, place.cast(), &mut win), "MPI_Win_allocate");
+        ok(ffi::MPI_Win_fence(0, win), "MPI_Win_fence");
+        if job.rank == sender {
+            fill(memory, 2);
+            let (from, count) = (memory.as_ptr().cast(), BLOCKS as c_int);
+            ok(ffi::MPI_Put(from, count, datatype.0, receiver, 0, count, datatype.0, win), "MPI_Put");
+        }
+        ok(ffi::MPI_Win_fence(0, win), "MPI_Win_fence");
+        if job.rank == receiver {
+            verify(std::slice::from_raw_parts(base, WORDS), 2, BLOCK);
+        }
+        ok(ffi::MPI_Win_free(&mut win), "MPI_Win_free");
+    }
+}
+
+/// A type of so many words at the beginning of a block.
+struct Datatype(ffi::MPI_Datatype, usize);
+
+impl Datatype {
+    fn new(words: usize) -> Datatype {
+        let word = u64::equivalent_datatype().as_raw();
+        // SAFETY: places for the types; the first is not used any more when it is freed.
+        unsafe {
+            let (mut tight, mut block) = (std::mem::zeroed(), std::mem::zeroed());
+            ok(ffi::MPI_Type_contiguous(words as c_int, word, &mut tight), "MPI_Type_contiguous");
+            ok(ffi::MPI_Type_create_resized(tight, 0, BLOCK as i64 * 8, &mut block), "MPI_Type_create_resized");
+            ok(ffi::MPI_Type_commit(&mut block), "MPI_Type_commit");
+            ok(ffi::MPI_Type_free(&mut tight), "MPI_Type_free");
+            Datatype(block, words)
+        }
+    }
+}
+
+impl Drop for Datatype {
+    fn drop(&mut self) {
+        // SAFETY: a type of ours that is not used any more.
+        ok(unsafe { ffi::MPI_Type_free(&mut self.0) }, "MPI_Type_free");
+    }
+}
+
+fn word(index: usize, turn: usize) -> u64 {
+    (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * turn as u64)
+}
+
+fn fill(memory: &mut [u64], turn: usize) {
+    memory.iter_mut().enumerate().for_each(|(index, place)| *place = word(index, turn));
+}
+
+/// Of each block only the first words have come.
+fn verify(memory: &[u64], turn: usize, words: usize) {
+    for (number, block) in memory.chunks(BLOCK).enumerate() {
+        let wrong = (0..words).find(|&i| block[i] != word(number * BLOCK + i, turn));
+        let wrong = wrong.or_else(|| (words..BLOCK).find(|&i| block[i] != 0));
+        if let Some(at) = wrong {
+            fail(format!("turn {turn}: word {at} of block {number} is {:x}", block[at]));
+        }
+    }
+}
+
+/// Bytes that can be had without pushing others out.
+fn available() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib << 10)
+}

@@ -1,0 +1,67 @@
+//! The counters of ntbring, as tools see them: performance variables of MPI_T.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+
+use mpi::ffi::*;
+
+use crate::raw::ok;
+
+/// A counter of this rank.
+pub type Counter = MPI_T_pvar_handle;
+
+/// A session of a tool that reads counters, before MPI_Init and after MPI_Finalize, too.
+pub struct Session(MPI_T_pvar_session);
+
+impl Session {
+    /// Opens one.
+    #[expect(clippy::new_without_default, reason = "it may fail")]
+    pub fn new() -> Session {
+        let (mut provided, mut session) = (0, MaybeUninit::zeroed());
+        // SAFETY: both places are valid, and the second is written before it is read.
+        unsafe {
+            ok(MPI_T_init_thread(MPI_THREAD_MULTIPLE as c_int, &mut provided), "MPI_T_init_thread");
+            ok(MPI_T_pvar_session_create(session.as_mut_ptr()), "MPI_T_pvar_session_create");
+            Session(session.assume_init())
+        }
+    }
+
+    /// The counter `ntbring_NAME`.
+    pub fn counter(&self, name: &str) -> Counter {
+        let class = MPIR_T_pvar_class_t_MPI_T_PVAR_CLASS_COUNTER as c_int;
+        let (name, mut index, mut count) = (CString::new(format!("ntbring_{name}")).unwrap(), 0, 0);
+        let mut handle = MaybeUninit::zeroed();
+        // SAFETY: all places are valid for what is written; the handle is written before it is read.
+        let handle = unsafe {
+            ok(MPI_T_pvar_get_index(name.as_ptr(), class, &mut index), "MPI_T_pvar_get_index");
+            let call = MPI_T_pvar_handle_alloc(self.0, index, null_mut(), handle.as_mut_ptr(), &mut count);
+            ok(call, "MPI_T_pvar_handle_alloc");
+            handle.assume_init()
+        };
+        assert_eq!(count, 1, "{name:?}");
+        handle
+    }
+
+    /// The sum of some counters.
+    pub fn read(&self, counters: &[Counter]) -> u64 {
+        let read = |counter: &Counter| {
+            let mut value = 0_u64;
+            // SAFETY: the counters have one element of 64 bits.
+            ok(unsafe { MPI_T_pvar_read(self.0, *counter, (&raw mut value).cast()) }, "MPI_T_pvar_read");
+            value
+        };
+        counters.iter().map(read).sum()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: created and initialized once, by `new`, and not used any more.
+        unsafe {
+            ok(MPI_T_pvar_session_free(&mut self.0), "MPI_T_pvar_session_free");
+            ok(MPI_T_finalize(), "MPI_T_finalize");
+        }
+    }
+}
