@@ -3,12 +3,15 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 #include "mpidu_bc.h"
+#include <pthread.h>
+#include <signal.h>
 
 /* Posix peers ring no doorbell, and a rank is a posix peer of its own. */
 #define MPIDI_NTBRING_IDLE_SHM_US 1000
 #define MPIDI_NTBRING_IDLE_SHM_POLLS 200
 #define MPIDI_NTBRING_SHM_REST 7
 #define MPIDI_NTBRING_IDLE_US 100000
+#define MPIDI_NTBRING_IDLE_BARRIER_US 1000
 
 /* Hosts are the nodes that hold ranks, numbered without gaps. */
 static int number_hosts(int32_t * host_of)
@@ -179,13 +182,52 @@ static int flush(int vci)
         }
         mpi_errno = MPID_Progress_test(NULL);
         MPIR_ERR_CHECK(mpi_errno);
-        MPIDI_NTBRING_idle(vci);
+        MPIDI_NTBRING_idle(-1);
     }
 
   fn_exit:
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+typedef struct {
+    int mpi_errno;
+    MPL_atomic_int_t is_over;
+} barrier_t;
+
+static void *wait_for_all(void *arg)
+{
+    barrier_t *barrier = arg;
+    barrier->mpi_errno = MPIR_pmi_barrier();
+    MPL_atomic_release_store_int(&barrier->is_over, 1);
+    return NULL;
+}
+
+/* What others have for this rank, or want of it, is seen to while it waits until they have flushed, too. */
+static int barrier_with_progress(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    barrier_t barrier = {.is_over = MPL_ATOMIC_INT_T_INITIALIZER(0) };
+    pthread_t thread;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&thread, NULL, wait_for_all, &barrier);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) {
+        return MPIR_pmi_barrier();
+    }
+    /* the end of the barrier rings no doorbell */
+    MPIDI_NTBRING_global.idle_max_us =
+        MPL_MIN(MPIDI_NTBRING_global.idle_max_us, MPIDI_NTBRING_IDLE_BARRIER_US);
+    while (!MPL_atomic_acquire_load_int(&barrier.is_over) && mpi_errno == MPI_SUCCESS) {
+        mpi_errno = MPID_Progress_test(NULL);
+        MPIDI_NTBRING_idle(-1);
+    }
+    pthread_join(thread, NULL);
+    return barrier.mpi_errno ? barrier.mpi_errno : mpi_errno;
 }
 
 int MPIDI_NTBRING_mpi_finalize_hook(void)
@@ -200,6 +242,12 @@ int MPIDI_NTBRING_mpi_finalize_hook(void)
 
     for (int vci = 0; vci < MPIDI_global.n_vcis && flush_errno == MPI_SUCCESS; vci++) {
         flush_errno = flush(vci);
+    }
+    if (flush_errno == MPI_SUCCESS) {
+        flush_errno = barrier_with_progress();
+    } else {
+        mpi_errno = MPIR_pmi_barrier();
+        MPIR_ERR_CHECK(mpi_errno);
     }
     int rc = NTBRING_OK;
     for (int vci = 0; vci < MPIDI_global.n_vcis && rc >= 0; vci++) {

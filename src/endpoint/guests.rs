@@ -28,6 +28,12 @@ struct Guest {
     _lanes: Vec<EmuHost>,
 }
 
+impl Guest {
+    fn is_gone(&self) -> bool {
+        Mailbox::open(&self.address.mailbox).is_err_and(|error| !is_own(&error))
+    }
+}
+
 impl Guests {
     pub fn new(mailbox: Mailbox) -> Guests {
         Guests { mailbox, known: Vec::new() }
@@ -116,8 +122,18 @@ impl Endpoint {
     /// Whether all that was sent to guests is where it outlives this process, or nobody will read it. For that
     /// they have to poll.
     pub fn has_reached_guests(&self) -> bool {
-        let gone = |g: &Guest| Mailbox::open(&g.address.mailbox).is_err_and(|error| !is_own(&error));
-        self.unread_guests().all(gone)
+        self.unread_guests().all(Guest::is_gone)
+    }
+
+    /// Forgets what was to be sent to guests that are gone: nobody will take it.
+    pub(super) fn forget_gone_guests(&mut self) {
+        let ranks = self.members.topology().size();
+        for (i, _) in self.guests.known.iter().enumerate().filter(|(_, guest)| guest.is_gone()) {
+            let peer = (ranks + i) as u32;
+            self.out.lose(peer);
+            self.offers.lose(peer);
+            self.credits.lose(peer);
+        }
     }
 
     /// Guests that have not opened a lane in which something lies.

@@ -16,10 +16,14 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Others may compute as long as they like before they take what was sent to them; after so long the user is told.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Between two looks for guests that will not take anything any more.
+const LOOKS: Duration = Duration::from_secs(1);
+
 /// Since when a rank waits to leave.
 #[derive(Default)]
 pub(super) struct Farewell {
     since: Option<Instant>,
+    looked: Option<Instant>,
     told: bool,
 }
 
@@ -69,13 +73,24 @@ impl Endpoint {
     pub fn flush(&mut self) -> Result<bool, EndpointError> {
         self.leave()?;
         let done = self.is_flushed() && !self.is_holding() && self.has_reached_guests();
-        let since = *self.farewell.since.get_or_insert_with(Instant::now);
-        if !done && !self.farewell.told && since.elapsed() > PATIENCE {
+        if !done {
+            self.wait_to_leave(Instant::now());
+        }
+        Ok(done)
+    }
+
+    /// Nothing that is sent to ranks is waited for in vain: they are watched. Guests are not.
+    fn wait_to_leave(&mut self, now: Instant) {
+        let since = *self.farewell.since.get_or_insert(now);
+        if now - *self.farewell.looked.get_or_insert(now) > LOOKS {
+            self.farewell.looked = Some(now);
+            self.forget_gone_guests();
+        }
+        if !self.farewell.told && now - since > PATIENCE {
             self.farewell.told = true;
             let state = self.describe();
             log::warn!("rank {} waits in MPI_Finalize until others take what was sent:\n{state}", self.members.rank());
         }
-        Ok(done)
     }
 
     /// To be called when nothing will be any more: what others have not taken yet is looked after by a thread until

@@ -1,5 +1,6 @@
 //! Ways to leave that are not MPI_Finalize after the last message: `late` (rank 0 finalizes long after the others), `early` (the
-//! others finalize long before rank 0 looks for what they have sent), `exit` (all end without MPI_Finalize, in the middle of
+//! others finalize long before rank 0 looks for what they have sent), `unread` (the others finalize long before rank 0 sends what
+//! they have asked for), `exit` (all end without MPI_Finalize, in the middle of
 //! their messages), `one` (rank 1 ends without it, while the others wait for it).
 
 use std::time::{Duration, Instant};
@@ -34,6 +35,11 @@ fn main() {
             }
         }
         "early" => send_and_forget(&job, 0, filled(job.rank, 0, 0, LARGE)),
+        "unread" if job.rank == 0 => {
+            std::thread::sleep(Duration::from_secs(1));
+            (1..job.size).for_each(|to| send_and_forget(&job, to, filled(0, to, 0, LARGE)));
+        }
+        "unread" => receive_and_forget(&job, 0),
         "exit" => {
             let far = (job.rank + job.size / 2) % job.size;
             send_and_forget(&job, far, filled(job.rank, far, 0, LARGE));
@@ -66,6 +72,17 @@ fn send_and_forget(job: &Job, to: i32, payload: Vec<u8>) {
     // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
     unsafe {
         ok(ffi::MPI_Isend(at, len, byte(), to, 0, job.world.as_raw(), &mut request), "MPI_Isend");
+        ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+    }
+}
+
+/// Asks a rank for something, and never whether it has come.
+fn receive_and_forget(job: &Job, from: i32) {
+    let mut request = no_request();
+    let (at, len) = (vec![0_u8; LARGE].leak().as_mut_ptr().cast(), LARGE as i32);
+    // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
+    unsafe {
+        ok(ffi::MPI_Irecv(at, len, byte(), from, 0, job.world.as_raw(), &mut request), "MPI_Irecv");
         ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
     }
 }
