@@ -30,6 +30,10 @@ pub struct MpichTestArgs {
     #[arg(long, requires = "all")]
     pub(super) resume: bool,
 
+    /// Leave out tests that say how many gigabytes of memory they need: whether they are run depends on what is free
+    #[arg(long)]
+    pub(super) small: bool,
+
     /// Place ranks on hosts by chance, from this seed, instead of evenly
     #[arg(long, value_name = "SEED")]
     pub(super) placement: Option<u64>,
@@ -80,6 +84,7 @@ impl MpichTestArgs {
             hosts: Vec::new(),
             all: false,
             resume: false,
+            small: false,
             placement: None,
             per_host: 1,
             ci: true,
@@ -99,6 +104,7 @@ impl MpichTestArgs {
     pub fn timed(setup: SetupArgs, dir: &str, with_mpi: Option<PathBuf>, env: Vec<(String, String)>) -> Self {
         Self {
             ci: false,
+            small: true,
             lists: vec!["testlist".to_string()],
             with_mpi,
             patterns: vec![dir.to_string()],
@@ -128,6 +134,9 @@ impl MpichTestArgs {
         if self.jobs > 1 {
             name.push_str(&format!(", {} tests at once", self.jobs));
         }
+        if self.small {
+            name.push_str(", small");
+        }
         self.lists.iter().for_each(|list| name.push_str(&format!(", {list}")));
         match &self.with_mpi {
             Some(dir) => name.push_str(&format!(", MPI in {}", dir.display())),
@@ -152,6 +161,9 @@ impl MpichTestArgs {
         list("placement", self.placement.iter().map(ToString::to_string).collect());
         list("lists", self.lists.clone());
         list("with-mpi", self.with_mpi.iter().map(|dir| dir.display().to_string()).collect());
+        if self.small {
+            text.push_str(" --small");
+        }
         self.variants.settings().for_each(|setting| text.push_str(&format!(" --env {setting}")));
         text
     }

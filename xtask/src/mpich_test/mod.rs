@@ -103,8 +103,13 @@ fn all(args: &MpichTestArgs, plan: &Plan) -> Result<Tally> {
     let version = version::commit().unwrap_or_else(|| "unknown".to_string());
     let total = args.variants.each(|variant| {
         let mut sum = Tally::default();
+        let new = |hosts| Column::new(args.column(hosts), args.shown(hosts));
+        if !args.resume {
+            // What is resumed later is this run.
+            args.rings().into_iter().try_for_each(|hosts| conformance::keep(&docs, &new(hosts)))?;
+        }
         for hosts in args.rings() {
-            let mut column = Column::new(args.column(hosts), args.shown(hosts));
+            let mut column = new(hosts);
             if args.resume {
                 column = conformance::left(&docs, &column)?.unwrap_or(column);
             }
@@ -174,6 +179,7 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
         let id = test.id();
         patterns.iter().any(|pattern| pattern.matches(&id))
             && (args.lists.is_empty() || args.lists.contains(&test.list))
+            && (test.memory == 0.0 || !args.small)
             && choice.as_ref().is_none_or(|choice| choice.includes(&test.list, &id))
     };
     let mut tops: Vec<&str> = Vec::new();
