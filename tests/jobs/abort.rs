@@ -17,7 +17,7 @@ fn whoever_aborts_ends_the_job() {
             // From the first message on.
             let after = [0, fastrand::usize(1..800)][(n + m) % 2].to_string();
             let job = Job::new(hosts, per_host, &["aborts", mode, &by, &after]).start();
-            let ended = job.end(SOON);
+            let ended = job.end_of_all(SOON);
             let what = format!("aborts {mode} {by} {after}: {:?}\n{}\n{}", ended.status, ended.stdout, ended.stderr);
             assert_eq!(ended.status.code(), Some(37), "{what}");
             assert!(

@@ -166,21 +166,22 @@ impl Running {
 
     /// The job's ranks that exist now.
     pub fn processes(&self) -> Vec<(u32, i32)> {
-        let mut found: Vec<(u32, i32)> = fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| {
-                let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-                let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
-                let var = |name: &str| {
-                    let vars = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
-                    vars.filter_map(|v| v.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
-                };
-                let rank = var("PMI_RANK")?.parse().ok()?;
-                (var("RING_JOB")? == self.mark).then_some((rank, pid))
-            })
-            .collect();
-        found.sort();
-        found
+        marked(&self.mark)
+    }
+
+    /// As [`Running::end`], and fails the test if a rank outlives mpiexec.
+    pub fn end_of_all(self, limit: Duration) -> Ended {
+        let mark = self.mark.clone();
+        let ended = self.end(limit);
+        let until = Instant::now() + Duration::from_secs(5);
+        while let Some(&(rank, pid)) = marked(&mark).first() {
+            if Instant::now() > until {
+                marked(&mark).iter().for_each(|&(_, pid)| signal(pid, libc::SIGKILL));
+                panic!("rank {rank} (process {pid}) is still there\n{}\n{}", ended.stdout, ended.stderr);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ended
     }
 
     /// Waits for its end; kills it and fails the test if it takes too long.
@@ -226,6 +227,25 @@ impl Drop for Running {
             self.kill();
         }
     }
+}
+
+/// The ranks of the job with this mark that exist now.
+fn marked(mark: &str) -> Vec<(u32, i32)> {
+    let mut found: Vec<(u32, i32)> = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| {
+            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let var = |name: &str| {
+                let vars = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
+                vars.filter_map(|v| v.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
+            };
+            let rank = var("PMI_RANK")?.parse().ok()?;
+            (var("RING_JOB")? == mark).then_some((rank, pid))
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 fn text(from: &mut impl Read) -> String {

@@ -24,9 +24,22 @@ fn jobs_that_know_a_ports_name_connect() {
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn a_job_leaves_though_another_was_killed_that_it_has_sent_to() {
+    let before = shm();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("port");
+    let part = |part: &str| Job::new(2, 1, &["strangers", part, file.to_str().unwrap(), "doomed"]).start();
+    let [stays, dies] = ["accept", "connect"].map(part);
+    assert!(stays.end_of_all(Duration::from_secs(30)).ok().stdout.contains("ok strangers"));
+    dies.end_of_all(Duration::from_secs(30)).failed_saying(&["BAD TERMINATION"]);
+    nothing_left(&before);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn a_program_without_mpiexec_is_a_job_of_one() {
     let before = shm();
-    let run = Command::new(program("zero")).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    let run = Command::new("timeout").arg("60").arg(program("zero")).env_remove("LD_LIBRARY_PATH").output().unwrap();
     assert!(run.status.success() && run.stdout.starts_with(b"ok zero"), "{run:?}");
     nothing_left(&before);
 }

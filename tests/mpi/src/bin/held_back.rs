@@ -173,7 +173,8 @@ fn beside(job: &Job, messages: u64) {
                 requests.add(to.immediate_send_with_tag(scope, &bytes[..], DATA));
             }
             for turn in 0..100 {
-                window.put(&[turn], row(1), 0, 0, row(1));
+                let value = [turn];
+                window.put(&value, row(1), 0, 0, row(1));
                 assert_eq!(window.fetch(op("sum"), 1, 0, 1), turn);
                 window.flush(0);
             }

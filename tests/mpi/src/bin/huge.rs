@@ -18,8 +18,11 @@ const NEEDED: u64 = 8 << 30;
 
 fn main() {
     let job = Job::start("huge");
-    if available() < NEEDED {
-        eprintln!("not run: it needs {} GiB of memory", NEEDED >> 30);
+    // Alike at all ranks.
+    let mut enough = job.rank == 0 && available() >= NEEDED && room("/dev/shm") >= NEEDED / 2;
+    job.world.process_at_rank(0).broadcast_into(&mut enough);
+    if !enough {
+        eprintln!("not run: it needs {} GiB of memory, half of it in /dev/shm", NEEDED >> 30);
         return job.finish();
     }
     let (sender, receiver) = (0, job.size / 2);
@@ -125,4 +128,17 @@ fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib << 10)
+}
+
+/// Bytes that are free in a file system.
+fn room(path: &str) -> u64 {
+    let path = std::ffi::CString::new(path).expect("a path without zeros");
+    // SAFETY: a valid path and a valid place, which is read only if it was written.
+    unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        match libc::statvfs(path.as_ptr(), &mut found) {
+            0 => found.f_bavail * found.f_frsize,
+            _ => 0,
+        }
+    }
 }

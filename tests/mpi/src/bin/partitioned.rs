@@ -53,6 +53,12 @@ impl Side {
         ok(unsafe { ffi::MPI_Wait(&mut self.request, &mut status()) }, "MPI_Wait");
     }
 
+    /// What has come, while more comes.
+    fn look(&self, part: std::ops::Range<usize>) -> Vec<u8> {
+        // SAFETY: inside the memory, and read as it is: MPI writes to it at the same time.
+        part.map(|at| unsafe { self.memory.as_ptr().add(at).read_volatile() }).collect()
+    }
+
     /// Whether a partition has arrived.
     fn has(&self, partition: usize) -> bool {
         let mut flag = 0;
@@ -127,6 +133,13 @@ fn main() {
                 let looked_for = rng.below((partitions * finer) as u64) as usize;
                 while round > 0 && !receiving.has(looked_for) {
                     std::thread::yield_now();
+                }
+                if round > 0 {
+                    // It is there before all of the message is.
+                    let mut expected = vec![0; receiving.memory.len()];
+                    fill(&mut expected, from, job.rank, round);
+                    let part = looked_for * size..(looked_for + 1) * size;
+                    assert_eq!(receiving.look(part.clone()), expected[part], "partition {looked_for}");
                 }
                 receiving.wait();
                 sending.wait();

@@ -1,7 +1,8 @@
 //! Two jobs that know of each other by the name of a port only, which one leaves in a file: they connect again and again, exchange
 //! messages of all sizes, merge, and part; in the end the one that has connected is gone before the other has read its last words.
 //!
-//! `strangers accept|connect FILE`
+//! `strangers accept|connect FILE`; `... doomed`: the one that has connected is killed instead, when both know each other, and the
+//! other leaves with a message that nobody will take.
 
 use std::ffi::{CStr, CString};
 use std::os::raw::c_char;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use mpi::ffi;
 use mpi::topology::{InterCommunicator, MergeOrder};
 use mpi::traits::*;
-use ntbring_mpi_tests::raw::ok;
+use ntbring_mpi_tests::raw::{byte, no_request, ok};
 use ntbring_mpi_tests::{arg, exchange, fail, filled, shifts, verify, Job};
 
 const SIZES: [usize; 6] = [0, 8, 1000, 20_000, 300_000, 3_000_000];
@@ -22,6 +23,9 @@ fn main() {
     let job = Job::start("strangers");
     let accepts = part == "accept";
     let port = if accepts { open(&job, &file) } else { look_for(&file) };
+    if arg(3, String::new()) == "doomed" {
+        return doomed(job, &port, accepts);
+    }
     for meeting in 0..MEETINGS {
         let other = meet(&job, &port, accepts);
         let all = other.merge(if accepts { MergeOrder::Low } else { MergeOrder::High });
@@ -40,6 +44,30 @@ fn main() {
     }
     // What is left are two jobs that know nothing of each other.
     shifts(job.size).into_iter().for_each(|shift| exchange(&job.world, shift, 9, 100_000));
+    job.finish();
+}
+
+fn doomed(job: Job, port: &CStr, accepts: bool) {
+    let other = meet(&job, port, accepts);
+    if !accepts {
+        if job.rank == 0 {
+            other.process_at_rank(0).send(&1_u8);
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        // SAFETY: takes no memory; nothing comes after it.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+    if job.rank == 0 {
+        other.process_at_rank(0).receive::<u8>();
+        let (payload, mut request) = (filled(0, 0, 0, 8 << 20).leak(), no_request());
+        // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
+        unsafe {
+            let (at, len, comm) = (payload.as_ptr().cast(), payload.len() as i32, other.as_raw());
+            ok(ffi::MPI_Isend(at, len, byte(), 0, 0, comm, &mut request), "MPI_Isend");
+            ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+        }
+    }
+    std::mem::forget(other);
     job.finish();
 }
 
