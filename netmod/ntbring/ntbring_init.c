@@ -13,6 +13,9 @@
 #define MPIDI_NTBRING_IDLE_US 100000
 #define MPIDI_NTBRING_IDLE_BARRIER_US 1000
 
+/* Sessions alone join no ring, and there is nothing that could be polled. */
+static bool has_joined;
+
 /* Hosts are the nodes that hold ranks, numbered without gaps. */
 static int number_hosts(int32_t * host_of)
 {
@@ -142,6 +145,7 @@ int MPIDI_NTBRING_init_world(void)
 
     mpi_errno = connect_endpoints();
     MPIR_ERR_CHECK(mpi_errno);
+    has_joined = true;
 
     mpi_errno = MPIDI_NTBRING_lost_init();
     MPIR_ERR_CHECK(mpi_errno);
@@ -243,7 +247,7 @@ int MPIDI_NTBRING_mpi_finalize_hook(void)
     for (int vci = 0; vci < MPIDI_global.n_vcis && flush_errno == MPI_SUCCESS; vci++) {
         flush_errno = flush(vci);
     }
-    if (flush_errno == MPI_SUCCESS) {
+    if (has_joined && flush_errno == MPI_SUCCESS) {
         flush_errno = barrier_with_progress();
     } else {
         mpi_errno = MPIR_pmi_barrier();
@@ -258,6 +262,7 @@ int MPIDI_NTBRING_mpi_finalize_hook(void)
     MPIR_ERR_CHECK(mpi_errno);
 
     rc = close_endpoints();
+    has_joined = false;
     MPIDI_NTBRING_lost_finalize();
     MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = flush_errno;
