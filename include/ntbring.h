@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 13
+#define NTBRING_ABI_VERSION 14
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -184,15 +184,17 @@ int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer,
 #define NTBRING_EVENT_REMOTE 8  /* an operation of ntbring_remote has ended: cookie */
 #define NTBRING_EVENT_STALLED 9 /* a sender holds messages until earlier ones are discharged: src;
                                  * ntbring_allow_more if somebody waits for one of them */
-#define NTBRING_EVENT_LOST 10   /* a rank has died or cannot be reached any more: src; ntbring_error_text
-                                 * says why. What is pending with it stays so for ever, as does what is
-                                 * sent to it from now on, and there is no event for that */
+#define NTBRING_EVENT_LOST 10   /* a rank or peer has died or cannot be reached any more, or a peer has
+                                 * left: src, last; ntbring_error_text says why. What is pending with it
+                                 * stays so for ever, as does what is sent to it from now on, and there is
+                                 * no event for that. If peers are lost, that
+                                 * of one of them is repeated every second or so */
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
     int32_t src;                /* rank, or number of a peer, that sent it */
     uint16_t handler;
-    uint32_t last;              /* CHUNK: nonzero if no more follow */
+    uint32_t last;              /* CHUNK: nonzero if no more follow; LOST: if it has left as it may */
     void *hdr;                  /* 8-byte aligned */
     uint64_t hdr_size;
     void *data;                 /* MESSAGE, CHUNK; any alignment */

@@ -28,8 +28,10 @@ int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq);
 
 int MPIDI_NTBRING_lost_init(void);
 void MPIDI_NTBRING_lost_finalize(void);
-int MPIDI_NTBRING_handle_lost(int32_t peer, const char *why, int vci);
+int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int vci);
 void MPIDI_NTBRING_end_lost(int vci);
+void MPIDI_NTBRING_lost_add_window(MPIR_Win * win);
+void MPIDI_NTBRING_lost_remove_window(MPIR_Win * win);
 int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm);
 
 int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, MPIR_Comm * comm,

@@ -3,67 +3,90 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* What becomes of requests when ranks have died: those that concern them end with an error, and all others
- * go on. Each rank has a word: a bit for each VCI whose endpoint has forgotten it, and why it is lost. */
+/* What becomes of requests when processes have died, or those of other jobs have left: those that concern them end
+ * with an error, and all others go on. Each has a word: a bit for each VCI whose endpoint has forgotten it, and why it
+ * is lost. */
 typedef struct {
-    volatile uint64_t vcis;
-    char *why;
+    uint64_t vcis;
+    char *volatile why;
+    bool has_left;              /* and has not died */
 } lost_t;
 
-static lost_t *lost;
+/* Ranks, and then processes of other jobs, of which there may be more and more: none ever moves, so that
+ * whoever has no lock may look. */
+#define PEERS_A_BLOCK 1024
+#define BLOCKS 4096
+static lost_t *volatile blocks[BLOCKS];
+
+/* A process of another job that has died while there was a window of which other jobs had a part. */
+static volatile int32_t dead_guest = MPIDI_NTBRING_NOBODY;
+static int guest_windows;
 
 int MPIDI_NTBRING_lost_init(void)
 {
-    int mpi_errno = MPI_SUCCESS;
-
     MPL_COMPILE_TIME_ASSERT(MPIDI_CH4_MAX_VCIS <= 64);
-    lost = MPL_calloc(MPIR_Process.size, sizeof(*lost), MPL_MEM_OTHER);
-    MPIR_ERR_CHKANDJUMP(!lost, mpi_errno, MPI_ERR_OTHER, "**nomem");
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    return MPI_SUCCESS;
 }
 
 void MPIDI_NTBRING_lost_finalize(void)
 {
-    for (int peer = 0; lost && peer < MPIR_Process.size; peer++) {
-        MPL_free(lost[peer].why);
+    for (int i = 0; i < BLOCKS; i++) {
+        for (int j = 0; blocks[i] && j < PEERS_A_BLOCK; j++) {
+            MPL_free(blocks[i][j].why);
+        }
+        MPL_free(blocks[i]);
+        blocks[i] = NULL;
     }
-    MPL_free(lost);
-    lost = NULL;
     MPIDI_NTBRING_global.has_lost = false;
+    MPIDI_NTBRING_global.has_lost_ranks = false;
+    dead_guest = MPIDI_NTBRING_NOBODY;
 }
 
-/* Whether the endpoints of some of these VCIs have forgotten a rank. */
+static lost_t *lost_of(int32_t peer)
+{
+    lost_t *block = NULL;
+    if (peer >= 0 && peer / PEERS_A_BLOCK < BLOCKS) {
+        block = __atomic_load_n(&blocks[peer / PEERS_A_BLOCK], __ATOMIC_ACQUIRE);
+    }
+    return block ? &block[peer % PEERS_A_BLOCK] : NULL;
+}
+
+/* Whether the endpoints of some of these VCIs have forgotten a process. */
 static bool is_lost(int32_t peer, uint64_t vcis)
 {
-    return peer >= 0 && peer < MPIR_Process.size && (lost[peer].vcis & vcis) != 0;
+    lost_t *lost = lost_of(peer);
+    return lost && (__atomic_load_n(&lost->vcis, __ATOMIC_ACQUIRE) & vcis) != 0;
 }
 
 static int error_of(int32_t peer)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_ERR_SET1(mpi_errno, MPIX_ERR_PROC_FAILED, "**ntbring", "**ntbring %s", lost[peer].why);
+    MPIR_ERR_SET1(mpi_errno, MPIX_ERR_PROC_FAILED, "**ntbring", "**ntbring %s", lost_of(peer)->why);
     return mpi_errno;
 }
 
-/* The rank that is lost and that a receive from source may wait for, or -1. */
+/* The process that is lost and that a receive from source may wait for, or -1. Nobody waits for who has left if
+ * somebody else may send. */
 static int32_t lost_source(int source, MPIR_Comm * comm, uint64_t vcis)
 {
     int first = source, last = source;
+    int32_t left = -1;
+    bool are_others = false;
     if (source == MPI_ANY_SOURCE) {
         first = 0;
         last = comm->remote_size - 1;
     }
     for (int rank = first; rank >= 0 && rank <= last; rank++) {
         int32_t peer = MPIDI_NTBRING_dest(rank, comm);
-        if (is_lost(peer, vcis)) {
+        if (!is_lost(peer, vcis)) {
+            are_others = true;
+        } else if (lost_of(peer)->has_left) {
+            left = peer;
+        } else {
             return peer;
         }
     }
-    return -1;
+    return are_others ? -1 : left;
 }
 
 int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm)
@@ -74,12 +97,44 @@ int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm)
 
 int MPIDI_NTBRING_check_all(void)
 {
-    for (int32_t peer = 0; MPIDI_NTBRING_global.has_lost && peer < MPIR_Process.size; peer++) {
+    for (int32_t peer = 0; MPIDI_NTBRING_global.has_lost_ranks && peer < MPIR_Process.size; peer++) {
         if (is_lost(peer, UINT64_MAX)) {
             return error_of(peer);
         }
     }
+    if (unlikely(dead_guest != MPIDI_NTBRING_NOBODY)) {
+        return error_of(dead_guest);
+    }
     return MPI_SUCCESS;
+}
+
+static bool has_guests(MPIR_Comm * comm)
+{
+    for (int rank = 0; rank < comm->local_size; rank++) {
+        if (MPIDI_NTBRING_dest(rank, comm) >= MPIR_Process.size) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* When the last of such windows is gone, nobody can wait for those that have died. */
+static void count_window(int how)
+{
+    if (__atomic_add_fetch(&guest_windows, how, __ATOMIC_RELAXED) == 0) {
+        dead_guest = MPIDI_NTBRING_NOBODY;
+    }
+}
+
+void MPIDI_NTBRING_lost_add_window(MPIR_Win * win)
+{
+    win->dev.netmod.ntbring.has_guests = has_guests(win->comm_ptr);
+    count_window(win->dev.netmod.ntbring.has_guests);
+}
+
+void MPIDI_NTBRING_lost_remove_window(MPIR_Win * win)
+{
+    count_window(-win->dev.netmod.ntbring.has_guests);
 }
 
 static void end_request(MPIR_Request * req, int32_t peer)
@@ -245,8 +300,8 @@ static void end_some(bool unexpected, int vci)
     }
 }
 
-/* Ends all requests of a VCI that wait for who is lost. They are where all requests are: whoever begins one
- * does not have to remember it for this. */
+/* Ends all requests of a VCI that wait for who is lost: from time to time, since they may have been begun after
+ * that. They are where all requests are: whoever begins one does not have to remember it for this. */
 void MPIDI_NTBRING_end_lost(int vci)
 {
     /* those first that end the receives which wait for them */
@@ -254,15 +309,39 @@ void MPIDI_NTBRING_end_lost(int vci)
     end_some(false, vci);
 }
 
-int MPIDI_NTBRING_handle_lost(int32_t peer, const char *why, int vci)
+/* Frees what it was given if there is something already. */
+static void put_once(void *volatile *place, void *what)
+{
+    void *nothing = NULL;
+    if (what && !__atomic_compare_exchange_n(place, &nothing, what, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_RELAXED)) {
+        MPL_free(what);
+    }
+}
+
+int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
+    lost_t *lost;
 
-    if (lost[peer].why == NULL) {
-        lost[peer].why = MPL_strdup(why);
-        MPIR_ERR_CHKANDJUMP(!lost[peer].why, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    /* several VCIs may find it out together */
+    if (lost_of(peer) == NULL && peer / PEERS_A_BLOCK < BLOCKS) {
+        put_once((void *volatile *) &blocks[peer / PEERS_A_BLOCK],
+                 MPL_calloc(PEERS_A_BLOCK, sizeof(lost_t), MPL_MEM_OTHER));
     }
-    __atomic_fetch_or(&lost[peer].vcis, 1ULL << vci, __ATOMIC_RELEASE);
+    lost = lost_of(peer);
+    MPIR_ERR_CHKANDJUMP(!lost, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (lost->why == NULL) {
+        put_once((void *volatile *) &lost->why, MPL_strdup(why));
+        MPIR_ERR_CHKANDJUMP(!lost->why, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    }
+    lost->has_left = !is_dead;
+    uint64_t known = __atomic_fetch_or(&lost->vcis, 1ULL << vci, __ATOMIC_RELEASE);
+    if (peer < MPIR_Process.size) {
+        MPIDI_NTBRING_global.has_lost_ranks = true;
+    } else if (is_dead && !known && __atomic_load_n(&guest_windows, __ATOMIC_RELAXED) > 0) {
+        dead_guest = peer;
+    }
     MPIDI_NTBRING_global.has_lost = true;
     MPIDI_NTBRING_end_lost(vci);
 

@@ -54,6 +54,7 @@ typedef struct {
 
 typedef struct {
     MPIDI_NTBRING_target_t *targets;    /* one a rank; NULL if all operations are messages */
+    bool has_guests;            /* processes of other jobs have a part of it */
     bool has_locks;             /* MPI_Win_lock works on the targets' segments */
     volatile int locking;       /* locks and unlocks that hosts have not answered */
 } MPIDI_NTBRING_win_t;

@@ -289,7 +289,8 @@ static int handle_event(ntbring_event_t * event, int vci)
             MPIDI_NTBRING_far_done(event->cookie);
             break;
         case NTBRING_EVENT_LOST:
-            mpi_errno = MPIDI_NTBRING_handle_lost(event->src, ntbring_error_text(), vci);
+            mpi_errno = MPIDI_NTBRING_handle_lost(event->src, !event->last, ntbring_error_text(),
+                                                  vci);
             break;
         case NTBRING_EVENT_STALLED:
             mpi_errno = handle_stalled(event->src, vci);
@@ -321,7 +322,7 @@ int MPIDI_NTBRING_progress(int vci)
         ntbring_event_t event;
         int rc = ntbring_poll(endpoint, &event);
         if (rc == NTBRING_NONE) {
-            if (unlikely(MPIDI_NTBRING_global.has_lost) &&
+            if (unlikely(MPIDI_NTBRING_global.has_lost_ranks) &&
                 self->fruitless++ % MPIDI_NTBRING_POLLS_A_LOSS == 0) {
                 MPIDI_NTBRING_end_lost(vci);
             }

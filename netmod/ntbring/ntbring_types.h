@@ -34,7 +34,7 @@ typedef struct {
     int idle_progress_count;    /* ch4's progress_count at the latest of them */
     int32_t arriving_src;       /* of the message that is being handed up */
     uint64_t arriving_charge;   /* 0 once somebody keeps it */
-    uint32_t fruitless;         /* polls, once ranks have died */
+    uint32_t fruitless;         /* polls, once ranks are lost */
     char pad[MPL_CACHELINE_SIZE];       /* between what different threads use */
 } MPIDI_NTBRING_vci_t;
 
@@ -45,7 +45,8 @@ typedef struct {
     int idle_polls;             /* calls of MPIDI_NTBRING_idle that may not sleep after progress */
     uint32_t shm_rest;          /* polls of shared memory that are left out while spinning */
     unsigned flushes;           /* flushes of windows */
-    volatile bool has_lost;     /* ranks have died */
+    volatile bool has_lost;     /* processes have died, or left */
+    volatile bool has_lost_ranks;       /* of this job, too */
 } MPIDI_NTBRING_global_t;
 
 extern MPIDI_NTBRING_global_t MPIDI_NTBRING_global;

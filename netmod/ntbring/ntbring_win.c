@@ -62,6 +62,7 @@ static void init_win(MPIR_Win * win)
     MPIDI_WIN(win, am_vci) = 0;
     win->dev.netmod.ntbring.targets = NULL;
     win->dev.netmod.ntbring.has_locks = false;
+    MPIDI_NTBRING_lost_add_window(win);
 }
 
 int MPIDI_NTBRING_mpi_win_create_hook(MPIR_Win * win)
@@ -105,6 +106,7 @@ int MPIDI_NTBRING_mpi_win_detach_hook(MPIR_Win * win, const void *base)
 
 int MPIDI_NTBRING_mpi_win_free_hook(MPIR_Win * win)
 {
+    MPIDI_NTBRING_lost_remove_window(win);
     MPIDI_NTBRING_win_release(win);
     return MPI_SUCCESS;
 }

@@ -14,7 +14,7 @@ pub(super) enum Bell {
     Local(Arc<Membership>, usize),
     /// Of a process outside the ring.
     Foreign(Arc<ForeignBell>, usize),
-    /// Of nobody: a carrier sees by itself what there is.
+    /// Of nobody: a carrier sees by itself what there is, and who is gone does not.
     Carrier,
 }
 

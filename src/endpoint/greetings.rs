@@ -48,6 +48,13 @@ fn take(list: &mut Vec<Open>, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
 }
 
 impl Greetings {
+    /// Forgets what a peer has said and is owed. What it was asked stays open, for whoever waits for that.
+    pub fn lose(&mut self, peer: u32) {
+        self.questions.retain(|question| question.peer != peer);
+        self.answers.retain(|answer| answer.peer != peer);
+        self.owed.retain(|owed| owed.peer != peer);
+    }
+
     pub fn describe(&self) -> Vec<String> {
         let line = |o: &Open, what| format!("{what} peer {} under tag {}", o.peer, o.what.tag);
         let asked = self.asked.iter().map(|o| line(o, "no answer yet of"));
@@ -76,22 +83,38 @@ impl Endpoint {
         self.out.send_bare(peer, Packet::Greeting { what, kind, payload: bytes.len() }, bytes)
     }
 
-    /// The answer if this thread has asked under that tag, and otherwise the oldest question; None if it has not come.
-    pub fn greeting(&mut self, tag: u32) -> Option<Vec<u8>> {
-        let g = &mut self.greetings;
+    /// The answer if this thread has asked under that tag, and otherwise the oldest question of one who is still there; None
+    /// if it has not come. An error if who was asked is lost.
+    pub fn greeting(&mut self, tag: u32) -> Result<Option<Vec<u8>>, EndpointError> {
         let me = current().id();
-        if let Some(asked) = g.asked.iter().find(|o| o.thread == me && o.what.tag == tag) {
-            let (peer, what) = (asked.peer, asked.what);
-            let i = g.answers.iter().position(|a| (a.peer, a.what) == (peer, what))?;
-            take(&mut g.asked, |o| (o.peer, o.what) == (peer, what));
-            return Some(g.answers.swap_remove(i).bytes);
+        if let Some(asked) = self.greetings.asked.iter().find(|o| o.thread == me && o.what.tag == tag) {
+            return self.answer(asked.peer, asked.what);
         }
-        let i = g.questions.iter().position(|q| q.what.tag == tag)?;
-        let Letter { peer, what, bytes } = g.questions.remove(i)?;
-        // What this thread has not answered yet it never will.
-        while take(&mut g.owed, |o| o.what.tag == tag).is_some() {}
-        g.owed.push(Open { thread: me, peer, what });
-        Some(bytes)
+        while let Some(i) = self.greetings.questions.iter().position(|q| q.what.tag == tag) {
+            let Some(Letter { peer, what, bytes }) = self.greetings.questions.remove(i) else { break };
+            if self.is_gone(peer) {
+                continue;
+            }
+            // What this thread has not answered yet it never will.
+            while take(&mut self.greetings.owed, |o| o.what.tag == tag).is_some() {}
+            self.greetings.owed.push(Open { thread: me, peer, what });
+            return Ok(Some(bytes));
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, peer: u32, what: About) -> Result<Option<Vec<u8>>, EndpointError> {
+        let g = &mut self.greetings;
+        let found = g.answers.iter().position(|a| (a.peer, a.what) == (peer, what));
+        let loss = self.losses.of(peer).or_else(|| self.guests.loss_of(peer, self.members.topology().size()));
+        if found.is_some() || loss.is_some() {
+            take(&mut g.asked, |o| (o.peer, o.what) == (peer, what));
+        }
+        match (found, loss) {
+            (Some(i), _) => Ok(Some(g.answers.swap_remove(i).bytes)),
+            (None, Some(loss)) => Err(loss.into()),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Gives up what this thread has asked under that tag: nobody shall accept it any more.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks at whether everybody is alive.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
-/// How old what others can read of a rank's counters may become, if it looks at the clock at all.
+/// How old what others can read of a rank's counters, and what it knows of guests, may become, if it looks at the clock at all.
 const STOCK_EVERY: Duration = Duration::from_secs(1);
 /// The longest sleep of a rank whose messages may have been damaged on their way.
 const HURRY: Duration = Duration::from_millis(1);
@@ -78,6 +78,7 @@ pub struct Idle {
 struct Waiter {
     ticket: Option<u32>,
     watched: Instant,
+    stocked: Instant,
     /// Who passes on which links have gone down, if nobody else of the host does.
     herald: Option<Herald>,
 }
@@ -108,7 +109,7 @@ impl Idle {
             asleep: AtomicBool::new(false),
             vain: AtomicU32::new(0),
             hurried: AtomicBool::new(false),
-            waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now(), herald }),
+            waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now(), stocked: Instant::now(), herald }),
             damage: Mutex::default(),
             extent: AtomicUsize::new(0),
             sleeps: AtomicU64::new(0),
@@ -237,7 +238,8 @@ impl Idle {
             *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = damage;
             self.extent.store(extent, Ordering::Release);
         }
-        if self.bulletin.age().is_none_or(|age| age >= STOCK_EVERY) {
+        if waiter.stocked.elapsed() >= STOCK_EVERY {
+            waiter.stocked = Instant::now();
             // The rank finds news when it next looks into its mailbox.
             self.stock.store(true, Ordering::Relaxed);
             self.bulletin.nudge();

@@ -1,6 +1,7 @@
 //! Receiving: the lanes from other ranks, and the streams that are open in them.
 
 mod describe;
+mod lanes;
 
 use super::arrival::{Arrival, Look, Plain, Token};
 use super::bell::Bell;
@@ -8,8 +9,7 @@ use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
 use crate::ntb::{Address, ForeignBytes, ForeignRoom, Side};
 use crate::queue::{Consumer, Entry, Taken};
-use crate::ring::plan::{Class, End};
-use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use crate::ring::Membership;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -21,8 +21,10 @@ const HEAT: u16 = u16::MAX;
 
 /// Why nothing is taken from a lane: a message in pieces has begun whose cookie is not known yet, so what follows must wait...
 const BEGINNING: u8 = 1;
-/// ...or the link has gone down.
+/// ...or the link has gone down...
 const CUT: u8 = 2;
+/// ...or who wrote it is gone, and others may have its place.
+const VACANT: u8 = 4;
 
 struct Inbox {
     lane: Consumer,
@@ -74,79 +76,6 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    /// Of a rank; `connections` are the lanes from ranks of other hosts that a carrier fills, if those over links are not
-    /// used.
-    pub fn new(members: &Arc<Membership>, connections: Option<Vec<(u32, Consumer)>>) -> Inbound {
-        let topology = members.topology();
-        let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
-        let mut boxes = Vec::new();
-        let carried = connections.is_some();
-        let links = members.links().filter(|_| !carried);
-        for (rank, lane) in connections.into_iter().flatten() {
-            boxes.push(Inbox::new(lane, Bell::Carrier, Some(rank)));
-        }
-        for link in links.into_iter().flatten() {
-            let next = link.neighbour();
-            for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
-                if topology.direction(next, host) == link.side().opposite() {
-                    let bell = Bell::Port(link.port(), rank_doorbell(local));
-                    let lane = link.consumer(End::Rank(local), me, false);
-                    boxes.push(Inbox::new(lane, bell, Some(rank)));
-                }
-            }
-            if members.is_served() {
-                let bell = |class| Bell::Port(link.port(), link.bell(link.side().opposite(), class));
-                let lane = link.consumer(End::Forwarder, me, false);
-                boxes.push(Inbox::new(lane, bell(Class::Urgent), None));
-                let bulk = link.bulk_consumer(End::Forwarder, me, false);
-                boxes.extend(bulk.map(|lane| Inbox { bulk: true, ..Inbox::new(lane, bell(Class::Bulk), None) }));
-            }
-        }
-        for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
-            let bell = Bell::Local(members.clone(), rank_doorbell(local));
-            boxes.push(Inbox::new(members.local_consumer(local), bell, Some(rank)));
-        }
-        // What went to several hosts. Where links are gone round, nothing does by forwarders.
-        if members.is_served() && !carried {
-            let bell = Bell::Local(members.clone(), FORWARDER_DOORBELL);
-            boxes.push(Inbox::new(members.delivery_in(), bell, None));
-        }
-        let streams = (0..topology.size()).map(|_| None).collect();
-        Inbound {
-            boxes,
-            next: 0,
-            burst: 0,
-            burst_over: false,
-            size: topology.size() as u32,
-            me: members.rank(),
-            streams,
-            members: members.clone(),
-            lost: SmallVec::new(),
-            msgs: 0,
-            bytes: 0,
-            head_updates: 0,
-            doorbells: 0,
-        }
-    }
-
-    /// Makes room for peers up to this number.
-    pub fn admit(&mut self, peer: usize) {
-        if self.streams.len() <= peer {
-            self.streams.resize_with(peer + 1, || None);
-        }
-    }
-
-    /// Forgets what has come from a rank in part, and drops what still comes.
-    pub fn lose(&mut self, rank: u32) {
-        self.streams[rank as usize] = None;
-        self.lost.push(rank);
-    }
-
-    /// Takes in what a peer writes to this lane.
-    pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
-        self.boxes.push(Inbox::new(lane, bell, Some(peer)));
-    }
-
     /// The next arrival; each lane has its turn.
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Arrival>, EndpointError> {

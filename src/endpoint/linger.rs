@@ -79,12 +79,12 @@ impl Endpoint {
         Ok(done)
     }
 
-    /// Nothing that is sent to ranks is waited for in vain: they are watched. Guests are not.
+    /// Nothing is waited for in vain: ranks and guests are watched.
     fn wait_to_leave(&mut self, now: Instant) {
         let since = *self.farewell.since.get_or_insert(now);
         if now - *self.farewell.looked.get_or_insert(now) > LOOKS {
             self.farewell.looked = Some(now);
-            self.forget_gone_guests();
+            self.look_for_guests();
         }
         if !self.farewell.told && now - since > PATIENCE {
             self.farewell.told = true;
@@ -97,6 +97,7 @@ impl Endpoint {
     /// this endpoint is dropped. They need it, and this process may wait for them where nobody polls.
     pub fn linger(&mut self) -> Result<(), EndpointError> {
         self.transfer.iter().for_each(Transfer::leave);
+        self.guests.take_leave();
         if self.out.is_unsettled() {
             self.lingering = Some(Linger::start(self.out.give_away()).map_err(EndpointError::Thread)?);
         }

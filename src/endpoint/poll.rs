@@ -143,9 +143,10 @@ impl Endpoint {
         if self.fruitless % GLANCE_EVERY == 0 {
             self.idle.glance();
         }
-        match thorough {
-            true => self.check_losses(),
-            false => Ok(()),
+        if !thorough {
+            return Ok(());
         }
+        self.check_guests();
+        self.check_losses()
     }
 }

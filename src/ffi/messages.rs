@@ -6,6 +6,7 @@ use super::{argument, Failure};
 use crate::endpoint::wire::{Head, Offer, Packet};
 use crate::endpoint::{Event, Message, Plain, Token};
 use crate::ntb::{ForeignBytes, Room};
+use crate::ring::Loss;
 use crate::zerocopy::Payload;
 use std::ffi::c_void;
 
@@ -126,6 +127,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         Event::Lost(loss) => {
             e.kind = NTBRING_EVENT_LOST;
             e.src = loss.rank() as i32;
+            e.last = u32::from(matches!(loss, Loss::GuestLeft { .. }));
             remember(&loss.to_string());
             return;
         }

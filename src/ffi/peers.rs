@@ -108,7 +108,7 @@ pub unsafe extern "C" fn ntbring_greeting(
         if bytes.is_null() {
             return Err(argument("no room for a greeting"));
         }
-        let Some(said) = endpoint.greeting(tag) else { return Ok(NTBRING_PENDING as i32) };
+        let Some(said) = endpoint.greeting(tag)? else { return Ok(NTBRING_PENDING as i32) };
         if said.len() as u64 > size {
             return Err(argument("no room for the greeting that has come"));
         }

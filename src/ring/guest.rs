@@ -6,7 +6,7 @@
 //! This needs coherent memory, so it exists on the emulated NTB only.
 
 use crate::ntb::emu::{EmuHost, HostAddress, Mailbox, MemoryLayout};
-use crate::ntb::{InWindow, NtbError, OutWindow};
+use crate::ntb::{InWindow, NtbError, OutWindow, Region};
 use crate::queue::{Consumer, Producer, LINE};
 use crate::ring::plan::LANE_MIN;
 use bytes::{Buf, BufMut};
@@ -26,7 +26,7 @@ pub struct GuestAddress {
 impl GuestAddress {
     /// Bytes that an address takes.
     pub const LEN: usize = 80;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x01");
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x02");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; GuestAddress::LEN] {
@@ -74,10 +74,46 @@ fn layout(lane_bytes: u64) -> MemoryLayout {
     MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64, accounts: false }
 }
 
-/// Where in the local part of a lane's memory its head is returned, and where the guest says that it has
-/// opened it; the lane comes after them.
+/// Where in the local part of a lane's memory its head is returned, and where its reader and its maker say how far they are;
+/// the lane comes after them.
 const HEAD: usize = 0;
-const OPENED: usize = 8;
+const READER: usize = 8;
+const MAKER: usize = 16;
+
+const OPENED: u64 = 1;
+const LEFT: u64 = 2;
+
+/// What the two ends of a lane tell each other of themselves: a word each.
+pub struct Signs {
+    theirs: InWindow,
+    mine: OutWindow,
+}
+
+impl Signs {
+    fn new(local: &Region, theirs: usize, mine: usize) -> Signs {
+        Signs { theirs: InWindow::new(local.part(theirs, 8)), mine: OutWindow::new(local.part(mine, 8)) }
+    }
+
+    /// Says that nothing can go wrong any more: the maker may leave.
+    pub fn open(&self) {
+        self.mine.store(0, OPENED);
+    }
+
+    /// Says that nothing will be written or read any more.
+    pub fn leave(&self) {
+        self.mine.store(0, LEFT);
+    }
+
+    /// Whether the reader has opened the lane: from then on it outlives its maker.
+    pub fn is_open(&self) -> bool {
+        self.theirs.load(0) != 0
+    }
+
+    /// Whether the other end has left, as it should.
+    pub fn has_left(&self) -> bool {
+        self.theirs.load(0) == LEFT
+    }
+}
 
 /// A lane to a guest, as its maker holds it.
 pub struct Call {
@@ -85,8 +121,8 @@ pub struct Call {
     pub memory: EmuHost,
     /// The sending end.
     pub producer: Producer,
-    /// One word: not 0 once the guest has opened it. From then on it outlives its maker.
-    pub opened: InWindow,
+    /// How far the guest is.
+    pub signs: Signs,
 }
 
 /// Makes a lane to a guest and announces it there; None if the guest has to read its mail first.
@@ -95,9 +131,9 @@ pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress
     let local = memory.local();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let producer = Producer::new(lane, InWindow::new(local.part(HEAD, 8)));
-    let opened = InWindow::new(local.part(OPENED, 8));
+    let signs = Signs::new(&local, READER, MAKER);
     let posted = Mailbox::open(&guest.mailbox)?.post(&announcement(memory.address(), me));
-    Ok(posted.then_some(Call { memory, producer, opened }))
+    Ok(posted.then_some(Call { memory, producer, signs }))
 }
 
 /// A lane from a guest, as its reader holds it.
@@ -108,8 +144,8 @@ pub struct Answer {
     pub memory: EmuHost,
     /// The receiving end.
     pub consumer: Consumer,
-    /// One word, to be set when nothing can go wrong any more: the guest may leave then.
-    pub opened: OutWindow,
+    /// How far the guest is.
+    pub signs: Signs,
 }
 
 /// Opens the lane that an announcement tells of.
@@ -123,8 +159,8 @@ pub fn answer(bytes: &[u8]) -> Result<Answer, NtbError> {
     }
     let lane = InWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let consumer = Consumer::new(lane, OutWindow::new(local.part(HEAD, 8)));
-    let opened = OutWindow::new(local.part(OPENED, 8));
-    Ok(Answer { from: guest, memory, consumer, opened })
+    let signs = Signs::new(&local, MAKER, READER);
+    Ok(Answer { from: guest, memory, consumer, signs })
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub enum Obstacle {
     Link(usize, usize),
 }
 
-/// A rank that can neither be sent anything any more nor be heard.
+/// Whoever can neither be sent anything any more nor be heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// Its process has ended.
@@ -68,14 +68,31 @@ pub enum Loss {
         /// What is between.
         by: Obstacle,
     },
+    /// A process of another job has ended without a word.
+    #[error("process {pid} of another job has died")]
+    GuestDied {
+        /// Its number as a peer.
+        peer: u32,
+        /// The process.
+        pid: u32,
+    },
+    /// A process of another job has left, as it may.
+    #[error("process {pid} of another job has called MPI_Finalize")]
+    GuestLeft {
+        /// Its number as a peer.
+        peer: u32,
+        /// The process.
+        pid: u32,
+    },
 }
 
 impl Loss {
-    /// The rank that is lost.
+    /// The rank that is lost, or the number of the peer.
     pub fn rank(&self) -> u32 {
         match self {
             Loss::Died(dead) => dead.rank,
             Loss::CutOff { rank, .. } => *rank,
+            Loss::GuestDied { peer, .. } | Loss::GuestLeft { peer, .. } => *peer,
         }
     }
 }

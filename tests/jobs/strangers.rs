@@ -37,6 +37,27 @@ fn a_job_leaves_though_another_was_killed_that_it_has_sent_to() {
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn a_server_is_told_of_clients_that_die_and_keeps_nothing_of_them() {
+    let before = shm();
+    let fates = ["parts", "dies", "vanishes", "leaves", "drops", "drops", "parts", "vanishes", "dies", "leaves"];
+    for (hosts, per_host) in [(2, 1), (1, 2)] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("port");
+        let (file, count) =
+            (file.to_str().unwrap(), fates.iter().filter(|&&fate| fate != "vanishes").count().to_string());
+        let server = Job::new(hosts, per_host, &["server", "serve", file, &count]).start();
+        for fate in fates {
+            let client = Job::new(1, 1, &["server", "client", file, fate]).start().end_of_all(Duration::from_secs(30));
+            assert_eq!(client.status.success(), ["parts", "leaves"].contains(&fate), "{fate}: {}", client.stderr);
+        }
+        assert!(server.end_of_all(Duration::from_secs(150)).ok().stdout.contains("ok server"));
+        assert!(Job::new(1, 1, &["server", "client", file, "late"]).run().ok().stdout.contains("ok server"));
+    }
+    nothing_left(&before);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn a_program_without_mpiexec_is_a_job_of_one() {
     let before = shm();
     let run = Command::new("timeout").arg("60").arg(program("zero")).env_remove("LD_LIBRARY_PATH").output().unwrap();

@@ -92,6 +92,7 @@ impl Outbound {
             requests,
             work,
             sent,
+            vacant: Vec::new(),
             me: members.rank(),
             tariff,
             held: 0,
@@ -155,8 +156,23 @@ impl Outbound {
 
     /// Gives a flow its lane.
     pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
-        self.flows[peer as usize].line.outbox = self.outboxes.len();
-        self.outboxes.push(Outbox::new(lane, bell, self.cuts[1]));
+        let outbox = Outbox::new(lane, bell, self.cuts[1]);
+        let place = self.vacant.pop().unwrap_or(self.outboxes.len());
+        self.flows[peer as usize].line.outbox = place;
+        match self.outboxes.get_mut(place) {
+            Some(vacant) => *vacant = outbox,
+            None => self.outboxes.push(outbox),
+        }
+    }
+
+    /// Takes a peer's lane away: it is lost.
+    pub fn disconnect(&mut self, peer: u32) {
+        let place = self.flows[peer as usize].line.outbox;
+        self.lose(peer);
+        if let Some(outbox) = self.outboxes.get_mut(place) {
+            outbox.bell = Bell::Carrier;
+            self.vacant.push(place);
+        }
     }
 
     /// Whether anything was ever deposited for a peer.

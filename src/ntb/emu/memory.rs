@@ -86,6 +86,18 @@ impl HostAddress {
         let (pid, fd) = (from.get_u32_le(), from.get_u32_le());
         HostAddress { pid, fd, inode: from.get_u64_le(), token: from.get_u64_le() }
     }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", self.pid, self.fd)
+    }
+
+    /// Whether its process has ended, or has it no more. Takes no descriptor.
+    pub fn is_gone(&self) -> bool {
+        match std::fs::metadata(self.path()) {
+            Ok(meta) => meta.ino() != self.inode,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
 }
 
 /// An open memory file.
@@ -132,7 +144,7 @@ impl Memory {
             .read(true)
             .write(true)
             .custom_flags(libc::O_CLOEXEC)
-            .open(format!("/proc/{pid}/fd/{}", address.fd))
+            .open(address.path())
             .map_err(|cause| NtbError::Open { pid, cause })?;
         let meta = file.metadata().map_err(|cause| NtbError::Open { pid, cause })?;
         if meta.ino() != address.inode {

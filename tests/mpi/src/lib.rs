@@ -10,6 +10,7 @@ mod hosts;
 mod job;
 mod memory;
 mod pattern;
+pub mod ports;
 pub mod raw;
 mod rng;
 pub mod window;

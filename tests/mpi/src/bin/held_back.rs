@@ -11,7 +11,9 @@
 
 use std::time::{Duration, Instant};
 
+use mpi::collective::SystemOperation;
 use mpi::traits::*;
+use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::window::{op, row, Window};
 use ntbring_mpi_tests::{arg, filled, resident, verify, Job};
 
@@ -150,8 +152,9 @@ fn sync(job: &Job, messages: u64) {
     if job.rank == sender {
         let to = job.world.process_at_rank(0);
         for number in 0..messages {
-            match number % 100 {
-                99 => to.synchronous_send_with_tag(&message(number, sender, 0)[..], DATA),
+            match number % 1000 {
+                // There was no room for so many.
+                999 => to.synchronous_send_with_tag(&message(number, sender, 0)[..], DATA),
                 _ => to.send_with_tag(&message(number, sender, 0)[..], DATA),
             }
         }
@@ -196,6 +199,8 @@ fn main() {
     let job = Job::start("held_back");
     job.needs_ranks(2);
     let (what, messages) = (arg(1, "asleep".to_string()), arg(2, 20_000_u64));
+    let session = Session::new();
+    let held = session.counter("msgs_held");
     job.world.barrier();
     match what.as_str() {
         "asleep" => asleep(&job, messages),
@@ -207,5 +212,9 @@ fn main() {
         _ => panic!("there is no \"{what}\""),
     }
     job.world.barrier();
+    let (mine, mut all) = (session.read(&[held]), 0_u64);
+    job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
+    assert!(all > 0, "no message was held back");
+    drop(session);
     job.finish();
 }

@@ -5,7 +5,7 @@ use std::os::raw::{c_int, c_void};
 
 use mpi::ffi;
 use mpi::traits::*;
-use ntbring_mpi_tests::raw::{bytes, ok, status};
+use ntbring_mpi_tests::raw::{byte, bytes, class, ok, status, text};
 use ntbring_mpi_tests::{fail, Job};
 
 /// Words of a block, and blocks of a message: 2^31 bytes and 1 MiB.
@@ -68,8 +68,13 @@ fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &
         ok(ffi::MPI_Win_fence(0, win), "MPI_Win_fence");
         if job.rank == sender {
             fill(memory, 2);
-            let (from, count) = (memory.as_ptr().cast(), BLOCKS as c_int);
-            ok(ffi::MPI_Put(from, count, datatype.0, receiver, 0, count, datatype.0, win), "MPI_Put");
+            let (from, count) = (memory.as_ptr().cast(), BLOCKS as ffi::MPI_Count);
+            ok(ffi::MPI_Put_c(from, count, datatype.0, receiver, 0, count, datatype.0, win), "MPI_Put_c");
+            // More elements than MPICH's device can count are no fewer than that.
+            ok(ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+            let (many, byte) = (1 << 32 | 5, byte());
+            let refused = ffi::MPI_Put_c(from, many, byte, receiver, 0, many, byte, win);
+            assert_eq!(class(refused), ffi::MPI_ERR_COUNT as c_int, "{}", text(refused));
         }
         ok(ffi::MPI_Win_fence(0, win), "MPI_Win_fence");
         if job.rank == receiver {

@@ -4,19 +4,18 @@
 //! `strangers accept|connect FILE`; `... doomed`: the one that has connected is killed instead, when both know each other, and the
 //! other leaves with a message that nobody will take.
 
-use std::ffi::{CStr, CString};
-use std::os::raw::c_char;
-use std::time::{Duration, Instant};
+use std::ffi::CStr;
+use std::time::Duration;
 
 use mpi::ffi;
 use mpi::topology::{InterCommunicator, MergeOrder};
 use mpi::traits::*;
+use ntbring_mpi_tests::ports::{disconnect, look_for, meet, open};
 use ntbring_mpi_tests::raw::{byte, no_request, ok};
-use ntbring_mpi_tests::{arg, exchange, fail, filled, shifts, verify, Job};
+use ntbring_mpi_tests::{arg, exchange, filled, shifts, verify, Job};
 
 const SIZES: [usize; 6] = [0, 8, 1000, 20_000, 300_000, 3_000_000];
 const MEETINGS: i32 = 3;
-const LIMIT: Duration = Duration::from_secs(30);
 
 fn main() {
     let (part, file): (String, String) = (arg(1, String::new()), arg(2, String::new()));
@@ -69,59 +68,6 @@ fn doomed(job: Job, port: &CStr, accepts: bool) {
     }
     std::mem::forget(other);
     job.finish();
-}
-
-fn open(job: &Job, file: &str) -> CString {
-    let mut name = [0 as c_char; ffi::MPI_MAX_PORT_NAME as usize];
-    if job.rank == 0 {
-        // SAFETY: room for the longest name, which the call ends with a zero.
-        let name = unsafe {
-            ok(ffi::MPI_Open_port(ffi::RSMPI_INFO_NULL, name.as_mut_ptr()), "MPI_Open_port");
-            CStr::from_ptr(name.as_ptr())
-        };
-        // Whoever sees it sees all of it.
-        let draft = format!("{file}.draft");
-        let written = std::fs::write(&draft, name.to_bytes()).and_then(|()| std::fs::rename(&draft, file));
-        written.unwrap_or_else(|error| fail(format!("{file}: {error}")));
-    }
-    // SAFETY: written to its end by the call, or zeros.
-    unsafe { CStr::from_ptr(name.as_ptr()) }.to_owned()
-}
-
-fn look_for(file: &str) -> CString {
-    let start = Instant::now();
-    loop {
-        match std::fs::read(file) {
-            Ok(name) => return CString::new(name).expect("a port's name has no zeros"),
-            Err(error) if start.elapsed() > LIMIT => fail(format!("{file}: {error}")),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
-}
-
-fn meet(job: &Job, port: &CStr, accepts: bool) -> InterCommunicator {
-    let (world, mut inter) = (job.world.as_raw(), no_comm());
-    // SAFETY: a port's name, which matters at the root only, and a place for a communicator.
-    unsafe {
-        let info = ffi::RSMPI_INFO_NULL;
-        match accepts {
-            true => ok(ffi::MPI_Comm_accept(port.as_ptr(), info, 0, world, &mut inter), "MPI_Comm_accept"),
-            false => ok(ffi::MPI_Comm_connect(port.as_ptr(), info, 0, world, &mut inter), "MPI_Comm_connect"),
-        }
-        InterCommunicator::from_raw(inter)
-    }
-}
-
-fn no_comm() -> ffi::MPI_Comm {
-    // SAFETY: the constant is initialized by the C side at load time and never written.
-    unsafe { ffi::RSMPI_COMM_NULL }
-}
-
-fn disconnect(inter: InterCommunicator) {
-    let mut comm = inter.as_raw();
-    std::mem::forget(inter);
-    // SAFETY: a communicator of ours that is not used any more.
-    ok(unsafe { ffi::MPI_Comm_disconnect(&mut comm) }, "MPI_Comm_disconnect");
 }
 
 /// Small enough to need nobody's answer.

@@ -1,0 +1,98 @@
+//! Which lanes a rank receives from.
+
+use super::{Inbound, Inbox, VACANT};
+use crate::endpoint::bell::Bell;
+use crate::queue::Consumer;
+use crate::ring::plan::{Class, End};
+use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Inbound {
+    /// Of a rank; `connections` are the lanes from ranks of other hosts that a carrier fills, if those over links are not
+    /// used.
+    pub fn new(members: &Arc<Membership>, connections: Option<Vec<(u32, Consumer)>>) -> Inbound {
+        let topology = members.topology();
+        let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
+        let mut boxes = Vec::new();
+        let carried = connections.is_some();
+        let links = members.links().filter(|_| !carried);
+        for (rank, lane) in connections.into_iter().flatten() {
+            boxes.push(Inbox::new(lane, Bell::Carrier, Some(rank)));
+        }
+        for link in links.into_iter().flatten() {
+            let next = link.neighbour();
+            for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
+                if topology.direction(next, host) == link.side().opposite() {
+                    let bell = Bell::Port(link.port(), rank_doorbell(local));
+                    let lane = link.consumer(End::Rank(local), me, false);
+                    boxes.push(Inbox::new(lane, bell, Some(rank)));
+                }
+            }
+            if members.is_served() {
+                let bell = |class| Bell::Port(link.port(), link.bell(link.side().opposite(), class));
+                let lane = link.consumer(End::Forwarder, me, false);
+                boxes.push(Inbox::new(lane, bell(Class::Urgent), None));
+                let bulk = link.bulk_consumer(End::Forwarder, me, false);
+                boxes.extend(bulk.map(|lane| Inbox { bulk: true, ..Inbox::new(lane, bell(Class::Bulk), None) }));
+            }
+        }
+        for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
+            let bell = Bell::Local(members.clone(), rank_doorbell(local));
+            boxes.push(Inbox::new(members.local_consumer(local), bell, Some(rank)));
+        }
+        // What went to several hosts. Where links are gone round, nothing does by forwarders.
+        if members.is_served() && !carried {
+            let bell = Bell::Local(members.clone(), FORWARDER_DOORBELL);
+            boxes.push(Inbox::new(members.delivery_in(), bell, None));
+        }
+        let streams = (0..topology.size()).map(|_| None).collect();
+        Inbound {
+            boxes,
+            next: 0,
+            burst: 0,
+            burst_over: false,
+            size: topology.size() as u32,
+            me: members.rank(),
+            streams,
+            members: members.clone(),
+            lost: SmallVec::new(),
+            msgs: 0,
+            bytes: 0,
+            head_updates: 0,
+            doorbells: 0,
+        }
+    }
+
+    /// Makes room for peers up to this number.
+    pub fn admit(&mut self, peer: usize) {
+        if self.streams.len() <= peer {
+            self.streams.resize_with(peer + 1, || None);
+        }
+    }
+
+    /// Forgets what has come from a rank in part, and drops what still comes.
+    pub fn lose(&mut self, rank: u32) {
+        self.streams[rank as usize] = None;
+        self.lost.push(rank);
+    }
+
+    /// Takes in what a peer writes to this lane.
+    pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
+        let inbox = Inbox::new(lane, bell, Some(peer));
+        // What is still held of a lane is released by its place.
+        match self.boxes.iter_mut().find(|old| old.shut & VACANT != 0 && old.lane.held() == 0) {
+            Some(vacant) => *vacant = inbox,
+            None => self.boxes.push(inbox),
+        }
+    }
+
+    /// Takes a peer's lane away: nothing more will come.
+    pub fn disconnect(&mut self, peer: u32) {
+        self.streams[peer as usize] = None;
+        for inbox in self.boxes.iter_mut().filter(|inbox| inbox.from == Some(peer)) {
+            inbox.shut |= VACANT;
+            inbox.bell = Bell::Carrier;
+        }
+    }
+}
