@@ -433,6 +433,68 @@ fn one_job_waits_until_another_can_read_what_was_sent() {
     }
 }
 
+/// Polls until somebody is lost: who, whether it has left, and why.
+///
+/// # Safety
+/// The endpoint must be open.
+unsafe fn lost(ep: *mut ntbring_endpoint_t) -> (i32, bool, String) {
+    let (start, mut e) = (std::time::Instant::now(), ntbring_event_t::default());
+    while start.elapsed() < std::time::Duration::from_secs(20) {
+        // SAFETY: by contract.
+        unsafe {
+            match ntbring_poll(ep, &mut e) as u32 {
+                NTBRING_SOME if e.kind == NTBRING_EVENT_LOST => return (e.src, e.last != 0, text()),
+                NTBRING_SOME => assert_eq!(ntbring_release(ep, &mut e), 0),
+                _ => {}
+            }
+        }
+    }
+    panic!("nobody is lost");
+}
+
+#[test]
+fn who_is_gone_of_another_job_is_lost() {
+    let (mut address, mut size, mut peer) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0, 0);
+    for leaves in [false, true] {
+        let (ep, other) = (alone(), alone());
+        // SAFETY: all pointers are valid for the calls.
+        unsafe {
+            assert_eq!(ntbring_address(other, address.as_mut_ptr().cast(), &mut size), 0);
+            let mut add = |ep| (ntbring_peer_add(ep, address.as_ptr().cast(), size, &mut peer), peer);
+            assert_eq!(add(ep), (0, 1), "{}", text());
+            assert_eq!(ntbring_greet(ep, 1, 5, address.as_ptr().cast(), 8), 0);
+            let mut e = ntbring_event_t::default();
+            (0..100).for_each(|_| assert_eq!(ntbring_poll(other, &mut e), 0, "{}", text()));
+            if leaves {
+                assert_eq!(ntbring_linger(other), 0);
+            }
+            assert_eq!(ntbring_close(other), 0);
+            let (who, has_left, why) = lost(ep);
+            assert_eq!((who, has_left, why.contains("MPI_Finalize")), (1, leaves, leaves), "{why}");
+            // Who waits for its answer is told, and it is no error to know it again.
+            assert_eq!(ntbring_greeting(ep, 5, address.as_mut_ptr().cast(), 512), NTBRING_ERR_PEER, "{}", text());
+            assert_eq!(ntbring_close(ep), 0);
+        }
+    }
+}
+
+#[test]
+fn who_was_gone_before_is_lost_at_once() {
+    let (ep, other) = (alone(), alone());
+    let (mut address, mut size, mut peer) = ([0u8; NTBRING_ADDRESS_MAX as usize], 0, 0);
+    // SAFETY: all pointers are valid for the calls.
+    unsafe {
+        assert_eq!(ntbring_address(other, address.as_mut_ptr().cast(), &mut size), 0);
+        assert_eq!(ntbring_close(other), 0);
+        for _ in 0..2 {
+            assert_eq!((ntbring_peer_add(ep, address.as_ptr().cast(), size, &mut peer), peer), (0, 1), "{}", text());
+        }
+        assert_eq!(lost(ep).0, 1);
+        assert_eq!(ntbring_greet(ep, 1, 5, address.as_ptr().cast(), 8), 0, "{}", text());
+        assert_eq!((ntbring_flush(ep), ntbring_close(ep)), (0, 0));
+    }
+}
+
 #[test]
 fn a_group_of_one_shares_with_itself() {
     let ep = alone();

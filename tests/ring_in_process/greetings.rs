@@ -6,7 +6,7 @@ const TAG: u32 = 7;
 
 fn hear(rank: &mut Rank, tag: u32) -> Result<Vec<u8>, String> {
     loop {
-        if let Some(bytes) = rank.endpoint.greeting(tag) {
+        if let Some(bytes) = rank.endpoint.greeting(tag).map_err(|e| e.to_string())? {
             return Ok(bytes);
         }
         if rank.step(Duration::from_millis(100))?.is_some() {
@@ -42,7 +42,7 @@ fn every_question_gets_its_answer() {
             for _ in 1..layout.size() {
                 let question = hear(rank, TAG)?;
                 let who = question[0];
-                if question != vec![who; 300] || rank.endpoint.greeting(TAG + 1).is_some() {
+                if question != vec![who; 300] || rank.endpoint.greeting(TAG + 1).map_err(text)?.is_some() {
                     return Err(format!("{question:?}"));
                 }
                 rank.endpoint.greet(who.into(), TAG, &[0, who]).map_err(text)?;
@@ -71,7 +71,7 @@ fn a_question_that_was_withdrawn_is_not_heard() {
             rank.endpoint.withdraw(TAG).map_err(text)?;
         }
         await_question(rank, false)?;
-        if rank.rank == 0 && rank.endpoint.greeting(TAG).is_some() {
+        if rank.rank == 0 && rank.endpoint.greeting(TAG).map_err(text)?.is_some() {
             return Err("nobody asks any more".into());
         }
         rank.barrier()?;
@@ -108,7 +108,7 @@ fn an_answer_that_comes_too_late_is_dropped() {
             rank.endpoint.greet(1, TAG, b"!").map_err(text)?;
         }
         settle(rank)?;
-        if rank.endpoint.greeting(TAG).is_some() || rank.endpoint.greet(1, TAG, &[0; 513]).is_ok() {
+        if rank.endpoint.greeting(TAG).map_err(text)?.is_some() || rank.endpoint.greet(1, TAG, &[0; 513]).is_ok() {
             return Err("an answer to nothing, or a greeting that is too long".into());
         }
         settle(rank)
