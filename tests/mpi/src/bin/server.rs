@@ -48,9 +48,12 @@ fn serve(job: Job, file: &str, clients: usize) {
         }
         job.world.barrier();
         kept.push(settled(&job));
+        job.world.barrier();
     }
-    let (first, last) = (kept[0], kept[clients - 1]);
-    assert!(last <= first, "descriptors and mappings after each client: {kept:?}");
+    // Not every one had need of all its lanes.
+    let most = |kept: &[usize]| kept.iter().copied().max();
+    let (first, last) = kept.split_at(clients / 2);
+    assert!(most(last) <= most(first), "descriptors and mappings after each client: {kept:?}");
     [1, 100_000].into_iter().for_each(|size| exchange(&job.world, 1, 9, size));
     job.finish();
 }
