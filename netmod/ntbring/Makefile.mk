@@ -4,6 +4,7 @@ if BUILD_CH4_NETMOD_NTBRING
 
 mpi_core_sources   += src/mpid/ch4/netmod/ntbring/func_table.c \
                       src/mpid/ch4/netmod/ntbring/globals.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_cancel.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_coll.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_comm.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_datatype.c \

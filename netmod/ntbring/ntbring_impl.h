@@ -26,6 +26,10 @@ void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
 int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq);
 int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq);
 
+void MPIDI_NTBRING_cancel_init(void);
+int MPIDI_NTBRING_cancel_send(MPIR_Request * sreq);
+int MPIDI_NTBRING_cancel_left(MPIR_Request * sreq);
+
 int MPIDI_NTBRING_lost_init(void);
 void MPIDI_NTBRING_lost_finalize(void);
 int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int vci);

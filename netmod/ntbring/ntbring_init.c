@@ -86,6 +86,7 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
                          NTBRING_ABI_VERSION);
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
     MPIDIG_global.rndv_cbs[MPIDI_NTBRING_RNDV] = MPIDI_NTBRING_offer_matched;
+    MPIDI_NTBRING_cancel_init();
 
     /* before MPICH takes any shared memory of its own */
     mpi_errno = open_endpoints();

@@ -155,6 +155,10 @@ static void end_send(MPIR_Request * sreq, int vci)
         MPIR_Datatype_release_if_not_builtin(am->datatype);
         am->datatype = MPI_DATATYPE_NULL;
     }
+    if (am->is_cancelling) {
+        am->is_cancelling = false;
+        MPIDI_CH4_REQUEST_FREE(sreq);   /* nobody will answer */
+    }
     end_request(sreq, am->peer);
 }
 

@@ -14,6 +14,8 @@ typedef struct {
     MPI_Aint count;
     MPI_Datatype datatype;      /* MPI_DATATYPE_NULL if no reference is held */
     uint16_t handler_id;
+    bool is_leaving;            /* an NTBRING_EVENT_SENT is to come */
+    bool is_cancelling;         /* its receiver is to be asked, or has to answer */
     int32_t peer;               /* where it goes, or an unexpected message comes from */
     uint64_t charge;            /* of an unexpected message */
     /* what a chunked receive could not unpack yet */

@@ -48,6 +48,8 @@ static const uint16_t header_min[MPIDI_AM_HANDLERS_MAX] = {
     [MPIDIG_WIN_UNLOCKALL] = sizeof(MPIDIG_win_cntrl_msg_t),
     [MPIDIG_WIN_UNLOCKALL_ACK] = sizeof(MPIDIG_win_cntrl_msg_t),
     [MPIDIG_COMM_ABORT] = sizeof(int),
+    [MPIDI_NTBRING_CANCEL] = sizeof(MPIDI_NTBRING_cancel_hdr_t),
+    [MPIDI_NTBRING_CANCELLED] = sizeof(MPIDI_NTBRING_cancel_hdr_t),
     [MPIDI_IPC_ACK] = UINT16_MAX,       /* only shared memory may bring it */
 };
 
@@ -204,9 +206,19 @@ static int handle_sent(ntbring_event_t * event)
         MPIR_Datatype_release_if_not_builtin(am->datatype);
         am->datatype = MPI_DATATYPE_NULL;
     }
+    am->is_leaving = false;
+    bool is_cancelling = am->is_cancelling;
     mpi_errno = MPIDIG_global.origin_cbs[event->handler] (sreq);
     MPID_Request_complete(sreq);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (unlikely(is_cancelling)) {
+        mpi_errno = MPIDI_NTBRING_cancel_left(sreq);
+    }
+
+  fn_exit:
     return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 /* MPICH calls it when an unexpected message has found its receive. */

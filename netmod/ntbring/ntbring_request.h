@@ -9,6 +9,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
 {
     MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(req);
     am->datatype = MPI_DATATYPE_NULL;
+    am->is_leaving = false;
+    am->is_cancelling = false;
     /* only messages that are handed up, unexpected ones among them, make requests meanwhile */
     MPIDI_NTBRING_vci_t *vci = &MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(req));
     am->peer = vci->arriving_src;

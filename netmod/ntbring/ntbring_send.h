@@ -118,7 +118,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request * sreq)
 {
-    return MPIDIG_mpi_cancel_send(sreq);
+    return MPIDI_NTBRING_cancel_send(sreq);
 }
 
 #endif /* NTBRING_SEND_H_INCLUDED */

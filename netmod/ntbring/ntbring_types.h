@@ -8,6 +8,10 @@
 /* A handler that MPIDIG does not know: a message that is not synchronous, in one piece. */
 #define MPIDI_NTBRING_SEND_SHORT (MPIDI_AM_HANDLERS_MAX - 1)
 
+/* Others: MPI_Cancel of a send asks for its message to be forgotten, and the answer. */
+#define MPIDI_NTBRING_CANCEL (MPIDI_AM_HANDLERS_MAX - 2)
+#define MPIDI_NTBRING_CANCELLED (MPIDI_AM_HANDLERS_MAX - 3)
+
 /* No peer. Not -1: MPID_Startall reads a persistent collective's rank, which it does not have, from what a
  * request's memory held before, and takes that for MPI_PROC_NULL. */
 #define MPIDI_NTBRING_NOBODY INT32_MIN
@@ -23,6 +27,13 @@ typedef struct {
     uint16_t context_id;
     uint16_t unused;
 } MPIDI_NTBRING_short_hdr_t;
+
+/* Of MPIDI_NTBRING_CANCEL, and of the answer: whether it was done, and whether it was a synchronous send. */
+typedef struct {
+    MPIR_Request *sreq;
+    bool is_forgotten;
+    bool is_sync;
+} MPIDI_NTBRING_cancel_hdr_t;
 
 /* Each VCI is an endpoint in a ring of its own. One-sided communication, small collectives and
  * processes of other jobs are all with VCI 0. */

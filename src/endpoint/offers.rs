@@ -144,6 +144,11 @@ impl Offers {
         preferences.lose(rank);
     }
 
+    /// The number of what was offered with this cookie, if it was.
+    fn number(&self, cookie: usize) -> Option<usize> {
+        self.given.iter().find(|(_, given)| given.cookie == cookie).map(|(number, _)| number)
+    }
+
     /// A line on what is open, for the diagnosis of a hang.
     pub fn describe(&self) -> String {
         let to: Vec<String> =
@@ -197,6 +202,21 @@ impl Endpoint {
         let offer = Offer { id, address, total };
         let packet = Packet::Offer { head: m.head, header: m.header.len(), offer };
         self.out.send_offer(m.dest, packet, m.header, m.head.handler)
+    }
+
+    /// Takes back what was sent or offered with a cookie, if nothing of it has left.
+    pub fn retract(&mut self, dest: u32, cookie: usize) -> bool {
+        let number = self.offers.number(cookie);
+        let taken = self.out.retract(dest, cookie, number.map(|number| number as u32));
+        if let (true, Some(number)) = (taken, number) {
+            self.offers.given.remove(number);
+        }
+        taken
+    }
+
+    /// The receiver will not fetch what was offered with a cookie. Whether it was.
+    pub fn forget_offer(&mut self, cookie: usize) -> bool {
+        self.offers.number(cookie).map(|number| self.offers.given.remove(number)).is_some()
     }
 
     /// Accepts the first `size` bytes of an offer: into the room, or, without one, in pieces that

@@ -1,6 +1,7 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
 use super::groups::{ntbring_group_close, ntbring_group_offer, ntbring_group_open, ntbring_share, ntbring_shared};
+use super::offers::{ntbring_accept, ntbring_offer, ntbring_withdraw};
 use super::peers::{
     ntbring_greet, ntbring_greeting, ntbring_greeting_withdraw, ntbring_peer_add, ntbring_peer_address,
 };
@@ -35,6 +36,7 @@ same_type! {
         unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u16, *const c_void, u64, *const c_void, u64) -> i32,
     ntbring_eager_max: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> u64,
     ntbring_offer: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
+    ntbring_withdraw: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, *mut c_void, i32) -> i32,
     ntbring_accept:
         unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_offer_t, *mut c_void, u64, *mut c_void) -> i32,
     ntbring_poll: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
@@ -253,6 +255,57 @@ fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
         assert_eq!(ntbring_send_now(ep, to_nobody, 1, at, 8, at, 8), NTBRING_PENDING as i32);
         assert_eq!(ntbring_send_now(ep, 0, 1, at, 8, at, 8), 0);
         assert_eq!((event(ep).kind, ntbring_close(ep)), (NTBRING_EVENT_MESSAGE, 0));
+    }
+}
+
+#[test]
+fn what_has_not_left_is_taken_back() {
+    let ep = alone();
+    let (payload, mut waits, mut number) = (vec![5u8; 4000], Vec::new(), 0u64);
+    let message = |number: &u64| ntbring_message_t {
+        hdr: (&raw const *number).cast(),
+        hdr_size: 8,
+        data: payload.as_ptr().cast(),
+        data_size: 4000,
+        cookie: *number as *mut c_void,
+        ..Default::default()
+    };
+    // SAFETY: all pointers are valid for the calls, and the payload to the end.
+    unsafe {
+        while waits.len() < 3 {
+            number += 1;
+            match ntbring_send(ep, &message(&number)) as u32 {
+                NTBRING_PENDING => waits.push(number),
+                code => assert_eq!(code, 0, "{}", text()),
+            }
+        }
+        let offered = number + 1;
+        assert_eq!(ntbring_offer(ep, &message(&offered)), NTBRING_PENDING as i32);
+        let take_back = |number: u64, dropped| ntbring_withdraw(ep, 0, number as *mut c_void, dropped) as u32;
+        assert_eq!(
+            [1, offered + 1, waits[1], waits[1], offered, offered].map(|number| take_back(number, 0)),
+            [0, 0, 1, 0, 1, 0]
+        );
+        assert_eq!(ntbring_withdraw(ep, 0, std::ptr::null_mut(), 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_withdraw(ep, -1, 8 as *mut c_void, 0), NTBRING_ERR_ARGUMENT);
+        let (mut arrived, mut sent) = (Vec::new(), Vec::new());
+        while arrived.len() as u64 + 1 < number {
+            let e = event(ep);
+            match e.kind {
+                NTBRING_EVENT_MESSAGE => arrived.push(e.hdr.cast::<u64>().read()),
+                NTBRING_EVENT_SENT => sent.push(e.cookie as u64),
+                kind => panic!("event {kind}"),
+            }
+        }
+        assert_eq!(arrived, (1..=number).filter(|&n| n != waits[1]).collect::<Vec<_>>());
+        assert_eq!(sent, [waits[0], waits[2]]);
+        assert_eq!((ntbring_flush(ep), ntbring_offer(ep, &message(&offered))), (0, NTBRING_PENDING as i32));
+        assert_eq!(
+            (event(ep).kind, take_back(offered, 0), ntbring_flush(ep)),
+            (NTBRING_EVENT_OFFER, 0, NTBRING_PENDING as i32)
+        );
+        assert_eq!((take_back(offered, 1), take_back(offered, 1), ntbring_flush(ep)), (1, 0, 0));
+        assert_eq!(ntbring_close(ep), 0);
     }
 }
 

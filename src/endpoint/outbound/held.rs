@@ -2,7 +2,7 @@
 
 use super::super::wire::Packet;
 use super::super::EndpointError;
-use super::flow::Waiting;
+use super::flow::{Opening, Waiting};
 use super::Outbound;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -105,6 +105,36 @@ impl Outbound {
             self.send_bare(dest, Packet::Stalled { origin, number }, &[])?;
         }
         Ok(())
+    }
+
+    /// Takes a message back that waits here: the one with this cookie, or the offer with this number.
+    pub fn retract(&mut self, dest: u32, cookie: usize, offer: Option<u32>) -> bool {
+        if self.paper.is_some() || self.is_lost(dest) {
+            return false;
+        }
+        let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
+        let is_it = |waiting: &Waiting| match waiting {
+            Waiting::Whole { cookie: c, .. } | Waiting::Pieces { opening: Opening::Begin(_), cookie: c, .. } => {
+                *c == cookie
+            }
+            Waiting::Bare { packet: Packet::Offer { offer: o, .. }, .. } => Some(o.id) == offer,
+            _ => false,
+        };
+        if let Some(i) = flow.allowance.held.iter().position(|(waiting, _)| is_it(waiting)) {
+            flow.allowance.held.remove(i);
+            self.held -= 1;
+            return true;
+        }
+        let found = flow.line.waiting.iter().position(is_it).and_then(|i| flow.line.waiting.remove(i));
+        let (handler, payload) = match &found {
+            Some(Waiting::Whole { head, payload, .. })
+            | Some(Waiting::Pieces { opening: Opening::Begin(head), payload, .. }) => (head.handler, payload.len()),
+            Some(Waiting::Bare { packet: Packet::Offer { head, .. }, .. }) => (head.handler, 0),
+            _ => return false,
+        };
+        // It will never be consumed.
+        flow.allowance.charged -= self.tariff.cost(handler, payload);
+        true
     }
 
     /// Whether messages for this peer wait for credit.

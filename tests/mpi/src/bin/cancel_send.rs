@@ -1,0 +1,185 @@
+//! Sends that are cancelled: before anybody asks for them, just as somebody does, while they are held back, twice, persistent ones, and some
+//! whose requests are freed. With ranks of one host nothing is shown: MPICH's shared memory does not cancel.
+//!
+//! Whether a message is cancelled or not, it is received as often as it should: its sender says afterwards how often that is.
+
+use mpi::ffi;
+use mpi::traits::*;
+use ntbring_mpi_tests::{exchange, filled, raw, verify, Job};
+use std::os::raw::{c_int, c_void};
+
+const TAG: i32 = 11;
+const COUNT: i32 = 12;
+const LARGE: usize = 3 << 20;
+
+/// How a send begins.
+type Begin = unsafe extern "C" fn(
+    *const c_void,
+    c_int,
+    ffi::MPI_Datatype,
+    c_int,
+    c_int,
+    ffi::MPI_Comm,
+    *mut ffi::MPI_Request,
+) -> c_int;
+
+/// Begins a send.
+///
+/// # Safety
+/// `out` must stay until the request has ended.
+unsafe fn begin(job: &Job, how: Begin, out: &[u8], to: i32) -> ffi::MPI_Request {
+    let (mut request, world) = (raw::no_request(), job.world.as_raw());
+    // SAFETY: the caller keeps the buffer; everything else is valid for the call.
+    raw::ok(unsafe { how(out.as_ptr().cast(), out.len() as i32, raw::byte(), to, TAG, world, &mut request) }, "a send");
+    request
+}
+
+fn cancel(request: &mut ffi::MPI_Request) {
+    // SAFETY: an active request.
+    raw::ok(unsafe { ffi::MPI_Cancel(request) }, "MPI_Cancel");
+}
+
+/// Waits for a send that was cancelled; whether it is.
+fn ended(request: &mut ffi::MPI_Request) -> bool {
+    // SAFETY: all buffers outlive their requests.
+    let (code, status) = unsafe { raw::wait(request) };
+    raw::ok(code, "MPI_Wait");
+    raw::cancelled(&status)
+}
+
+/// Who sends to whom: to the other side of the ring, the first half to the second.
+fn sides(job: &Job) -> (bool, i32) {
+    let half = job.size / 2;
+    (job.rank < half, if job.rank < half { job.rank + half } else { job.rank - half })
+}
+
+/// Nobody asks: what is synchronous or large is cancelled.
+fn unasked(job: &Job, how: Begin, size: usize, certain: bool) {
+    let (sends, other) = sides(job);
+    if sends {
+        let out = filled(job.rank, other, TAG, size);
+        // SAFETY: waited for below.
+        let mut request = unsafe { begin(job, how, &out, other) };
+        cancel(&mut request);
+        cancel(&mut request);
+        let cancelled = ended(&mut request);
+        assert!(cancelled || !certain, "a send of {size} bytes that nobody had asked for was not cancelled");
+        job.world.process_at_rank(other).send_with_tag(&i32::from(!cancelled), COUNT);
+    } else {
+        receive_so_many(job, other, size);
+    }
+    job.world.barrier();
+}
+
+fn receive_so_many(job: &Job, from: i32, size: usize) {
+    let mut count = 0_i32;
+    job.world.process_at_rank(from).receive_into_with_tag(&mut count, COUNT);
+    for _ in 0..count {
+        let mut into = vec![0; size];
+        job.world.process_at_rank(from).receive_into_with_tag(&mut into[..], TAG);
+        verify(&into, from, job.rank, TAG);
+    }
+    let more = job.world.process_at_rank(from).immediate_probe_with_tag(TAG);
+    assert!(more.is_none(), "a message of {size} bytes that was cancelled is there");
+}
+
+/// A receive is posted meanwhile: it gets that message, or, if that is cancelled, the next one.
+fn racing(job: &Job, how: Begin, size: usize) {
+    let (sends, other) = sides(job);
+    if sends {
+        let out = filled(job.rank, other, TAG, size);
+        // SAFETY: waited for below.
+        let mut request = unsafe { begin(job, how, &out, other) };
+        cancel(&mut request);
+        if ended(&mut request) {
+            job.world.process_at_rank(other).send_with_tag(&out[..], TAG);
+        }
+    } else {
+        let mut into = vec![0; size];
+        job.world.process_at_rank(other).receive_into_with_tag(&mut into[..], TAG);
+        verify(&into, other, job.rank, TAG);
+    }
+}
+
+/// Many are held back, or wait for room; some are cancelled.
+fn held(job: &Job) {
+    const MESSAGES: usize = 6000;
+    let (sends, other) = sides(job);
+    if sends {
+        let out: Vec<Vec<u8>> = (0..MESSAGES).map(|n| (n as u64).to_le_bytes().repeat(128)).collect();
+        // SAFETY: waited for below.
+        let mut requests: Vec<_> = out.iter().map(|out| unsafe { begin(job, ffi::MPI_Isend, out, other) }).collect();
+        for request in requests.iter_mut().skip(1).step_by(2) {
+            cancel(request);
+        }
+        let cancelled: Vec<bool> = requests.iter_mut().skip(1).step_by(2).map(ended).collect();
+        let kept: Vec<u64> = (0..MESSAGES).filter(|&n| n % 2 == 0 || !cancelled[n / 2]).map(|n| n as u64).collect();
+        assert!(kept.len() < MESSAGES, "none of {MESSAGES} was cancelled");
+        job.world.process_at_rank(other).send_with_tag(&kept[..], COUNT);
+        for request in requests.iter_mut().step_by(2) {
+            assert!(!ended(request), "a send was cancelled that should not be");
+        }
+    } else {
+        let (kept, _) = job.world.process_at_rank(other).receive_vec_with_tag::<u64>(COUNT);
+        for number in kept {
+            let mut into = [0_u64; 128];
+            job.world.process_at_rank(other).receive_into_with_tag(&mut into[..], TAG);
+            assert_eq!(into, [number; 128]);
+        }
+        assert!(job.world.process_at_rank(other).immediate_probe_with_tag(TAG).is_none());
+    }
+    job.world.barrier();
+}
+
+/// A persistent send is cancelled and started again; a request is freed that nobody waits for.
+fn others(job: &Job) {
+    let (sends, other) = sides(job);
+    let out = filled(job.rank, other, TAG, LARGE);
+    if sends {
+        let (mut request, world) = (raw::no_request(), job.world.as_raw());
+        // SAFETY: `out` outlives all requests: after the barrier below nothing of it is needed.
+        unsafe {
+            let (at, len) = (out.as_ptr().cast(), LARGE as i32);
+            raw::ok(ffi::MPI_Ssend_init(at, len, raw::byte(), other, TAG, world, &mut request), "MPI_Ssend_init");
+            raw::ok(ffi::MPI_Start(&mut request), "MPI_Start");
+            cancel(&mut request);
+            assert!(ended(&mut request), "a persistent send was not cancelled");
+            raw::ok(ffi::MPI_Start(&mut request), "MPI_Start");
+            job.world.process_at_rank(other).send_with_tag(&1, COUNT);
+            assert!(!ended(&mut request), "a persistent send that was started again was cancelled");
+            raw::ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+            let mut freed = begin(job, ffi::MPI_Issend, &out, other);
+            cancel(&mut freed);
+            raw::ok(ffi::MPI_Request_free(&mut freed), "MPI_Request_free");
+        }
+    } else {
+        let mut count = 0;
+        job.world.process_at_rank(other).receive_into_with_tag(&mut count, COUNT);
+        let mut into = vec![0; LARGE];
+        job.world.process_at_rank(other).receive_into_with_tag(&mut into[..], TAG);
+        verify(&into, other, job.rank, TAG);
+    }
+    // What was asked is answered before anything that comes later.
+    job.world.barrier();
+    exchange(&job.world, job.size / 2, 14, 8);
+    job.world.barrier();
+}
+
+fn main() {
+    let job = Job::start("cancel_send");
+    if job.size % 2 == 1 {
+        panic!("it takes an even number of ranks");
+    }
+    for size in [0, 8, 3000, 60_000, 300_000, LARGE] {
+        unasked(&job, ffi::MPI_Issend, size, true);
+        unasked(&job, ffi::MPI_Isend, size, size == LARGE);
+        for how in [ffi::MPI_Issend as Begin, ffi::MPI_Isend] {
+            (0..20).for_each(|_| racing(&job, how, size));
+        }
+        job.world.barrier();
+    }
+    held(&job);
+    others(&job);
+    exchange(&job.world, 1, 15, 1000);
+    job.finish();
+}
