@@ -46,8 +46,9 @@ fn main() {
             let receiving = behind.immediate_receive_into_with_tag(scope, &mut into[..], PAYLOAD);
             let sending = ahead.immediate_send_with_tag(scope, &out[..], PAYLOAD);
             // Whoever has this has found the receive for the payload.
-            ahead.send_with_tag(&0u8, SENT);
+            let told = ahead.immediate_send_with_tag(scope, &0u8, SENT);
             behind.receive_with_tag::<u8>(SENT);
+            told.wait();
             let start = Instant::now();
             while !(0..size - 8).step_by(STRIDE).chain([size - 8]).all(has_come) {
                 if start.elapsed() > LIMIT {
