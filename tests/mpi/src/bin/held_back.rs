@@ -214,7 +214,9 @@ fn main() {
     job.world.barrier();
     let (mine, mut all) = (session.read(&[held]), 0_u64);
     job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
-    assert!(all > 0, "no message was held back");
+    // Who has to wait for each message anyway never has more than one here.
+    let all_are_offered = std::env::var("NTBRING_EAGER_MAX").is_ok_and(|max| max == "0");
+    assert!(all > 0 || all_are_offered, "no message was held back");
     drop(session);
     job.finish();
 }
