@@ -28,6 +28,11 @@ fn limit() -> usize {
     text.strip_suffix('M').and_then(|mib| mib.parse::<usize>().ok()).expect("so many MiB") << 20
 }
 
+/// Whether each send waits for its receive anyway: then there is never more than one here.
+fn all_are_offered() -> bool {
+    std::env::var("NTBRING_EAGER_MAX").is_ok_and(|max| max == "0")
+}
+
 /// Every message says which it is.
 fn message(number: u64, from: i32, to: i32) -> Vec<u8> {
     let mut bytes = filled(from, to, DATA, SIZE);
@@ -205,6 +210,8 @@ fn main() {
     match what.as_str() {
         "asleep" => asleep(&job, messages),
         "behind" => behind(&job, messages),
+        // Such sends would wait for each other for ever.
+        "circle" if all_are_offered() => {}
         "circle" => circle(&job, messages),
         "empty" => empty(&job, messages),
         "sync" => sync(&job, messages),
@@ -214,9 +221,7 @@ fn main() {
     job.world.barrier();
     let (mine, mut all) = (session.read(&[held]), 0_u64);
     job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
-    // Who has to wait for each message anyway never has more than one here.
-    let all_are_offered = std::env::var("NTBRING_EAGER_MAX").is_ok_and(|max| max == "0");
-    assert!(all > 0 || all_are_offered, "no message was held back");
+    assert!(all > 0 || all_are_offered(), "no message was held back");
     drop(session);
     job.finish();
 }
