@@ -52,6 +52,7 @@ static int ask(int vci, MPIR_Request * sreq)
 int MPIDI_NTBRING_cancel_left(MPIR_Request * sreq)
 {
     if (MPIR_Request_is_complete(sreq)) {
+        MPIDI_NTBRING_AM(sreq)->is_cancelling = false;
         MPIDI_CH4_REQUEST_FREE(sreq);
         return MPI_SUCCESS;
     }
@@ -72,7 +73,7 @@ int MPIDI_NTBRING_cancel_send(MPIR_Request * sreq)
     MPIDI_NTBRING_CHKRC(rc);
     if (rc == NTBRING_SOME) {
         end_withdrawn(sreq);
-    } else if (!MPIDI_NTBRING_AM(sreq)->is_cancelling) {
+    } else if (rc == NTBRING_NONE && !MPIDI_NTBRING_AM(sreq)->is_cancelling) {
         MPIDI_NTBRING_AM(sreq)->is_cancelling = true;
         MPIR_Request_add_ref(sreq);     /* until the answer */
         if (!MPIDI_NTBRING_AM(sreq)->is_leaving) {
@@ -88,7 +89,7 @@ int MPIDI_NTBRING_cancel_send(MPIR_Request * sreq)
     goto fn_exit;
 }
 
-/* The message of this send, if nobody has asked for it. */
+/* The message of this send, if it is all here and nobody has asked for it. */
 static MPIR_Request *find_unexpected(int32_t src, const MPIR_Request * sreq, int vci)
 {
     MPIR_Request *rreq;
@@ -97,7 +98,7 @@ static MPIR_Request *find_unexpected(int32_t src, const MPIR_Request * sreq, int
         if (MPIDI_NTBRING_AM(rreq)->peer == src &&
             status & (MPIDIG_REQ_PEER_SSEND | MPIDIG_REQ_RTS) &&
             MPIDIG_REQUEST(rreq, req->rreq.peer_req_ptr) == sreq) {
-            return rreq;
+            return status & MPIDIG_REQ_BUSY ? NULL : rreq;
         }
     }
     return NULL;

@@ -155,7 +155,7 @@ static void end_send(MPIR_Request * sreq, int vci)
         MPIR_Datatype_release_if_not_builtin(am->datatype);
         am->datatype = MPI_DATATYPE_NULL;
     }
-    if (am->is_cancelling) {
+    if (MPIDIG_REQUEST(sreq, req) && am->is_cancelling) {
         am->is_cancelling = false;
         MPIDI_CH4_REQUEST_FREE(sreq);   /* nobody will answer */
     }

@@ -43,8 +43,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
                 *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
             }
         }
-    } else if (sizeof(MPIDIG_hdr_t) + data_sz >
-               ntbring_eager_max(MPIDI_NTBRING_VCI(vci).endpoint, MPIDI_NTBRING_dest(rank, comm))) {
+    }
+    /* MPIDIG's own rendezvous is never used: it could not be cancelled */
+    if (*request == NULL && data_sz > 0 &&
+        sizeof(MPIDIG_hdr_t) + data_sz >
+        ntbring_eager_max(MPIDI_NTBRING_VCI(vci).endpoint, MPIDI_NTBRING_dest(rank, comm))) {
         mpi_errno = MPIDI_NTBRING_offer(buf, count, datatype, rank, tag, comm, context_offset,
                                         vci, errflag, is_sync, request);
         MPIR_ERR_CHECK(mpi_errno);

@@ -205,13 +205,18 @@ impl Endpoint {
     }
 
     /// Takes back what was sent or offered with a cookie, if nothing of it has left.
-    pub fn retract(&mut self, dest: u32, cookie: usize) -> bool {
+    pub fn retract(&mut self, dest: u32, cookie: usize) -> Result<bool, EndpointError> {
         let number = self.offers.number(cookie);
-        let taken = self.out.retract(dest, cookie, number.map(|number| number as u32));
+        let taken = self.out.retract(dest, cookie, number.map(|number| number as u32))?;
         if let (true, Some(number)) = (taken, number) {
             self.offers.given.remove(number);
         }
-        taken
+        Ok(taken)
+    }
+
+    /// Whether it is an experiment, in which nothing is taken back.
+    pub fn is_experiment(&self) -> bool {
+        self.paper.is_some()
     }
 
     /// The receiver will not fetch what was offered with a cookie. Whether it was.

@@ -108,33 +108,41 @@ impl Outbound {
     }
 
     /// Takes a message back that waits here: the one with this cookie, or the offer with this number.
-    pub fn retract(&mut self, dest: u32, cookie: usize, offer: Option<u32>) -> bool {
-        if self.paper.is_some() || self.is_lost(dest) {
-            return false;
-        }
-        let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
+    pub fn retract(&mut self, dest: u32, cookie: usize, offer: Option<u32>) -> Result<bool, EndpointError> {
+        let Some(flow) = self.flows.get_mut(dest as usize) else { return Ok(false) };
+        // What nobody awaits has a cookie that may be another's by now.
         let is_it = |waiting: &Waiting| match waiting {
-            Waiting::Whole { cookie: c, .. } | Waiting::Pieces { opening: Opening::Begin(_), cookie: c, .. } => {
-                *c == cookie
-            }
+            Waiting::Whole { cookie: c, awaited, .. } => *awaited && *c == cookie,
+            Waiting::Pieces { opening: Opening::Begin(_), cookie: c, .. } => *c == cookie,
             Waiting::Bare { packet: Packet::Offer { offer: o, .. }, .. } => Some(o.id) == offer,
             _ => false,
         };
         if let Some(i) = flow.allowance.held.iter().position(|(waiting, _)| is_it(waiting)) {
             flow.allowance.held.remove(i);
             self.held -= 1;
-            return true;
+            // If something is held again, the receiver does not know it.
+            flow.allowance.told &= !flow.allowance.held.is_empty();
+        } else {
+            let found = flow.line.waiting.iter().position(is_it).and_then(|i| flow.line.waiting.remove(i));
+            let (handler, payload) = match &found {
+                Some(Waiting::Whole { head, payload, .. })
+                | Some(Waiting::Pieces { opening: Opening::Begin(head), payload, .. }) => (head.handler, payload.len()),
+                Some(Waiting::Bare { packet: Packet::Offer { head, .. }, .. }) => (head.handler, 0),
+                _ => return Ok(false),
+            };
+            // It will never be consumed.
+            flow.allowance.charged -= self.tariff.cost(handler, payload);
         }
-        let found = flow.line.waiting.iter().position(is_it).and_then(|i| flow.line.waiting.remove(i));
-        let (handler, payload) = match &found {
-            Some(Waiting::Whole { head, payload, .. })
-            | Some(Waiting::Pieces { opening: Opening::Begin(head), payload, .. }) => (head.handler, payload.len()),
-            Some(Waiting::Bare { packet: Packet::Offer { head, .. }, .. }) => (head.handler, 0),
-            _ => return false,
-        };
-        // It will never be consumed.
-        flow.allowance.charged -= self.tariff.cost(handler, payload);
-        true
+        self.let_go(dest).map(|()| true)
+    }
+
+    /// Sends what is not held any more.
+    fn let_go(&mut self, dest: u32) -> Result<(), EndpointError> {
+        while let Some(waiting) = self.flows[dest as usize].allowance.next() {
+            self.held -= 1;
+            self.queue(dest, waiting)?;
+        }
+        Ok(())
     }
 
     /// Whether messages for this peer wait for credit.
@@ -147,10 +155,7 @@ impl Outbound {
         let allowance = &mut self.flows[dest as usize].allowance;
         allowance.allowed = allowance.allowed.max(allowed);
         allowance.told = false;
-        while let Some(waiting) = self.flows[dest as usize].allowance.next() {
-            self.held -= 1;
-            self.queue(dest, waiting)?;
-        }
+        self.let_go(dest)?;
         if self.holds_for(dest) {
             self.tell(dest)?;
         }
