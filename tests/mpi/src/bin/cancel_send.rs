@@ -101,6 +101,37 @@ fn racing(job: &Job, how: Begin, size: usize) {
     }
 }
 
+/// Payloads with gaps, which are packed when they leave: cancelled, and sent after all.
+fn gaps(job: &Job, bytes: usize) {
+    let (sends, other) = sides(job);
+    if sends {
+        let wide = filled(job.rank, other, TAG, 2 * bytes);
+        // SAFETY: places for what the calls return; `wide` outlives the requests, which are waited for.
+        unsafe {
+            let (mut type_, mut request, world) = (std::mem::zeroed(), raw::no_request(), job.world.as_raw());
+            raw::ok(ffi::MPI_Type_vector(bytes as i32, 1, 2, raw::byte(), &mut type_), "MPI_Type_vector");
+            raw::ok(ffi::MPI_Type_commit(&mut type_), "MPI_Type_commit");
+            for (how, cancels) in [(ffi::MPI_Issend as Begin, true), (ffi::MPI_Issend, true), (ffi::MPI_Isend, false)] {
+                let at = wide.as_ptr().cast();
+                raw::ok(how(at, 1, type_, other, TAG, world, &mut request), "a send");
+                if cancels {
+                    cancel(&mut request);
+                    assert!(ended(&mut request), "a send of {bytes} bytes with gaps was not cancelled");
+                }
+            }
+            // Before the last one has left.
+            raw::ok(ffi::MPI_Type_free(&mut type_), "MPI_Type_free");
+            assert!(!ended(&mut request), "a send was cancelled that should not be");
+        }
+    } else {
+        let mut into = vec![0; bytes];
+        job.world.process_at_rank(other).receive_into_with_tag(&mut into[..], TAG);
+        let wide = filled(other, job.rank, TAG, 2 * bytes);
+        assert!(into.iter().eq(wide.iter().step_by(2)), "a payload with gaps");
+    }
+    job.world.barrier();
+}
+
 /// Many are held back, or wait for room; some are cancelled.
 fn held(job: &Job) {
     const MESSAGES: usize = 6000;
@@ -178,6 +209,7 @@ fn main() {
         }
         job.world.barrier();
     }
+    [8, 3000, 60_000, 300_000].into_iter().for_each(|bytes| gaps(&job, bytes));
     held(&job);
     others(&job);
     exchange(&job.world, 1, 15, 1000);
