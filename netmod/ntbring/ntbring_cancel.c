@@ -118,7 +118,7 @@ static int handle_cancel(void *am_hdr, void *data, MPI_Aint data_sz, uint32_t at
     hdr.is_forgotten = rreq != NULL;
     if (rreq) {
         hdr.is_sync = (MPIDIG_REQUEST(rreq, req->status) & MPIDIG_REQ_PEER_SSEND) != 0;
-        MPIDIG_delete_posted(rreq, &MPIDI_global.per_vci[vci].unexp_list);
+        MPIDI_NTBRING_unexpected_unlink(rreq, vci);
         MPIDI_NTBRING_unexpected_taken(rreq);
         MPL_free(MPIDIG_REQUEST(rreq, rndv_hdr));
         MPL_free(MPIDIG_REQUEST(rreq, buffer));

@@ -26,6 +26,8 @@ void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
 int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq);
 int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq);
 
+void MPIDI_NTBRING_unexpected_unlink(MPIR_Request * req, int vci);
+
 void MPIDI_NTBRING_cancel_init(void);
 int MPIDI_NTBRING_cancel_send(MPIR_Request * sreq);
 int MPIDI_NTBRING_cancel_left(MPIR_Request * sreq);

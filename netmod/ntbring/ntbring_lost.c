@@ -211,7 +211,7 @@ static void end_unexpected(MPIR_Request * rreq, int vci)
     if (status & MPIDIG_REQ_MATCHED && match_req) {
         end_receive(match_req, peer);
     } else {
-        MPIDIG_delete_posted(rreq, &MPIDI_global.per_vci[vci].unexp_list);
+        MPIDI_NTBRING_unexpected_unlink(rreq, vci);
     }
     MPL_free(MPIDIG_REQUEST(rreq, rndv_hdr));
     MPL_free(MPIDIG_REQUEST(rreq, buffer));

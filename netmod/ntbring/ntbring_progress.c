@@ -232,6 +232,14 @@ void MPIDI_NTBRING_unexpected_taken(MPIR_Request * rreq)
     }
 }
 
+/* A message that nobody has found, and nobody will. */
+void MPIDI_NTBRING_unexpected_unlink(MPIR_Request * req, int vci)
+{
+    DL_DELETE(MPIDI_global.per_vci[vci].unexp_list, req);
+    MPIDIG_DO_DEQUEUE_EVENT(MPIDIG_PT2PT_UNEXP);
+    MPIDIG_PVAR_QUEUE_LEVEL_DEC(MPIDIG_PT2PT_UNEXP);
+}
+
 /* Whether a receive waits for one of the messages that this sender holds. */
 static int handle_stalled(int src, int vci)
 {
