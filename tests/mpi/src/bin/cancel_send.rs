@@ -113,6 +113,9 @@ fn gaps(job: &Job, bytes: usize) {
             raw::ok(ffi::MPI_Type_commit(&mut type_), "MPI_Type_commit");
             for (how, cancels) in [(ffi::MPI_Issend as Begin, true), (ffi::MPI_Issend, true), (ffi::MPI_Isend, false)] {
                 let at = wide.as_ptr().cast();
+                if !cancels {
+                    job.world.process_at_rank(other).send_with_tag(&1, COUNT);
+                }
                 raw::ok(how(at, 1, type_, other, TAG, world, &mut request), "a send");
                 if cancels {
                     cancel(&mut request);
@@ -124,7 +127,8 @@ fn gaps(job: &Job, bytes: usize) {
             assert!(!ended(&mut request), "a send was cancelled that should not be");
         }
     } else {
-        let mut into = vec![0; bytes];
+        let (mut into, mut count) = (vec![0; bytes], 0);
+        job.world.process_at_rank(other).receive_into_with_tag(&mut count, COUNT);
         job.world.process_at_rank(other).receive_into_with_tag(&mut into[..], TAG);
         let wide = filled(other, job.rank, TAG, 2 * bytes);
         assert!(into.iter().eq(wide.iter().step_by(2)), "a payload with gaps");
