@@ -13,15 +13,7 @@ const COUNT: i32 = 12;
 const LARGE: usize = 3 << 20;
 
 /// How a send begins.
-type Begin = unsafe extern "C" fn(
-    *const c_void,
-    c_int,
-    ffi::MPI_Datatype,
-    c_int,
-    c_int,
-    ffi::MPI_Comm,
-    *mut ffi::MPI_Request,
-) -> c_int;
+type Begin = unsafe extern "C" fn(*const c_void, c_int, ffi::MPI_Datatype, c_int, c_int, ffi::MPI_Comm, *mut ffi::MPI_Request) -> c_int;
 
 /// Begins a send.
 ///

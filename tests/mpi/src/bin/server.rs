@@ -78,10 +78,7 @@ fn attend(other: &InterCommunicator, fate: &str) {
         "dies" => expect(receive(&mut words), "has died"),
         _ => {
             // SAFETY: so many bytes.
-            expect(
-                unsafe { ffi::MPI_Send(large.as_ptr().cast(), LARGE as i32, raw::byte(), 0, 0, other.as_raw()) },
-                "has died",
-            );
+            expect(unsafe { ffi::MPI_Send(large.as_ptr().cast(), LARGE as i32, raw::byte(), 0, 0, other.as_raw()) }, "has died");
             expect(receive(&mut words), "has died");
         }
     }
