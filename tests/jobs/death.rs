@@ -68,6 +68,19 @@ fn nothing_is_left_when_all_are_killed() {
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn nothing_is_left_of_jobs_that_are_killed_while_they_start() {
+    let before = shm();
+    for _ in 0..20 {
+        let mut job = busy(2, 3).start();
+        std::thread::sleep(Duration::from_millis(fastrand::u64(0..250)));
+        job.kill();
+        assert!(job.processes().is_empty(), "processes are left");
+        nothing_left(&before);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn a_stopped_peer_is_slow_and_not_dead() {
     let job = Job::new(4, 1, &["random_traffic", "7", "60"]).start();
     let ranks = job.ranks(4);

@@ -206,16 +206,21 @@ impl Running {
         Ended { status, stdout, stderr }
     }
 
-    /// Kills mpiexec's process group and all ranks, and waits until what they held is closed.
+    /// Kills mpiexec's process group, so that it starts no more, and all ranks, and waits until what they held is closed.
     pub fn kill(&mut self) {
-        let ranks = self.processes();
-        for &(_, pid) in &ranks {
-            signal(pid, libc::SIGKILL);
-        }
+        let mut ranks = self.processes();
         signal(-(self.child.id() as i32), libc::SIGKILL);
         let _ = self.child.wait();
         let killed = Instant::now();
-        while ranks.iter().any(|&(_, pid)| alive(pid)) && killed.elapsed() < Duration::from_secs(10) {
+        while killed.elapsed() < Duration::from_secs(10) {
+            ranks.extend(self.processes());
+            ranks.retain(|&(_, pid)| alive(pid));
+            if ranks.is_empty() {
+                return;
+            }
+            for &(_, pid) in &ranks {
+                signal(pid, libc::SIGKILL);
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
     }
