@@ -26,7 +26,7 @@ use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
 use crate::ntb::{ForeignBytes, ForeignRoom};
-use crate::zerocopy::contest::{Mover, Outcome};
+use crate::zerocopy::contest::{Contest, Mover, Outcome};
 use crate::zerocopy::{Fetching, Payload};
 use preferences::Preferences;
 use slab::Slab;
@@ -91,9 +91,9 @@ enum Part {
 }
 
 impl Offers {
-    /// `contested`: the kernel may copy, but that need not be the best.
-    pub fn new(contested: bool) -> Offers {
-        Offers { preferences: Preferences::new(contested), ..Offers::default() }
+    /// With a contest if the kernel may copy, but that need not be the best.
+    pub fn new(contest: Option<Contest>) -> Offers {
+        Offers { preferences: Preferences::new(contest), ..Offers::default() }
     }
 
     #[inline]

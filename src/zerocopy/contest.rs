@@ -4,8 +4,9 @@
 //! be asked for tells which it is, and a hypervisor may change it at any time. So both are tried in turn, the better is kept for
 //! long, and then both are tried again.
 //!
-//! What counts is the time while something is being fetched: in between, the rank may compute. While payloads are still
-//! fetched the one way after a change to the other, nothing counts.
+//! What counts is the time while something is being fetched: in between, the rank may compute. Of ranks that share cores
+//! all time counts: who streams to them needs a core for it, and what a payload waits for may be what another one takes.
+//! While payloads are still fetched the one way after a change to the other, nothing counts.
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ const START: u64 = 1 << 20;
 /// The kernel has to be faster by this: its copies need messages that do not count, and a lane is slow while whoever is at its
 /// other end is just trying the kernel.
 const WORTH: f64 = 1.25;
+/// The same where all time counts, so that the two differ by less.
+const WORTH_CROWDED: f64 = 1.1;
 
 /// After a trial its winner is kept for so many times as many bytes as it took, but for no more than if it took so many.
 const KEPT: u64 = 50;
@@ -44,6 +47,8 @@ pub struct Contest {
     trial: Option<Trial>,
     /// Bytes until there is another trial.
     left: u64,
+    /// Whether the time between fetches counts, too.
+    crowded: bool,
 }
 
 #[derive(Debug, Default)]
@@ -83,14 +88,12 @@ impl Mover {
     }
 }
 
-impl Default for Contest {
-    /// Begins with a trial.
-    fn default() -> Contest {
-        Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0 }
-    }
-}
-
 impl Contest {
+    /// Begins with a trial. `crowded`: there are more ranks than cores.
+    pub fn new(crowded: bool) -> Contest {
+        Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, crowded }
+    }
+
     /// Whether lanes have won, and nothing is tried now.
     pub fn is_for_lanes(&self) -> bool {
         self.trial.is_none() && self.mover == Mover::Lane
@@ -99,7 +102,7 @@ impl Contest {
     /// A payload is about to be fetched: which way.
     pub fn begin(&mut self, now: impl FnOnce() -> Instant) -> Mover {
         if let Some(trial) = self.trial.as_mut().filter(|_| self.open == [0; 2]) {
-            trial.turn.since = Some(now());
+            trial.turn.since.get_or_insert_with(now);
         }
         self.open[self.mover as usize] += 1;
         self.mover
@@ -138,7 +141,7 @@ impl Contest {
         trial.turn = Turn::default();
         if let Some(&next) = TURNS.get(trial.rates.len()) {
             if next == self.mover {
-                trial.turn.since = (self.open[next as usize] > 0).then_some(now);
+                trial.turn.since = (self.open[next as usize] > 0 || self.crowded).then_some(now);
             }
             self.mover = next;
             return None;
@@ -150,7 +153,8 @@ impl Contest {
             rates[rates.len() / 2]
         });
         self.left = KEPT * trial.bytes.min(KEPT_OF_MOST);
-        self.mover = if WORTH * lane > kernel { Mover::Lane } else { Mover::Kernel };
+        let worth = if self.crowded { WORTH_CROWDED } else { WORTH };
+        self.mover = if worth * lane > kernel { Mover::Lane } else { Mover::Kernel };
         self.trial = None;
         Some(Outcome { kernel, lane })
     }
@@ -177,7 +181,7 @@ impl Contest {
         let Some(trial) = &mut self.trial else { return };
         let others = self.open[self.mover.other() as usize];
         match (self.open[self.mover as usize], trial.turn.since) {
-            (0, Some(since)) => {
+            (0, Some(since)) if !self.crowded => {
                 trial.turn.busy += now().saturating_duration_since(since);
                 trial.turn.since = None;
             }
@@ -207,7 +211,7 @@ mod tests {
 
     impl Rank {
         fn new(kernel: u64, lane: u64) -> Rank {
-            let (contest, speeds) = (Contest::default(), [kernel, lane]);
+            let (contest, speeds) = (Contest::new(false), [kernel, lane]);
             Rank { contest, now: Instant::now(), speeds, bytes: [0; 2], outcomes: Vec::new() }
         }
 
@@ -258,6 +262,26 @@ mod tests {
                 assert!(shares[0] > 0.95 && shares[1] < 0.05, "{shares:?} of {size} bytes, {at_once} at once");
             }
         }
+    }
+
+    #[test]
+    fn among_ranks_that_share_cores_waiting_counts() {
+        // What comes through lanes takes three times as long, but the kernel's copies are waited for in between.
+        let run = |crowded, wait| {
+            let mut rank = Rank::new(30, 10);
+            rank.contest = Contest::new(crowded);
+            for _ in 0..10_000 {
+                if rank.contest.mover == Mover::Kernel {
+                    rank.now += wait;
+                }
+                rank.fetch(3, 64 << 10, 1, false);
+            }
+            assert!(!rank.outcomes.is_empty());
+            rank.contest.is_for_lanes()
+        };
+        let [none, long] = [0, 20].map(Duration::from_micros);
+        assert_eq!([run(true, none), run(true, long)], [false, true]);
+        assert_eq!([run(false, none), run(false, long)], [false, false]);
     }
 
     #[test]

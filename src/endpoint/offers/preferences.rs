@@ -21,9 +21,9 @@ pub struct Preferences {
 }
 
 impl Preferences {
-    /// `contested`: the kernel may copy, but that need not be the best.
-    pub fn new(contested: bool) -> Preferences {
-        Preferences { contest: contested.then(Contest::default), ..Preferences::default() }
+    /// With a contest if the kernel may copy, but that need not be the best.
+    pub fn new(contest: Option<Contest>) -> Preferences {
+        Preferences { contest, ..Preferences::default() }
     }
 
     /// A payload is about to be fetched, which could come either way: which. None if that is not contested. `small`: nobody
@@ -111,7 +111,7 @@ mod tests {
 
     /// One whose lanes have won: what a kernel copies takes a while.
     fn for_lanes() -> Preferences {
-        let mut own = Preferences::new(true);
+        let mut own = Preferences::new(Some(Contest::new(false)));
         while !own.tell(7) {
             let mover = own.begin(7, false);
             for _ in 0..TURN >> 20 {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn who_is_glad_is_believed_for_a_while() {
-        let mut own = Preferences::new(true);
+        let mut own = Preferences::new(Some(Contest::new(false)));
         own.heard(3, true);
         assert!(own.is_glad(3) && !own.is_glad(4));
         own.spend(4, BELIEVED);
@@ -142,7 +142,7 @@ mod tests {
         own.lose(3);
         assert!(!own.is_glad(3));
         // Whose threshold is a plain number sticks to it.
-        let mut sure = Preferences::new(false);
+        let mut sure = Preferences::new(None);
         sure.heard(3, true);
         assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, true).is_none());
     }
