@@ -200,13 +200,15 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
         /* what comes from the left goes right */
         int from = (rank + (side == 0 ? size - 1 : 1)) % size;
         int origin = (rank + (side == 0 ? size - 2 : 2)) % size;
-        mpi_errno = MPIC_Irecv(RECV_BLOCK(from), recvcount, recvtype, from, MPIR_ALLTOALL_TAG, comm,
-                               &reqs[n++]);
-        MPIR_ERR_CHECK(mpi_errno);
         if (side < sides) {
             mpi_errno = MPIC_Irecv(beyond + side * block_sz, block_sz, MPI_BYTE, from,
                                    MPIR_ALLTOALL_TAG, comm, &transit[side]);
             MPIR_ERR_CHECK(mpi_errno);
+        }
+        mpi_errno = MPIC_Irecv(RECV_BLOCK(from), recvcount, recvtype, from, MPIR_ALLTOALL_TAG, comm,
+                               &reqs[n++]);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (side < sides) {
             mpi_errno = MPIC_Irecv(RECV_BLOCK(origin), recvcount, recvtype, from,
                                    MPIR_ALLTOALL_TAG, comm, &reqs[n++]);
             MPIR_ERR_CHECK(mpi_errno);
@@ -214,19 +216,17 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     }
     for (int side = 0; side < 2; side++) {
         int to = rank + (side == 0 ? 1 : size - 1);
-        mpi_errno = MPIC_Isend(SEND_BLOCK(to), sendcount, sendtype, to % size, MPIR_ALLTOALL_TAG,
-                               comm, &reqs[n++], errflag);
-        MPIR_ERR_CHECK(mpi_errno);
+        /* first what others wait for to pass it on */
         if (side < sides) {
             int end = rank + (side == 0 ? 2 : size - 2);
             mpi_errno = MPIC_Isend(SEND_BLOCK(end), sendcount, sendtype, to % size,
                                    MPIR_ALLTOALL_TAG, comm, &reqs[n++], errflag);
             MPIR_ERR_CHECK(mpi_errno);
         }
+        mpi_errno = MPIC_Isend(SEND_BLOCK(to), sendcount, sendtype, to % size, MPIR_ALLTOALL_TAG,
+                               comm, &reqs[n++], errflag);
+        MPIR_ERR_CHECK(mpi_errno);
     }
-    mpi_errno = MPIR_Localcopy(SEND_BLOCK(rank), sendcount, sendtype,
-                               RECV_BLOCK(rank), recvcount, recvtype);
-    MPIR_ERR_CHECK(mpi_errno);
 
     mpi_errno = MPIC_Waitall(sides, transit, statuses, errflag);
     if (mpi_errno) {
@@ -239,6 +239,9 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
                                comm, &reqs[n++], errflag);
         MPIR_ERR_CHECK(mpi_errno);
     }
+    mpi_errno = MPIR_Localcopy(SEND_BLOCK(rank), sendcount, sendtype,
+                               RECV_BLOCK(rank), recvcount, recvtype);
+    MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIC_Waitall(n, reqs, statuses, errflag);
     if (mpi_errno) {
         note_error(mpi_errno, errflag);
