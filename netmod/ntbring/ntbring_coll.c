@@ -3,14 +3,6 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-static void note_error(int mpi_errno, MPIR_Errflag_t * errflag)
-{
-    if (mpi_errno) {
-        *errflag = MPIX_ERR_PROC_FAILED == MPIR_ERR_GET_CLASS(mpi_errno) ?
-            MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;
-    }
-}
-
 /* Tried by all ranks of a communicator at once, with a collective of MPICH's own. What fails here is
  * noted, and the collective goes on without a group, as MPICH's do: others take part in it. */
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
@@ -31,7 +23,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 
     mpi_errno = MPIR_Allreduce_intra_recursive_doubling(&mine, &all, 1, MPI_UINT32_T, MPI_BAND,
                                                         comm, errflag);
-    note_error(mpi_errno, errflag);
+    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     if (*errflag) {
         all = 0;
     }
@@ -103,15 +95,15 @@ static int failed_before(MPIR_Errflag_t errflag)
     return mpi_errno;
 }
 
-int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = share(failed_before(*errflag), NULL, 0, NULL, comm);
-    note_error(mpi_errno, errflag);
+    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     return mpi_errno;
 }
 
 /* All ranks compute the same in the same order. */
-int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag)
 {
@@ -131,11 +123,11 @@ int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint co
   fn_exit:
     return mpi_errno;
   fn_fail:
-    note_error(mpi_errno, errflag);
+    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     goto fn_exit;
 }
 
-int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                  void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
@@ -165,94 +157,39 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
   fn_exit:
     return mpi_errno;
   fn_fail:
-    note_error(mpi_errno, errflag);
+    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     goto fn_exit;
 }
 
-/* Each rank gives its neighbours what is for them and what is for those beyond them, and passes the
- * latter on. Of four ranks, that to the opposite one goes right. */
-int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                  void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
-    int size = comm->local_size, rank = comm->rank;
-    int sides = size > 4 ? 2 : 1;       /* by which something is passed on */
-    MPI_Aint send_extent, recv_extent, type_size, block_sz;
-    MPIR_Request *transit[2];
-    MPIR_Request *reqs[10];
-    MPI_Status statuses[10];
-    int n = 0;
-    MPIR_CHKLMEM_DECL(1);
+    int size = comm->local_size;
+    MPI_Aint recv_extent, type_size, block_sz;
+    char mine[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+    char all[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
 
-    MPIR_Datatype_get_extent_macro(sendtype, send_extent);
     MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
     MPIR_Datatype_get_size_macro(recvtype, type_size);
     block_sz = recvcount * type_size;
-#define SEND_BLOCK(of) ((const char *) sendbuf + ((of) % size) * sendcount * send_extent)
-#define RECV_BLOCK(of) ((char *) recvbuf + ((of) % size) * recvcount * recv_extent)
-
-    char *beyond;
-    MPIR_CHKLMEM_MALLOC(beyond, char *, sides * block_sz, mpi_errno, "transit", MPL_MEM_BUFFER);
-
-    for (int side = 0; side < 2; side++) {
-        /* what comes from the left goes right */
-        int from = (rank + (side == 0 ? size - 1 : 1)) % size;
-        int origin = (rank + (side == 0 ? size - 2 : 2)) % size;
-        if (side < sides) {
-            mpi_errno = MPIC_Irecv(beyond + side * block_sz, block_sz, MPI_BYTE, from,
-                                   MPIR_ALLTOALL_TAG, comm, &transit[side]);
-            MPIR_ERR_CHECK(mpi_errno);
-        }
-        mpi_errno = MPIC_Irecv(RECV_BLOCK(from), recvcount, recvtype, from, MPIR_ALLTOALL_TAG, comm,
-                               &reqs[n++]);
-        MPIR_ERR_CHECK(mpi_errno);
-        if (side < sides) {
-            mpi_errno = MPIC_Irecv(RECV_BLOCK(origin), recvcount, recvtype, from,
-                                   MPIR_ALLTOALL_TAG, comm, &reqs[n++]);
-            MPIR_ERR_CHECK(mpi_errno);
-        }
+    mpi_errno = failed_before(*errflag);
+    if (mpi_errno == MPI_SUCCESS) {
+        mpi_errno = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, mine, block_sz * size, MPI_BYTE);
     }
-    for (int side = 0; side < 2; side++) {
-        int to = rank + (side == 0 ? 1 : size - 1);
-        /* first what others wait for to pass it on */
-        if (side < sides) {
-            int end = rank + (side == 0 ? 2 : size - 2);
-            mpi_errno = MPIC_Isend(SEND_BLOCK(end), sendcount, sendtype, to % size,
-                                   MPIR_ALLTOALL_TAG, comm, &reqs[n++], errflag);
-            MPIR_ERR_CHECK(mpi_errno);
-        }
-        mpi_errno = MPIC_Isend(SEND_BLOCK(to), sendcount, sendtype, to % size, MPIR_ALLTOALL_TAG,
-                               comm, &reqs[n++], errflag);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-
-    mpi_errno = MPIC_Waitall(sides, transit, statuses, errflag);
-    if (mpi_errno) {
-        note_error(mpi_errno, errflag);
-        MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
-    }
-    for (int side = 0; side < sides; side++) {
-        int to = (rank + (side == 0 ? 1 : size - 1)) % size;
-        mpi_errno = MPIC_Isend(beyond + side * block_sz, block_sz, MPI_BYTE, to, MPIR_ALLTOALL_TAG,
-                               comm, &reqs[n++], errflag);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    mpi_errno = MPIR_Localcopy(SEND_BLOCK(rank), sendcount, sendtype,
-                               RECV_BLOCK(rank), recvcount, recvtype);
+    mpi_errno = share(mpi_errno, mine, block_sz * size, all, comm);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIC_Waitall(n, reqs, statuses, errflag);
-    if (mpi_errno) {
-        note_error(mpi_errno, errflag);
-        MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
+    for (int i = 0; i < size; i++) {
+        mpi_errno = MPIR_Localcopy(all + (i * size + comm->rank) * block_sz, block_sz, MPI_BYTE,
+                                   (char *) recvbuf + i * recvcount * recv_extent, recvcount,
+                                   recvtype);
+        MPIR_ERR_CHECK(mpi_errno);
     }
 
   fn_exit:
-    MPIR_CHKLMEM_FREEALL();
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
+    return mpi_errno;
   fn_fail:
+    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     goto fn_exit;
-#undef SEND_BLOCK
-#undef RECV_BLOCK
 }

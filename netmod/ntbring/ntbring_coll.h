@@ -7,26 +7,40 @@
 
 /* What takes its partners from the ring is here; everything else is the fall-back's. */
 #define MPIDI_NM_mpi_barrier MPIDI_NTBRING_fallback_barrier
+#define MPIDI_NM_mpi_bcast MPIDI_NTBRING_fallback_bcast
 #define MPIDI_NM_mpi_allreduce MPIDI_NTBRING_fallback_allreduce
 #define MPIDI_NM_mpi_allgather MPIDI_NTBRING_fallback_allgather
 #define MPIDI_NM_mpi_alltoall MPIDI_NTBRING_fallback_alltoall
 #include "netmod_am_fallback_coll.h"
 #undef MPIDI_NM_mpi_barrier
+#undef MPIDI_NM_mpi_bcast
 #undef MPIDI_NM_mpi_allreduce
 #undef MPIDI_NM_mpi_allgather
 #undef MPIDI_NM_mpi_alltoall
 
-/* Rings on which nobody is further away than a neighbour's neighbour, and blocks of a size for which
- * a step more is cheaper than a relay. */
-#define MPIDI_NTBRING_RING_ALLTOALL_MIN_RANKS 4
+/* Rings on which some are no neighbours, so that what is passed on need not be relayed. */
+#define MPIDI_NTBRING_RING_MIN_RANKS 4
+/* Vectors for which reducing all of them is cheaper than two more rounds. */
+#define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 16384
+/* Those on which nobody is further away than a neighbour's neighbour. */
 #define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
-#define MPIDI_NTBRING_RING_ALLTOALL_MIN_SZ 32768
 
 /* Looks for what neighbours share between two at everything else. */
 #define MPIDI_NTBRING_SHARE_LOOKS 8
 
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_ring_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                   MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
+                                   MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                   void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                  void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
+                             MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag);
@@ -36,6 +50,20 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
 int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_note_error(int mpi_errno, MPIR_Errflag_t * errflag)
+{
+    if (mpi_errno) {
+        *errflag = MPIX_ERR_PROC_FAILED == MPIR_ERR_GET_CLASS(mpi_errno) ?
+            MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;
+    }
+}
+
+/* Whether others are passed what is for some that are no neighbours. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_passes_on(MPIR_Comm * comm)
+{
+    return MPIDI_NTBRING_COMM(comm)->is_ring && comm->local_size >= MPIDI_NTBRING_RING_MIN_RANKS;
+}
 
 /* Whether small collectives of a communicator go by ntbring_share; the same at all of its ranks.
  * Without a group, the 1st, 2nd, 4th, 8th ... of them tries to open one. */
@@ -56,9 +84,20 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag
 {
     if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
         MPIDI_NTBRING_has_group(comm, errflag)) {
-        return MPIDI_NTBRING_ring_barrier(comm, errflag);
+        return MPIDI_NTBRING_shared_barrier(comm, errflag);
     }
     return MPIDI_NTBRING_fallback_barrier(comm, errflag);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype,
+                                                int root, MPIR_Comm * comm,
+                                                MPIR_Errflag_t * errflag)
+{
+    if (MPIDI_NTBRING_passes_on(comm) &&
+        MPIR_CVAR_BCAST_INTRA_ALGORITHM == MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto) {
+        return MPIDI_NTBRING_ring_bcast(buffer, count, datatype, root, comm, errflag);
+    }
+    return MPIDI_NTBRING_fallback_bcast(buffer, count, datatype, root, comm, errflag);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *recvbuf,
@@ -67,10 +106,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
                                                     MPIR_Errflag_t * errflag)
 {
     if (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
-        HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype) &&
-        count * MPIR_Datatype_get_basic_size(datatype) <= NTBRING_BLOCK_MAX &&
-        MPIDI_NTBRING_has_group(comm, errflag)) {
-        return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
+        HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype)) {
+        MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
+        if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+            return MPIDI_NTBRING_shared_allreduce(sendbuf, recvbuf, count, datatype, op, comm,
+                                                  errflag);
+        }
+        if (MPIDI_NTBRING_passes_on(comm) && size > 0 && size <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ) {
+            return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm,
+                                                errflag);
+        }
     }
     return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
 }
@@ -80,15 +125,19 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
                                                     MPI_Aint recvcount, MPI_Datatype recvtype,
                                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    MPI_Aint type_size;
-
-    /* all ranks must decide alike, and what they know in common is the size of a block */
-    MPIR_Datatype_get_size_macro(recvtype, type_size);
-    if (MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM == MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto &&
-        recvcount * type_size <= NTBRING_BLOCK_MAX &&
-        MPIDI_NTBRING_has_group(comm, errflag)) {
-        return MPIDI_NTBRING_ring_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                            recvtype, comm, errflag);
+    if (MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM == MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto) {
+        /* all ranks must decide alike, and what they know in common is the size of a block */
+        MPI_Aint type_size, size;
+        MPIR_Datatype_get_size_macro(recvtype, type_size);
+        size = recvcount * type_size;
+        if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+            return MPIDI_NTBRING_shared_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                  recvtype, comm, errflag);
+        }
+        if (MPIDI_NTBRING_passes_on(comm)) {
+            return MPIDI_NTBRING_ring_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                recvtype, comm, errflag);
+        }
     }
     return MPIDI_NTBRING_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                             recvtype, comm, errflag);
@@ -99,13 +148,17 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
                                                    MPI_Aint recvcount, MPI_Datatype recvtype,
                                                    MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    if (MPIDI_NTBRING_COMM(comm)->is_ring && sendbuf != MPI_IN_PLACE &&
-        MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM == MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto &&
-        comm->local_size >= MPIDI_NTBRING_RING_ALLTOALL_MIN_RANKS &&
-        comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS) {
-        MPI_Aint type_size;
+    if (sendbuf != MPI_IN_PLACE &&
+        MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM == MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto) {
+        MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
-        if (recvcount * type_size >= MPIDI_NTBRING_RING_ALLTOALL_MIN_SZ) {
+        size = recvcount * type_size;
+        if (size * comm->local_size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+            return MPIDI_NTBRING_shared_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                 recvtype, comm, errflag);
+        }
+        if (MPIDI_NTBRING_passes_on(comm) &&
+            comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS) {
             return MPIDI_NTBRING_ring_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, comm, errflag);
         }
