@@ -85,19 +85,9 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     goto fn_exit;
 }
 
-static int failed_before(MPIR_Errflag_t errflag)
-{
-    int mpi_errno = MPI_SUCCESS;
-
-    if (errflag != MPIR_ERR_NONE) {
-        MPIR_ERR_SET(mpi_errno, errflag, "**coll_fail");
-    }
-    return mpi_errno;
-}
-
 int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = share(failed_before(*errflag), NULL, 0, NULL, comm);
+    int mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag), NULL, 0, NULL, comm);
     MPIDI_NTBRING_note_error(mpi_errno, errflag);
     return mpi_errno;
 }
@@ -111,7 +101,7 @@ int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint 
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
     char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
 
-    mpi_errno = share(failed_before(*errflag), sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size,
+    mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag), sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size,
                       blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
     memcpy(recvbuf, blocks + (comm->local_size - 1) * size, size);
@@ -144,7 +134,7 @@ int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_
         sendcount = recvcount;
         sendtype = recvtype;
     }
-    mpi_errno = failed_before(*errflag);
+    mpi_errno = MPIDI_NTBRING_failed_before(*errflag);
     if (mpi_errno == MPI_SUCCESS) {
         mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, block, block_sz, MPI_BYTE);
     }
@@ -174,7 +164,7 @@ int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
     MPIR_Datatype_get_size_macro(recvtype, type_size);
     block_sz = recvcount * type_size;
-    mpi_errno = failed_before(*errflag);
+    mpi_errno = MPIDI_NTBRING_failed_before(*errflag);
     if (mpi_errno == MPI_SUCCESS) {
         mpi_errno = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, mine, block_sz * size, MPI_BYTE);
     }

@@ -51,12 +51,23 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 
+/* A process that has failed is worth more to know than anything else. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_note_error(int mpi_errno, MPIR_Errflag_t * errflag)
 {
-    if (mpi_errno) {
+    if (mpi_errno && *errflag != MPIR_ERR_PROC_FAILED) {
         *errflag = MPIX_ERR_PROC_FAILED == MPIR_ERR_GET_CLASS(mpi_errno) ?
             MPIR_ERR_PROC_FAILED : MPIR_ERR_OTHER;
     }
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_failed_before(MPIR_Errflag_t errflag)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (errflag != MPIR_ERR_NONE) {
+        MPIR_ERR_SET(mpi_errno, errflag, "**coll_fail");
+    }
+    return mpi_errno;
 }
 
 /* Whether others are passed what is for some that are no neighbours. */

@@ -10,6 +10,64 @@
 #define HOPS_RIGHT(size) ((size) / 2)
 #define HOPS_LEFT(size) (((size) - 1) / 2)
 
+/* What fails is noted, and the collective goes on: others take part in it. */
+static void note(int mpi_errno, MPIR_Errflag_t * errflag, int *mpi_errno_ret)
+{
+    if (mpi_errno) {
+        MPIDI_NTBRING_note_error(mpi_errno, errflag);
+        MPIR_ERR_SET(mpi_errno, *errflag, "**fail");
+        MPIR_ERR_ADD(*mpi_errno_ret, mpi_errno);
+    }
+}
+
+static void receive_block(void *buf, MPI_Aint count, MPI_Datatype datatype, int from, int tag,
+                          MPIR_Comm * comm, MPIR_Request ** req, MPIR_Errflag_t * errflag,
+                          int *mpi_errno_ret)
+{
+    int mpi_errno = MPIC_Irecv(buf, count, datatype, from, tag, comm, req);
+    if (mpi_errno) {
+        *req = NULL;
+        note(mpi_errno, errflag, mpi_errno_ret);
+    }
+}
+
+static void send_block(const void *buf, MPI_Aint count, MPI_Datatype datatype, int to, int tag,
+                       MPIR_Comm * comm, MPIR_Request ** req, MPIR_Errflag_t * errflag,
+                       int *mpi_errno_ret)
+{
+    int mpi_errno = MPIC_Isend(buf, count, datatype, to, tag, comm, req, errflag);
+    if (mpi_errno) {
+        *req = NULL;
+        note(mpi_errno, errflag, mpi_errno_ret);
+    }
+}
+
+/* Waits for what was sent or is received; the number of bytes, if it has come. */
+static MPI_Aint finish(MPIR_Request * req, MPIR_Errflag_t * errflag, int *mpi_errno_ret)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint bytes = -1;
+
+    if (req) {
+        mpi_errno = MPIC_Wait(req, errflag);
+        if (mpi_errno == MPI_SUCCESS) {
+            mpi_errno = req->status.MPI_ERROR;
+        }
+        if (mpi_errno == MPI_SUCCESS) {
+            MPIR_Get_count_impl(&req->status, MPI_BYTE, &bytes);
+        }
+        MPIR_Request_free(req);
+    }
+    note(mpi_errno, errflag, mpi_errno_ret);
+    return bytes;
+}
+
+/* Also who has heard of a failure only must not take what it has for good. */
+static int outcome(int mpi_errno_ret, MPIR_Errflag_t errflag)
+{
+    return mpi_errno_ret ? mpi_errno_ret : MPIDI_NTBRING_failed_before(errflag);
+}
+
 /* Large vectors are passed on in segments, so that all hosts copy at once: what is sent without asking. */
 #define SEGMENT 65536
 /* Of these so many are under way in each direction. */
@@ -24,10 +82,9 @@ static int bcast_bytes(char *bytes, MPI_Aint total, int root, MPIR_Comm * comm, 
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
     int from = hops <= HOPS_RIGHT(size) ? left : right;
     int to[2], num_to = 0;
-    MPI_Aint segments = MPL_MAX(1, (total + SEGMENT - 1) / SEGMENT);
+    MPI_Aint segments = (total + SEGMENT - 1) / SEGMENT;
     MPIR_Request *come[DEPTH];
     MPIR_Request *gone[DEPTH][2];
-    MPI_Status statuses[2];
 #define LENGTH(i) MPL_MIN(SEGMENT, total - (i) * SEGMENT)
 
     if (hops < HOPS_RIGHT(size)) {
@@ -40,49 +97,30 @@ static int bcast_bytes(char *bytes, MPI_Aint total, int root, MPIR_Comm * comm, 
     for (MPI_Aint next = 0; next < segments + 2 * DEPTH; next++) {
         MPI_Aint now = next - DEPTH, past = now - DEPTH;
         if (now >= 0 && now < segments && hops > 0) {
-            MPIR_Request *req = come[now % DEPTH];
-            MPI_Aint received = 0;
-            mpi_errno = MPIC_Wait(req, errflag);
-            if (mpi_errno) {
-                MPIDI_NTBRING_note_error(mpi_errno, errflag);
-                MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
-            }
-            MPIR_Get_count_impl(&req->status, MPI_BYTE, &received);
-            if (mpi_errno == MPI_SUCCESS && received != LENGTH(now)) {
-                if (*errflag == MPIR_ERR_NONE)
-                    *errflag = MPIR_ERR_OTHER;
+            MPI_Aint received = finish(come[now % DEPTH], errflag, &mpi_errno_ret);
+            if (received >= 0 && received != LENGTH(now)) {
                 MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**collective_size_mismatch",
                               "**collective_size_mismatch %d %d", (int) received, (int) LENGTH(now));
-                MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
+                note(mpi_errno, errflag, &mpi_errno_ret);
             }
-            MPIR_Request_free(req);
         }
         if (next < segments && hops > 0) {
-            mpi_errno = MPIC_Irecv(bytes + next * SEGMENT, LENGTH(next), MPI_BYTE, from,
-                                   MPIR_BCAST_TAG, comm, &come[next % DEPTH]);
-            MPIR_ERR_CHECK(mpi_errno);
+            receive_block(bytes + next * SEGMENT, LENGTH(next), MPI_BYTE, from, MPIR_BCAST_TAG, comm,
+                          &come[next % DEPTH], errflag, &mpi_errno_ret);
         }
-        if (past >= 0 && past < segments) {
-            mpi_errno = MPIC_Waitall(num_to, gone[past % DEPTH], statuses, errflag);
-            if (mpi_errno) {
-                MPIDI_NTBRING_note_error(mpi_errno, errflag);
-                MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
+        for (int i = 0; i < num_to; i++) {
+            if (past >= 0 && past < segments) {
+                finish(gone[past % DEPTH][i], errflag, &mpi_errno_ret);
             }
-        }
-        if (now >= 0 && now < segments) {
-            for (int i = 0; i < num_to; i++) {
-                mpi_errno = MPIC_Isend(bytes + now * SEGMENT, LENGTH(now), MPI_BYTE, to[i],
-                                       MPIR_BCAST_TAG, comm, &gone[now % DEPTH][i], errflag);
-                MPIR_ERR_CHECK(mpi_errno);
+            if (now >= 0 && now < segments) {
+                send_block(bytes + now * SEGMENT, LENGTH(now), MPI_BYTE, to[i], MPIR_BCAST_TAG, comm,
+                           &gone[now % DEPTH][i], errflag, &mpi_errno_ret);
             }
         }
     }
 #undef LENGTH
 
-  fn_exit:
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    return outcome(mpi_errno_ret, *errflag);
 }
 
 int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
@@ -97,6 +135,9 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
     MPIR_Datatype_is_contig(datatype, &is_contig);
     MPIR_Datatype_get_size_macro(datatype, total);
     total *= count;
+    if (total == 0) {
+        goto fn_exit;
+    }
     if (is_contig) {
         MPIR_Type_get_true_extent_impl(datatype, &true_lb, &true_extent);
         bytes = (char *) buffer + true_lb;
@@ -125,53 +166,40 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
 static int pass_all(void *blocks, MPI_Aint count, MPI_Datatype datatype, MPI_Aint extent, int tag,
                     MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = MPI_SUCCESS;
     int mpi_errno_ret = MPI_SUCCESS;
     int size = comm->local_size, rank = comm->rank;
     int to[2] = { (rank + 1) % size, (rank + size - 1) % size };
     int hops[2] = { HOPS_RIGHT(size), HOPS_LEFT(size) };
     MPIR_Request *come[2][NTBRING_HOSTS_MAX / 2 + 1];
     MPIR_Request *gone[NTBRING_HOSTS_MAX];
-    MPI_Status statuses[NTBRING_HOSTS_MAX];
     int n = 0;
     /* that which comes from so many hosts away by a stream that goes to the right, or the left */
-#define BLOCK(side, i) ((char *) blocks +                         (rank + size + ((side) == 0 ? -(i) : (i))) % size * count * extent)
+#define BLOCK(side, i) ((char *) blocks + \
+                        (rank + size + ((side) == 0 ? -(i) : (i))) % size * count * extent)
 
     for (int side = 0; side < 2; side++) {
         for (int i = 1; i <= hops[side]; i++) {
-            mpi_errno = MPIC_Irecv(BLOCK(side, i), count, datatype, to[1 - side], tag, comm,
-                                   &come[side][i]);
-            MPIR_ERR_CHECK(mpi_errno);
+            receive_block(BLOCK(side, i), count, datatype, to[1 - side], tag, comm, &come[side][i],
+                          errflag, &mpi_errno_ret);
         }
     }
     for (int i = 0; i <= hops[0]; i++) {
         for (int side = 0; side < 2; side++) {
             if (i > 0 && i <= hops[side]) {
-                mpi_errno = MPIC_Wait(come[side][i], errflag);
-                if (mpi_errno) {
-                    MPIDI_NTBRING_note_error(mpi_errno, errflag);
-                    MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
-                }
-                MPIR_Request_free(come[side][i]);
+                finish(come[side][i], errflag, &mpi_errno_ret);
             }
             if (i < hops[side]) {
-                mpi_errno = MPIC_Isend(BLOCK(side, i), count, datatype, to[side], tag, comm,
-                                       &gone[n++], errflag);
-                MPIR_ERR_CHECK(mpi_errno);
+                send_block(BLOCK(side, i), count, datatype, to[side], tag, comm, &gone[n++], errflag,
+                           &mpi_errno_ret);
             }
         }
     }
-    mpi_errno = MPIC_Waitall(n, gone, statuses, errflag);
-    if (mpi_errno) {
-        MPIDI_NTBRING_note_error(mpi_errno, errflag);
-        MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
+    for (int i = 0; i < n; i++) {
+        finish(gone[i], errflag, &mpi_errno_ret);
     }
 #undef BLOCK
 
-  fn_exit:
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    return outcome(mpi_errno_ret, *errflag);
 }
 
 int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
@@ -239,7 +267,6 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     MPI_Aint send_extent, recv_extent, type_size, block_sz;
     MPIR_Request *transit[2];
     MPIR_Request *reqs[10];
-    MPI_Status statuses[10];
     int n = 0;
     MPIR_CHKLMEM_DECL(1);
 
@@ -249,6 +276,10 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     block_sz = recvcount * type_size;
 #define SEND_BLOCK(of) ((const char *) sendbuf + ((of) % size) * sendcount * send_extent)
 #define RECV_BLOCK(of) ((char *) recvbuf + ((of) % size) * recvcount * recv_extent)
+#define SEND(buf, count, type, to, req) \
+    send_block(buf, count, type, to, MPIR_ALLTOALL_TAG, comm, req, errflag, &mpi_errno_ret)
+#define RECEIVE(buf, count, type, from, req) \
+    receive_block(buf, count, type, from, MPIR_ALLTOALL_TAG, comm, req, errflag, &mpi_errno_ret)
 
     char *beyond;
     MPIR_CHKLMEM_MALLOC(beyond, char *, sides * block_sz, mpi_errno, "transit", MPL_MEM_BUFFER);
@@ -258,58 +289,42 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
         int from = (rank + (side == 0 ? size - 1 : 1)) % size;
         int origin = (rank + (side == 0 ? size - 2 : 2)) % size;
         if (side < sides) {
-            mpi_errno = MPIC_Irecv(beyond + side * block_sz, block_sz, MPI_BYTE, from,
-                                   MPIR_ALLTOALL_TAG, comm, &transit[side]);
-            MPIR_ERR_CHECK(mpi_errno);
+            RECEIVE(beyond + side * block_sz, block_sz, MPI_BYTE, from, &transit[side]);
         }
-        mpi_errno = MPIC_Irecv(RECV_BLOCK(from), recvcount, recvtype, from, MPIR_ALLTOALL_TAG, comm,
-                               &reqs[n++]);
-        MPIR_ERR_CHECK(mpi_errno);
+        RECEIVE(RECV_BLOCK(from), recvcount, recvtype, from, &reqs[n++]);
         if (side < sides) {
-            mpi_errno = MPIC_Irecv(RECV_BLOCK(origin), recvcount, recvtype, from,
-                                   MPIR_ALLTOALL_TAG, comm, &reqs[n++]);
-            MPIR_ERR_CHECK(mpi_errno);
+            RECEIVE(RECV_BLOCK(origin), recvcount, recvtype, from, &reqs[n++]);
         }
     }
     for (int side = 0; side < 2; side++) {
-        int to = rank + (side == 0 ? 1 : size - 1);
+        int to = (rank + (side == 0 ? 1 : size - 1)) % size;
+        int end = rank + (side == 0 ? 2 : size - 2);
         /* first what others wait for to pass it on */
         if (side < sides) {
-            int end = rank + (side == 0 ? 2 : size - 2);
-            mpi_errno = MPIC_Isend(SEND_BLOCK(end), sendcount, sendtype, to % size,
-                                   MPIR_ALLTOALL_TAG, comm, &reqs[n++], errflag);
-            MPIR_ERR_CHECK(mpi_errno);
+            SEND(SEND_BLOCK(end), sendcount, sendtype, to, &reqs[n++]);
         }
-        mpi_errno = MPIC_Isend(SEND_BLOCK(to), sendcount, sendtype, to % size, MPIR_ALLTOALL_TAG,
-                               comm, &reqs[n++], errflag);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-
-    mpi_errno = MPIC_Waitall(sides, transit, statuses, errflag);
-    if (mpi_errno) {
-        MPIDI_NTBRING_note_error(mpi_errno, errflag);
-        MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
+        SEND(SEND_BLOCK(to), sendcount, sendtype, to, &reqs[n++]);
     }
     for (int side = 0; side < sides; side++) {
         int to = (rank + (side == 0 ? 1 : size - 1)) % size;
-        mpi_errno = MPIC_Isend(beyond + side * block_sz, block_sz, MPI_BYTE, to, MPIR_ALLTOALL_TAG,
-                               comm, &reqs[n++], errflag);
-        MPIR_ERR_CHECK(mpi_errno);
+        finish(transit[side], errflag, &mpi_errno_ret);
+        SEND(beyond + side * block_sz, block_sz, MPI_BYTE, to, &reqs[n++]);
     }
     mpi_errno = MPIR_Localcopy(SEND_BLOCK(rank), sendcount, sendtype,
                                RECV_BLOCK(rank), recvcount, recvtype);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIC_Waitall(n, reqs, statuses, errflag);
-    if (mpi_errno) {
-        MPIDI_NTBRING_note_error(mpi_errno, errflag);
-        MPIR_ERR_ADD(mpi_errno_ret, mpi_errno);
+    note(mpi_errno, errflag, &mpi_errno_ret);
+    for (int i = 0; i < n; i++) {
+        finish(reqs[i], errflag, &mpi_errno_ret);
     }
+    mpi_errno = outcome(mpi_errno_ret, *errflag);
 
   fn_exit:
     MPIR_CHKLMEM_FREEALL();
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
+    return mpi_errno;
   fn_fail:
     goto fn_exit;
+#undef SEND
+#undef RECEIVE
 #undef SEND_BLOCK
 #undef RECV_BLOCK
 }

@@ -206,23 +206,20 @@ impl Running {
         Ended { status, stdout, stderr }
     }
 
-    /// Kills mpiexec's process group, so that it starts no more, and all ranks, and waits until what they held is closed.
+    /// Kills mpiexec, its proxies, which may still start ranks, and all ranks, and waits until what they held is closed.
     pub fn kill(&mut self) {
-        let mut ranks = self.processes();
-        signal(-(self.child.id() as i32), libc::SIGKILL);
-        let _ = self.child.wait();
+        let mut all = vec![self.child.id() as i32];
         let killed = Instant::now();
         while killed.elapsed() < Duration::from_secs(10) {
-            ranks.extend(self.processes());
-            ranks.retain(|&(_, pid)| alive(pid));
-            if ranks.is_empty() {
-                return;
+            all.extend(with_mark(&self.mark).map(|(pid, _)| pid));
+            all.retain(|&pid| alive(pid));
+            if all.is_empty() {
+                break;
             }
-            for &(_, pid) in &ranks {
-                signal(pid, libc::SIGKILL);
-            }
+            all.iter().for_each(|&pid| signal(pid, libc::SIGKILL));
             std::thread::sleep(Duration::from_millis(5));
         }
+        let _ = self.child.wait();
     }
 }
 
@@ -236,21 +233,22 @@ impl Drop for Running {
 
 /// The ranks of the job with this mark that exist now.
 fn marked(mark: &str) -> Vec<(u32, i32)> {
-    let mut found: Vec<(u32, i32)> = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| {
-            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
-            let var = |name: &str| {
-                let vars = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
-                vars.filter_map(|v| v.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
-            };
-            let rank = var("PMI_RANK")?.parse().ok()?;
-            (var("RING_JOB")? == mark).then_some((rank, pid))
-        })
-        .collect();
+    let mut found: Vec<(u32, i32)> = with_mark(mark).filter_map(|(pid, rank)| Some((rank?, pid))).collect();
     found.sort();
     found
+}
+
+/// All processes of the job with this mark that exist now, and the ranks of those that have one.
+fn with_mark(mark: &str) -> impl Iterator<Item = (i32, Option<u32>)> + '_ {
+    fs::read_dir("/proc").unwrap().filter_map(move |entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let var = |name: &str| {
+            let vars = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
+            vars.filter_map(|v| v.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
+        };
+        (var("RING_JOB")? == mark).then(|| (pid, var("PMI_RANK").and_then(|rank| rank.parse().ok())))
+    })
 }
 
 fn text(from: &mut impl Read) -> String {
