@@ -217,6 +217,11 @@ fn calls(job: &Job, victim: i32) -> usize {
         raw::ok(ffi::MPI_Start(&mut request), "MPI_Start");
         check("a partitioned receive", raw::wait(&mut request).0);
         check("MPI_Bcast", ffi::MPI_Bcast(to, 8, byte, victim, world));
+        check("MPI_Bcast of segments", ffi::MPI_Bcast(to, 200_000, byte, victim, world));
+        check("MPI_Allreduce", ffi::MPI_Allreduce(from, to, 1000, byte, ffi::RSMPI_MAX, world));
+        check("MPI_Allgather", ffi::MPI_Allgather(from, 1000, byte, to, 1000, byte, world));
+        check("MPI_Alltoall", ffi::MPI_Alltoall(from, 1000, byte, to, 1000, byte, world));
+        check("MPI_Alltoall of little", ffi::MPI_Alltoall(from, 8, byte, to, 8, byte, world));
         check("MPI_Barrier", ffi::MPI_Barrier(world));
         raw::ok(ffi::MPI_Ibarrier(world, &mut request), "MPI_Ibarrier");
         check("MPI_Ibarrier", raw::wait(&mut request).0);
