@@ -94,15 +94,15 @@ int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 
 /* All ranks compute the same in the same order. */
 int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                 MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
-                                 MPIR_Errflag_t * errflag)
+                                   MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
+                                   MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
     char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
 
-    mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag), sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size,
-                      blocks, comm);
+    mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag),
+                      sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
     memcpy(recvbuf, blocks + (comm->local_size - 1) * size, size);
     for (int i = comm->local_size - 2; i >= 0; i--) {
@@ -118,8 +118,8 @@ int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint 
 }
 
 int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+                                   void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint recv_extent, type_size, block_sz;
@@ -166,7 +166,8 @@ int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     block_sz = recvcount * type_size;
     mpi_errno = MPIDI_NTBRING_failed_before(*errflag);
     if (mpi_errno == MPI_SUCCESS) {
-        mpi_errno = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, mine, block_sz * size, MPI_BYTE);
+        mpi_errno = MPIR_Localcopy(sendbuf, sendcount * size, sendtype,
+                                   mine, block_sz * size, MPI_BYTE);
     }
     mpi_errno = share(mpi_errno, mine, block_sz * size, all, comm);
     MPIR_ERR_CHECK(mpi_errno);

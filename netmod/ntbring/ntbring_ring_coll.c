@@ -127,6 +127,7 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
                              MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
+    int mpi_errno_ret = MPI_SUCCESS;
     int is_contig;
     MPI_Aint total, true_lb, true_extent;
     char *bytes;
@@ -145,7 +146,7 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
         MPIR_CHKLMEM_MALLOC(bytes, char *, total, mpi_errno, "packed vector", MPL_MEM_BUFFER);
         if (comm->rank == root) {
             mpi_errno = MPIR_Localcopy(buffer, count, datatype, bytes, total, MPI_BYTE);
-            MPIR_ERR_CHECK(mpi_errno);
+            note(mpi_errno, errflag, &mpi_errno_ret);
         }
     }
     mpi_errno = bcast_bytes(bytes, total, root, comm, errflag);
@@ -157,7 +158,7 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
 
   fn_exit:
     MPIR_CHKLMEM_FREEALL();
-    return mpi_errno;
+    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
   fn_fail:
     goto fn_exit;
 }
@@ -207,6 +208,7 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
+    int mpi_errno_ret = MPI_SUCCESS;
     MPI_Aint extent;
 
     MPIR_Datatype_get_extent_macro(recvtype, extent);
@@ -214,15 +216,10 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
         mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype,
                                    (char *) recvbuf + comm->rank * recvcount * extent, recvcount,
                                    recvtype);
-        MPIR_ERR_CHECK(mpi_errno);
+        note(mpi_errno, errflag, &mpi_errno_ret);
     }
     mpi_errno = pass_all(recvbuf, recvcount, recvtype, extent, MPIR_ALLGATHER_TAG, comm, errflag);
-    MPIR_ERR_CHECK(mpi_errno);
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
 }
 
 /* All ranks compute the same in the same order. */
