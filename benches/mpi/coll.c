@@ -6,9 +6,11 @@
  *   alltoall    bytes are those for one destination                                             us
  *   allgather   bytes are those of one rank                                                     us
  *   bcast       from rank 0; bytes are those of the message                                     us
+ *   reduce      sum of doubles, to rank 0; bytes are those of one vector                        us
  *
- * All but bcast are called back to back: none can end anywhere before it has begun everywhere. A broadcast's root would run ahead:
- * each call is timed by itself, between barriers that are not timed. All times are those of the slowest rank.
+ * All but the last two are called back to back: none can end anywhere before it has begun everywhere. A broadcast's root, and all
+ * others of a reduction, would run ahead: each call is timed by itself, between barriers that are not timed. All times are those of
+ * the slowest rank.
  */
 #include "engine.h"
 
@@ -38,6 +40,16 @@ static void allgather(long bytes)
     MPI_Allgather(send_buffer, (int) bytes, MPI_CHAR, receive_buffer, (int) bytes, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+static void bcast(long bytes)
+{
+    MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void reduce(long bytes)
+{
+    MPI_Reduce(send_buffer, receive_buffer, (int) (bytes / 8), MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
 static double back_to_back(void (*collective)(long bytes), long bytes, long n)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -45,6 +57,19 @@ static double back_to_back(void (*collective)(long bytes), long bytes, long n)
     for (long i = 0; i < n; i++)
         collective(bytes);
     return now() - start;
+}
+
+static double between_barriers(void (*collective)(long bytes), long bytes, long n)
+{
+    double seconds = 0;
+
+    for (long i = 0; i < n; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        double start = now();
+        collective(bytes);
+        seconds += now() - start;
+    }
+    return seconds;
 }
 
 static double barriers(long bytes, long n)
@@ -69,28 +94,35 @@ static double allgathers(long bytes, long n)
 
 static double bcasts(long bytes, long n)
 {
-    double seconds = 0;
-
-    for (long i = 0; i < n; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        double start = now();
-        MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
-        seconds += now() - start;
-    }
-    return seconds;
+    return between_barriers(bcast, bytes, n);
 }
 
-static long check_allreduce(long bytes)
+static double reduces(long bytes, long n)
+{
+    return between_barriers(reduce, bytes, n);
+}
+
+static long check_sum(void (*collective)(long bytes), long bytes, int is_root)
 {
     double *mine = (double *) send_buffer, *sum = (double *) receive_buffer;
     long bad = 0;
 
     for (long i = 0; i < bytes / 8; i++)
         mine[i] = (double) (my_rank + i % 1000);
-    allreduce(bytes);
-    for (long i = 0; i < bytes / 8; i++)
+    collective(bytes);
+    for (long i = 0; is_root && i < bytes / 8; i++)
         bad += sum[i] != (double) (all_ranks * (all_ranks - 1) / 2 + all_ranks * (i % 1000));
     return bad;
+}
+
+static long check_allreduce(long bytes)
+{
+    return check_sum(allreduce, bytes, 1);
+}
+
+static long check_reduce(long bytes)
+{
+    return check_sum(reduce, bytes, my_rank == 0);
 }
 
 static long check_alltoall(long bytes)
@@ -119,13 +151,14 @@ static long check_allgather(long bytes)
 static long check_bcast(long bytes)
 {
     fill(send_buffer, bytes, my_rank);
-    MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+    bcast(bytes);
     return wrong(send_buffer, bytes, 0);
 }
 
 static const struct test tests[] = {
     {"barrier", "us", "0", 0, 1, barriers, microseconds, NULL},
     {"bcast", "us", "8,1K,64K,1M", 0, 1, bcasts, microseconds, check_bcast},
+    {"reduce", "us", "8,1K,64K,1M", 0, 8, reduces, microseconds, check_reduce},
     {"allreduce", "us", "8,1K,64K,1M", 0, 8, allreduces, microseconds, check_allreduce},
     {"alltoall", "us", "8,1K,64K", 0, 1, alltoalls, microseconds, check_alltoall},
     {"allgather", "us", "8,1K,64K", 0, 1, allgathers, microseconds, check_allgather},

@@ -8,19 +8,21 @@
 /* What takes its partners from the ring is here; everything else is the fall-back's. */
 #define MPIDI_NM_mpi_barrier MPIDI_NTBRING_fallback_barrier
 #define MPIDI_NM_mpi_bcast MPIDI_NTBRING_fallback_bcast
+#define MPIDI_NM_mpi_reduce MPIDI_NTBRING_fallback_reduce
 #define MPIDI_NM_mpi_allreduce MPIDI_NTBRING_fallback_allreduce
 #define MPIDI_NM_mpi_allgather MPIDI_NTBRING_fallback_allgather
 #define MPIDI_NM_mpi_alltoall MPIDI_NTBRING_fallback_alltoall
 #include "netmod_am_fallback_coll.h"
 #undef MPIDI_NM_mpi_barrier
 #undef MPIDI_NM_mpi_bcast
+#undef MPIDI_NM_mpi_reduce
 #undef MPIDI_NM_mpi_allreduce
 #undef MPIDI_NM_mpi_allgather
 #undef MPIDI_NM_mpi_alltoall
 
 /* Rings on which some are no neighbours, so that what is passed on need not be relayed. */
 #define MPIDI_NTBRING_RING_MIN_RANKS 4
-/* Vectors for which reducing all of them is cheaper than two more rounds. */
+/* Vectors for which reducing all of them everywhere is cheaper than as many rounds again. */
 #define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 16384
 /* Those on which nobody is further away than a neighbour's neighbour. */
 #define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
@@ -41,9 +43,15 @@ int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
                              MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                              MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
+                              MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_ring_allreduce_parts(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                       MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
+                                       MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                  void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag);
@@ -74,6 +82,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_failed_before(MPIR_Errflag_t errflag)
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_passes_on(MPIR_Comm * comm)
 {
     return MPIDI_NTBRING_COMM(comm)->is_ring && comm->local_size >= MPIDI_NTBRING_RING_MIN_RANKS;
+}
+
+/* Whether elements are side by side, and reduced by themselves and in any order of the ranks. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_sums_up(MPI_Op op, MPI_Datatype datatype)
+{
+    return HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype) &&
+        op != MPI_REPLACE && op != MPI_NO_OP;
 }
 
 /* Whether small collectives of a communicator go by ntbring_share; the same at all of its ranks.
@@ -111,21 +126,35 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_bcast(void *buffer, MPI_Aint count, MP
     return MPIDI_NTBRING_fallback_bcast(buffer, count, datatype, root, comm, errflag);
 }
 
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                                 MPI_Datatype datatype, MPI_Op op, int root,
+                                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+{
+    if (MPIDI_NTBRING_passes_on(comm) && MPIDI_NTBRING_sums_up(op, datatype) &&
+        count * MPIR_Datatype_get_basic_size(datatype) > 0 &&
+        MPIR_CVAR_REDUCE_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto) {
+        return MPIDI_NTBRING_ring_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, errflag);
+    }
+    return MPIDI_NTBRING_fallback_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, errflag);
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *recvbuf,
                                                     MPI_Aint count, MPI_Datatype datatype,
                                                     MPI_Op op, MPIR_Comm * comm,
                                                     MPIR_Errflag_t * errflag)
 {
     if (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
-        HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype)) {
+        MPIDI_NTBRING_sums_up(op, datatype)) {
         MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
         if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
             return MPIDI_NTBRING_shared_allreduce(sendbuf, recvbuf, count, datatype, op, comm,
                                                   errflag);
         }
-        if (MPIDI_NTBRING_passes_on(comm) && size > 0 && size <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ) {
-            return MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm,
-                                                errflag);
+        if (MPIDI_NTBRING_passes_on(comm) && size > 0) {
+            return size <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ ?
+                MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag) :
+                MPIDI_NTBRING_ring_allreduce_parts(sendbuf, recvbuf, count, datatype, op, comm,
+                                                   errflag);
         }
     }
     return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);

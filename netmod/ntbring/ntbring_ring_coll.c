@@ -4,80 +4,16 @@
  * is passed on, rather than relayed by forwarders. */
 
 #include "mpidimpl.h"
-#include "ntbring_impl.h"
+#include "ntbring_pass.h"
 
-/* Half of the way round there are this many hops to the right, the others are to the left. */
-#define HOPS_RIGHT(size) ((size) / 2)
-#define HOPS_LEFT(size) (((size) - 1) / 2)
+#define HOPS_RIGHT MPIDI_NTBRING_HOPS_RIGHT
+#define HOPS_LEFT MPIDI_NTBRING_HOPS_LEFT
+#define SEGMENT MPIDI_NTBRING_SEGMENT_SZ
+#define DEPTH MPIDI_NTBRING_SEGMENTS_UNDER_WAY
 
-/* What fails is noted, and the collective goes on: others take part in it. */
-static void note(int mpi_errno, MPIR_Errflag_t * errflag, int *mpi_errno_ret)
+static void bcast_bytes(MPIDI_NTBRING_pass_t * pass, char *bytes, MPI_Aint total, int root)
 {
-    if (mpi_errno) {
-        MPIDI_NTBRING_note_error(mpi_errno, errflag);
-        MPIR_ERR_SET(mpi_errno, *errflag, "**fail");
-        MPIR_ERR_ADD(*mpi_errno_ret, mpi_errno);
-    }
-}
-
-static void receive_block(void *buf, MPI_Aint count, MPI_Datatype datatype, int from, int tag,
-                          MPIR_Comm * comm, MPIR_Request ** req, MPIR_Errflag_t * errflag,
-                          int *mpi_errno_ret)
-{
-    int mpi_errno = MPIC_Irecv(buf, count, datatype, from, tag, comm, req);
-    if (mpi_errno) {
-        *req = NULL;
-        note(mpi_errno, errflag, mpi_errno_ret);
-    }
-}
-
-static void send_block(const void *buf, MPI_Aint count, MPI_Datatype datatype, int to, int tag,
-                       MPIR_Comm * comm, MPIR_Request ** req, MPIR_Errflag_t * errflag,
-                       int *mpi_errno_ret)
-{
-    int mpi_errno = MPIC_Isend(buf, count, datatype, to, tag, comm, req, errflag);
-    if (mpi_errno) {
-        *req = NULL;
-        note(mpi_errno, errflag, mpi_errno_ret);
-    }
-}
-
-/* Waits for what was sent or is received; the number of bytes, if it has come. */
-static MPI_Aint finish(MPIR_Request * req, MPIR_Errflag_t * errflag, int *mpi_errno_ret)
-{
-    int mpi_errno = MPI_SUCCESS;
-    MPI_Aint bytes = -1;
-
-    if (req) {
-        mpi_errno = MPIC_Wait(req, errflag);
-        if (mpi_errno == MPI_SUCCESS) {
-            mpi_errno = req->status.MPI_ERROR;
-        }
-        if (mpi_errno == MPI_SUCCESS) {
-            MPIR_Get_count_impl(&req->status, MPI_BYTE, &bytes);
-        }
-        MPIR_Request_free(req);
-    }
-    note(mpi_errno, errflag, mpi_errno_ret);
-    return bytes;
-}
-
-/* Also who has heard of a failure only must not take what it has for good. */
-static int outcome(int mpi_errno_ret, MPIR_Errflag_t errflag)
-{
-    return mpi_errno_ret ? mpi_errno_ret : MPIDI_NTBRING_failed_before(errflag);
-}
-
-/* Large vectors are passed on in segments, so that all hosts copy at once: what is sent without asking. */
-#define SEGMENT 65536
-/* Of these so many are under way in each direction. */
-#define DEPTH 4
-
-static int bcast_bytes(char *bytes, MPI_Aint total, int root, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
-{
-    int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
-    int size = comm->local_size, rank = comm->rank;
+    int size = pass->comm->local_size, rank = pass->comm->rank;
     int hops = (rank - root + size) % size;
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
     int from = hops <= HOPS_RIGHT(size) ? left : right;
@@ -97,37 +33,30 @@ static int bcast_bytes(char *bytes, MPI_Aint total, int root, MPIR_Comm * comm, 
     for (MPI_Aint next = 0; next < segments + 2 * DEPTH; next++) {
         MPI_Aint now = next - DEPTH, past = now - DEPTH;
         if (now >= 0 && now < segments && hops > 0) {
-            MPI_Aint received = finish(come[now % DEPTH], errflag, &mpi_errno_ret);
-            if (received >= 0 && received != LENGTH(now)) {
-                MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**collective_size_mismatch",
-                              "**collective_size_mismatch %d %d", (int) received, (int) LENGTH(now));
-                note(mpi_errno, errflag, &mpi_errno_ret);
-            }
+            MPIDI_NTBRING_pass_finish_all_of(pass, come[now % DEPTH], LENGTH(now));
         }
         if (next < segments && hops > 0) {
-            receive_block(bytes + next * SEGMENT, LENGTH(next), MPI_BYTE, from, MPIR_BCAST_TAG, comm,
-                          &come[next % DEPTH], errflag, &mpi_errno_ret);
+            MPIDI_NTBRING_pass_receive(pass, bytes + next * SEGMENT, LENGTH(next), MPI_BYTE, from,
+                                       &come[next % DEPTH]);
         }
         for (int i = 0; i < num_to; i++) {
             if (past >= 0 && past < segments) {
-                finish(gone[past % DEPTH][i], errflag, &mpi_errno_ret);
+                MPIDI_NTBRING_pass_finish(pass, gone[past % DEPTH][i]);
             }
             if (now >= 0 && now < segments) {
-                send_block(bytes + now * SEGMENT, LENGTH(now), MPI_BYTE, to[i], MPIR_BCAST_TAG, comm,
-                           &gone[now % DEPTH][i], errflag, &mpi_errno_ret);
+                MPIDI_NTBRING_pass_send(pass, bytes + now * SEGMENT, LENGTH(now), MPI_BYTE, to[i],
+                                        &gone[now % DEPTH][i]);
             }
         }
     }
 #undef LENGTH
-
-    return outcome(mpi_errno_ret, *errflag);
 }
 
 int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
                              MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
+    MPIDI_NTBRING_pass_t pass = { comm, MPIR_BCAST_TAG, errflag, MPI_SUCCESS };
     int is_contig;
     MPI_Aint total, true_lb, true_extent;
     char *bytes;
@@ -146,10 +75,11 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
         MPIR_CHKLMEM_MALLOC(bytes, char *, total, mpi_errno, "packed vector", MPL_MEM_BUFFER);
         if (comm->rank == root) {
             mpi_errno = MPIR_Localcopy(buffer, count, datatype, bytes, total, MPI_BYTE);
-            note(mpi_errno, errflag, &mpi_errno_ret);
+            MPIDI_NTBRING_pass_note(&pass, mpi_errno);
         }
     }
-    mpi_errno = bcast_bytes(bytes, total, root, comm, errflag);
+    bcast_bytes(&pass, bytes, total, root);
+    mpi_errno = MPIDI_NTBRING_pass_outcome(&pass);
     MPIR_ERR_CHECK(mpi_errno);
     if (!is_contig && comm->rank != root) {
         mpi_errno = MPIR_Localcopy(bytes, total, MPI_BYTE, buffer, count, datatype);
@@ -158,17 +88,16 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
 
   fn_exit:
     MPIR_CHKLMEM_FREEALL();
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
+    return mpi_errno;
   fn_fail:
     goto fn_exit;
 }
 
 /* Everybody's block, of which each has its own in its place, gets to all. */
-static int pass_all(void *blocks, MPI_Aint count, MPI_Datatype datatype, MPI_Aint extent, int tag,
-                    MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+static void pass_all(MPIDI_NTBRING_pass_t * pass, void *blocks, MPI_Aint count,
+                     MPI_Datatype datatype, MPI_Aint extent)
 {
-    int mpi_errno_ret = MPI_SUCCESS;
-    int size = comm->local_size, rank = comm->rank;
+    int size = pass->comm->local_size, rank = pass->comm->rank;
     int to[2] = { (rank + 1) % size, (rank + size - 1) % size };
     int hops[2] = { HOPS_RIGHT(size), HOPS_LEFT(size) };
     MPIR_Request *come[2][NTBRING_HOSTS_MAX / 2 + 1];
@@ -180,27 +109,25 @@ static int pass_all(void *blocks, MPI_Aint count, MPI_Datatype datatype, MPI_Ain
 
     for (int side = 0; side < 2; side++) {
         for (int i = 1; i <= hops[side]; i++) {
-            receive_block(BLOCK(side, i), count, datatype, to[1 - side], tag, comm, &come[side][i],
-                          errflag, &mpi_errno_ret);
+            MPIDI_NTBRING_pass_receive(pass, BLOCK(side, i), count, datatype, to[1 - side],
+                                       &come[side][i]);
         }
     }
     for (int i = 0; i <= hops[0]; i++) {
         for (int side = 0; side < 2; side++) {
             if (i > 0 && i <= hops[side]) {
-                finish(come[side][i], errflag, &mpi_errno_ret);
+                MPIDI_NTBRING_pass_finish(pass, come[side][i]);
             }
             if (i < hops[side]) {
-                send_block(BLOCK(side, i), count, datatype, to[side], tag, comm, &gone[n++], errflag,
-                           &mpi_errno_ret);
+                MPIDI_NTBRING_pass_send(pass, BLOCK(side, i), count, datatype, to[side],
+                                        &gone[n++]);
             }
         }
     }
     for (int i = 0; i < n; i++) {
-        finish(gone[i], errflag, &mpi_errno_ret);
+        MPIDI_NTBRING_pass_finish(pass, gone[i]);
     }
 #undef BLOCK
-
-    return outcome(mpi_errno_ret, *errflag);
 }
 
 int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
@@ -208,7 +135,7 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
+    MPIDI_NTBRING_pass_t pass = { comm, MPIR_ALLGATHER_TAG, errflag, MPI_SUCCESS };
     MPI_Aint extent;
 
     MPIR_Datatype_get_extent_macro(recvtype, extent);
@@ -216,10 +143,10 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
         mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype,
                                    (char *) recvbuf + comm->rank * recvcount * extent, recvcount,
                                    recvtype);
-        note(mpi_errno, errflag, &mpi_errno_ret);
+        MPIDI_NTBRING_pass_note(&pass, mpi_errno);
     }
-    mpi_errno = pass_all(recvbuf, recvcount, recvtype, extent, MPIR_ALLGATHER_TAG, comm, errflag);
-    return mpi_errno_ret ? mpi_errno_ret : mpi_errno;
+    pass_all(&pass, recvbuf, recvcount, recvtype, extent);
+    return MPIDI_NTBRING_pass_outcome(&pass);
 }
 
 /* All ranks compute the same in the same order. */
@@ -228,6 +155,7 @@ int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint co
                                  MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIDI_NTBRING_pass_t pass = { comm, MPIR_ALLREDUCE_TAG, errflag, MPI_SUCCESS };
     int last = comm->local_size - 1;
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
     char *vectors;
@@ -236,7 +164,8 @@ int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint co
     MPIR_CHKLMEM_MALLOC(vectors, char *, comm->local_size * size, mpi_errno, "vectors",
                         MPL_MEM_BUFFER);
     memcpy(vectors + comm->rank * size, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size);
-    mpi_errno = pass_all(vectors, size, MPI_BYTE, 1, MPIR_ALLREDUCE_TAG, comm, errflag);
+    pass_all(&pass, vectors, size, MPI_BYTE, 1);
+    mpi_errno = MPIDI_NTBRING_pass_outcome(&pass);
     MPIR_ERR_CHECK(mpi_errno);
     memcpy(recvbuf, vectors + last * size, size);
     for (int i = last - 1; i >= 0; i--) {
@@ -258,13 +187,14 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
-    int mpi_errno_ret = MPI_SUCCESS;
+    MPIDI_NTBRING_pass_t pass = { comm, MPIR_ALLTOALL_TAG, errflag, MPI_SUCCESS };
     int size = comm->local_size, rank = comm->rank;
     int sides = size > 4 ? 2 : 1;       /* by which something is passed on */
     MPI_Aint send_extent, recv_extent, type_size, block_sz;
     MPIR_Request *transit[2];
     MPIR_Request *reqs[10];
     int n = 0;
+    char *beyond;
     MPIR_CHKLMEM_DECL(1);
 
     MPIR_Datatype_get_extent_macro(sendtype, send_extent);
@@ -273,12 +203,7 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     block_sz = recvcount * type_size;
 #define SEND_BLOCK(of) ((const char *) sendbuf + ((of) % size) * sendcount * send_extent)
 #define RECV_BLOCK(of) ((char *) recvbuf + ((of) % size) * recvcount * recv_extent)
-#define SEND(buf, count, type, to, req) \
-    send_block(buf, count, type, to, MPIR_ALLTOALL_TAG, comm, req, errflag, &mpi_errno_ret)
-#define RECEIVE(buf, count, type, from, req) \
-    receive_block(buf, count, type, from, MPIR_ALLTOALL_TAG, comm, req, errflag, &mpi_errno_ret)
 
-    char *beyond;
     MPIR_CHKLMEM_MALLOC(beyond, char *, sides * block_sz, mpi_errno, "transit", MPL_MEM_BUFFER);
 
     for (int side = 0; side < 2; side++) {
@@ -286,11 +211,13 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
         int from = (rank + (side == 0 ? size - 1 : 1)) % size;
         int origin = (rank + (side == 0 ? size - 2 : 2)) % size;
         if (side < sides) {
-            RECEIVE(beyond + side * block_sz, block_sz, MPI_BYTE, from, &transit[side]);
+            MPIDI_NTBRING_pass_receive(&pass, beyond + side * block_sz, block_sz, MPI_BYTE, from,
+                                       &transit[side]);
         }
-        RECEIVE(RECV_BLOCK(from), recvcount, recvtype, from, &reqs[n++]);
+        MPIDI_NTBRING_pass_receive(&pass, RECV_BLOCK(from), recvcount, recvtype, from, &reqs[n++]);
         if (side < sides) {
-            RECEIVE(RECV_BLOCK(origin), recvcount, recvtype, from, &reqs[n++]);
+            MPIDI_NTBRING_pass_receive(&pass, RECV_BLOCK(origin), recvcount, recvtype, from,
+                                       &reqs[n++]);
         }
     }
     for (int side = 0; side < 2; side++) {
@@ -298,30 +225,28 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
         int end = rank + (side == 0 ? 2 : size - 2);
         /* first what others wait for to pass it on */
         if (side < sides) {
-            SEND(SEND_BLOCK(end), sendcount, sendtype, to, &reqs[n++]);
+            MPIDI_NTBRING_pass_send(&pass, SEND_BLOCK(end), sendcount, sendtype, to, &reqs[n++]);
         }
-        SEND(SEND_BLOCK(to), sendcount, sendtype, to, &reqs[n++]);
+        MPIDI_NTBRING_pass_send(&pass, SEND_BLOCK(to), sendcount, sendtype, to, &reqs[n++]);
     }
     for (int side = 0; side < sides; side++) {
         int to = (rank + (side == 0 ? 1 : size - 1)) % size;
-        finish(transit[side], errflag, &mpi_errno_ret);
-        SEND(beyond + side * block_sz, block_sz, MPI_BYTE, to, &reqs[n++]);
+        MPIDI_NTBRING_pass_finish_all_of(&pass, transit[side], block_sz);
+        MPIDI_NTBRING_pass_send(&pass, beyond + side * block_sz, block_sz, MPI_BYTE, to, &reqs[n++]);
     }
     mpi_errno = MPIR_Localcopy(SEND_BLOCK(rank), sendcount, sendtype,
                                RECV_BLOCK(rank), recvcount, recvtype);
-    note(mpi_errno, errflag, &mpi_errno_ret);
+    MPIDI_NTBRING_pass_note(&pass, mpi_errno);
     for (int i = 0; i < n; i++) {
-        finish(reqs[i], errflag, &mpi_errno_ret);
+        MPIDI_NTBRING_pass_finish(&pass, reqs[i]);
     }
-    mpi_errno = outcome(mpi_errno_ret, *errflag);
+    mpi_errno = MPIDI_NTBRING_pass_outcome(&pass);
+#undef SEND_BLOCK
+#undef RECV_BLOCK
 
   fn_exit:
     MPIR_CHKLMEM_FREEALL();
     return mpi_errno;
   fn_fail:
     goto fn_exit;
-#undef SEND
-#undef RECEIVE
-#undef SEND_BLOCK
-#undef RECV_BLOCK
 }

@@ -204,7 +204,8 @@ pub fn rma(quick: bool) -> Vec<Job> {
 
 /// Collectives, with more ranks than this machine may have cores.
 pub fn coll(quick: bool) -> Vec<Job> {
-    let tests = ["bcast", "allreduce", "alltoall", "allgather"].map(|name| test(name, few(FEW_COLLECTIVE, quick)));
+    let tests =
+        ["bcast", "reduce", "allreduce", "alltoall", "allgather"].map(|name| test(name, few(FEW_COLLECTIVE, quick)));
     let tests: Vec<Test> = [test("barrier", &[])].into_iter().chain(tests).collect();
     [2, 4, 8].map(|ranks| Job::new(Program::Coll, Shape::Hosts(ranks), Who::Main, tests.clone())).to_vec()
 }

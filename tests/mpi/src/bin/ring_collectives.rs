@@ -1,16 +1,17 @@
-//! Broadcasts, all-reduces, all-gathers and all-to-alls of all sizes, mixed, with ranks that come late: those that are passed on from
+//! Broadcasts, reductions, all-gathers and all-to-alls of all sizes, mixed, with ranks that come late: those that are passed on from
 //! neighbour to neighbour on rings, in segments if they are large, and those that are not; from all roots, in place, and of types with
 //! gaps at some ranks only.
 
 use std::os::raw::{c_int, c_void};
 use std::time::Duration;
 
+use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use ntbring_mpi_tests::{raw, Job, Rng};
 
-const TURNS: u64 = 150;
+const TURNS: u64 = 180;
 /// Numbers of 32 bits: below and above what is shared, packed, sent without asking, and a segment.
 const SIZES: [usize; 16] = [0, 1, 2, 3, 15, 16, 62, 63, 500, 2050, 4097, 16_384, 16_385, 40_000, 70_001, 300_000];
 /// What stands where nothing is to be written.
@@ -83,20 +84,29 @@ fn broadcast(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool) {
     numbers.verify(0, |i| number(turn, root, 0, i), &format!("broadcast of rank {root}, turn {turn}"));
 }
 
-fn reduce(comm: &SimpleCommunicator, turn: u64, len: usize, in_place: bool) {
+/// To all, or to a root only: then others have no place for what comes out.
+fn reduce(comm: &SimpleCommunicator, turn: u64, len: usize, to_all: bool, in_place: bool) {
+    let root = (turn / 4) as i32 % comm.size();
+    let is_there = to_all || comm.rank() == root;
+    let in_place = in_place && is_there;
     let mine: Vec<u32> = (0..len).map(|i| number(turn, comm.rank(), 0, i)).collect();
-    let mut all = if in_place { mine.clone() } else { vec![GAP; len] };
-    // SAFETY: `len` numbers each.
+    let mut all = if in_place { mine.clone() } else { vec![GAP; if is_there { len } else { 0 }] };
+    let greatest = turn % 3 == 0;
+    // SAFETY: `len` numbers each, where they are looked at.
     let code = unsafe {
         let from = if in_place { raw::in_place() } else { mine.as_ptr().cast() };
-        let op = if turn % 3 == 0 { ffi::RSMPI_MAX } else { ffi::RSMPI_SUM };
-        ffi::MPI_Allreduce(from, all.as_mut_ptr().cast(), len as c_int, ffi::RSMPI_UINT32_T, op, comm.as_raw())
+        let op = if greatest { ffi::RSMPI_MAX } else { ffi::RSMPI_SUM };
+        let (into, len, datatype) = (all.as_mut_ptr().cast(), len as c_int, ffi::RSMPI_UINT32_T);
+        match to_all {
+            true => ffi::MPI_Allreduce(from, into, len, datatype, op, comm.as_raw()),
+            false => ffi::MPI_Reduce(from, into, len, datatype, op, root, comm.as_raw()),
+        }
     };
-    raw::ok(code, "MPI_Allreduce");
+    raw::ok(code, if to_all { "MPI_Allreduce" } else { "MPI_Reduce" });
     for (i, got) in all.iter().enumerate() {
         let each = (0..comm.size()).map(|rank| number(turn, rank, 0, i));
-        let expected = if turn % 3 == 0 { each.max().unwrap() } else { each.fold(0, u32::wrapping_add) };
-        assert_eq!(*got, expected, "number {i} of {len}, turn {turn}");
+        let expected = if greatest { each.max().unwrap() } else { each.fold(0, u32::wrapping_add) };
+        assert_eq!(*got, expected, "number {i} of {len}, turn {turn}, to all: {to_all}, root {root}");
     }
 }
 
@@ -137,6 +147,36 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
     }
 }
 
+/// Sums that are rounded: nearly right, by whichever way, and to the last bit the same at all ranks; of so many segments that
+/// their places are used again.
+fn rounded(comm: &SimpleCommunicator) {
+    const LEN: usize = 200_000;
+    let value = |rank: i32, i: usize| 1.0 / f64::from(rank + 1 + (i % 1000) as i32);
+    let mine: Vec<f64> = (0..LEN).map(|i| value(comm.rank(), i)).collect();
+    let verify = |sums: &[f64], what: &str| {
+        for (i, sum) in sums.iter().enumerate() {
+            let expected: f64 = (0..comm.size()).map(|rank| value(rank, i)).sum();
+            assert!((sum - expected).abs() < 1e-12 * expected, "{what}: number {i} is {sum}, not {expected}");
+        }
+    };
+    for root in 0..comm.size() {
+        let mut sums = vec![0.0; LEN];
+        let process = comm.process_at_rank(root);
+        if comm.rank() == root {
+            process.reduce_into_root(&mine, &mut sums, SystemOperation::sum());
+            verify(&sums, "MPI_Reduce");
+        } else {
+            process.reduce_into(&mine, SystemOperation::sum());
+        }
+    }
+    let mut sums = vec![0.0; LEN];
+    comm.all_reduce_into(&mine, &mut sums, SystemOperation::sum());
+    verify(&sums, "MPI_Allreduce");
+    let mut first = sums.clone();
+    comm.process_at_rank(0).broadcast_into(&mut first);
+    assert!(sums.iter().map(|sum| sum.to_bits()).eq(first.iter().map(|sum| sum.to_bits())), "not the same at all ranks");
+}
+
 /// What all ranks must choose alike comes from `common`, the rest from `own`.
 fn mixed(comm: &SimpleCommunicator, common: &mut Rng, own: &mut Rng, turn: u64) {
     if own.below(12) == 0 {
@@ -144,11 +184,12 @@ fn mixed(comm: &SimpleCommunicator, common: &mut Rng, own: &mut Rng, turn: u64) 
     }
     let small = if common.below(4) == 0 { SIZES.len() } else { 11 };
     let len = SIZES[common.below(small as u64) as usize];
-    let (kind, in_place, gaps) = (common.below(4), common.below(4) == 0, own.below(3) == 0);
+    let (kind, in_place, gaps) = (common.below(5), common.below(4) == 0, own.below(3) == 0);
     match kind {
         0 => broadcast(comm, turn, len, gaps),
-        1 => reduce(comm, turn, len, in_place),
-        2 => gather(comm, turn, len / 4, gaps, in_place),
+        1 => reduce(comm, turn, len, true, in_place),
+        2 => reduce(comm, turn, len, false, in_place),
+        3 => gather(comm, turn, len / 4, gaps, in_place),
         _ => exchange(comm, turn, len / 4, gaps, in_place),
     }
 }
@@ -164,6 +205,8 @@ fn main() {
             mixed(comm, &mut common, &mut own, seed << 8 | turn);
         }
     }
+    rounded(&job.world);
+    rounded(&turned);
     drop((turned, part));
     job.finish();
 }

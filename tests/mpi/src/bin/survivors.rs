@@ -219,6 +219,14 @@ fn calls(job: &Job, victim: i32) -> usize {
         check("MPI_Bcast", ffi::MPI_Bcast(to, 8, byte, victim, world));
         check("MPI_Bcast of segments", ffi::MPI_Bcast(to, 200_000, byte, victim, world));
         check("MPI_Allreduce", ffi::MPI_Allreduce(from, to, 1000, byte, ffi::RSMPI_MAX, world));
+        check("MPI_Allreduce of parts", ffi::MPI_Allreduce(from, to, 200_000, byte, ffi::RSMPI_MAX, world));
+        for root in (0..job.size).filter(|&root| root != victim) {
+            // Others may have given theirs to somebody who lives.
+            let code = ffi::MPI_Reduce(from, to, 200_000, byte, ffi::RSMPI_MAX, root, world);
+            if root == job.rank {
+                check("MPI_Reduce", code);
+            }
+        }
         check("MPI_Allgather", ffi::MPI_Allgather(from, 1000, byte, to, 1000, byte, world));
         check("MPI_Alltoall", ffi::MPI_Alltoall(from, 1000, byte, to, 1000, byte, world));
         check("MPI_Alltoall of little", ffi::MPI_Alltoall(from, 8, byte, to, 8, byte, world));
