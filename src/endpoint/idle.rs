@@ -55,8 +55,9 @@ pub struct Idle {
     yields: u32,
     /// The longest sleep, whatever is asked for: who has only so much patience must wake to lose it.
     longest: Duration,
-    /// Calls since the latest event.
+    /// Calls since the latest event, and what they were at the latest [`Idle::tested`].
     calls: AtomicU32,
+    calls_before: AtomicU32,
     armed: AtomicBool,
     /// It sleeps at this moment.
     asleep: AtomicBool,
@@ -105,6 +106,7 @@ impl Idle {
             yields: settings.yields,
             longest: patience.map_or(Duration::MAX, |patience| patience / 4),
             calls: AtomicU32::new(0),
+            calls_before: AtomicU32::new(0),
             armed: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             vain: AtomicU32::new(0),
@@ -285,6 +287,22 @@ impl Idle {
     /// To be called now and then by polls that are not followed by [`Idle::wait`].
     pub fn glance(&self) {
         self.watch();
+    }
+
+    /// To be called after so many polls in vain. If none of them was followed by [`Idle::wait`], as when a program calls
+    /// MPI_Test in a loop, what it tests for may need the core: they count as waits, but for sleeping.
+    pub fn tested(&self, polls: u32) {
+        let mut calls = self.calls.load(Ordering::Relaxed);
+        if calls == self.calls_before.load(Ordering::Relaxed) {
+            let spins = self.spins.load(Ordering::Relaxed);
+            if calls < spins {
+                calls = spins.min(calls + polls);
+                self.calls.store(calls, Ordering::Relaxed);
+            } else {
+                self.give_way(spins);
+            }
+        }
+        self.calls_before.store(calls, Ordering::Relaxed);
     }
 
     /// Times it has slept.

@@ -15,6 +15,9 @@ const RELAY_HEAT: u32 = 1 << 14;
 /// Thorough looks in vain between two at whether everybody is alive, for callers that never idle.
 const GLANCE_EVERY: u32 = 1 << 6;
 
+/// Of looks in vain, so many may pass before it matters whether their caller idles.
+const TESTS: u32 = 1 << 4;
+
 /// Arrivals that one poll handles without a word to the caller.
 pub(super) const INTERNAL_MAX: usize = 8;
 
@@ -140,6 +143,9 @@ impl Endpoint {
         }
         self.fruitless = self.fruitless.wrapping_add(1);
         self.serve_stalled()?;
+        if self.fruitless % TESTS == 0 {
+            self.idle.tested(TESTS);
+        }
         if self.fruitless % GLANCE_EVERY == 0 {
             self.idle.glance();
         }

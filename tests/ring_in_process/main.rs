@@ -18,6 +18,7 @@ mod outages;
 mod served;
 mod sharing;
 mod turns;
+mod waiting;
 
 use common::ring::{run, run_each, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};

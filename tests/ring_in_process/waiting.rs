@@ -1,0 +1,44 @@
+//! Ranks that look again and again and never say that they wait, as MPI_Test in a loop does.
+
+use super::*;
+
+/// More polls in vain than any rank spins before it gives its core away.
+const IN_VAIN: usize = 100_000;
+
+/// They count as waiting until something comes, be there cores for all or not.
+#[test]
+fn who_only_looks_gives_way_too() {
+    for spin in [None, Some(0), Some(1), Some(500)] {
+        let layout = Layout::blocks(&[1, 1]);
+        let settings = Settings { spin, ..settings() };
+        let plan = |src: u32, _| if src == 1 { vec![Shape::contiguous(HEADER, 8)] } else { vec![] };
+        run(&layout, &settings, |rank| {
+            let mut traffic = Traffic::new(layout.size());
+            if rank.rank == 0 {
+                for _ in 0..IN_VAIN {
+                    if rank.poll()?.is_some() {
+                        return Err("something is there already".into());
+                    }
+                }
+                if rank.idle.is_spinning() {
+                    return Err(format!("it still spins after {IN_VAIN} looks"));
+                }
+            }
+            rank.barrier()?;
+            if rank.rank == 1 {
+                traffic.send(rank, 0, 0, plan(1, 0)[0])?;
+            } else {
+                let event = loop {
+                    if let Some(event) = rank.poll()? {
+                        break event;
+                    }
+                };
+                traffic.take(rank, event, &plan)?;
+                if !rank.idle.is_spinning() && spin != Some(0) {
+                    return Err("it does not begin anew after something has come".into());
+                }
+            }
+            rank.barrier()
+        });
+    }
+}
