@@ -95,7 +95,7 @@ impl Runner<'_> {
     pub fn run_all(&self, jobs: &[Job], seen: &(dyn Fn(&Ran) + Sync)) -> Result<Vec<Ran>> {
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<(usize, Result<Ran>)>> = Mutex::new(Vec::new());
-        // Tests with a large need of memory run alone.
+        // Tests with a large need of memory run alone, and so do those that write files: under the same names.
         let alone = RwLock::new(());
         let memory = available_gigabytes();
         let work = || loop {
@@ -103,7 +103,7 @@ impl Runner<'_> {
             let Some(job) = jobs.get(index) else {
                 break;
             };
-            let result = if job.0.memory * self.jobs as f64 > memory {
+            let result = if job.0.writes_files() || job.0.memory * self.jobs as f64 > memory {
                 let _guard = alone.write().unwrap_or_else(PoisonError::into_inner);
                 self.run_one(index, job, memory)
             } else {

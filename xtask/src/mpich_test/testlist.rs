@@ -55,6 +55,11 @@ impl Test {
         words.extend(self.env.iter().map(|(name, value)| format!("{name}={value}")));
         words.join(" ")
     }
+
+    /// Whether it writes files into its directory: those of MPI-IO do, several of them one of the same name.
+    pub fn writes_files(&self) -> bool {
+        self.dir.split('/').any(|part| part == "io")
+    }
 }
 
 /// All tests of a directory and of those that its lists name.
@@ -147,6 +152,13 @@ mod tests {
 
     fn line(line: &str) -> Test {
         parse("d", "testlist", line).unwrap().unwrap()
+    }
+
+    #[test]
+    fn tests_of_mpi_io_write_files() {
+        let writes = |dir: &str| parse(dir, "testlist", "rdwrord 4").unwrap().unwrap().writes_files();
+        assert!(writes("io") && writes("f90/io"));
+        assert!(!writes("f90/info") && !writes("coll"));
     }
 
     #[test]
