@@ -1,14 +1,16 @@
-//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives|calls ROUNDS SEED VICTIM...`, under
+//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives|calls|vectors ROUNDS SEED VICTIM...`, under
 //! `mpiexec -disable-auto-cleanup`.
 //!
 //! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace. `collectives`: all
 //! call ROUNDS collectives on the world, whatever becomes of them; then those that live make a communicator of their own and
 //! call as many there, which must all succeed. `calls`: the survivors call everything that waits for another rank with the
-//! (first) victim, some of it before it dies; all of it must end with an error. Errors are counted and must be those of failed processes;
+//! (first) victim, some of it before it dies; all of it must end with an error. `vectors`: of that only the collectives that all
+//! hear of, also those who share a host. Errors are counted and must be those of failed processes;
 //! whatever arrives must be right. Each survivor prints, before MPI_Finalize, {"rank":1,"rounds":[..one per
 //! rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}, or {"rank":1,"calls":20}; and after it {"over":1}.
 
 use std::collections::BTreeMap;
+use std::os::raw::c_void;
 use std::time::Duration;
 
 use mpi::ffi;
@@ -165,6 +167,40 @@ fn alone(job: &Job, victims: &[i32]) -> ffi::MPI_Comm {
     }
 }
 
+/// Calls the collectives that no survivor takes to have succeeded.
+///
+/// # Safety
+/// There must be room for 200 000 bytes each.
+unsafe fn vectors(job: &Job, victim: i32, from: *mut c_void, to: *mut c_void, check: &mut dyn FnMut(&'static str, i32)) {
+    let (world, byte) = (job.world.as_raw(), raw::byte());
+    // SAFETY: as the caller says.
+    unsafe {
+        let max = ffi::RSMPI_MAX;
+        check("MPI_Bcast", ffi::MPI_Bcast(to, 8, byte, victim, world));
+        check("MPI_Bcast of segments", ffi::MPI_Bcast(to, 200_000, byte, victim, world));
+        check("MPI_Allreduce", ffi::MPI_Allreduce(from, to, 1000, byte, max, world));
+        check("MPI_Allreduce of parts", ffi::MPI_Allreduce(from, to, 200_000, byte, max, world));
+        for root in (0..job.size).filter(|&root| root != victim) {
+            // Others may have given theirs to somebody who lives.
+            let code = ffi::MPI_Reduce(from, to, 200_000, byte, max, root, world);
+            if root == job.rank {
+                check("MPI_Reduce", code);
+            }
+        }
+        check("MPI_Allgather", ffi::MPI_Allgather(from, 1000, byte, to, 1000, byte, world));
+        check("MPI_Alltoall", ffi::MPI_Alltoall(from, 1000, byte, to, 1000, byte, world));
+        check("MPI_Alltoall of little", ffi::MPI_Alltoall(from, 8, byte, to, 8, byte, world));
+    }
+}
+
+/// Counts calls that fail as they must.
+fn count(names: &mut Vec<&'static str>, name: &'static str, code: i32) {
+    match failed(code) {
+        true => names.push(name),
+        false => fail(format!("{name} has succeeded with a rank that is dead")),
+    }
+}
+
 /// Calls all that waits with a rank that dies meanwhile, or is dead. How many calls there were.
 fn calls(job: &Job, victim: i32) -> usize {
     const LARGE: usize = 1 << 22;
@@ -182,10 +218,7 @@ fn calls(job: &Job, victim: i32) -> usize {
         raw::ok(ffi::MPI_Isend(from, large, byte, victim, 4, world, &mut begun[3]), "MPI_Isend");
     }
     let mut names = Vec::new();
-    let mut check = |name, code| match failed(code) {
-        true => names.push(name),
-        false => fail(format!("{name} has succeeded with a rank that is dead")),
-    };
+    let mut check = |name, code| count(&mut names, name, code);
     let names_begun = ["a receive", "a receive from any", "a synchronous send", "a large send"];
     for (name, mut request) in names_begun.into_iter().zip(begun) {
         // SAFETY: as above.
@@ -216,20 +249,7 @@ fn calls(job: &Job, victim: i32) -> usize {
         raw::ok(ffi::MPI_Precv_init(to, 2, 8, byte, victim, 9, world, ffi::RSMPI_INFO_NULL, &mut request), "MPI_Precv_init");
         raw::ok(ffi::MPI_Start(&mut request), "MPI_Start");
         check("a partitioned receive", raw::wait(&mut request).0);
-        check("MPI_Bcast", ffi::MPI_Bcast(to, 8, byte, victim, world));
-        check("MPI_Bcast of segments", ffi::MPI_Bcast(to, 200_000, byte, victim, world));
-        check("MPI_Allreduce", ffi::MPI_Allreduce(from, to, 1000, byte, ffi::RSMPI_MAX, world));
-        check("MPI_Allreduce of parts", ffi::MPI_Allreduce(from, to, 200_000, byte, ffi::RSMPI_MAX, world));
-        for root in (0..job.size).filter(|&root| root != victim) {
-            // Others may have given theirs to somebody who lives.
-            let code = ffi::MPI_Reduce(from, to, 200_000, byte, ffi::RSMPI_MAX, root, world);
-            if root == job.rank {
-                check("MPI_Reduce", code);
-            }
-        }
-        check("MPI_Allgather", ffi::MPI_Allgather(from, 1000, byte, to, 1000, byte, world));
-        check("MPI_Alltoall", ffi::MPI_Alltoall(from, 1000, byte, to, 1000, byte, world));
-        check("MPI_Alltoall of little", ffi::MPI_Alltoall(from, 8, byte, to, 8, byte, world));
+        vectors(job, victim, from, to, &mut check);
         check("MPI_Barrier", ffi::MPI_Barrier(world));
         raw::ok(ffi::MPI_Ibarrier(world, &mut request), "MPI_Ibarrier");
         check("MPI_Ibarrier", raw::wait(&mut request).0);
@@ -274,6 +294,14 @@ fn main() {
         "pairs" => pairs(&job, rounds),
         "calls" if is_victim => _ = window(&job),
         "calls" => println!("{}", serde_json::json!({"rank": job.rank, "calls": calls(&job, victims[0])})),
+        "vectors" if is_victim => {}
+        "vectors" => {
+            let (mut out, mut into, mut names) = (vec![1u8; 200_000], vec![0u8; 200_000], Vec::new());
+            let (from, to) = (out.as_mut_ptr().cast(), into.as_mut_ptr().cast());
+            // SAFETY: so long.
+            unsafe { vectors(&job, victims[0], from, to, &mut |name, code| count(&mut names, name, code)) };
+            println!("{}", serde_json::json!({"rank": job.rank, "calls": names.len()}));
+        }
         _ => {
             let good = collectives(job.world.as_raw(), rounds);
             if !is_victim {
