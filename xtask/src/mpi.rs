@@ -100,6 +100,11 @@ impl Layout {
         self.0.len()
     }
 
+    /// Whether a rank is alone on its host, where others are not.
+    pub fn has_lone_rank(&self) -> bool {
+        self.0.contains(&1) && self.0.iter().any(|ranks| *ranks > 1)
+    }
+
     /// What hydra's `-hosts` takes. Without the counts it would deal ranks out in turn.
     pub fn hosts(&self) -> String {
         let hosts: Vec<String> = self.0.iter().enumerate().map(|(host, ranks)| format!("h{host}:{ranks}")).collect();
@@ -127,6 +132,10 @@ mod tests {
         assert_eq!(Layout::spread(9, 4).hosts(), "h0:3,h1:2,h2:2,h3:2");
         assert_eq!(Layout::spread(3, 4).hosts(), "h0:1,h1:1,h2:1");
         assert_eq!(Layout::spread(9, 4).describe(), "3+2+2+2");
+        assert_eq!(
+            [(5, 2), (5, 3), (4, 4)].map(|(ranks, hosts)| Layout::spread(ranks, hosts).has_lone_rank()),
+            [false, true, false]
+        );
         assert_eq!(Layout::spread(4, 4).describe(), "4x1");
     }
 

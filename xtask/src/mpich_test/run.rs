@@ -145,7 +145,7 @@ impl Runner<'_> {
             ran.verdict = Verdict::Skipped(format!("needs {} GB of memory, {memory:.1} are free", test.memory));
             return Ok(ran);
         }
-        let xfail = xfail.as_ref().filter(|reason| reason.holds(self.env));
+        let xfail = xfail.as_ref().filter(|reason| reason.holds(self.env, &layout));
         let failure = self.execute(test, xfail.is_some(), &layout, &mut ran)?;
         ran.verdict = match (failure, xfail) {
             (None, None) => Verdict::Passed,

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail, Context, Result};
 
+use crate::mpi::Layout;
+
 /// Names tests by the start of their id: `coll`, `coll/allred`, `coll/allred 4`, ...
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
@@ -27,8 +29,9 @@ impl Pattern {
     }
 }
 
-/// Failures that are MPICH's own: `PATTERN : REASON` a line, or `PATTERN under NAME=VALUE : REASON` if it only
-/// fails when all tests are run with that variable.
+/// Failures that are MPICH's own: `PATTERN : REASON` a line; `PATTERN under NAME=VALUE : REASON` if it only
+/// fails when all tests are run with that variable, `PATTERN under lone-rank : REASON` if only where a rank is alone on its host and
+/// others are not.
 #[derive(Debug, Default)]
 pub struct Expected(Vec<(Pattern, Reason)>);
 
@@ -37,8 +40,26 @@ pub struct Expected(Vec<(Pattern, Reason)>);
 pub struct Reason {
     /// For people.
     pub text: String,
-    /// The variable and the value without which it is expected to pass.
-    pub under: Option<(String, String)>,
+    /// Without this it is expected to pass.
+    pub under: Option<Condition>,
+}
+
+/// What a test fails under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// All tests are run with this variable and value.
+    Variable(String, String),
+    /// It is run with a rank that is alone on its host, where others are not.
+    LoneRank,
+}
+
+impl Condition {
+    fn new(text: &str) -> Option<Self> {
+        match text.split_once('=') {
+            None => (text == "lone-rank").then_some(Self::LoneRank),
+            Some((name, value)) => Some(Self::Variable(name.to_string(), value.to_string())),
+        }
+    }
 }
 
 impl Reason {
@@ -47,9 +68,13 @@ impl Reason {
         Self { text, under: None }
     }
 
-    /// Whether it holds where all tests are run with these variables.
-    pub fn holds(&self, env: &[(String, String)]) -> bool {
-        self.under.as_ref().is_none_or(|variable| env.contains(variable))
+    /// Whether it holds for a test that is run so, where all are run with these variables.
+    pub fn holds(&self, env: &[(String, String)], layout: &Layout) -> bool {
+        match &self.under {
+            None => true,
+            Some(Condition::Variable(name, value)) => env.iter().any(|(n, v)| (n, v) == (name, value)),
+            Some(Condition::LoneRank) => layout.has_lone_rank(),
+        }
     }
 }
 
@@ -58,17 +83,18 @@ impl Expected {
     pub fn read(file: &Path) -> Result<Self> {
         let mut entries = Vec::new();
         for (number, line) in lines(file)? {
-            let wrong = || anyhow!("{}:{number}: expected \"dir/test np [under NAME=VALUE] : reason\"", file.display());
+            let wrong = || {
+                anyhow!("{}:{number}: expected \"dir/test np [under NAME=VALUE|lone-rank] : reason\"", file.display())
+            };
             let (what, text) = line.split_once(" : ").ok_or_else(wrong)?;
             let text = text.trim().to_string();
             let (pattern, under) = match what.split_once(" under ") {
                 None => (what, None),
-                Some((pattern, variable)) => (pattern, Some(variable.trim().split_once('=').ok_or_else(wrong)?)),
+                Some((pattern, condition)) => (pattern, Some(Condition::new(condition.trim()).ok_or_else(wrong)?)),
             };
             if text.is_empty() {
                 return Err(wrong());
             }
-            let under = under.map(|(name, value)| (name.to_string(), value.to_string()));
             entries.push((Pattern::new(pattern), Reason { text, under }));
         }
         Ok(Self(entries))
@@ -150,13 +176,17 @@ mod tests {
 
     #[test]
     fn expected_failures_have_reasons() {
-        let good = file("# why\na/b 2 : MPICH's ticket 1 # more\na/c under X=1 : needs X\n");
+        let good =
+            file("# why\na/b 2 : MPICH's ticket 1 # more\na/c under X=1 : needs X\na/d under lone-rank : alone\n");
         let expected = Expected::read(good.path()).unwrap();
         assert_eq!(expected.reason("a/b 2 x"), Some(&Reason::always("MPICH's ticket 1".to_string())));
         assert_eq!(expected.reason("a/b 3"), None);
         let set = |value: &str| [("X".to_string(), value.to_string())];
+        let (even, uneven) = (Layout::spread(4, 2), Layout::spread(4, 3));
         let reason = expected.reason("a/c 4").unwrap();
-        assert_eq!([reason.holds(&[]), reason.holds(&set("1")), reason.holds(&set("2"))], [false, true, false]);
+        let holds = |env| reason.holds(env, &uneven);
+        assert_eq!([holds(&[]), holds(&set("1")), holds(&set("2"))], [false, true, false]);
+        assert_eq!([&even, &uneven].map(|layout| expected.reason("a/d 4").unwrap().holds(&[], layout)), [false, true]);
         for text in ["a/b 2 under X : needs X\n", "a/b 2 :  \n"] {
             assert!(Expected::read(file(text).path()).is_err(), "{text}");
         }
