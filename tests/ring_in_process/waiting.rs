@@ -28,11 +28,7 @@ fn who_only_looks_gives_way_too() {
             if rank.rank == 1 {
                 traffic.send(rank, 0, 0, plan(1, 0)[0])?;
             } else {
-                let event = loop {
-                    if let Some(event) = rank.poll()? {
-                        break event;
-                    }
-                };
+                let event = rank.event()?;
                 traffic.take(rank, event, &plan)?;
                 if !rank.idle.is_spinning() && spin != Some(0) {
                     return Err("it does not begin anew after something has come".into());
