@@ -15,6 +15,20 @@ fn ranks_that_wait_use_less_than_a_quarter_of_a_core_in_total() {
     }
 }
 
+/// Or sched_yield would not give their cores to each other, where the kernel shares them out among sessions first.
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn ranks_stay_in_the_session_of_mpiexec_but_not_at_its_terminal() {
+    let terminal = ["sh", "-c", "exec script -qec \"cat /proc/self/stat; $*\" /dev/null", "sh"];
+    let ended = Job::raw(4, &["-n", "8", "cat", "/proc/self/stat"]).under(&terminal).run().ok();
+    let found: Vec<[i64; 4]> = ended.stdout.lines().map(process).collect();
+    let ([_, _, session, terminal], ranks) = (found[0], &found[1..]);
+    assert!(terminal != 0 && ranks.len() == 8, "{}", ended.stdout);
+    for rank in ranks {
+        assert_eq!(rank[1..], [rank[0], session, 0], "{}", ended.stdout);
+    }
+}
+
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn messages_pass_through_a_host_that_computes() {
@@ -31,4 +45,10 @@ fn more_than_is_allowed_is_kept_with_one_warning() {
     let ended = job.run().ok();
     let warned = ended.stderr.lines().filter(|line| line.contains("than NTBRING_UNEXPECTED allows")).count();
     assert_eq!(warned, 1, "{}", ended.stderr);
+}
+
+/// Of a line of `/proc/PID/stat`: the process, its group, its session, and its terminal or 0.
+fn process(stat: &str) -> [i64; 4] {
+    let words: Vec<&str> = stat.split_whitespace().collect();
+    [0, 4, 5, 6].map(|i| words[i].parse().expect("a number"))
 }
