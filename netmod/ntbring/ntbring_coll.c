@@ -92,10 +92,9 @@ int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     return mpi_errno;
 }
 
-/* All ranks compute the same in the same order. */
-int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                   MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
-                                   MPIR_Errflag_t * errflag)
+/* All ranks that want the result compute the same in the same order. */
+static int shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype,
+                         MPI_Op op, bool is_wanted, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
@@ -104,10 +103,12 @@ int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint 
     mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag),
                       sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
-    memcpy(recvbuf, blocks + (comm->local_size - 1) * size, size);
-    for (int i = comm->local_size - 2; i >= 0; i--) {
-        mpi_errno = MPIR_Reduce_local(blocks + i * size, recvbuf, count, datatype, op);
-        MPIR_ERR_CHECK(mpi_errno);
+    if (is_wanted) {
+        memcpy(recvbuf, blocks + (comm->local_size - 1) * size, size);
+        for (int i = comm->local_size - 2; i >= 0; i--) {
+            mpi_errno = MPIR_Reduce_local(blocks + i * size, recvbuf, count, datatype, op);
+            MPIR_ERR_CHECK(mpi_errno);
+        }
     }
 
   fn_exit:
@@ -115,6 +116,20 @@ int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint 
   fn_fail:
     MPIDI_NTBRING_note_error(mpi_errno, errflag);
     goto fn_exit;
+}
+
+int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
+                                MPIR_Errflag_t * errflag)
+{
+    return shared_reduce(sendbuf, recvbuf, count, datatype, op, comm->rank == root, comm, errflag);
+}
+
+int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                   MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
+                                   MPIR_Errflag_t * errflag)
+{
+    return shared_reduce(sendbuf, recvbuf, count, datatype, op, true, comm, errflag);
 }
 
 int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,

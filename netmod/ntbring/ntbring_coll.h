@@ -32,6 +32,9 @@
 
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
+                                MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                    MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                    MPIR_Errflag_t * errflag);
@@ -130,10 +133,17 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recv
                                                  MPI_Datatype datatype, MPI_Op op, int root,
                                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    if (MPIDI_NTBRING_passes_on(comm) && MPIDI_NTBRING_sums_up(op, datatype) &&
-        count * MPIR_Datatype_get_basic_size(datatype) > 0 &&
-        MPIR_CVAR_REDUCE_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto) {
-        return MPIDI_NTBRING_ring_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, errflag);
+    if (MPIR_CVAR_REDUCE_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto &&
+        MPIDI_NTBRING_sums_up(op, datatype)) {
+        MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
+        if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+            return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op, root, comm,
+                                               errflag);
+        }
+        if (MPIDI_NTBRING_passes_on(comm) && size > 0) {
+            return MPIDI_NTBRING_ring_reduce(sendbuf, recvbuf, count, datatype, op, root, comm,
+                                             errflag);
+        }
     }
     return MPIDI_NTBRING_fallback_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, errflag);
 }

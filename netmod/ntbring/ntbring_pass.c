@@ -3,6 +3,23 @@
 #include "mpidimpl.h"
 #include "ntbring_pass.h"
 
+MPIDI_NTBRING_way_t MPIDI_NTBRING_way_from(int root, MPIR_Comm * comm)
+{
+    int size = comm->local_size, rank = comm->rank;
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int hops_right = (rank - root + size) % size, hops_left = (size - hops_right) % size;
+    MPIDI_NTBRING_way_t way = { hops_right == 0, 0, {0, 0}, 0 };
+
+    way.nearer = hops_right <= MPIDI_NTBRING_HOPS_RIGHT(size) ? left : right;
+    if (hops_right < MPIDI_NTBRING_HOPS_RIGHT(size)) {
+        way.further[way.num_further++] = right;
+    }
+    if (hops_left < MPIDI_NTBRING_HOPS_LEFT(size)) {
+        way.further[way.num_further++] = left;
+    }
+    return way;
+}
+
 void MPIDI_NTBRING_pass_note(MPIDI_NTBRING_pass_t * pass, int mpi_errno)
 {
     if (mpi_errno) {

@@ -17,6 +17,13 @@
 #define MPIDI_NTBRING_HOPS_RIGHT(size) ((size) / 2)
 #define MPIDI_NTBRING_HOPS_LEFT(size) (((size) - 1) / 2)
 
+/* A rank on the ways from a root to both sides: who is nearer to it, and who is further away. */
+typedef struct {
+    bool is_root;
+    int nearer;
+    int further[2], num_further;
+} MPIDI_NTBRING_way_t;
+
 /* A collective, as one rank goes through it. */
 typedef struct {
     MPIR_Comm *comm;
@@ -25,6 +32,7 @@ typedef struct {
     int mpi_errno_ret;
 } MPIDI_NTBRING_pass_t;
 
+MPIDI_NTBRING_way_t MPIDI_NTBRING_way_from(int root, MPIR_Comm * comm);
 void MPIDI_NTBRING_pass_note(MPIDI_NTBRING_pass_t * pass, int mpi_errno);
 void MPIDI_NTBRING_pass_receive(MPIDI_NTBRING_pass_t * pass, void *buf, MPI_Aint count,
                                 MPI_Datatype datatype, int from, MPIR_Request ** req);

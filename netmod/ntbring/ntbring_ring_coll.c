@@ -6,46 +6,34 @@
 #include "mpidimpl.h"
 #include "ntbring_pass.h"
 
-#define HOPS_RIGHT MPIDI_NTBRING_HOPS_RIGHT
-#define HOPS_LEFT MPIDI_NTBRING_HOPS_LEFT
 #define SEGMENT MPIDI_NTBRING_SEGMENT_SZ
 #define DEPTH MPIDI_NTBRING_SEGMENTS_UNDER_WAY
 
 static void bcast_bytes(MPIDI_NTBRING_pass_t * pass, char *bytes, MPI_Aint total, int root)
 {
-    int size = pass->comm->local_size, rank = pass->comm->rank;
-    int hops = (rank - root + size) % size;
-    int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    int from = hops <= HOPS_RIGHT(size) ? left : right;
-    int to[2], num_to = 0;
+    MPIDI_NTBRING_way_t way = MPIDI_NTBRING_way_from(root, pass->comm);
     MPI_Aint segments = (total + SEGMENT - 1) / SEGMENT;
     MPIR_Request *come[DEPTH];
     MPIR_Request *gone[DEPTH][2];
 #define LENGTH(i) MPL_MIN(SEGMENT, total - (i) * SEGMENT)
 
-    if (hops < HOPS_RIGHT(size)) {
-        to[num_to++] = right;
-    }
-    if ((hops == 0 ? 0 : size - hops) < HOPS_LEFT(size)) {
-        to[num_to++] = left;
-    }
     /* the first DEPTH times only receives are posted, the last only what was sent is waited for */
     for (MPI_Aint next = 0; next < segments + 2 * DEPTH; next++) {
         MPI_Aint now = next - DEPTH, past = now - DEPTH;
-        if (now >= 0 && now < segments && hops > 0) {
+        if (now >= 0 && now < segments && !way.is_root) {
             MPIDI_NTBRING_pass_finish_all_of(pass, come[now % DEPTH], LENGTH(now));
         }
-        if (next < segments && hops > 0) {
-            MPIDI_NTBRING_pass_receive(pass, bytes + next * SEGMENT, LENGTH(next), MPI_BYTE, from,
-                                       &come[next % DEPTH]);
+        if (next < segments && !way.is_root) {
+            MPIDI_NTBRING_pass_receive(pass, bytes + next * SEGMENT, LENGTH(next), MPI_BYTE,
+                                       way.nearer, &come[next % DEPTH]);
         }
-        for (int i = 0; i < num_to; i++) {
+        for (int i = 0; i < way.num_further; i++) {
             if (past >= 0 && past < segments) {
                 MPIDI_NTBRING_pass_finish(pass, gone[past % DEPTH][i]);
             }
             if (now >= 0 && now < segments) {
-                MPIDI_NTBRING_pass_send(pass, bytes + now * SEGMENT, LENGTH(now), MPI_BYTE, to[i],
-                                        &gone[now % DEPTH][i]);
+                MPIDI_NTBRING_pass_send(pass, bytes + now * SEGMENT, LENGTH(now), MPI_BYTE,
+                                        way.further[i], &gone[now % DEPTH][i]);
             }
         }
     }
@@ -99,7 +87,7 @@ static void pass_all(MPIDI_NTBRING_pass_t * pass, void *blocks, MPI_Aint count,
 {
     int size = pass->comm->local_size, rank = pass->comm->rank;
     int to[2] = { (rank + 1) % size, (rank + size - 1) % size };
-    int hops[2] = { HOPS_RIGHT(size), HOPS_LEFT(size) };
+    int hops[2] = { MPIDI_NTBRING_HOPS_RIGHT(size), MPIDI_NTBRING_HOPS_LEFT(size) };
     MPIR_Request *come[2][NTBRING_HOSTS_MAX / 2 + 1];
     MPIR_Request *gone[NTBRING_HOSTS_MAX];
     int n = 0;

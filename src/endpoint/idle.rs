@@ -57,7 +57,7 @@ pub struct Idle {
     longest: Duration,
     /// Calls since the latest event, and what they were at the latest [`Idle::tested`].
     calls: AtomicU32,
-    calls_before: AtomicU32,
+    calls_when_tested: AtomicU32,
     armed: AtomicBool,
     /// It sleeps at this moment.
     asleep: AtomicBool,
@@ -106,7 +106,7 @@ impl Idle {
             yields: settings.yields,
             longest: patience.map_or(Duration::MAX, |patience| patience / 4),
             calls: AtomicU32::new(0),
-            calls_before: AtomicU32::new(0),
+            calls_when_tested: AtomicU32::new(0),
             armed: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             vain: AtomicU32::new(0),
@@ -293,7 +293,7 @@ impl Idle {
     /// MPI_Test in a loop, what it tests for may need the core: they count as waits, but for sleeping.
     pub fn tested(&self, polls: u32) {
         let mut calls = self.calls.load(Ordering::Relaxed);
-        if calls == self.calls_before.load(Ordering::Relaxed) {
+        if calls == self.calls_when_tested.load(Ordering::Relaxed) {
             let spins = self.spins.load(Ordering::Relaxed);
             if calls < spins {
                 calls = spins.min(calls + polls);
@@ -302,7 +302,7 @@ impl Idle {
                 self.give_way(spins);
             }
         }
-        self.calls_before.store(calls, Ordering::Relaxed);
+        self.calls_when_tested.store(calls, Ordering::Relaxed);
     }
 
     /// Times it has slept.

@@ -44,7 +44,7 @@ enum Name {
     P2p,
     /// Put, get, accumulate, fetch-and-op, compare-and-swap: latency and bandwidth
     Rma,
-    /// Barrier, bcast, allreduce, alltoall, allgather of 2, 4 and 8 ranks
+    /// Barrier, bcast, reduce, allreduce, alltoall, allgather of 2, 4 and 8 ranks
     Coll,
     /// Start-up time and memory of 2 and 8 ranks
     Startup,

@@ -1,4 +1,4 @@
-//! Barriers, all-reduces and all-gathers of up to 256 bytes, mixed and with ranks that come late, while messages are under way; on the
+//! Barriers, reductions, all-reduces and all-gathers of up to 256 bytes, mixed and with ranks that come late, while messages are under way; on the
 //! world, on copies of it that come and go, and on parts of it. No rank may leave a barrier before the last has come; floating point sums are
 //! the same to the last bit everywhere.
 
@@ -25,6 +25,23 @@ fn sums(comm: &SimpleCommunicator, turn: u64, len: usize) {
     comm.all_reduce_into(&mine[..], &mut all[..], SystemOperation::sum());
     let sum = |i| (0..comm.size()).map(|rank| element(turn, rank, i)).fold(0, u64::wrapping_add);
     assert_eq!(all, (0..len).map(sum).collect::<Vec<_>>(), "sum of {len}, turn {turn}");
+}
+
+/// To another root each turn, which has its own numbers where the sums come in every other one. All others keep theirs.
+fn sums_of_one(comm: &SimpleCommunicator, turn: u64, len: usize) {
+    let (root, me) = ((turn % comm.size() as u64) as i32, comm.rank());
+    let mine: Vec<u64> = (0..len).map(|i| element(turn, me, i)).collect();
+    let mut sums = mine.clone();
+    let from = if me == root && turn % 2 == 0 { raw::in_place() } else { mine.as_ptr().cast() };
+    // SAFETY: both have as many numbers; MPI has a value for being in place where the buffer would be.
+    let code: c_int = unsafe {
+        let op = ffi::RSMPI_SUM;
+        ffi::MPI_Reduce(from, sums.as_mut_ptr().cast(), len as c_int, ffi::RSMPI_UINT64_T, op, root, comm.as_raw())
+    };
+    assert_eq!(code, 0);
+    let sum = |i| (0..comm.size()).map(|rank| element(turn, rank, i)).fold(0, u64::wrapping_add);
+    let expected = if me == root { (0..len).map(sum).collect() } else { mine };
+    assert_eq!(sums, expected, "sum of {len} at rank {root}, turn {turn}");
 }
 
 fn gather(comm: &SimpleCommunicator, turn: u64, len: usize) {
@@ -90,11 +107,13 @@ fn mixed(comm: &SimpleCommunicator, rng: &mut Rng, turn: u64) {
         std::thread::sleep(Duration::from_micros(500));
     }
     let len = SIZES[turn as usize % SIZES.len()];
-    match turn % 5 {
+    match turn % 7 {
         0 => comm.barrier(),
         1 => sums(comm, turn, len),
-        2 => gather(comm, turn, len),
-        3 => gather_with_gaps(comm, turn),
+        2 => sums_of_one(comm, turn, len),
+        3 => gather(comm, turn, len),
+        4 => gather_with_gaps(comm, turn),
+        5 => sums_of_one(comm, turn, len),
         _ => floats(comm, turn),
     }
 }
