@@ -56,8 +56,8 @@ fn main() {
     let (settings, counters) = in_category("NTBRING");
     assert!(settings >= 15 && counters >= 20, "{settings} settings and {counters} counters");
 
-    let names = |of: &str| ["direct", "relayed"].map(|to| session.counter(&format!("{of}_{to}")));
-    let (msgs, bytes) = (names("msgs"), names("bytes"));
+    let names = |session: &Session, of: &str| ["direct", "relayed"].map(|to| session.counter(&format!("{of}_{to}")));
+    let (msgs, bytes) = (names(&session, "msgs"), names(&session, "bytes"));
     let received = [session.counter("msgs_received")];
     let before = (session.read(&msgs), session.read(&bytes), session.read(&received));
     let over = AtomicBool::new(false);
@@ -88,4 +88,9 @@ fn main() {
     job.finish();
     let last = session.read(&msgs);
     assert!(last >= after.0, "{after:?}, and {last} after MPI_Finalize on rank {rank}");
+    // A tool that comes when all others have gone.
+    drop(session);
+    let session = Session::new();
+    assert_eq!(session.read(&names(&session, "msgs")), last);
+    assert_eq!(setting("NTBRING_CHUNK"), "4K");
 }
