@@ -147,7 +147,8 @@ static void send_part(parts_t * parts, int side, int i, const void *buf)
                             parts->datatype, parts->to[side], &parts->gone[side][i]);
 }
 
-/* Each part collects everybody's on its way round, which ends with the rank before that which started. */
+/* Each part collects everybody's on its way round, which ends with the rank before that which started:
+ * it sends the first of the sums. */
 static void sum_up_parts(parts_t * parts)
 {
     int last = parts->pass.comm->local_size - 1;
@@ -162,9 +163,7 @@ static void sum_up_parts(parts_t * parts)
                 finish_part(parts, side, i);
                 add_to_part(parts, side, i);
             }
-            if (i < last) {
-                send_part(parts, side, i, i > 0 ? parts->recvbuf : parts->sendbuf);
-            }
+            send_part(parts, side, i, i > 0 ? parts->recvbuf : parts->sendbuf);
         }
     }
 }
@@ -174,9 +173,6 @@ static void hand_parts_round(parts_t * parts)
 {
     int last = parts->pass.comm->local_size - 1;
 
-    for (int side = 0; side < 2; side++) {
-        send_part(parts, side, last, parts->recvbuf);
-    }
     for (int i = 0; i < last; i++) {
         for (int side = 0; side < 2; side++) {
             MPIDI_NTBRING_pass_finish(&parts->pass, parts->gone[side][i]);

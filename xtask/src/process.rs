@@ -2,7 +2,7 @@
 //!
 //! Every child gets no standard input, a process group of its own, and a mark in its
 //! environment. The mark is what finds stragglers: hydra puts MPI processes into
-//! sessions of their own, so killing a process group does not reach them.
+//! groups of their own, so killing a process group does not reach them.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

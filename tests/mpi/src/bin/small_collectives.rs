@@ -9,6 +9,7 @@ use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
+use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 60;
@@ -27,18 +28,25 @@ fn sums(comm: &SimpleCommunicator, turn: u64, len: usize) {
     assert_eq!(all, (0..len).map(sum).collect::<Vec<_>>(), "sum of {len}, turn {turn}");
 }
 
-/// To another root each turn, which has its own numbers where the sums come in every other one. All others keep theirs.
-fn sums_of_one(comm: &SimpleCommunicator, turn: u64, len: usize) {
-    let (root, me) = ((turn % comm.size() as u64) as i32, comm.rank());
-    let mine: Vec<u64> = (0..len).map(|i| element(turn, me, i)).collect();
-    let mut sums = mine.clone();
-    let from = if me == root && turn % 2 == 0 { raw::in_place() } else { mine.as_ptr().cast() };
-    // SAFETY: both have as many numbers; MPI has a value for being in place where the buffer would be.
+/// Sums of all vectors at `root`, which has its own where the sums come if `in_place`. All others keep theirs.
+fn reduce<T: Equivalence + Clone>(comm: &SimpleCommunicator, mine: &[T], in_place: bool, root: i32) -> Vec<T> {
+    let mut sums = mine.to_vec();
+    let from = if comm.rank() == root && in_place { raw::in_place() } else { mine.as_ptr().cast() };
+    let to = if comm.rank() == root { sums.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+    // SAFETY: both have as many numbers, and only the root receives; MPI has a value for being in place where the buffer would be.
     let code: c_int = unsafe {
-        let op = ffi::RSMPI_SUM;
-        ffi::MPI_Reduce(from, sums.as_mut_ptr().cast(), len as c_int, ffi::RSMPI_UINT64_T, op, root, comm.as_raw())
+        let (op, datatype) = (ffi::RSMPI_SUM, T::equivalent_datatype().as_raw());
+        ffi::MPI_Reduce(from, to, mine.len() as c_int, datatype, op, root, comm.as_raw())
     };
     assert_eq!(code, 0);
+    sums
+}
+
+/// To another root each turn.
+fn sums_of_one(comm: &SimpleCommunicator, turn: u64, len: usize, in_place: bool) {
+    let (root, me) = ((turn % comm.size() as u64) as i32, comm.rank());
+    let mine: Vec<u64> = (0..len).map(|i| element(turn, me, i)).collect();
+    let sums = reduce(comm, &mine, in_place, root);
     let sum = |i| (0..comm.size()).map(|rank| element(turn, rank, i)).fold(0, u64::wrapping_add);
     let expected = if me == root { (0..len).map(sum).collect() } else { mine };
     assert_eq!(sums, expected, "sum of {len} at rank {root}, turn {turn}");
@@ -110,10 +118,10 @@ fn mixed(comm: &SimpleCommunicator, rng: &mut Rng, turn: u64) {
     match turn % 7 {
         0 => comm.barrier(),
         1 => sums(comm, turn, len),
-        2 => sums_of_one(comm, turn, len),
+        2 => sums_of_one(comm, turn, len, false),
         3 => gather(comm, turn, len),
         4 => gather_with_gaps(comm, turn),
-        5 => sums_of_one(comm, turn, len),
+        5 => sums_of_one(comm, turn, len, true),
         _ => floats(comm, turn),
     }
 }
@@ -154,6 +162,23 @@ fn a_failure_is_everybodys(job: &Job, len: usize) {
     comm.barrier();
 }
 
+/// Reductions go by boards as far as these reach, and give the root what an allreduce gives all.
+fn reductions_are_shared(job: &Job) {
+    let tool = Session::new();
+    let shared = tool.counter("collectives_shared");
+    for (len, count) in [(31, 1), (32, 0)] {
+        let before = tool.read(&[shared]);
+        sums_of_one(&job.world, 1, len, false);
+        assert_eq!(tool.read(&[shared]) - before, count, "{len} numbers");
+    }
+    let mine: [f64; 2] = [1.0 / f64::from(3 + job.rank), 1e16 * f64::from(1 - 2 * (job.rank % 2))];
+    let mut all = [0.0_f64; 2];
+    job.world.all_reduce_into(&mine[..], &mut all[..], SystemOperation::sum());
+    let root = job.size - 1;
+    let sums = reduce(&job.world, &mine, false, root);
+    assert!(job.rank != root || sums.iter().zip(all).all(|(sum, of_all)| sum.to_bits() == of_all.to_bits()), "{sums:?}, not {all:?}");
+}
+
 /// A message to everybody is under way all the time.
 fn among_messages(job: &Job, rng: &mut Rng) {
     let (right, left) = (job.ahead(1), job.ahead(-1));
@@ -185,6 +210,7 @@ fn main() {
     let per_host = Hosts::discover(&job.world).ranks_on(0) as i32;
     let checked = std::env::var("NTBRING_RELIABILITY").is_ok_and(|how| how != "off");
     if per_host == 1 && !checked {
+        reductions_are_shared(&job);
         a_failure_is_everybodys(&job, 8);
     }
     // What is passed on by messages.
