@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 14
+#define NTBRING_ABI_VERSION 15
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -337,7 +337,8 @@ int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remot
 
 /* Small collectives. A group has one rank on each host of the ring. In a sharing each of
  * them gives a block, all of one size, and gets everybody's. */
-#define NTBRING_BLOCK_MAX 248
+#define NTBRING_BLOCK_MAX 2040  /* the most bytes of a block in any ring */
+#define NTBRING_BLOCKS_MAX 8192 /* of all blocks of a sharing together */
 
 /* What this rank offers for a group: a bit for each board that is free, or 0 as long as another
  * offer is open. Those who want to open a group combine what they offer by bitwise AND, and then
@@ -346,15 +347,15 @@ int ntbring_group_offer(ntbring_endpoint_t * endpoint, uint32_t * offer);
 
 /* Opens a group. id: any number that this rank uses for nothing else until it has closed it.
  * ranks: one for each host, in the order of the hosts. mine: what this rank has offered.
- * all: what all have. */
+ * all: what all have. block_max: the most bytes of a block in this ring, the same at all ranks. */
 int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks,
-                       uint32_t mine, uint32_t all);
+                       uint32_t mine, uint32_t all, uint64_t * block_max);
 
 /* Closes a group that nobody will share in any more, at the latest with the next ntbring_group_offer;
  * one that is not open is ignored. */
 int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
 
-/* Begins a sharing of at most NTBRING_BLOCK_MAX bytes; the group's sharing before must have
+/* Begins a sharing of at most block_max bytes; the group's sharing before must have
  * ended. The block is copied before the return. NULL, and a size other than 0: this rank has
  * failed and has none, and the sharing will fail for everybody. */
 int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);

@@ -28,7 +28,8 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
         all = 0;
     }
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all);
+    rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all,
+                            &MPIDI_NTBRING_COMM(comm)->block_max);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIR_Assert(rc >= 0);
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
@@ -98,7 +99,7 @@ static int shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI
 {
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
-    char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+    char blocks[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
 
     mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag),
                       sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
@@ -139,7 +140,7 @@ int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint recv_extent, type_size, block_sz;
     char block[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
-    char blocks[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+    char blocks[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
 
     MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
     MPIR_Datatype_get_size_macro(recvtype, type_size);
@@ -174,7 +175,7 @@ int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     int size = comm->local_size;
     MPI_Aint recv_extent, type_size, block_sz;
     char mine[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
-    char all[NTBRING_HOSTS_MAX * NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+    char all[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
 
     MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
     MPIR_Datatype_get_size_macro(recvtype, type_size);

@@ -94,25 +94,29 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_sums_up(MPI_Op op, MPI_Datatype data
         op != MPI_REPLACE && op != MPI_NO_OP;
 }
 
-/* Whether small collectives of a communicator go by ntbring_share; the same at all of its ranks.
- * Without a group, the 1st, 2nd, 4th, 8th ... of them tries to open one. */
-MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+/* Whether a collective with blocks of such a size goes by ntbring_share; the same at all ranks.
+ * Without a group, the 1st, 2nd, 4th, 8th ... small one of a communicator tries to open one. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm * comm,
+                                                   MPIR_Errflag_t * errflag)
 {
     MPIDI_NTBRING_comm_t *ring = MPIDI_NTBRING_COMM(comm);
 
+    if (block_sz > NTBRING_BLOCK_MAX) {
+        return false;
+    }
     if (ring->is_ring && unlikely(!ring->has_group)) {
         ring->without_group++;
         if ((ring->without_group & (ring->without_group - 1)) == 0) {
             MPIDI_NTBRING_open_group(comm, errflag);
         }
     }
-    return ring->has_group;
+    return ring->has_group && (uint64_t) block_sz <= ring->block_max;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
-        MPIDI_NTBRING_has_group(comm, errflag)) {
+        MPIDI_NTBRING_shares(0, comm, errflag)) {
         return MPIDI_NTBRING_shared_barrier(comm, errflag);
     }
     return MPIDI_NTBRING_fallback_barrier(comm, errflag);
@@ -136,7 +140,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recv
     if (MPIR_CVAR_REDUCE_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto &&
         MPIDI_NTBRING_sums_up(op, datatype)) {
         MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
-        if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+        if (MPIDI_NTBRING_shares(size, comm, errflag)) {
             return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op, root, comm,
                                                errflag);
         }
@@ -156,7 +160,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
     if (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
         MPIDI_NTBRING_sums_up(op, datatype)) {
         MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
-        if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+        if (MPIDI_NTBRING_shares(size, comm, errflag)) {
             return MPIDI_NTBRING_shared_allreduce(sendbuf, recvbuf, count, datatype, op, comm,
                                                   errflag);
         }
@@ -180,7 +184,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
         MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
-        if (size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+        if (MPIDI_NTBRING_shares(size, comm, errflag)) {
             return MPIDI_NTBRING_shared_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                   recvtype, comm, errflag);
         }
@@ -203,7 +207,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
         MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
-        if (size * comm->local_size <= NTBRING_BLOCK_MAX && MPIDI_NTBRING_has_group(comm, errflag)) {
+        if (MPIDI_NTBRING_shares(size * comm->local_size, comm, errflag)) {
             return MPIDI_NTBRING_shared_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                  recvtype, comm, errflag);
         }

@@ -7,14 +7,13 @@
 use super::bell::Bell;
 use super::{Endpoint, EndpointError};
 use crate::ntb::Side;
-use crate::queue::{BoardReader, BoardWriter, Posted, POST_MAX};
+use crate::queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
 use crate::ring::plan::BOARDS;
 use crate::ring::topology::HOSTS_MAX;
 use crate::ring::{rank_doorbell, Loss, Membership, Obstacle};
-use smallvec::SmallVec;
 
-/// The most bytes of a block.
-pub const BLOCK_MAX: usize = POST_MAX;
+/// The most bytes of a block in any ring; [`Endpoint::block_max`] is for this one.
+pub const BLOCK_MAX: usize = post_max(PLACE.1);
 
 /// The furthest that a block goes.
 const REACH_MAX: usize = HOSTS_MAX / 2;
@@ -62,8 +61,9 @@ struct Group {
     ranks: Vec<u32>,
     me: usize,
     streams: [Stream; 2],
-    /// The block of this rank; None if it has failed.
-    mine: Option<SmallVec<[u8; 64]>>,
+    /// The block of this rank, if it has not failed.
+    mine: Vec<u8>,
+    has_failed: bool,
     /// How one of its members was lost, if one was: it shares nothing any more.
     lost: Option<Loss>,
 }
@@ -252,8 +252,9 @@ impl Endpoint {
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
             Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }
         });
+        let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
-        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine: None, lost });
+        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_failed: true, lost });
         Ok(true)
     }
 
@@ -268,19 +269,28 @@ impl Endpoint {
         }
     }
 
+    /// The most bytes of a block: less where boards would take too much of a window otherwise. The same at all
+    /// ranks.
+    pub fn block_max(&self) -> usize {
+        self.members.block_max()
+    }
+
     /// Begins the next sharing of a group, in which the one before must be complete. Blocks of all
-    /// members must be of the same size, at most [`BLOCK_MAX`] bytes. Without a block, since this rank
+    /// members must be of the same size, at most [`Endpoint::block_max`] bytes. Without a block, since this rank
     /// has failed, the sharing will fail for everybody.
     pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
+        let most = self.block_max();
         let groups = &mut self.groups;
         let i = groups.alive(id)?;
         let group = &mut groups.open[i];
-        if block.is_some_and(|b| b.len() > BLOCK_MAX) || !group.is_complete() {
+        if block.is_some_and(|b| b.len() > most) || !group.is_complete() {
             let size = block.map_or(0, <[u8]>::len);
             let text = format!("a block of {size} bytes in group {id}, missing those of {:?}", group.missing());
             return Err(EndpointError::Argument(text));
         }
-        group.mine = block.map(SmallVec::from_slice);
+        group.mine.clear();
+        group.mine.extend_from_slice(block.unwrap_or_default());
+        group.has_failed = block.is_none();
         groups.begun += 1;
         for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.reach > 0) {
             stream.missing = (1 << stream.reach) - 1;
@@ -332,13 +342,15 @@ impl Endpoint {
             return Err(EndpointError::Argument(format!("blocks are missing in group {id}: {:?}", group.missing())));
         }
         let wrong = |member: usize, what| EndpointError::Sharing { src: group.ranks[member], group: id, what };
-        let Some(mine) = &group.mine else { return Err(wrong(group.me, "has failed in a collective")) };
-        let (size, count) = (mine.len(), group.ranks.len());
+        if group.has_failed {
+            return Err(wrong(group.me, "has failed in a collective"));
+        }
+        let (size, count) = (group.mine.len(), group.ranks.len());
         if to.len() != size * count {
             return Err(EndpointError::Argument(format!("{} bytes for {count} blocks of {size}", to.len())));
         }
         let room = |member: usize| member * size..(member + 1) * size;
-        to[room(group.me)].copy_from_slice(mine);
+        to[room(group.me)].copy_from_slice(&group.mine);
         for ((d, stream), rightward) in group.streams.iter().enumerate().zip(RIGHTWARD) {
             for (place, posted) in stream.posted[..stream.reach].iter().enumerate() {
                 let member = group.origin(rightward, place + 1);

@@ -4,10 +4,13 @@ use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::{Handle, Shared};
 use crate::endpoint::BLOCK_MAX;
+use crate::ring::plan::BLOCKS_MAX;
 use crate::ring::topology::HOSTS_MAX;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 const _: () = assert!(NTBRING_BLOCK_MAX as usize == BLOCK_MAX && NTBRING_HOSTS_MAX as usize == HOSTS_MAX);
+const _: () = assert!(NTBRING_BLOCKS_MAX as usize == BLOCKS_MAX);
 
 /// See `include/ntbring.h`.
 ///
@@ -32,7 +35,7 @@ pub unsafe extern "C" fn ntbring_group_offer(endpoint: *mut ntbring_endpoint_t, 
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `ranks` must have an entry for each host.
+/// `endpoint` must be connected; `ranks` must have an entry for each host; `block_max` must be writable, or NULL.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_group_open(
     endpoint: *mut ntbring_endpoint_t,
@@ -40,13 +43,16 @@ pub unsafe extern "C" fn ntbring_group_open(
     ranks: *const i32,
     mine: u32,
     all: u32,
+    block_max: *mut u64,
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        if ranks.is_null() {
-            return Err(argument("ranks must not be NULL"));
+        if ranks.is_null() || block_max.is_null() {
+            return Err(argument("ranks and block_max must not be NULL"));
         }
+        // SAFETY: not null, writable by contract.
+        unsafe { block_max.write(endpoint.block_max() as u64) };
         // SAFETY: not null, as long as that by contract.
         let ranks = unsafe { std::slice::from_raw_parts(ranks, endpoint.hosts()) };
         // What is negative is no rank, and stays none.
@@ -85,15 +91,18 @@ pub unsafe extern "C" fn ntbring_share(
     guard(|| {
         // SAFETY: by contract.
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        let mut bytes = [0; BLOCK_MAX];
+        let mut bytes = MaybeUninit::<[u8; BLOCK_MAX]>::uninit();
         let block = match (size as usize, block.cast::<u8>()) {
             (n, at) if n > 0 && at.is_null() => None,
             (n, _) if n > BLOCK_MAX => return Err(argument("no block is that large")),
             (n, at) => {
                 // SAFETY: readable as far as that by contract, or nothing; it is the application's memory,
-                // perhaps shared with others, so it is copied and never borrowed.
-                unsafe { at.copy_to_nonoverlapping(bytes.as_mut_ptr(), n) };
-                Some(&bytes[..n])
+                // perhaps shared with others, so it is copied and never borrowed. As many bytes are written as
+                // the slice has.
+                Some(unsafe {
+                    at.copy_to_nonoverlapping(bytes.as_mut_ptr().cast(), n);
+                    std::slice::from_raw_parts(bytes.as_ptr().cast(), n)
+                })
             }
         };
         endpoint.share(id, block)?;

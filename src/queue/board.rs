@@ -5,7 +5,7 @@
 //! once, and read once it carries the turn's number:
 //!
 //! ```text
-//! place  | tag | bytes ......................... |      4 lines
+//! place  | tag | bytes ......................... |      4 to 32 lines
 //! tag    turn (32 bits) | length (16) | 1: nobody may use the bytes, there are none (16)
 //! ```
 //!
@@ -18,31 +18,46 @@ use super::{Corrupt, LINE, TAG};
 use crate::ntb::ForeignBytes;
 use crate::ntb::{InWindow, OutWindow};
 
-/// Bytes of one place.
-const PLACE: usize = 4 * LINE;
-/// The most bytes that can be posted at a place.
-pub const POST_MAX: usize = PLACE - TAG;
+/// Bytes of the smallest and of the largest place.
+pub const PLACE: (usize, usize) = (4 * LINE, 32 * LINE);
 
-/// Bytes of a board with so many places a turn.
-pub const fn board_bytes(places: usize) -> usize {
-    2 * places * PLACE
+/// The most bytes that can be posted at a place of so many bytes.
+pub const fn post_max(place_bytes: usize) -> usize {
+    place_bytes - TAG
 }
 
-fn offset(turn: u32, place: usize, window: usize) -> usize {
-    let places = window / board_bytes(1);
-    assert!(place < places, "place {place} on a board of {places}");
-    (turn as usize % 2 * places + place) * PLACE
+/// How a board is divided: the same at both of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoardPlan {
+    /// Places of a turn.
+    pub places: usize,
+    /// Bytes of each, a multiple of a line.
+    pub place_bytes: usize,
+}
+
+impl BoardPlan {
+    /// Bytes in all.
+    pub const fn bytes(&self) -> usize {
+        2 * self.places * self.place_bytes
+    }
+
+    fn offset(&self, turn: u32, place: usize) -> usize {
+        assert!(place < self.places, "place {place} on a board of {}", self.places);
+        (turn as usize % 2 * self.places + place) * self.place_bytes
+    }
 }
 
 /// The end of a board that writes.
 pub struct BoardWriter {
     window: OutWindow,
+    plan: BoardPlan,
     turn: u32,
 }
 
 /// The end of a board that reads.
 pub struct BoardReader {
     window: InWindow,
+    plan: BoardPlan,
     turn: u32,
 }
 
@@ -57,8 +72,8 @@ pub struct Posted {
 
 impl BoardWriter {
     /// The writer of the board that `window` covers, which must be zero at the start.
-    pub fn new(window: OutWindow) -> BoardWriter {
-        BoardWriter { window, turn: 0 }
+    pub fn new(window: OutWindow, plan: BoardPlan) -> BoardWriter {
+        BoardWriter { window, plan, turn: 0 }
     }
 
     /// Begins the next turn.
@@ -66,7 +81,7 @@ impl BoardWriter {
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// Posts bytes, at most [`POST_MAX`], at a place.
+    /// Posts bytes, as many as [`post_max`] allows, at a place.
     #[inline]
     pub fn post(&self, place: usize, bytes: &[u8], failed: bool) {
         let at = self.check(place, bytes.len());
@@ -84,8 +99,9 @@ impl BoardWriter {
     }
 
     fn check(&self, place: usize, len: usize) -> usize {
-        assert!(len <= POST_MAX, "{len} bytes at a place for {POST_MAX}");
-        offset(self.turn, place, self.window.len())
+        let most = post_max(self.plan.place_bytes);
+        assert!(len <= most, "{len} bytes at a place for {most}");
+        self.plan.offset(self.turn, place)
     }
 
     #[inline]
@@ -98,8 +114,8 @@ impl BoardWriter {
 
 impl BoardReader {
     /// The reader of the board that `window` covers, which must be zero at the start.
-    pub fn new(window: InWindow) -> BoardReader {
-        BoardReader { window, turn: 0 }
+    pub fn new(window: InWindow, plan: BoardPlan) -> BoardReader {
+        BoardReader { window, plan, turn: 0 }
     }
 
     /// Begins the next turn.
@@ -110,9 +126,9 @@ impl BoardReader {
     /// What was posted at a place in this turn, if anything was yet.
     #[inline]
     pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {
-        let word = self.window.load(offset(self.turn, place, self.window.len()));
+        let word = self.window.load(self.plan.offset(self.turn, place));
         let (turn, len, failed) = (word as u32, (word >> 32) as u16 as usize, word >> 48);
-        if turn == self.turn && len <= POST_MAX && failed <= 1 {
+        if turn == self.turn && len <= post_max(self.plan.place_bytes) && failed <= 1 {
             return Ok(Some(Posted { len, failed: failed == 1 }));
         }
         match turn == self.turn.wrapping_sub(2) || word == 0 {
@@ -124,12 +140,12 @@ impl BoardReader {
     /// The bytes that were posted at a place, to be copied on from where they lie.
     #[cfg(not(loom))]
     pub fn foreign(&self, place: usize, len: usize) -> ForeignBytes {
-        self.window.foreign(offset(self.turn, place, self.window.len()) + TAG, len)
+        self.window.foreign(self.plan.offset(self.turn, place) + TAG, len)
     }
 
     /// Copies out what was posted at a place.
     pub fn read(&self, place: usize, to: &mut [u8]) {
-        self.window.read(offset(self.turn, place, self.window.len()) + TAG, to);
+        self.window.read(self.plan.offset(self.turn, place) + TAG, to);
     }
 }
 

@@ -178,6 +178,7 @@ impl Candidate {
                 entry_max(lines) - settings.reliability.trailer()
             }
         };
+        let block_max = WindowPlan::block_max(&topology, layout.window, managed)?;
         let announced = settings.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
@@ -217,6 +218,7 @@ impl Candidate {
             local_plan,
             links,
             packet_max,
+            block_max,
             watch,
             pids,
             reach,

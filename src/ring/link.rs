@@ -139,13 +139,13 @@ impl Link {
     /// called once a board, in one process.
     pub fn board_writer(&self, from: usize, to: usize, board: usize) -> BoardWriter {
         let plan = &self.peer_plan;
-        BoardWriter::new(self.outgoing.part(plan.board_offset(from, to, board), plan.board_bytes()))
+        BoardWriter::new(self.outgoing.part(plan.board_offset(from, to, board), plan.board().bytes()), plan.board())
     }
 
     /// The reading end of a board from rank `from` of the neighbour to rank `to` of this host. To be
     /// called once a board, in one process.
     pub fn board_reader(&self, from: usize, to: usize, board: usize) -> BoardReader {
         let plan = &self.plan;
-        BoardReader::new(self.incoming.part(plan.board_offset(from, to, board), plan.board_bytes()))
+        BoardReader::new(self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes()), plan.board())
     }
 }

@@ -23,6 +23,7 @@ pub struct Membership {
     /// Left and right; none in a ring of one host.
     pub(super) links: Option<[Link; 2]>,
     pub(super) packet_max: usize,
+    pub(super) block_max: usize,
     pub(super) watch: Watch,
     pub(super) pids: Vec<u32>,
     /// The way around the windows to each rank that has one.
@@ -46,6 +47,11 @@ impl Membership {
     /// The most bytes that a packet may have to fit into all lanes that it may have to pass.
     pub fn packet_max(&self) -> usize {
         self.packet_max
+    }
+
+    /// The most bytes of a block that fits all boards; the same at all members.
+    pub fn block_max(&self) -> usize {
+        self.block_max
     }
 
     /// Who is where.

@@ -17,7 +17,7 @@
 //! there returns its head to the producer here. Both windows of a link have equally many lanes.
 
 use crate::ntb::Side;
-use crate::queue::{board_bytes, LINE, LINES_MAX};
+use crate::queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
 use crate::ring::served::registry::Registry;
 use crate::ring::Topology;
 
@@ -46,6 +46,11 @@ const LANE_GOOD: usize = 16 << 10;
 pub const BOARDS: usize = 4;
 /// ...unless they would take more of a window than this part.
 const BOARDS_SHARE: usize = 4;
+/// Their places are smaller, down to the smallest, where they would take more than this part.
+const PLACES_SHARE: usize = 16;
+
+/// Blocks of all members of a group take together at most so many bytes: whoever gets them has room for that.
+pub const BLOCKS_MAX: usize = 8 << 10;
 
 /// One end of a lane: a rank, by its number within its host, or the host's forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +87,7 @@ pub struct WindowPlan {
     managed: bool,
     lane_bytes: usize,
     boards: usize,
-    /// Of each board.
-    places: usize,
+    board: BoardPlan,
 }
 
 /// A window that is too small for its lanes.
@@ -113,9 +117,12 @@ impl WindowPlan {
     ) -> Result<WindowPlan, TooSmall> {
         let neighbour = topology.neighbour(host, side);
         let (senders, receivers) = (topology.ranks_of(neighbour).len(), topology.ranks_of(host).len());
-        let places = topology.reach(side == Side::Left);
+        let board = BoardPlan { places: topology.reach(side == Side::Left), place_bytes: place_bytes(topology) };
         let bulk = has_bulk(topology);
-        let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, places };
+        let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, board };
+        while plan.board.place_bytes > PLACE.0 && plan.boards_bytes() > window as usize / PLACES_SHARE {
+            plan.board.place_bytes /= 2;
+        }
         while plan.boards_bytes() > window as usize / BOARDS_SHARE {
             plan.boards /= 2;
         }
@@ -146,7 +153,8 @@ impl WindowPlan {
         let (ranks, bulk) = (|host| topology.ranks_of(host).len(), has_bulk(topology));
         let good = |host| {
             let (receivers, senders) = (ranks(host), ranks(topology.neighbour(host, Side::Right)));
-            let plan = |bulk| WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: 0, places: 0 };
+            let board = BoardPlan { places: 0, place_bytes: 0 };
+            let plan = |bulk| WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: 0, board };
             let (lanes, without) = (plan(bulk).lanes(), plan(false).lanes());
             let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
             (window * lanes as u64 / without as u64).max(needed as u64)
@@ -161,6 +169,16 @@ impl WindowPlan {
         windows
             .map(|(host, side)| Ok(Self::new(topology, host, side, window, managed)?.lane_bytes))
             .try_fold(usize::MAX, |least, bytes| bytes.map(|b: usize| least.min(b)))
+    }
+
+    /// The most bytes of a block that fits the boards between any two hosts, if there are any.
+    pub fn block_max(topology: &Topology, window: u64, managed: bool) -> Result<usize, TooSmall> {
+        let windows = (0..topology.hosts()).flat_map(|host| Side::BOTH.map(|side| (host, side)));
+        let windows = windows.filter(|_| topology.hosts() > 1);
+        windows
+            .map(|(host, side)| Ok(Self::new(topology, host, side, window, managed)?.board.place_bytes))
+            .try_fold(place_bytes(topology), |least, bytes| bytes.map(|b: usize| least.min(b)))
+            .map(post_max)
     }
 
     /// Number of lanes, and of credits.
@@ -225,13 +243,13 @@ impl WindowPlan {
         self.boards
     }
 
-    /// Bytes of each board.
-    pub fn board_bytes(&self) -> usize {
-        board_bytes(self.places)
+    /// How each of them is divided.
+    pub fn board(&self) -> BoardPlan {
+        self.board
     }
 
     fn boards_bytes(&self) -> usize {
-        self.senders * self.receivers * self.boards * self.board_bytes()
+        self.senders * self.receivers * self.boards * self.board.bytes()
     }
 
     /// Where one of the boards on which rank `from` of the neighbour writes to rank `to` of this host
@@ -241,7 +259,7 @@ impl WindowPlan {
             from < self.senders && to < self.receivers && board < self.boards,
             "no board {board} of {from} to {to}"
         );
-        self.lanes() * LINE + ((from * self.receivers + to) * self.boards + board) * self.board_bytes()
+        self.lanes() * LINE + ((from * self.receivers + to) * self.boards + board) * self.board.bytes()
     }
 
     /// Where the credit of a lane of the opposite window lies in this one, bytes.
@@ -254,6 +272,11 @@ impl WindowPlan {
     pub fn tail_offset(&self, lane: usize) -> usize {
         lane * LINE + LINE / 2
     }
+}
+
+/// Bytes of the places of boards, if there is room for them.
+fn place_bytes(topology: &Topology) -> usize {
+    (1 << (BLOCKS_MAX / topology.hosts()).ilog2()).clamp(PLACE.0, PLACE.1)
 }
 
 /// Whether there are lanes for bulk. Where all hosts are neighbours nothing goes through any.
@@ -336,7 +359,7 @@ mod tests {
     fn four_hosts_of_two_ranks_fit_a_mebibyte() {
         let plan = WindowPlan::new(&hosts(&[2; 4]), 0, Side::Left, 1 << 20, false).unwrap();
         assert_eq!(plan.lanes(), 16);
-        assert!(plan.lane_bytes() >= 60 << 10);
+        assert!(plan.lane_bytes() >= 59 << 10);
         // Where nothing goes through a host there are no lanes for bulk.
         let plan = WindowPlan::new(&hosts(&[2; 3]), 0, Side::Left, 1 << 20, false).unwrap();
         assert_eq!(plan.lanes(), 10);
@@ -387,13 +410,26 @@ mod tests {
                 }
                 assert!(seen.iter().all(|&s| s));
                 let places = if side == Side::Left { ranks.len() / 2 } else { (ranks.len() - 1) / 2 };
-                assert!(plan.boards() > 0 && plan.board_bytes() == board_bytes(places));
+                assert!(plan.boards() > 0 && plan.board().places == places);
                 assert!(plan.credit_offset(plan.lanes() - 1) + LINE <= plan.board_offset(0, 0, 0));
                 let last = plan.board_offset(senders - 1, ranks[1] - 1, plan.boards() - 1);
-                assert_eq!(last + plan.board_bytes(), plan.lane_offset(0));
+                assert_eq!(last + plan.board().bytes(), plan.lane_offset(0));
                 assert!(plan.lane_offset(plan.lanes() - 1) + plan.lane_bytes() <= 1 << 20);
             }
         }
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_all_boards_have_places_for() {
+        let most = |ranks: &[usize], window| WindowPlan::block_max(&hosts(ranks), window, false).unwrap() + 8;
+        for (count, place) in [(1, 2048), (2, 2048), (4, 2048), (5, 1024), (8, 1024), (9, 512), (16, 512)] {
+            assert_eq!(most(&vec![1; count], 4 << 20), place, "{count} hosts");
+            assert!(count * (place - 8) <= BLOCKS_MAX);
+        }
+        // One link with more ranks at its ends than others, and small windows.
+        assert_eq!(most(&[4, 4, 1, 1], 4 << 20), 1024);
+        assert_eq!(most(&[1; 4], 128 << 10), 512);
+        assert_eq!(most(&[2; 4], 128 << 10), 256);
     }
 
     #[test]

@@ -1,18 +1,17 @@
 //! Small collectives that go round the ring.
 
 use super::*;
-use ntbring::endpoint::BLOCK_MAX;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 /// Bytes of a member's block: the same for all, different each time.
-fn size_of(group: u32, turn: usize) -> usize {
-    [8, 0, 1, 40, 55, 56, 57, BLOCK_MAX, 200][(turn + group as usize) % 9]
+fn size_of(group: u32, turn: usize, most: usize) -> usize {
+    [8, 0, 1, 40, 55, 56, 57, most, 200][(turn + group as usize) % 9]
 }
 
-fn block_of(group: u32, turn: usize, rank: u32) -> Vec<u8> {
+fn block_of(group: u32, turn: usize, rank: u32, most: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(u64::from(group) << 40 | u64::from(rank) << 20 | turn as u64);
-    std::iter::repeat_with(|| rng.u8(..)).take(size_of(group, turn)).collect()
+    std::iter::repeat_with(|| rng.u8(..)).take(size_of(group, turn, most)).collect()
 }
 
 /// Opens a group on the first board that is free: the same for all of them here.
@@ -47,11 +46,15 @@ fn await_blocks(rank: &mut Rank, group: u32, turn: usize) -> Result<(), String> 
 
 fn share_once(rank: &mut Rank, group: u32, turn: usize, members: &[u32]) -> Result<(), String> {
     let text = |e: EndpointError| e.to_string();
-    rank.endpoint.share(group, Some(&block_of(group, turn, rank.rank))).map_err(text)?;
+    let most = rank.endpoint.block_max();
+    if rank.endpoint.share(group, Some(&vec![0; most + 1])).is_ok() {
+        return Err(format!("shares more than {most} bytes"));
+    }
+    rank.endpoint.share(group, Some(&block_of(group, turn, rank.rank, most))).map_err(text)?;
     await_blocks(rank, group, turn)?;
-    let mut found = vec![0; size_of(group, turn) * members.len()];
+    let mut found = vec![0; size_of(group, turn, most) * members.len()];
     rank.endpoint.shared(group, &mut found).map_err(text)?;
-    let expected: Vec<u8> = members.iter().flat_map(|&r| block_of(group, turn, r)).collect();
+    let expected: Vec<u8> = members.iter().flat_map(|&r| block_of(group, turn, r, most)).collect();
     match found == expected {
         true => Ok(()),
         false => Err(format!("group {group}, turn {turn}: wrong blocks")),

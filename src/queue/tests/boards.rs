@@ -1,12 +1,20 @@
 //! Boards: two ranks that need something of each other in each turn.
 
 use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{board_bytes, BoardReader, BoardWriter, Posted};
 #[cfg(not(loom))]
-use crate::queue::{Corrupt, POST_MAX};
+use crate::queue::{post_max, Corrupt};
+use crate::queue::{BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
 
-fn board(region: &Region) -> (BoardWriter, BoardReader) {
-    (BoardWriter::new(OutWindow::new(region.clone())), BoardReader::new(InWindow::new(region.clone())))
+#[cfg(not(loom))]
+const POST_MAX: usize = post_max(PLACE.0);
+
+fn plan(places: usize) -> BoardPlan {
+    BoardPlan { places, place_bytes: PLACE.0 }
+}
+
+fn board(region: &Region, places: usize) -> (BoardWriter, BoardReader) {
+    let writer = BoardWriter::new(OutWindow::new(region.clone()), plan(places));
+    (writer, BoardReader::new(InWindow::new(region.clone()), plan(places)))
 }
 
 /// What a rank does in a turn: posts its number at each place, waits for the other's.
@@ -37,8 +45,8 @@ fn check(turns: u64, places: usize) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
-        let regions = [Region::anonymous(board_bytes(places)), Region::anonymous(board_bytes(places))];
-        let [(mut to_left, mut at_left), (mut to_right, mut at_right)] = [board(&regions[0]), board(&regions[1])];
+        let regions = [(); 2].map(|()| Region::anonymous(plan(places).bytes()));
+        let [(mut to_left, mut at_left), (mut to_right, mut at_right)] = [0, 1].map(|i| board(&regions[i], places));
         let left = loom::thread::spawn(move || {
             (0..turns).for_each(|turn| exchange(&mut to_right, &mut at_left, turn, places));
         });
@@ -57,8 +65,8 @@ fn two_ranks_exchange_turn_by_turn() {
 #[cfg(not(loom))]
 #[test]
 fn what_a_place_may_hold() {
-    let region = Region::anonymous(board_bytes(3));
-    let (mut writer, mut reader) = board(&region);
+    let region = Region::anonymous(plan(3).bytes());
+    let (mut writer, mut reader) = board(&region, 3);
     for turn in 1..=5 {
         writer.turn();
         reader.turn();
@@ -80,8 +88,8 @@ fn what_a_place_may_hold() {
 #[cfg(not(loom))]
 #[test]
 fn turns_go_round() {
-    let region = Region::anonymous(board_bytes(1));
-    let (mut writer, mut reader) = board(&region);
+    let region = Region::anonymous(plan(1).bytes());
+    let (mut writer, mut reader) = board(&region, 1);
     for _ in 0..3 {
         writer.turn();
         reader.turn();
@@ -107,5 +115,5 @@ fn turns_go_round() {
 #[test]
 #[should_panic(expected = "place 2 on a board of 2")]
 fn there_are_no_more_places() {
-    board(&Region::anonymous(board_bytes(2))).0.post(2, &[], false);
+    board(&Region::anonymous(plan(2).bytes()), 2).0.post(2, &[], false);
 }

@@ -13,7 +13,7 @@ use ntbring_mpi_tests::{raw, Job, Rng};
 
 const TURNS: u64 = 180;
 /// Numbers of 32 bits: below and above what is shared, packed, sent without asking, and a segment.
-const SIZES: [usize; 16] = [0, 1, 2, 3, 15, 16, 62, 63, 500, 2050, 4097, 16_384, 16_385, 40_000, 70_001, 300_000];
+const SIZES: [usize; 17] = [0, 1, 2, 3, 15, 16, 62, 63, 510, 511, 2050, 4097, 16_384, 16_385, 40_000, 70_001, 300_000];
 /// What stands where nothing is to be written.
 const GAP: u32 = 0xdead_beef;
 
@@ -182,7 +182,7 @@ fn mixed(comm: &SimpleCommunicator, common: &mut Rng, own: &mut Rng, turn: u64) 
     if own.below(12) == 0 {
         std::thread::sleep(Duration::from_micros(500));
     }
-    let small = if common.below(4) == 0 { SIZES.len() } else { 11 };
+    let small = if common.below(4) == 0 { SIZES.len() } else { 12 };
     let len = SIZES[common.below(small as u64) as usize];
     let (kind, in_place, gaps) = (common.below(5), common.below(4) == 0, own.below(3) == 0);
     match kind {

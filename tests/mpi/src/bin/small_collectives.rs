@@ -1,4 +1,4 @@
-//! Barriers, reductions, all-reduces and all-gathers of up to 256 bytes, mixed and with ranks that come late, while messages are under way; on the
+//! Barriers, reductions, all-reduces and all-gathers of up to 2 KiB, mixed and with ranks that come late, while messages are under way; on the
 //! world, on copies of it that come and go, and on parts of it. No rank may leave a barrier before the last has come; floating point sums are
 //! the same to the last bit everywhere.
 
@@ -13,7 +13,8 @@ use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 60;
-const SIZES: [usize; 9] = [0, 1, 2, 5, 6, 7, 30, 31, 32];
+/// Numbers of 64 bits: below and above what boards have room for, on rings of up to 16 hosts.
+const SIZES: [usize; 13] = [0, 1, 2, 5, 6, 7, 31, 32, 63, 64, 127, 128, 256];
 
 /// The value of an element: never the same in two turns.
 fn element(turn: u64, rank: i32, i: usize) -> u64 {
@@ -162,11 +163,17 @@ fn a_failure_is_everybodys(job: &Job, len: usize) {
     comm.barrier();
 }
 
+/// Numbers for which boards have room, where no window was set: of 8 KiB, every host has a part.
+fn shared_numbers(job: &Job) -> usize {
+    (1 << (8192 / job.size as usize).ilog2()).min(2048) / 8 - 1
+}
+
 /// Reductions go by boards as far as these reach, and give the root what an allreduce gives all.
 fn reductions_are_shared(job: &Job) {
     let tool = Session::new();
     let shared = tool.counter("collectives_shared");
-    for (len, count) in [(31, 1), (32, 0)] {
+    let most = shared_numbers(job);
+    for (len, count) in [(most, 1), (most + 1, 0)] {
         let before = tool.read(&[shared]);
         sums_of_one(&job.world, 1, len, false);
         assert_eq!(tool.read(&[shared]) - before, count, "{len} numbers");
