@@ -1,0 +1,67 @@
+//! How a host's local part is divided.
+
+use super::{End, LANE_MIN};
+use crate::queue::{LINE, LINES_MAX};
+use crate::ring::served::registry::Registry;
+
+/// The division of a host's local part: a control block, then lanes between its own ranks (for
+/// messages that MPICH gives to the netmod although both ranks are on one host), and from its forwarder to each of them (for
+/// packets that go to several hosts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalPlan {
+    ranks: usize,
+    lane_bytes: usize,
+}
+
+impl LocalPlan {
+    /// Bytes of the control block at the start.
+    pub const CONTROL: usize = 4096;
+
+    /// The plan for a host of `ranks` ranks.
+    pub fn new(ranks: usize, lane_bytes: u64) -> LocalPlan {
+        let lane_bytes = (lane_bytes as usize / LINE * LINE).clamp(LANE_MIN, LINES_MAX * LINE);
+        LocalPlan { ranks, lane_bytes }
+    }
+
+    /// Bytes in all, a multiple of the page size.
+    pub fn total(&self) -> u64 {
+        let bytes = Self::CONTROL + self.lanes() * (LINE + self.lane_bytes) + Registry::bytes(self.ranks);
+        bytes.next_multiple_of(4096) as u64
+    }
+
+    fn lanes(&self) -> usize {
+        (self.ranks + 1) * self.ranks
+    }
+
+    fn lane(&self, from: End, to: usize) -> usize {
+        match from {
+            End::Rank(from) => from * self.ranks + to,
+            End::Forwarder => self.ranks * self.ranks + to,
+        }
+    }
+
+    /// Where the registry of segments begins, bytes.
+    pub fn registry_offset(&self) -> usize {
+        Self::CONTROL + self.lanes() * (LINE + self.lane_bytes)
+    }
+
+    /// Bytes of each lane.
+    pub fn lane_bytes(&self) -> usize {
+        self.lane_bytes
+    }
+
+    /// Where the lane from a rank or the forwarder to a rank begins, bytes.
+    pub fn lane_offset(&self, from: End, to: usize) -> usize {
+        Self::CONTROL + self.lanes() * LINE + self.lane(from, to) * self.lane_bytes
+    }
+
+    /// Where its credit lies, bytes.
+    pub fn credit_offset(&self, from: End, to: usize) -> usize {
+        Self::CONTROL + self.lane(from, to) * LINE
+    }
+
+    /// Where its tail is announced, if it is, bytes.
+    pub fn tail_offset(&self, from: End, to: usize) -> usize {
+        self.credit_offset(from, to) + LINE / 2
+    }
+}
