@@ -70,6 +70,7 @@ typedef struct ntbring_limits {
     uint64_t header_max;        /* largest hdr_size of a message, bytes */
     uint64_t packed_max;        /* largest header + payload that ntbring_send_now takes, bytes */
     uint64_t eager_max;         /* largest header + payload to be sent without an offer, bytes */
+    uint64_t block_max;         /* largest block of a sharing, bytes; the same at all ranks */
 } ntbring_limits_t;
 
 /* Reads the settings, allocates what this process owns. The arrays in job are
@@ -337,8 +338,9 @@ int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remot
 
 /* Small collectives. A group has one rank on each host of the ring. In a sharing each of
  * them gives a block, all of one size, and gets everybody's. */
-#define NTBRING_BLOCK_MAX 2040  /* the most bytes of a block in any ring */
-#define NTBRING_BLOCKS_MAX 8192 /* of all blocks of a sharing together */
+/* The most bytes, in any ring, of a block, and of all blocks of a sharing together. */
+#define NTBRING_BLOCK_MAX 2040
+#define NTBRING_BLOCKS_MAX 8192
 
 /* What this rank offers for a group: a bit for each board that is free, or 0 as long as another
  * offer is open. Those who want to open a group combine what they offer by bitwise AND, and then
@@ -347,15 +349,15 @@ int ntbring_group_offer(ntbring_endpoint_t * endpoint, uint32_t * offer);
 
 /* Opens a group. id: any number that this rank uses for nothing else until it has closed it.
  * ranks: one for each host, in the order of the hosts. mine: what this rank has offered.
- * all: what all have. block_max: the most bytes of a block in this ring, the same at all ranks. */
+ * all: what all have. */
 int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks,
-                       uint32_t mine, uint32_t all, uint64_t * block_max);
+                       uint32_t mine, uint32_t all);
 
 /* Closes a group that nobody will share in any more, at the latest with the next ntbring_group_offer;
  * one that is not open is ignored. */
 int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
 
-/* Begins a sharing of at most block_max bytes; the group's sharing before must have
+/* Begins a sharing of at most limits.block_max bytes; the group's sharing before must have
  * ended. The block is copied before the return. NULL, and a size other than 0: this rank has
  * failed and has none, and the sharing will fail for everybody. */
 int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);

@@ -28,8 +28,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
         all = 0;
     }
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all,
-                            &MPIDI_NTBRING_COMM(comm)->block_max);
+    rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
     MPIR_Assert(rc >= 0);
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);

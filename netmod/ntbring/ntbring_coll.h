@@ -101,7 +101,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm 
 {
     MPIDI_NTBRING_comm_t *ring = MPIDI_NTBRING_COMM(comm);
 
-    if (block_sz > NTBRING_BLOCK_MAX) {
+    if ((uint64_t) block_sz > MPIDI_NTBRING_global.limits.block_max) {
         return false;
     }
     if (ring->is_ring && unlikely(!ring->has_group)) {
@@ -110,7 +110,7 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm 
             MPIDI_NTBRING_open_group(comm, errflag);
         }
     }
-    return ring->has_group && (uint64_t) block_sz <= ring->block_max;
+    return ring->has_group;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)

@@ -31,7 +31,6 @@ typedef struct {
 typedef struct {
     bool is_ring;               /* one rank a host, in the order of the hosts, all of them */
     bool has_group;             /* small collectives go by ntbring_share */
-    uint64_t block_max;         /* the most bytes of a block there */
     uint32_t without_group;     /* small collectives that found none */
 } MPIDI_NTBRING_comm_t;
 

@@ -159,12 +159,13 @@ impl Endpoint {
         let patience = members.injector().and_then(|injector| injector.faults().patience);
         let patience = patience.map(|limit| patience::Patience::new(limit, Instant::now()));
         log::debug!(
-            "rank {} on host {} of {}: lanes of {} bytes, {} boards, packed up to {}, eager up to {}, pieces of up to {}",
+            "rank {} on host {} of {}: lanes of {} bytes, {} boards for blocks of up to {}, packed up to {}, eager up to {}, pieces of up to {}",
             members.rank(),
             members.host(),
             members.topology().hosts(),
             out.smallest_lane(),
             groups.boards(),
+            members.block_max(),
             thresholds.packed_max,
             thresholds.eager_max,
             out.chunk_max(),

@@ -61,9 +61,9 @@ struct Group {
     ranks: Vec<u32>,
     me: usize,
     streams: [Stream; 2],
-    /// The block of this rank, if it has not failed.
+    /// The block of this rank, if it has given one.
     mine: Vec<u8>,
-    has_failed: bool,
+    has_block: bool,
     /// How one of its members was lost, if one was: it shares nothing any more.
     lost: Option<Loss>,
 }
@@ -254,7 +254,7 @@ impl Endpoint {
         });
         let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
-        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_failed: true, lost });
+        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_block: false, lost });
         Ok(true)
     }
 
@@ -290,7 +290,7 @@ impl Endpoint {
         }
         group.mine.clear();
         group.mine.extend_from_slice(block.unwrap_or_default());
-        group.has_failed = block.is_none();
+        group.has_block = block.is_some();
         groups.begun += 1;
         for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.reach > 0) {
             stream.missing = (1 << stream.reach) - 1;
@@ -342,7 +342,7 @@ impl Endpoint {
             return Err(EndpointError::Argument(format!("blocks are missing in group {id}: {:?}", group.missing())));
         }
         let wrong = |member: usize, what| EndpointError::Sharing { src: group.ranks[member], group: id, what };
-        if group.has_failed {
+        if !group.has_block {
             return Err(wrong(group.me, "has failed in a collective"));
         }
         let (size, count) = (group.mine.len(), group.ranks.len());

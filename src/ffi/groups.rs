@@ -35,7 +35,7 @@ pub unsafe extern "C" fn ntbring_group_offer(endpoint: *mut ntbring_endpoint_t, 
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `ranks` must have an entry for each host; `block_max` must be writable, or NULL.
+/// `endpoint` must be connected; `ranks` must have an entry for each host.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_group_open(
     endpoint: *mut ntbring_endpoint_t,
@@ -43,16 +43,13 @@ pub unsafe extern "C" fn ntbring_group_open(
     ranks: *const i32,
     mine: u32,
     all: u32,
-    block_max: *mut u64,
 ) -> i32 {
     guard(|| {
         // SAFETY: by contract.
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        if ranks.is_null() || block_max.is_null() {
-            return Err(argument("ranks and block_max must not be NULL"));
+        if ranks.is_null() {
+            return Err(argument("ranks must not be NULL"));
         }
-        // SAFETY: not null, writable by contract.
-        unsafe { block_max.write(endpoint.block_max() as u64) };
         // SAFETY: not null, as long as that by contract.
         let ranks = unsafe { std::slice::from_raw_parts(ranks, endpoint.hosts()) };
         // What is negative is no rank, and stays none.
@@ -98,7 +95,7 @@ pub unsafe extern "C" fn ntbring_share(
             (n, at) => {
                 // SAFETY: readable as far as that by contract, or nothing; it is the application's memory,
                 // perhaps shared with others, so it is copied and never borrowed. As many bytes are written as
-                // the slice has.
+                // the slice has, and `bytes`, in which they are, is not touched again.
                 Some(unsafe {
                     at.copy_to_nonoverlapping(bytes.as_mut_ptr().cast(), n);
                     std::slice::from_raw_parts(bytes.as_ptr().cast(), n)

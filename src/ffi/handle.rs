@@ -175,7 +175,11 @@ impl Handle {
             .enumerate()
             .map(|(rank, a)| Card::parse(a).map_err(|what| JoinError::Address { rank: rank as u32, what }))
             .collect::<Result<Vec<Card>, JoinError>>()?;
-        let mut endpoint = Endpoint::new(candidate.join(&cards)?, self.settings.clone())?;
+        let members = candidate.join(&cards)?;
+        if let Some(remark) = members.remark().filter(|_| members.rank() == 0 && self.vci == 0) {
+            log::warn!("{remark}");
+        }
+        let mut endpoint = Endpoint::new(members, self.settings.clone())?;
         endpoint.charge(self.charged);
         endpoint.set_vci(self.vci);
         let _ = self.shared.idle.set(endpoint.idle());

@@ -178,7 +178,7 @@ impl Candidate {
                 entry_max(lines) - settings.reliability.trailer()
             }
         };
-        let block_max = WindowPlan::block_max(&topology, layout.window, managed)?;
+        let block_max = WindowPlan::block_max(&topology, layout.window);
         let announced = settings.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {

@@ -5,6 +5,7 @@ use super::link::Link;
 use super::near::is_near;
 use super::plan::{End, LocalPlan};
 use super::served::registry::Registry;
+use super::sessions;
 use super::ways::Ways;
 use super::{cores, Dead, Topology};
 use crate::ntb::emu::{EmuHost, Mailbox, Reach, Watch};
@@ -198,6 +199,17 @@ impl Membership {
     /// Whether the job has more ranks than cores.
     pub fn is_crowded(&self) -> bool {
         self.topology.size() > self.cores
+    }
+
+    /// What makes the job slower than it might be, for people.
+    pub fn remark(&self) -> Option<String> {
+        let sessions = if self.is_crowded() { sessions::apart(&self.pids) } else { 1 };
+        (sessions > 1).then(|| {
+            let (ranks, cores) = (self.topology.size(), self.cores);
+            format!(
+                "{ranks} ranks on {cores} cores are in {sessions} sessions, among which the kernel shares cores out first: those                  that wait cannot make room for others. \"Slow with more ranks than cores\" in docs/troubleshooting.md tells more"
+            )
+        })
     }
 
     /// The faults of this process's links; None without any.

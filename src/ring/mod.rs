@@ -15,6 +15,7 @@
 //! | `losses` | who cannot be reached any more when ranks have died, or links have gone down |
 //! | `outages` | which links that are, and how all hosts hear of it |
 //! | `cores` | how many cores the job has, and which of them no rank is bound to |
+//! | `sessions` | whether ranks that wait can make room for each other |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay`, `track` | forwarding what is in transit, to each side and of each class |
 //! | `route`, `tally` | where a packet comes from and goes; how much there was |
@@ -47,6 +48,7 @@ mod probation;
 pub mod relay;
 mod route;
 pub mod served;
+mod sessions;
 pub(crate) mod steward;
 mod tally;
 pub mod topology;

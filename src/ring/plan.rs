@@ -22,6 +22,7 @@ pub use local::LocalPlan;
 
 use crate::ntb::Side;
 use crate::queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
+use crate::ring::topology::HOSTS_MAX;
 use crate::ring::Topology;
 
 /// The smallest lane, bytes.
@@ -49,7 +50,7 @@ const LANE_GOOD: usize = 16 << 10;
 pub const BOARDS: usize = 4;
 /// ...unless they would take more of a window than this part.
 const BOARDS_SHARE: usize = 4;
-/// Their places are smaller, down to the smallest, where they would take more than this part.
+/// Their places are smaller, down to the smallest, where those of some link would take more than this part.
 const PLACES_SHARE: usize = 16;
 
 /// Blocks of all members of a group take together at most so many bytes: whoever gets them has room for that.
@@ -120,12 +121,10 @@ impl WindowPlan {
     ) -> Result<WindowPlan, TooSmall> {
         let neighbour = topology.neighbour(host, side);
         let (senders, receivers) = (topology.ranks_of(neighbour).len(), topology.ranks_of(host).len());
-        let board = BoardPlan { places: topology.reach(side == Side::Left), place_bytes: place_bytes(topology) };
+        let board =
+            BoardPlan { places: topology.reach(side == Side::Left), place_bytes: place_bytes(topology, window) };
         let bulk = has_bulk(topology);
         let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, board };
-        while plan.board.place_bytes > PLACE.0 && plan.boards_bytes() > window as usize / PLACES_SHARE {
-            plan.board.place_bytes /= 2;
-        }
         while plan.boards_bytes() > window as usize / BOARDS_SHARE {
             plan.boards /= 2;
         }
@@ -174,14 +173,9 @@ impl WindowPlan {
             .try_fold(usize::MAX, |least, bytes| bytes.map(|b: usize| least.min(b)))
     }
 
-    /// The most bytes of a block that fits the boards between any two hosts, if there are any.
-    pub fn block_max(topology: &Topology, window: u64, managed: bool) -> Result<usize, TooSmall> {
-        let windows = (0..topology.hosts()).flat_map(|host| Side::BOTH.map(|side| (host, side)));
-        let windows = windows.filter(|_| topology.hosts() > 1);
-        windows
-            .map(|(host, side)| Ok(Self::new(topology, host, side, window, managed)?.board.place_bytes))
-            .try_fold(place_bytes(topology), |least, bytes| bytes.map(|b: usize| least.min(b)))
-            .map(post_max)
+    /// The most bytes of a block that goes round the ring on boards, if there are any.
+    pub fn block_max(topology: &Topology, window: u64) -> usize {
+        post_max(place_bytes(topology, window))
     }
 
     /// Number of lanes, and of credits.
@@ -277,9 +271,17 @@ impl WindowPlan {
     }
 }
 
-/// Bytes of the places of boards, if there is room for them.
-fn place_bytes(topology: &Topology) -> usize {
-    (1 << (BLOCKS_MAX / topology.hosts()).ilog2()).clamp(PLACE.0, PLACE.1)
+/// Bytes of the places of all boards of a ring.
+fn place_bytes(topology: &Topology, window: u64) -> usize {
+    const { assert!(BLOCKS_MAX / HOSTS_MAX >= PLACE.0) };
+    let pairs = |host| topology.ranks_of(host).len() * topology.ranks_of(topology.neighbour(host, Side::Right)).len();
+    let most_pairs = (0..topology.hosts()).map(pairs).max().unwrap_or(1);
+    let place_bytes = (1 << (BLOCKS_MAX / topology.hosts()).ilog2()).min(PLACE.1);
+    let mut board = BoardPlan { places: topology.reach(true), place_bytes };
+    while board.place_bytes > PLACE.0 && most_pairs * BOARDS * board.bytes() > window as usize / PLACES_SHARE {
+        board.place_bytes /= 2;
+    }
+    board.place_bytes
 }
 
 /// Whether there are lanes for bulk. Where all hosts are neighbours nothing goes through any.
@@ -362,7 +364,7 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_all_boards_have_places_for() {
-        let most = |ranks: &[usize], window| WindowPlan::block_max(&hosts(ranks), window, false).unwrap() + 8;
+        let most = |ranks: &[usize], window| WindowPlan::block_max(&hosts(ranks), window) + 8;
         for (count, place) in [(1, 2048), (2, 2048), (4, 2048), (5, 1024), (8, 1024), (9, 512), (16, 512)] {
             assert_eq!(most(&vec![1; count], 4 << 20), place, "{count} hosts");
             assert!(count * (place - 8) <= BLOCKS_MAX);

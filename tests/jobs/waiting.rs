@@ -29,6 +29,25 @@ fn ranks_stay_in_the_session_of_mpiexec_but_not_at_its_terminal() {
     }
 }
 
+/// As some launchers do, and only if it matters.
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn ranks_in_sessions_of_their_own_are_told_what_that_costs() {
+    let crowd = (2 * std::thread::available_parallelism().expect("some cores").get()).to_string();
+    let warnings = |launcher: &[&str]| {
+        let args = [&["-n", &crowd][..], launcher, &["{hello}"]].concat();
+        Job::raw(2, &args).run().ok().stderr.matches("sessions, among which the kernel shares cores").count()
+    };
+    let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+    let shared = read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1";
+    // Where control groups are of version 2 it takes more to see whether they come first.
+    let first =
+        read("/proc/self/cgroup").lines().any(|line| line.ends_with(":cpu:/") || line.ends_with(":cpu,cpuacct:/"));
+    assert_eq!(warnings(&[]), 0);
+    let told = warnings(&["setsid", "--wait"]);
+    assert!(told <= usize::from(shared) && (told == 1 || !(shared && first)), "{told} warnings");
+}
+
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn messages_pass_through_a_host_that_computes() {

@@ -101,6 +101,7 @@ fn everybody_gets_every_block() {
         everybody_shares(&Layout::blocks(&vec![1; hosts]), &settings(), 200 / hosts);
     }
     everybody_shares(&Layout::blocks(&[2, 3, 2, 2]), &settings(), 30);
+    everybody_shares(&Layout::blocks(&[4, 4, 1, 1]), &settings(), 30);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct Configured {
     pub digest: String,
 }
 
-/// What makes a build short: yaksa alone takes half an hour.
+/// What makes a build short: yaksa alone takes ten minutes.
 const DATALOOP: &str = "--with-datatype-engine=dataloop";
 /// Each file would be compiled twice.
 const SHARED_ONLY: &str = "--disable-static";
