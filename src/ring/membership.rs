@@ -207,7 +207,8 @@ impl Membership {
         (sessions > 1).then(|| {
             let (ranks, cores) = (self.topology.size(), self.cores);
             format!(
-                "{ranks} ranks on {cores} cores are in {sessions} sessions, among which the kernel shares cores out first: those                  that wait cannot make room for others. \"Slow with more ranks than cores\" in docs/troubleshooting.md tells more"
+                "{ranks} ranks on {cores} cores are in {sessions} sessions, among which the kernel shares cores out first: those \
+                 that wait cannot make room for others. \"Slow with more ranks than cores\" in docs/troubleshooting.md tells more"
             )
         })
     }
