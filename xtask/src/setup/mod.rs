@@ -50,7 +50,7 @@ pub enum Profile {
     Asan,
     /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
     Full,
-    /// As full, with MPICH's default datatype engine, yaksa: a quarter of an hour.
+    /// As full, with MPICH's default datatype engine, yaksa: about 20 minutes.
     Yaksa,
 }
 
