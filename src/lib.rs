@@ -20,6 +20,8 @@ pub mod ntb;
 pub mod queue;
 
 #[cfg(not(loom))]
+mod cgroup;
+#[cfg(not(loom))]
 pub mod endpoint;
 #[cfg(not(loom))]
 mod ffi;

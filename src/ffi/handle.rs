@@ -176,7 +176,8 @@ impl Handle {
             .map(|(rank, a)| Card::parse(a).map_err(|what| JoinError::Address { rank: rank as u32, what }))
             .collect::<Result<Vec<Card>, JoinError>>()?;
         let members = candidate.join(&cards)?;
-        if let Some(remark) = members.remark().filter(|_| members.rank() == 0 && self.vci == 0) {
+        let tells = members.rank() == 0 && self.vci == 0;
+        if let Some(remark) = tells.then(|| members.remark()).flatten() {
             log::warn!("{remark}");
         }
         let mut endpoint = Endpoint::new(members, self.settings.clone())?;

@@ -201,7 +201,7 @@ impl Membership {
         self.topology.size() > self.cores
     }
 
-    /// What makes the job slower than it might be, for people.
+    /// What makes the job slower than it might be, for people. Looks at all processes: one rank may ask for all.
     pub fn remark(&self) -> Option<String> {
         let sessions = if self.is_crowded() { sessions::apart(&self.pids) } else { 1 };
         (sessions > 1).then(|| {

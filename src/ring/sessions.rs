@@ -1,19 +1,18 @@
 //! Sessions of processes. Where the kernel shares cores out among them first, a rank that waits makes room for ranks of its
 //! own session only.
 
+use crate::cgroup::{self, Group};
 use nix::unistd::{getsid, Pid};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 const ENABLED: &str = "/proc/sys/kernel/sched_autogroup_enabled";
-const GROUPS: &str = "/proc/self/cgroup";
-const MOUNTED: &str = "/sys/fs/cgroup";
 
 /// In how many sessions these processes are, those of them that can be seen from here; one, if that makes no difference.
 pub fn apart(processes: &[u32]) -> usize {
-    let text = |file| fs::read_to_string(file).unwrap_or_default();
-    if text(ENABLED).trim() != "1" || is_grouped(Path::new(MOUNTED), &text(GROUPS)) {
+    let enabled = fs::read_to_string(ENABLED).unwrap_or_default();
+    if enabled.trim() != "1" || is_grouped(Path::new(cgroup::MOUNTED), &cgroup::own()) {
         return 1;
     }
     let session = |&process: &u32| getsid(Some(Pid::from_raw(process as i32))).ok();
@@ -21,19 +20,16 @@ pub fn apart(processes: &[u32]) -> usize {
 }
 
 /// Whether this process is in a control group that has its share of the cores: sessions mean nothing in there.
-fn is_grouped(mounted: &Path, groups: &str) -> bool {
-    groups.lines().any(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return false };
-        match controllers {
-            // Version 2 has this file in all groups that the kernel shares cores out among, and not at the top.
-            "" => {
-                let start = mounted.join(path.trim_start_matches('/'));
-                let mut within = start.ancestors().take_while(|folder| folder.starts_with(mounted));
-                within.any(|folder| folder.join("cpu.weight").exists())
-            }
-            _ => controllers.split(',').any(|name| name == "cpu") && path != "/",
+fn is_grouped(mounted: &Path, groups: &[Group]) -> bool {
+    groups.iter().any(|group| {
+        if group.is_unified() {
+            // All groups that the kernel shares cores out among have this file, and the top has not.
+            return group.folders(mounted).iter().any(|folder| folder.join("cpu.weight").exists());
         }
+        let tree = mounted.join("cpu");
+        // In a container of its own a group may look like the top, which alone has this file.
+        let is_inner = || tree.is_dir() && !tree.join("release_agent").exists();
+        group.controls("cpu") && (!group.is_top() || is_inner())
     })
 }
 
@@ -44,7 +40,7 @@ mod tests {
     #[test]
     fn control_groups_that_share_cores_come_before_sessions() {
         let dir = tempfile::tempdir().unwrap();
-        let grouped = |groups| is_grouped(dir.path(), groups);
+        let grouped = |groups| is_grouped(dir.path(), &cgroup::parse(groups));
         fs::create_dir_all(dir.path().join("user.slice/login")).unwrap();
         fs::create_dir_all(dir.path().join("system.slice")).unwrap();
         fs::write(dir.path().join("user.slice/cpu.weight"), "100\n").unwrap();
@@ -53,7 +49,10 @@ mod tests {
         assert!(!grouped("0::/\n"));
         assert!(grouped("4:memory:/\n2:cpu,cpuacct:/job\n0::/\n"));
         assert!(!grouped("4:memory:/job\n3:cpuacct:/job\n2:cpu:/\n0::/\n"));
-        assert!(!grouped("nothing of the kind"));
+        fs::create_dir(dir.path().join("cpu")).unwrap();
+        assert!(grouped("2:cpu,cpuacct:/\n"));
+        fs::write(dir.path().join("cpu/release_agent"), "\n").unwrap();
+        assert!(!grouped("2:cpu,cpuacct:/\n"));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The memory limit of the control group. Memory beyond it is not refused: whoever asks for it is killed, without a word.
 
+use crate::cgroup::{self, Group};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-const MOUNTED: &str = "/sys/fs/cgroup";
 
 /// What a version of control groups calls its files, and where it has them below the mount point.
 struct Version {
@@ -27,8 +26,7 @@ const V2: Version =
 
 /// Fails if this process would be killed if it used `bytes` more.
 pub fn check(bytes: u64) -> io::Result<()> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    match tightest(Path::new(MOUNTED), &groups) {
+    match tightest(Path::new(cgroup::MOUNTED), &cgroup::own()) {
         Some((left, file)) if left < bytes => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
             format!("the limit of the control group, {}, leaves {left} bytes", file.display()),
@@ -38,24 +36,17 @@ pub fn check(bytes: u64) -> io::Result<()> {
 }
 
 /// The least that this group or one that it is in may still use, bytes, and the file with that limit. None: there is none.
-fn tightest(mounted: &Path, groups: &str) -> Option<(u64, PathBuf)> {
-    let mut found: Vec<(u64, PathBuf)> = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let version = match controllers {
-            "" => V2,
-            _ if controllers.split(',').any(|name| name == "memory") => V1,
-            _ => continue,
+fn tightest(mounted: &Path, groups: &[Group]) -> Option<(u64, PathBuf)> {
+    let limits = |group: &Group| {
+        let version = match group {
+            _ if group.is_unified() => V2,
+            _ if group.controls("memory") => V1,
+            _ => return Vec::new(),
         };
-        let root = mounted.join(version.folder);
-        // In a container the path may be the host's, while what is mounted is the container's own.
-        let inside = root.join(path.trim_start_matches('/'));
-        let start = if inside.is_dir() { inside } else { root.clone() };
-        let within = start.ancestors().take_while(|folder| folder.starts_with(&root));
-        found.extend(within.filter_map(|folder| left(folder, &version)));
-    }
-    found.into_iter().min()
+        let folders = group.folders(&mounted.join(version.folder));
+        folders.iter().filter_map(|folder| left(folder, &version)).collect()
+    };
+    groups.iter().flat_map(limits).min()
 }
 
 fn left(folder: &Path, version: &Version) -> Option<(u64, PathBuf)> {
@@ -86,9 +77,9 @@ mod tests {
         group(&at("job/step"), &[("memory.max", "max\n"), ("memory.current", "900\n")]);
         let stat = "anon 5\ninactive_file 100\nactive_file 20\nshmem 7\n";
         group(&at("job"), &[("memory.max", "1000\n"), ("memory.current", "900\n"), ("memory.stat", stat)]);
-        assert_eq!(tightest(dir.path(), "0::/job/step\n"), Some((220, at("job/memory.max"))));
-        assert_eq!(tightest(dir.path(), "0::/other\n"), None);
-        assert_eq!(tightest(dir.path(), ""), None);
+        assert_eq!(tightest(dir.path(), &cgroup::parse("0::/job/step\n")), Some((220, at("job/memory.max"))));
+        assert_eq!(tightest(dir.path(), &cgroup::parse("0::/other\n")), None);
+        assert_eq!(tightest(dir.path(), &cgroup::parse("")), None);
     }
 
     #[test]
@@ -98,14 +89,17 @@ mod tests {
         let files = [("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "1100\n"), ("memory.stat", "x\n")];
         group(&group_folder, &files);
         let groups = "5:cpu,cpuacct:/\n4:hugetlb,memory:/job\n0::/\n";
-        assert_eq!(tightest(dir.path(), groups), Some((0, group_folder.join("memory.limit_in_bytes"))));
+        assert_eq!(tightest(dir.path(), &cgroup::parse(groups)), Some((0, group_folder.join("memory.limit_in_bytes"))));
     }
 
     #[test]
     fn a_container_sees_its_own_group_at_the_top() {
         let dir = tempfile::tempdir().unwrap();
         group(dir.path(), &[("memory.max", "70\n"), ("memory.current", "30\n")]);
-        assert_eq!(tightest(dir.path(), "0::/the/hosts/path\n"), Some((40, dir.path().join("memory.max"))));
+        assert_eq!(
+            tightest(dir.path(), &cgroup::parse("0::/the/hosts/path\n")),
+            Some((40, dir.path().join("memory.max")))
+        );
     }
 
     #[test]
