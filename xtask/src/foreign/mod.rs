@@ -4,6 +4,7 @@
 mod launchers;
 mod mpi4py;
 mod programs;
+mod suites;
 mod tree;
 
 use std::fs;
@@ -22,7 +23,8 @@ use crate::{lock, paths, process};
 /// What can be chosen.
 #[derive(Args, Clone, Debug)]
 pub struct ForeignArgs {
-    /// Only these: languages, tree, debian, ssh, slurm, rsmpi, mpi4py [default: all but mpi4py, which takes long]
+    /// Only these: languages, tree, debian, ssh, slurm, rsmpi, coarrays, scalapack, mpi4py [default: all but mpi4py, which
+    /// takes long]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -53,6 +55,8 @@ const KINDS: &[Kind] = &[
     Kind { name: "ssh", usual: true, what: "jobs that hydra starts by ssh", work: launchers::ssh },
     Kind { name: "slurm", usual: true, what: "jobs that Slurm starts", work: launchers::slurm },
     Kind { name: "rsmpi", usual: true, what: "the examples of the crate mpi", work: programs::rsmpi },
+    Kind { name: "coarrays", usual: true, what: "the tests of Debian's OpenCoarrays", work: suites::coarrays },
+    Kind { name: "scalapack", usual: true, what: "the tests of Debian's ScaLAPACK", work: suites::scalapack },
     Kind { name: "mpi4py", usual: false, what: "mpi4py's own tests on 1, 2, 4 and 5 ranks", work: mpi4py::tests },
 ];
 
@@ -101,18 +105,28 @@ impl Bench {
 
     /// One test: it passes if the command succeeds and, where something is wanted, prints it as a line.
     fn test(&mut self, name: &str, command: &mut Command, limit: Duration, wanted: Option<&str>) -> Result<bool> {
+        self.judged(name, command, limit, |text| {
+            let wanted = wanted.filter(|wanted| !text.lines().any(|line| line.trim() == *wanted))?;
+            Some(format!("it did not say {wanted:?}"))
+        })
+    }
+
+    /// One test: it passes if the command succeeds and there is no complaint about what it prints.
+    fn judged(
+        &mut self,
+        name: &str,
+        command: &mut Command,
+        limit: Duration,
+        judge: impl FnOnce(&str) -> Option<String>,
+    ) -> Result<bool> {
         let log = self.log(name);
         remove(&log)?;
         let start = Instant::now();
         let outcome = process::run_captured(command, &log, Some(limit))?;
         let text = fs::read(&log)?;
-        let text = String::from_utf8_lossy(&text);
-        let complaint = match wanted {
-            _ if !outcome.success() => Some(outcome.describe()),
-            Some(wanted) if !text.lines().any(|line| line.trim() == wanted) => {
-                Some(format!("it did not say {wanted:?}"))
-            }
-            _ => None,
+        let complaint = match outcome.success() {
+            true => judge(&String::from_utf8_lossy(&text)),
+            false => Some(outcome.describe()),
         };
         match &complaint {
             None => {

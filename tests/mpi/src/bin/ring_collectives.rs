@@ -12,8 +12,8 @@ use mpi::traits::*;
 use ntbring_mpi_tests::{raw, Job, Rng};
 
 const TURNS: u64 = 180;
-/// Numbers of 32 bits: below and above what is shared, packed, sent without asking, and a segment.
-const SIZES: [usize; 17] = [0, 1, 2, 3, 15, 16, 62, 63, 510, 511, 2050, 4097, 16_384, 16_385, 40_000, 70_001, 300_000];
+/// Numbers of 32 bits: below and above what is shared (on 8 hosts and on 4), packed, sent without asking, and a segment.
+const SIZES: [usize; 19] = [0, 1, 2, 3, 15, 16, 62, 63, 254, 255, 510, 511, 2050, 4097, 16_384, 16_385, 40_000, 70_001, 300_000];
 /// What stands where nothing is to be written.
 const GAP: u32 = 0xdead_beef;
 

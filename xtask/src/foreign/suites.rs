@@ -1,0 +1,124 @@
+//! Whole test suites that Debian ships as binaries linked with its mpich: OpenCoarrays' (one-sided, atomics, teams) and
+//! ScaLAPACK's (communicators, broadcasts and reductions along rows and columns).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{fresh, Bench};
+use crate::setup::packages;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const HOSTS: &str = "h0,h1,h2,h3";
+/// Ranks, unless a program wants others.
+const RANKS: u32 = 4;
+
+/// Programs that are not run, by how their names begin, and why. The first four fail or hang with Debian's mpich, too.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("image_fail", "wants images to fail one by one, which Debian's library of coarrays cannot tell"),
+    ("increment_my_neighbor", "puts into memory that its neighbour may not have set to its first values yet"),
+    ("issue-488-multi-dim-cobounds", "reads values that nobody gives it"),
+    ("xsllt", "leaves a loop at some ranks earlier than at others, by how their numbers are rounded"),
+    ("xCbtest", "reads files that the package does not have"),
+    ("xFbtest", "reads files that the package does not have"),
+];
+
+/// Programs that want so many ranks.
+const RANKS_OF: &[(&str, u32)] =
+    &[("sync_team", 8), ("team_number", 8), ("issue-515-mimic-mpi-gatherv", 2), ("issue-552-send_by_ref-singleton", 2)];
+
+/// The tests of OpenCoarrays: each ends with an error if it finds one.
+pub fn coarrays(bench: &mut Bench) -> Result<()> {
+    packages::install(&["libcoarrays-mpich-dev"])?;
+    let folder = Path::new("/usr/lib/x86_64-linux-gnu/open-coarrays/mpich/bin");
+    let tests = fs::read_dir(folder)?.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let tests = tests.into_iter().find(|path| path.to_string_lossy().ends_with("-tests"));
+    let tests = tests.with_context(|| format!("{} has no tests of OpenCoarrays", folder.display()))?;
+    let place = fresh(&bench.place.join("at"))?;
+    for name in programs(&tests, "")? {
+        run(bench, &tests, &name, &place, |_| None)?;
+    }
+    Ok(())
+}
+
+/// The tests of ScaLAPACK, which read what to do from files and print whether it was right.
+pub fn scalapack(bench: &mut Bench) -> Result<()> {
+    packages::install(&["scalapack-mpi-test"])?;
+    let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests");
+    let place = fresh(&bench.place.join("at"))?;
+    for entry in fs::read_dir(tests)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "dat") {
+            fs::copy(&path, place.join(path.file_name().context("a file has a name")?))?;
+        }
+    }
+    for name in programs(tests, "x")? {
+        run(bench, tests, &name, &place, |text| {
+            let wrong = text.lines().find(|line| is_wrong(line))?;
+            Some(format!("it said {:?}", wrong.trim()))
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a line of a test of ScaLAPACK tells of a wrong result: a row with that word as its result, or a count.
+fn is_wrong(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let counted = words.get(1..5) == Some(&["tests", "completed", "and", "failed"][..]) && words[0] != "0";
+    counted || words.iter().any(|&word| word == "FAILED" || word == "Failed")
+}
+
+/// Names of the files whose names begin so and have no extension.
+fn programs(folder: &Path, prefix: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_file() && name.starts_with(prefix) && !name.contains('.') {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn run(bench: &mut Bench, tests: &Path, name: &str, place: &Path, judge: fn(&str) -> Option<String>) -> Result<()> {
+    if let Some((_, why)) = NOT_RUN.iter().find(|(start, _)| name.starts_with(start)) {
+        println!("  {name:<40} not run: it {why}");
+        return Ok(());
+    }
+    let ranks = RANKS_OF.iter().find(|(wanting, _)| *wanting == name).map_or(RANKS, |(_, ranks)| *ranks);
+    let mut command = Command::new(bench.tool("ntbring"));
+    command.current_dir(place).args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts", HOSTS]);
+    command.args(["-n", &ranks.to_string()]).arg(tests.join(name));
+    bench.judged(name, &mut command, LIMIT, judge)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_scalapack_says_is_understood() {
+        for right in [
+            "    0 tests completed and failed residual checks.",
+            "  240 tests completed and passed residual checks.",
+            "WALL    13    13   4     9    5    4    1     0.00     0.00    12.57 PASSED",
+            "    not computed or that a test failed.  RESULT : passed; or an indication of",
+            "",
+        ] {
+            assert!(!is_wrong(right), "{right}");
+        }
+        for wrong in [
+            "    2 tests completed and failed residual checks.",
+            "WALL    13    13   4     9    5    4    1     0.00     0.00    12.57 FAILED",
+            "Failed 0.856E-03-0.100E+01    24     8   2   2",
+        ] {
+            assert!(is_wrong(wrong), "{wrong}");
+        }
+    }
+}
