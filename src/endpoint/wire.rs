@@ -6,7 +6,7 @@
 //!
 //! The tag's `meta` holds the handler (6 bits) and the header's size in words (9 bits), so that a
 //! plain message needs nothing but its tag. A header of another size and VCIs other than 0 need
-//! the extension. In a `CHUNK` meta is the number of the stream.
+//! the extension. In a `CHUNK` meta is the number of the stream, and whether its payload begins the entry's second line.
 
 mod error;
 mod parts;
@@ -14,7 +14,7 @@ mod parts;
 pub use error::WireError;
 pub use parts::{About, GreetingKind, Offer, Request};
 
-use crate::queue::META_MAX;
+use crate::queue::{LINE, META_MAX, TAG};
 use crate::ring::cast::{HostSet, CAST};
 use crate::ring::relay::{Route, ROUTED};
 use crate::ring::served::{Reply, REPLY};
@@ -47,8 +47,13 @@ const EXTENDED: u8 = 0x20;
 
 const EXTENSION: usize = 8;
 const WORDS_MAX: usize = 4;
-/// The most bytes before MPICH's header.
-pub const PREFIX_MAX: usize = Route::LEN + EXTENSION + 8 * WORDS_MAX;
+/// The most bytes before MPICH's header, or a chunk's payload: the rest of an entry's first line.
+pub const PREFIX_MAX: usize = LINE - TAG;
+const _: () = assert!(Route::LEN + EXTENSION + 8 * WORDS_MAX <= PREFIX_MAX && STREAMS <= APART as usize);
+/// In a `CHUNK`'s meta: its payload has lines of its own.
+const APART: u16 = 0x10;
+/// From so many bytes on that is worth the first line: processors copy much faster to where a line begins.
+const APART_MIN: usize = 1024;
 /// Handlers are below this.
 pub const HANDLERS: u16 = 64;
 /// Streams that one rank may have open to another.
@@ -179,13 +184,20 @@ pub struct Prefix {
     pub meta: u16,
     bytes: [u8; PREFIX_MAX],
     len: usize,
+    end: usize,
 }
 
 impl Prefix {
-    /// The bytes before MPICH's header, or before a chunk's payload.
+    /// The bytes to be written.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+
+    /// Where MPICH's header or a chunk's payload begins: behind these bytes, or further on.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.len.max(self.end)
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -211,7 +223,7 @@ impl Packet {
     /// The prefix of this packet, routed if a route is given.
     #[inline]
     pub fn prefix(&self, route: Option<Route>) -> Prefix {
-        let mut p = Prefix { kind: 0, meta: 0, bytes: [0; PREFIX_MAX], len: 0 };
+        let mut p = Prefix { kind: 0, meta: 0, bytes: [0; PREFIX_MAX], len: 0, end: 0 };
         if let Some(route) = route {
             p.kind |= ROUTED;
             p.push(&route.bytes());
@@ -226,9 +238,13 @@ impl Packet {
                 p.head(head, header);
                 p.words(&[total, stream.into()]);
             }
-            Packet::Chunk { stream, .. } => {
+            Packet::Chunk { stream, payload } => {
                 p.kind |= CHUNK;
                 p.meta = stream.into();
+                if payload >= APART_MIN {
+                    p.meta |= APART;
+                    p.end = PREFIX_MAX;
+                }
             }
             Packet::Offer { head, header, offer } => {
                 p.kind |= OFFER;
@@ -309,7 +325,10 @@ impl Packet {
         let stream_of =
             |n: u64| u8::try_from(n).ok().filter(|&s| (s as usize) < STREAMS).ok_or(impossible("stream", n));
         if base == CHUNK && kind & EXTENDED == 0 {
-            let stream = stream_of(meta.into())?;
+            let stream = stream_of((meta & !APART).into())?;
+            if meta & APART != 0 {
+                at = PREFIX_MAX;
+            }
             let payload = len.checked_sub(at).filter(|&n| n > 0).ok_or(WireError::Short { kind, len })?;
             return Ok((Packet::Chunk { stream, payload }, route, at));
         }

@@ -258,7 +258,7 @@ pub(in super::super) fn put_message(
         return Ok(true);
     }
     let prefix = Packet::Message { head, header: header.len(), payload: size }.prefix(route);
-    let at = prefix.bytes().len();
+    let at = prefix.end();
     let len = at + header.len() + size;
     let Some(mut slot) = lane.reserve(len) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
@@ -274,7 +274,7 @@ pub(in super::super) fn put_message(
 /// Deposits an entry that has no payload; false if there is no room.
 pub(in super::super) fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
     let prefix = packet.prefix(route);
-    let at = prefix.bytes().len();
+    let at = prefix.end();
     let Some(mut slot) = lane.reserve(at + header.len()) else { return false };
     slot.write_bytes(0, prefix.bytes());
     slot.write_bytes(at, header);
@@ -291,7 +291,7 @@ fn put_chunk(
 ) -> Result<bool, EndpointError> {
     let size = (stream.payload.len() - stream.offset).min(piece.min(lane.piece_max()) as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
-    let at = prefix.bytes().len();
+    let at = prefix.end();
     let Some(mut slot) = lane.reserve_piece(at + size) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
     let put = match paper {

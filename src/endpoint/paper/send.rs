@@ -103,7 +103,7 @@ impl SendSide {
             return Ok(false);
         }
         let prefix = Packet::Chunk { stream: WHOLE, payload: size }.prefix(route);
-        let at = prefix.bytes().len();
+        let at = prefix.end();
         let mut slot = lane.reserve(at + size).expect("there was room for both");
         slot.write_bytes(0, prefix.bytes());
         slot.write(at, bytes);

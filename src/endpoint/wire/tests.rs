@@ -74,9 +74,9 @@ proptest! {
     fn packets_survive_the_wire(packet in packets(), route in proptest::option::of((any::<u32>(), any::<u32>()))) {
         let route = route.map(|(src, dst)| Route { src, dst });
         let prefix = packet.prefix(route);
-        let len = prefix.bytes().len() + rest(packet);
+        let len = prefix.end() + rest(packet);
         let parsed = Packet::parse(prefix.kind, prefix.meta, len, prefix.bytes(), route.is_some());
-        prop_assert_eq!(parsed, Ok((packet, route, prefix.bytes().len())));
+        prop_assert_eq!(parsed, Ok((packet, route, prefix.end())));
         prop_assert_eq!(prefix.bytes().len() % 8, 0);
     }
 
