@@ -5,12 +5,12 @@
  *   allreduce   sum of doubles; bytes are those of one vector                                   us
  *   alltoall    bytes are those for one destination                                             us
  *   allgather   bytes are those of one rank                                                     us
- *   bcast       from rank 0; bytes are those of the message                                     us
- *   reduce      sum of doubles, to rank 0; bytes are those of one vector                        us
+ *   bcast       bytes are those of the message                                                  us
+ *   reduce      sum of doubles; bytes are those of one vector                                   us
  *
- * All but the last two are called back to back: none can end anywhere before it has begun everywhere. A broadcast's root, and all
- * others of a reduction, would run ahead: each call is timed by itself, between barriers that are not timed. All times are those of
- * the slowest rank.
+ * All are called back to back, without barriers: they would show who leaves the barrier first. All but the last two cannot end
+ * anywhere before they have begun everywhere. A broadcast's root, and all others of a reduction, would run ahead: so each rank is
+ * the root in turn, and none is ahead of another by more calls than there are ranks. All times are those of the slowest rank.
  */
 #include "engine.h"
 
@@ -40,14 +40,14 @@ static void allgather(long bytes)
     MPI_Allgather(send_buffer, (int) bytes, MPI_CHAR, receive_buffer, (int) bytes, MPI_CHAR, MPI_COMM_WORLD);
 }
 
-static void bcast(long bytes)
+static void bcast(long bytes, int root)
 {
-    MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Bcast(send_buffer, (int) bytes, MPI_CHAR, root, MPI_COMM_WORLD);
 }
 
-static void reduce(long bytes)
+static void reduce(long bytes, int root)
 {
-    MPI_Reduce(send_buffer, receive_buffer, (int) (bytes / 8), MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(send_buffer, receive_buffer, (int) (bytes / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
 }
 
 static double back_to_back(void (*collective)(long bytes), long bytes, long n)
@@ -59,17 +59,13 @@ static double back_to_back(void (*collective)(long bytes), long bytes, long n)
     return now() - start;
 }
 
-static double between_barriers(void (*collective)(long bytes), long bytes, long n)
+static double roots_in_turn(void (*collective)(long bytes, int root), long bytes, long n)
 {
-    double seconds = 0;
-
-    for (long i = 0; i < n; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        double start = now();
-        collective(bytes);
-        seconds += now() - start;
-    }
-    return seconds;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = now();
+    for (long i = 0; i < n; i++)
+        collective(bytes, (int) (i % all_ranks));
+    return now() - start;
 }
 
 static double barriers(long bytes, long n)
@@ -94,35 +90,51 @@ static double allgathers(long bytes, long n)
 
 static double bcasts(long bytes, long n)
 {
-    return between_barriers(bcast, bytes, n);
+    return roots_in_turn(bcast, bytes, n);
 }
 
 static double reduces(long bytes, long n)
 {
-    return between_barriers(reduce, bytes, n);
+    return roots_in_turn(reduce, bytes, n);
 }
 
-static long check_sum(void (*collective)(long bytes), long bytes, int is_root)
+static void fill_summands(long bytes)
 {
-    double *mine = (double *) send_buffer, *sum = (double *) receive_buffer;
-    long bad = 0;
+    double *mine = (double *) send_buffer;
 
     for (long i = 0; i < bytes / 8; i++)
         mine[i] = (double) (my_rank + i % 1000);
-    collective(bytes);
-    for (long i = 0; is_root && i < bytes / 8; i++)
-        bad += sum[i] != (double) (all_ranks * (all_ranks - 1) / 2 + all_ranks * (i % 1000));
+}
+
+static long wrong_sums(long bytes)
+{
+    const double *sums = (const double *) receive_buffer;
+    long bad = 0;
+
+    for (long i = 0; i < bytes / 8; i++)
+        bad += sums[i] != (double) (all_ranks * (all_ranks - 1) / 2 + all_ranks * (i % 1000));
     return bad;
 }
 
 static long check_allreduce(long bytes)
 {
-    return check_sum(allreduce, bytes, 1);
+    fill_summands(bytes);
+    allreduce(bytes);
+    return wrong_sums(bytes);
 }
 
 static long check_reduce(long bytes)
 {
-    return check_sum(reduce, bytes, my_rank == 0);
+    long bad = 0;
+
+    fill_summands(bytes);
+    for (int root = 0; root < all_ranks; root++) {
+        /* Not the sums of an earlier check. */
+        fill(receive_buffer, bytes, root);
+        reduce(bytes, root);
+        bad += my_rank == root ? wrong_sums(bytes) : 0;
+    }
+    return bad;
 }
 
 static long check_alltoall(long bytes)
@@ -150,9 +162,14 @@ static long check_allgather(long bytes)
 
 static long check_bcast(long bytes)
 {
-    fill(send_buffer, bytes, my_rank);
-    bcast(bytes);
-    return wrong(send_buffer, bytes, 0);
+    long bad = 0;
+
+    for (int root = 0; root < all_ranks; root++) {
+        fill(send_buffer, bytes, my_rank);
+        bcast(bytes, root);
+        bad += wrong(send_buffer, bytes, root);
+    }
+    return bad;
 }
 
 static const struct test tests[] = {

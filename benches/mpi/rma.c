@@ -5,6 +5,8 @@
  *               one operation and MPI_Win_flush                                                 us
  *   put_bw, get_bw, accumulate_bw
  *               64 operations, then MPI_Win_flush; bytes over time                              MB/s (10^6 bytes a second)
+ *   fetch_and_op_rate, compare_and_swap_rate
+ *               64 operations, then MPI_Win_flush; operations over time                         op/s
  *
  * Rank 0 is the origin, its peer the target, which waits in MPI_Recv meanwhile: an MPI that needs the target's help gets it.
  * Accumulate and fetch_and_op add 64-bit integers.
@@ -115,9 +117,25 @@ static double accumulates_many(long bytes, long n)
     return operations(accumulate, bytes, n, window_of(bytes));
 }
 
+static double fetches_many(long bytes, long n)
+{
+    return operations(fetch_and_op, bytes, n, WINDOW);
+}
+
+static double swaps_many(long bytes, long n)
+{
+    return operations(compare_and_swap, bytes, n, WINDOW);
+}
+
 static double mb_s(double seconds, long bytes)
 {
     return (double) bytes * window_of(bytes) / seconds / 1e6;
+}
+
+static double operations_s(double seconds, long bytes)
+{
+    (void) bytes;
+    return WINDOW / seconds;
 }
 
 /* What is put is got back; the target's part is to wait. */
@@ -179,6 +197,8 @@ static const struct test tests[] = {
     {"get_bw", "MB/s", "8,64,512,4K,32K,256K,1M,4M", 1, 1, gets_many, mb_s, check_put_get},
     {"fetch_and_op", "us", "8", 1, 8, fetches, microseconds, check_sums},
     {"compare_and_swap", "us", "8", 1, 8, swaps, microseconds, check_sums},
+    {"fetch_and_op_rate", "op/s", "8", 1, 8, fetches_many, operations_s, check_sums},
+    {"compare_and_swap_rate", "op/s", "8", 1, 8, swaps_many, operations_s, check_sums},
     {"accumulate", "us", "8,64,512,4K,32K,256K,1M,4M", 1, 8, accumulates_one, microseconds, check_sums},
     {"accumulate_bw", "MB/s", "8,64,512,4K,32K,256K,1M,4M", 1, 8, accumulates_many, mb_s, check_sums},
 };

@@ -69,6 +69,7 @@ impl Contestant {
             Who::Distances => matches!(self.role, Role::Ours | Role::Distance | Role::Peer),
             Who::Model => self.role == Role::Model,
             Who::Ablation => self.role == Role::Ablation,
+            Who::QueueManagement => papers::ablation::MODELS_2_AND_1.contains(&self.name),
             Who::Efficiency => self.role == Role::Efficiency,
             Who::Machine => false,
         }

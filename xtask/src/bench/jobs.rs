@@ -105,6 +105,8 @@ pub enum Who {
     Model,
     /// ntbring without some of its mechanisms.
     Ablation,
+    /// Of these the two that tell what queue management is worth.
+    QueueManagement,
     /// ntbring, to be compared with the raw window.
     Efficiency,
     /// Nobody: the machine itself.
@@ -196,6 +198,8 @@ pub fn rma(quick: bool) -> Vec<Job> {
         test("get_bw", sizes),
         test("fetch_and_op", &[]),
         test("compare_and_swap", &[]),
+        test("fetch_and_op_rate", &[]),
+        test("compare_and_swap_rate", &[]),
         test("accumulate", sizes),
         test("accumulate_bw", sizes),
     ];
@@ -249,14 +253,19 @@ pub fn efficiency(quick: bool) -> Vec<Job> {
     ]
 }
 
-/// Through a host that relays, under a link model.
-pub fn relayed() -> Vec<Job> {
-    vec![Job::new(Program::P2p, Shape::Pair, Who::Model, vec![test("bandwidth", &[MIB, 4 * MIB])])]
+/// What queue management is worth: for a comparison, where all of [`ablation`] would take too long.
+pub fn queue_management() -> Job {
+    Job::new(Program::P2p, Shape::Pair, Who::QueueManagement, vec![test("bandwidth", &[8, 64, 512])])
+}
+
+/// Under a link model: between neighbours, and through a host that relays.
+pub fn modelled() -> Vec<Job> {
+    vec![Job::new(Program::P2p, Shape::Pair, Who::Model, vec![test("bandwidth", &[64 * KIB, MIB, 4 * MIB])])]
 }
 
 /// All of the above.
 pub fn all(quick: bool) -> Vec<Job> {
-    [p2p(quick), rma(quick), coll(quick), startup(), ablation(quick), efficiency(quick), relayed()].concat()
+    [p2p(quick), rma(quick), coll(quick), startup(), ablation(quick), efficiency(quick), modelled()].concat()
 }
 
 /// A job for each test. The shorter a job is, the sooner after each other its rounds are, and the more alike the

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `jobs` | what can be run: program, ranks, tests |
 //! | `contestants` | by whom, and how each is started |
-//! | `session` | compiling, and running round by round |
+//! | `session`, `states` | compiling, and running round by round; telling states of the machine apart |
 //! | `suites` | how long MPICH's test suite takes |
 //! | `figures`, `stored` | what came out; the file of `--json` |
 //! | `papers` | the experiments of the papers, repeated |
@@ -42,7 +42,7 @@ use stored::Stored;
 enum Name {
     /// Latency, bandwidth and message rate: of two ranks, at several distances, and of several pairs
     P2p,
-    /// Put, get, accumulate, fetch-and-op, compare-and-swap: latency and bandwidth
+    /// Put, get, accumulate, fetch-and-op, compare-and-swap: latency, bandwidth, rate
     Rma,
     /// Barrier, bcast, reduce, allreduce, alltoall, allgather of 2, 4 and 8 ranks
     Coll,
@@ -124,7 +124,7 @@ impl BenchArgs {
     fn jobs(&self) -> Result<Vec<Job>> {
         let only = self.only.as_deref();
         let jobs = match self.name {
-            Name::Compare => compare::jobs(&compare::chosen(only)),
+            Name::Compare => compare::jobs(only),
             Name::P2p => jobs::p2p(self.quick),
             Name::Rma => jobs::rma(self.quick),
             Name::Coll => jobs::coll(self.quick),
@@ -241,13 +241,13 @@ fn show_efficiency(stored: &Stored) {
 }
 
 fn show_comparison(stored: &Stored, only: Option<&str>) -> Result<()> {
-    let mut entries = compare::evaluate(stored, &compare::chosen(only));
+    let mut entries = compare::evaluate(stored, only);
     entries.extend(suites::entries(&stored.figures, only));
     println!("{}", compare::table(&entries));
     println!(
-        "medians of at least {} rounds; ratio: ours over the peer's; spread: of the rounds, ours and the peer's; cores: how far apart \
-         they were, as half the round trip of a cache line: only runs in that state of the machine are compared; -: it was not \
-         the same for long enough, and all runs are\n",
+        "medians of as many runs as the column says, ours/the peer's, of at least {} rounds; ratio: ours over the peer's; spread: of \
+         these runs, ours and the peer's; cores: how far apart they were, as half the round trip of a cache line: only runs in that \
+         state of the machine are compared; -: it was not the same for long enough, and all runs are\n",
         stored.rounds
     );
     for entry in &entries {

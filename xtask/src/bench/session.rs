@@ -169,12 +169,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether all have had half of their rounds, at least, in some one state.
+    /// Whether all have had half of their rounds, and enough to be compared, in some one state.
     fn are_alike(&self) -> bool {
         let names: BTreeSet<&String> = self.runs.keys().map(|(name, _)| name).collect();
         let all: BTreeSet<usize> = self.runs.keys().filter_map(|(_, state)| *state).collect();
         let runs = |name: &str, state: usize| self.runs.get(&(name.to_string(), Some(state))).copied().unwrap_or(0);
-        let half = self.effort.rounds.div_ceil(2).max(states::ENOUGH);
+        let half = self.effort.rounds.div_ceil(2).max(states::enough(self.effort.rounds));
         all.into_iter().any(|state| names.iter().all(|name| runs(name, state) >= half))
     }
 

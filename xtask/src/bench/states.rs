@@ -12,7 +12,12 @@ use crate::bench::figures::{Figures, Row};
 const ALIKE: f64 = 1.4;
 
 /// A figure in one state is worth something if it is the median of so many.
-pub const ENOUGH: usize = 3;
+const ENOUGH: usize = 5;
+
+/// The same, but not more than there are rounds: a first look has fewer.
+pub fn enough(rounds: usize) -> usize {
+    ENOUGH.min(rounds)
+}
 
 /// What was measured while the cores were so far apart.
 #[derive(Clone, Debug)]
@@ -62,15 +67,15 @@ impl States {
         &mut self.0[number].figures
     }
 
-    /// The state in which the fewest values of any of these figures are the most, if they are enough.
-    pub fn best(&self, wanted: &[Wanted<'_>]) -> Option<&State> {
+    /// The state in which the fewest values of any of these figures are the most, if they are `enough`.
+    pub fn best(&self, wanted: &[Wanted<'_>], enough: usize) -> Option<&State> {
         let count = |state: &State, one: &Wanted<'_>| {
             state.figures.values(one.test, one.ranks, one.bytes, one.mpi).map_or(0, <[f64]>::len)
         };
         let fewest = |state: &State| wanted.iter().map(|one| count(state, one)).min().unwrap_or(0);
         // Of equals the first.
         let best = self.0.iter().rev().max_by_key(|state| fewest(state))?;
-        (fewest(best) >= ENOUGH).then_some(best)
+        (fewest(best) >= enough).then_some(best)
     }
 
     /// For a file.
@@ -106,13 +111,15 @@ mod tests {
         add(&mut states, 0.31, "b", &[4.0, 5.0, 6.0]);
         add(&mut states, 0.07, "b", &[1.0, 1.0]);
         let wanted = ["a", "b"].map(|mpi| Wanted { mpi, test: "latency", ranks: 2, bytes: 8 });
-        let best = states.best(&wanted).unwrap();
+        let best = states.best(&wanted, 3).unwrap();
         assert_eq!((best.cores_us, best.figures.median("latency", 2, 8, "a")), (0.30, Some(6.5)));
         // Of one alone the state with the most.
-        assert_eq!(states.best(&wanted[1..]).unwrap().cores_us, 0.30);
+        assert_eq!(states.best(&wanted[1..], 3).unwrap().cores_us, 0.30);
+        assert!(states.best(&wanted, 4).is_none());
+        assert_eq!([3, 15].map(enough), [3, 5]);
         let nobody = Wanted { mpi: "c", ..wanted[0] };
-        assert!(states.best(&[wanted[0], nobody]).is_none());
+        assert!(states.best(&[wanted[0], nobody], 3).is_none());
         let again = States::of_rows(serde_json::from_str(&serde_json::to_string(&states.rows()).unwrap()).unwrap());
-        assert_eq!(again.best(&wanted).unwrap().cores_us, 0.30);
+        assert_eq!(again.best(&wanted, 3).unwrap().cores_us, 0.30);
     }
 }

@@ -72,6 +72,14 @@ pub const LINKS: [Link; 2] = [
     Link { name: "link model gen3x8", short: "gen3x8", columns: &MODELLED },
 ];
 
+/// The contestants that [`queue_management`] compares.
+pub const MODELS_2_AND_1: [&str; 2] = [MODELLED[2].name, MODELLED[0].name];
+
+/// What queue management is worth under gen3x8: the median over small sizes.
+pub fn queue_management(figures: &Figures) -> Option<f64> {
+    LINKS[1].middle(figures, "1")
+}
+
 impl Link {
     fn value(&self, figures: &Figures, column: usize, bytes: u64) -> Option<f64> {
         figures.median(TEST, RANKS, bytes, self.columns[column].name)
@@ -109,6 +117,13 @@ impl Link {
         Table { title: format!("bandwidth of the models, {}, MB/s", self.name), header, rows }
     }
 
+    /// The median, over the small sizes, of what model 2 reaches of another.
+    fn middle(&self, figures: &Figures, of: &str) -> Option<f64> {
+        let sizes = self.sizes(figures).into_iter().filter(|bytes| *bytes < SMALL);
+        let ratios: Vec<f64> = sizes.filter_map(|bytes| self.ratio(figures, "2", of, bytes)).collect();
+        (!ratios.is_empty()).then(|| median(&ratios))
+    }
+
     /// What queue management alone is worth.
     fn queue_management(&self, figures: &Figures) -> Table {
         let sizes: Vec<u64> = self.sizes(figures).into_iter().filter(|bytes| *bytes < SMALL).collect();
@@ -118,11 +133,8 @@ impl Link {
             let ratios = ["1", "1-packed"].map(|of| self.ratio(figures, "2", of, *bytes));
             rows.push(vec![size(*bytes), shown(ratios[0]), shown(ratios[1]), "3x".to_string()]);
         }
-        let middle = |of: &str| {
-            let ratios: Vec<f64> = sizes.iter().filter_map(|bytes| self.ratio(figures, "2", of, *bytes)).collect();
-            (!ratios.is_empty()).then(|| median(&ratios))
-        };
-        rows.push(vec!["median".into(), shown(middle("1")), shown(middle("1-packed")), "3x".into()]);
+        let middles = ["1", "1-packed"].map(|of| shown(self.middle(figures, of)));
+        rows.push([&["median".to_string()], &middles[..], &["3x".to_string()]].concat());
         let header = ["size", "2 over 1", "2 over 1-packed", "paper"].map(str::to_string).to_vec();
         Table { title: format!("queue management below {SMALL} B, {}", self.name), header, rows }
     }

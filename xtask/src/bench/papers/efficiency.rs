@@ -26,8 +26,11 @@ pub const COLUMNS: &[Column] = &[
     Column { name: "eff-pex8749", head: "pex8749", env: &[(MODEL, "pex8749")], what: "link model pex8749" },
 ];
 
-/// What the models say that their links carry, MB/s (docs/link-model.md).
-const OF_MODELS: [(&str, f64); 3] = [("eff-gen3x8", 6000.0), ("eff-pex8733", 3500.0), ("eff-pex8749", 2600.0)];
+/// What the model gen3x8 says that its link carries, MB/s (docs/link-model.md).
+pub const GEN3X8: f64 = 6000.0;
+
+/// What all models say.
+const OF_MODELS: [(&str, f64); 3] = [("eff-gen3x8", GEN3X8), ("eff-pex8733", 3500.0), ("eff-pex8749", 2600.0)];
 
 /// The raw window's bandwidth for a column: the model's figure, or what was measured.
 fn raw(figures: &Figures, column: &Column, bytes: u64) -> Option<f64> {

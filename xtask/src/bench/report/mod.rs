@@ -80,7 +80,7 @@ fn mpis(stored: &Stored) -> String {
 
 /// The measures of `bench compare` of which there are figures.
 fn comparison(stored: &Stored) -> String {
-    let mut entries = compare::evaluate(stored, &compare::chosen(None));
+    let mut entries = compare::evaluate(stored, None);
     entries.extend(suites::entries(&stored.figures, None));
     let rows: Vec<Vec<String>> = entries.iter().filter(|entry| entry.is_known()).map(compare::cells).collect();
     let header = compare::HEADER.map(str::to_string).to_vec();

@@ -1,47 +1,18 @@
 //! `bench compare`: ntbring against the best of the others, measure by measure.
 
+mod measures;
+mod queue_management;
+mod shown;
+
 use serde::Serialize;
 
-use crate::bench::contestants::{ON_UCX, OURS};
-use crate::bench::figures::{number, size, smaller_is_better, spread, Figures, MACHINE};
-use crate::bench::jobs::{self, Job, Program, Shape, Who};
-use crate::bench::states::{States, Wanted};
+use crate::bench::figures::{size, smaller_is_better, spread, Figures, MACHINE};
+use crate::bench::jobs::Job;
+use crate::bench::states::{self, States, Wanted};
 use crate::bench::stored::Stored;
-use crate::bench::tables::{factor, limit_of, limit_value, Limit};
-use crate::ui;
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-
-/// With whom a measure is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Than {
-    /// The best of all other MPIs.
-    Best,
-    /// The best of these.
-    Of(&'static [&'static str]),
-    /// One figure: whose, its test, its size.
-    Figure(&'static str, &'static str, u64),
-}
-
-/// One line of the comparison.
-#[derive(Clone, Debug)]
-pub struct Measure {
-    name: String,
-    program: Program,
-    shape: Shape,
-    who: Who,
-    /// Whose figure it is.
-    of: &'static str,
-    test: &'static str,
-    bytes: u64,
-    than: Than,
-    /// The ratio that is wanted: at most, where the smaller is better, else at least.
-    to_reach: f64,
-    limit: Option<Limit>,
-    /// What is wanted of the ratio to the limit.
-    of_limit_to_reach: Option<f64>,
-}
+use crate::bench::tables::limit_value;
+use measures::{measures, Measure, Than};
+pub use shown::{cells, table, HEADER};
 
 /// What is printed of a measure.
 #[derive(Debug, PartialEq, Serialize)]
@@ -55,13 +26,16 @@ pub struct Entry {
     pub(super) unit: String,
     /// "lower" or "higher" is better, of value and ratio.
     pub(super) better: &'static str,
-    pub(super) to_reach: f64,
+    /// None: it is only reported.
+    pub(super) to_reach: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) of_limit: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) of_limit_to_reach: Option<f64>,
     pub(super) reached: Option<bool>,
-    /// Largest less smallest value of the rounds, over the median: of ours and of the peer.
+    /// How many runs the medians rest on: of ours and of the peer.
+    pub(super) runs: [Option<usize>; 2],
+    /// Largest less smallest value of these runs, over the median: of ours and of the peer.
     pub(super) spread: [Option<f64>; 2],
     /// How far apart the cores were, us; None if the state of the machine was not the same for long enough.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,105 +52,39 @@ impl Entry {
     }
 }
 
-/// All that are known.
-pub fn measures() -> Vec<Measure> {
-    let pair = |name: String, test, bytes, to_reach| Measure {
-        name,
-        program: Program::P2p,
-        shape: Shape::Pair,
-        who: Who::Main,
-        of: OURS,
-        test,
-        bytes,
-        than: Than::Best,
-        to_reach,
-        limit: limit_of(test, bytes),
-        of_limit_to_reach: None,
-    };
-    let short = |bytes| size(bytes).replace(' ', "");
-    let mut all = Vec::new();
-    all.push(Measure { of_limit_to_reach: Some(1.8), ..pair("latency_8B".into(), "latency", 8, 0.90) });
-    for bytes in [64, KIB, 4 * KIB, 64 * KIB, MIB, 4 * MIB] {
-        all.push(pair(format!("latency_{}", short(bytes)), "latency", bytes, 0.95));
-    }
-    all.push(pair("rate_8B".into(), "rate", 8, 1.25));
-    let own = Than::Figure(OURS, "rate", 64);
-    all.push(Measure { than: own, ..pair("rate_128B_of_own_64B".into(), "rate", 128, 0.80) });
-    for bytes in [4 * KIB, 64 * KIB, MIB, 4 * MIB, 64 * MIB] {
-        let to_reach = if bytes > 4 * MIB { 1.0 } else { 1.05 };
-        all.push(pair(format!("bandwidth_{}", short(bytes)), "bandwidth", bytes, to_reach));
-    }
-    for bytes in [64 * KIB, MIB, 4 * MIB] {
-        let than = Than::Figure(MACHINE, "raw_bandwidth", bytes);
-        all.push(Measure { than, ..pair(format!("efficiency_{}", short(bytes)), "bandwidth", bytes, 0.97) });
-    }
-    for (name, test) in [("put_8B", "put"), ("fetch_and_op_8B", "fetch_and_op")] {
-        all.push(Measure { program: Program::Rma, ..pair(name.into(), test, 8, 1.0) });
-    }
-    for (name, test, bytes) in [
-        ("barrier_4ranks", "barrier", 0),
-        ("allreduce_8B_4ranks", "allreduce", 8),
-        ("alltoall_64KiB_4ranks", "alltoall", 64 * KIB),
-    ] {
-        let (program, shape) = (Program::Coll, Shape::Hosts(4));
-        all.push(Measure { program, shape, ..pair(name.into(), test, bytes, 1.0) });
-    }
-    for (name, program, test) in
-        [("startup_8ranks", Program::Startup, "startup"), ("memory_8ranks", Program::Memory, "memory_pss")]
-    {
-        let (shape, than) = (Shape::Hosts(8), Than::Of(ON_UCX));
-        all.push(Measure { program, shape, than, ..pair(name.into(), test, 0, 1.0) });
-    }
-    for bytes in [MIB, 4 * MIB] {
-        let (who, of) = (Who::Model, "ntbring-gen3x8-d2");
-        let than = Than::Figure("ntbring-gen3x8", "bandwidth", bytes);
-        let name = format!("relayed_gen3x8_{}", short(bytes));
-        all.push(Measure { who, of, than, limit: None, ..pair(name, "bandwidth", bytes, 0.95) });
-    }
-    all
-}
-
-/// The figures that these need: the machine's before what is compared with them.
-pub fn jobs(measures: &[Measure]) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    for measure in measures {
-        let mut machine = |test, bytes| {
-            jobs::want(&mut jobs, Program::Limits, Shape::Machine, Who::Machine, test, bytes);
-        };
-        if let Some(limit) = measure.limit {
-            machine(limit.test, limit.bytes);
-        }
-        if let Than::Figure(MACHINE, test, bytes) = measure.than {
-            machine(test, bytes);
-        }
-        let Measure { program, shape, who, test, bytes, .. } = *measure;
-        jobs::want(&mut jobs, program, shape, who, test, bytes);
-        if let Than::Figure(whose, test, bytes) = measure.than {
-            if whose != MACHINE {
-                jobs::want(&mut jobs, program, shape, who, test, bytes);
-            }
-        }
-    }
-    jobs
+/// Whether a measure of this name is asked for.
+fn is_chosen(name: &str, only: Option<&str>) -> bool {
+    only.is_none_or(|only| name.contains(only))
 }
 
 /// Measures whose name contains `only`.
-pub fn chosen(only: Option<&str>) -> Vec<Measure> {
-    measures().into_iter().filter(|measure| only.is_none_or(|only| measure.name.contains(only))).collect()
+fn chosen(only: Option<&str>) -> Vec<Measure> {
+    measures().into_iter().filter(|measure| is_chosen(&measure.name, only)).collect()
 }
 
 /// The names of all.
 pub fn names() -> Vec<String> {
-    measures().into_iter().map(|measure| measure.name).collect()
+    measures().into_iter().map(|measure| measure.name).chain([queue_management::NAME.to_string()]).collect()
 }
 
-/// Compares, with what there is. `peers` are the other MPIs.
-pub fn evaluate(stored: &Stored, measures: &[Measure]) -> Vec<Entry> {
-    measures.iter().map(|measure| alike(&stored.figures, &stored.states, measure, &stored.peers())).collect()
+/// What must be run for measures whose name contains `only`.
+pub fn jobs(only: Option<&str>) -> Vec<Job> {
+    let mut jobs = measures::jobs(&chosen(only));
+    jobs.extend(is_chosen(queue_management::NAME, only).then(queue_management::job));
+    jobs
 }
 
-/// Compares what was measured in one state of the machine, if that is enough.
-fn alike(all: &Figures, states: &States, measure: &Measure, peers: &[&str]) -> Entry {
+/// Compares measures whose name contains `only`, with what there is.
+pub fn evaluate(stored: &Stored, only: Option<&str>) -> Vec<Entry> {
+    let (peers, enough) = (stored.peers(), states::enough(stored.rounds));
+    let one = |measure: &Measure| alike(&stored.figures, &stored.states, enough, measure, &peers);
+    let mut entries: Vec<Entry> = chosen(only).iter().map(one).collect();
+    entries.extend(is_chosen(queue_management::NAME, only).then(|| queue_management::entry(stored)));
+    entries
+}
+
+/// Compares what was measured in one state of the machine, if that is enough. `peers` are the other MPIs.
+fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers: &[&str]) -> Entry {
     let Measure { test, bytes, .. } = *measure;
     let ranks = measure.shape.ranks();
     let of = |mpi| Wanted { mpi, test, ranks, bytes };
@@ -185,6 +93,7 @@ fn alike(all: &Figures, states: &States, measure: &Measure, peers: &[&str]) -> E
         Than::Best => wanted.extend(peers.iter().map(|peer| of(peer))),
         Than::Of(mpis) => wanted.extend(mpis.iter().map(|mpi| of(mpi))),
         Than::Figure(mpi, test, bytes) => wanted.push(Wanted { mpi, test, ranks, bytes: *bytes }),
+        Than::Known(..) => {}
     }
     wanted.extend(measure.limit.iter().map(|limit| Wanted {
         mpi: MACHINE,
@@ -194,7 +103,7 @@ fn alike(all: &Figures, states: &States, measure: &Measure, peers: &[&str]) -> E
     }));
     // Who has no figure at all is not waited for.
     wanted.retain(|one| all.values(one.test, one.ranks, one.bytes, one.mpi).is_some());
-    match states.best(&wanted) {
+    match states.best(&wanted, enough) {
         Some(state) => Entry { cores_us: Some(rounded(state.cores_us)), ..entry(&state.figures, measure, peers) },
         None => entry(all, measure, peers),
     }
@@ -235,6 +144,7 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
             let name = format!("{whose}: {test} {}", size(bytes));
             figures.median(test, ranks, bytes, whose).map(|value| (name, value, values))
         }
+        Than::Known(whose, value) => Some((whose.to_string(), value, None)),
     };
     let limit = measure.limit.as_ref().and_then(|limit| limit_value(figures, limit));
     let over = |other: Option<f64>| Some(ours? / other?);
@@ -249,6 +159,7 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
         Some(Some(held)) => reached.map(|reached| reached && held),
         None => reached,
     };
+    let values = [figures.values(test, ranks, bytes, measure.of), peer.as_ref().and_then(|(_, _, values)| *values)];
     let spread_of = |values: Option<&[f64]>| values.map(spread).filter(|spread| spread.is_finite()).map(rounded);
     Entry {
         name: measure.name.clone(),
@@ -258,65 +169,24 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
         limit: limit.map(rounded),
         unit: unit.to_string(),
         better: if smaller { "lower" } else { "higher" },
-        to_reach: measure.to_reach,
+        to_reach: Some(measure.to_reach),
         of_limit: of_limit.map(rounded),
         of_limit_to_reach: measure.of_limit_to_reach,
         reached,
-        spread: [
-            spread_of(figures.values(test, ranks, bytes, measure.of)),
-            peer.as_ref().and_then(|(_, _, values)| spread_of(*values)),
-        ],
+        runs: values.map(|values| values.map(<[f64]>::len)),
+        spread: values.map(spread_of),
         peer: peer.map(|(name, _, _)| name),
         cores_us: None,
         timed_out: None,
     }
 }
 
-/// The heads of [`cells`].
-pub const HEADER: [&str; 10] =
-    ["measure", "ours", "best peer", "ratio", "to reach", "reached", "limit", "of limit", "spread", "cores"];
-
-/// An entry as a row of a table.
-pub fn cells(entry: &Entry) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
-    let value = |value: Option<f64>| or_dash(value.map(|value| format!("{} {}", number(value), entry.unit)));
-    let sign = if entry.better == "lower" { "<=" } else { ">=" };
-    let percent = |value: Option<f64>| or_dash(value.map(|value| format!("{:.0}%", 100.0 * value)));
-    let timed_out = |whose: usize| match entry.timed_out {
-        Some(tests) if tests[whose] > 0 => format!(", {} timed out", tests[whose]),
-        _ => String::new(),
-    };
-    let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!("{} ({peer})", timed_out(1)));
-    let to_reach = match entry.of_limit_to_reach {
-        Some(limit) => format!("{sign} {:.2}, {sign} {limit:.1} of limit", entry.to_reach),
-        None => format!("{sign} {:.2}", entry.to_reach),
-    };
-    vec![
-        entry.name.clone(),
-        format!("{}{}", value(entry.ours), timed_out(0)),
-        format!("{}{peer}", value(entry.best_peer)),
-        or_dash(entry.ratio.map(factor)),
-        to_reach,
-        or_dash(entry.reached.map(|reached| if reached { "yes" } else { "NO" }.to_string())),
-        // That of a suite is the ratio to be reached once more.
-        value(entry.limit.filter(|_| entry.timed_out.is_none())),
-        or_dash(entry.of_limit.map(factor)),
-        format!("{} {}", percent(entry.spread[0]), percent(entry.spread[1])),
-        or_dash(entry.cores_us.map(|us| format!("{} us", number(us)))),
-    ]
-}
-
-/// For people.
-pub fn table(entries: &[Entry]) -> String {
-    let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
-    let reached = entries.iter().filter(|entry| entry.reached == Some(true)).count();
-    let known = entries.iter().filter(|entry| entry.reached.is_some()).count();
-    format!("{}\n{reached} of {known} reached", ui::table(&HEADER, &rows))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::contestants::OURS;
+
+    const MIB: u64 = 1 << 20;
 
     fn figures(lines: &[(&str, &str, u64, f64, &str)]) -> Figures {
         let mut figures = Figures::default();
@@ -329,7 +199,7 @@ mod tests {
 
     fn one(figures: &Figures, name: &str) -> Entry {
         let measures: Vec<Measure> = measures().into_iter().filter(|measure| measure.name == name).collect();
-        alike(figures, &States::default(), &measures[0], &["a", "b"])
+        alike(figures, &States::default(), 1, &measures[0], &["a", "b"])
     }
 
     #[test]
@@ -375,6 +245,36 @@ mod tests {
         assert_eq!(one(&figures, "rate_128B_of_own_64B").reached, Some(false));
         let entry = one(&figures, "efficiency_1MiB");
         assert_eq!((entry.reached, entry.peer.as_deref()), (Some(true), Some("machine: raw_bandwidth 1 MiB")));
+        assert_eq!(entry.runs, [Some(1), Some(1)]);
+    }
+
+    #[test]
+    fn a_link_model_is_a_peer_that_was_not_measured() {
+        let figures = figures(&[("ntbring-gen3x8", "bandwidth", MIB, 5900.0, "MB/s")]);
+        let entry = one(&figures, "efficiency_gen3x8_1MiB");
+        assert_eq!((entry.best_peer, entry.reached, entry.runs), (Some(6000.0), Some(true), [Some(1), None]));
+        assert_eq!(cells(&entry)[2], "6000 MB/s (link model gen3x8)");
+        assert_eq!(one(&Figures::default(), "efficiency_gen3x8_1MiB").reached, None);
+    }
+
+    #[test]
+    fn enough_runs_in_one_state_are_compared_alone() {
+        let mut states = States::default();
+        let mut all = Figures::default();
+        for (cores_us, value, runs) in [(0.1, 20.0, 2), (0.5, 30.0, 3)] {
+            let line = format!("{{\"test\":\"put\",\"bytes\":8,\"value\":{value},\"unit\":\"us\"}}\n").repeat(runs);
+            let state = states.number(cores_us);
+            for mpi in [OURS, "a"] {
+                all.add(mpi, 2, &line);
+                states.figures_mut(state).add(mpi, 2, &line);
+            }
+        }
+        let measure = &chosen(Some("put_8B"))[0];
+        let entry = |enough| alike(&all, &states, enough, measure, &["a"]);
+        assert_eq!((entry(3).cores_us, entry(3).runs), (Some(0.5), [Some(3), Some(3)]));
+        assert_eq!((entry(4).cores_us, entry(4).runs), (None, [Some(5), Some(5)]));
+        let cells = cells(&entry(3));
+        assert_eq!(HEADER.iter().zip(&cells).find(|(head, _)| **head == "runs").unwrap().1, "3/3");
     }
 
     #[test]
@@ -388,11 +288,13 @@ mod tests {
 
     #[test]
     fn only_what_is_chosen_is_run() {
-        let jobs = jobs(&chosen(Some("latency_8B")));
+        let jobs = jobs(Some("latency_8B"));
         assert_eq!(jobs.len(), 2);
         assert_eq!(jobs[0].tests[0].to_string(), "cacheline=0");
         assert_eq!(jobs[1].tests[0].to_string(), "latency=8");
         assert!(chosen(Some("nonsense")).is_empty());
         assert!(names().contains(&"rate_8B".to_string()));
+        let jobs = super::jobs(Some("queue_management"));
+        assert_eq!((jobs.len(), jobs[0].tests.len()), (1, 1));
     }
 }

@@ -1,0 +1,47 @@
+//! A comparison for people.
+
+use crate::bench::compare::Entry;
+use crate::bench::figures::number;
+use crate::bench::tables::factor;
+use crate::ui;
+
+/// The heads of [`cells`].
+pub const HEADER: [&str; 11] =
+    ["measure", "ours", "best peer", "ratio", "to reach", "reached", "limit", "of limit", "runs", "spread", "cores"];
+
+/// An entry as a row of a table.
+pub fn cells(entry: &Entry) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
+    let value = |value: Option<f64>| or_dash(value.map(|value| format!("{} {}", number(value), entry.unit)));
+    let sign = if entry.better == "lower" { "<=" } else { ">=" };
+    let percent = |value: Option<f64>| or_dash(value.map(|value| format!("{:.0}%", 100.0 * value)));
+    let timed_out = |whose: usize| match entry.timed_out {
+        Some(tests) if tests[whose] > 0 => format!(", {} timed out", tests[whose]),
+        _ => String::new(),
+    };
+    let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!("{} ({peer})", timed_out(1)));
+    let of_limit = entry.of_limit_to_reach.map_or(String::new(), |limit| format!(", {sign} {limit:.1} of limit"));
+    let runs = |whose: usize| or_dash(entry.runs[whose].map(|runs| runs.to_string()));
+    vec![
+        entry.name.clone(),
+        format!("{}{}", value(entry.ours), timed_out(0)),
+        format!("{}{peer}", value(entry.best_peer)),
+        or_dash(entry.ratio.map(factor)),
+        or_dash(entry.to_reach.map(|ratio| format!("{sign} {ratio:.2}{of_limit}"))),
+        or_dash(entry.reached.map(|reached| if reached { "yes" } else { "NO" }.to_string())),
+        // That of a suite is the ratio to be reached once more.
+        value(entry.limit.filter(|_| entry.timed_out.is_none())),
+        or_dash(entry.of_limit.map(factor)),
+        format!("{}/{}", runs(0), runs(1)),
+        format!("{} {}", percent(entry.spread[0]), percent(entry.spread[1])),
+        or_dash(entry.cores_us.map(|us| format!("{} us", number(us)))),
+    ]
+}
+
+/// For people.
+pub fn table(entries: &[Entry]) -> String {
+    let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
+    let reached = entries.iter().filter(|entry| entry.reached == Some(true)).count();
+    let known = entries.iter().filter(|entry| entry.reached.is_some()).count();
+    format!("{}\n{reached} of {known} reached", ui::table(&HEADER, &rows))
+}
