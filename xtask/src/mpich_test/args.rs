@@ -14,6 +14,9 @@ pub const DEFAULT_HOSTS: u8 = 4;
 /// Rings of neighbours only, with one way that is as long as the other, and with none.
 const ALL_HOSTS: &[u8] = &[2, 4, 5];
 
+/// Tests at once in CI: one often waits while the other computes.
+const CI_JOBS: u8 = 2;
+
 /// What can be chosen.
 #[derive(Args, Clone, Debug)]
 pub struct MpichTestArgs {
@@ -88,7 +91,7 @@ impl MpichTestArgs {
             placement: None,
             per_host: 1,
             ci: true,
-            jobs: 1,
+            jobs: CI_JOBS,
             lists: Vec::new(),
             with_mpi: None,
             memcheck: false,
@@ -105,6 +108,7 @@ impl MpichTestArgs {
         Self {
             ci: false,
             small: true,
+            jobs: 1,
             lists: vec!["testlist".to_string()],
             with_mpi,
             patterns: vec![dir.to_string()],

@@ -33,6 +33,7 @@ fn profile_flags(profile: Profile) -> Vec<&'static str> {
         Profile::NoShm => [C_ONLY, &["--with-ch4-shmmods=none"]].concat(),
         Profile::PerVci => [C_ONLY, &["--enable-thread-cs=per-vci"]].concat(),
         Profile::Asan => [C_ONLY, &["--enable-g=asan"]].concat(),
+        Profile::Debug => [C_ONLY, &["--enable-g=dbg", "--enable-fast=O0"]].concat(),
         Profile::Full => vec![DATALOOP, SHARED_ONLY],
         Profile::Yaksa => vec![SHARED_ONLY],
     }

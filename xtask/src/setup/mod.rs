@@ -48,6 +48,8 @@ pub enum Profile {
     PerVci,
     /// As quick, with MPICH, the netmod and programs under AddressSanitizer.
     Asan,
+    /// As quick, with MPICH not optimized and with debugging symbols: for debuggers and for memory checkers that name lines.
+    Debug,
     /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
     Full,
     /// As full, with MPICH's default datatype engine, yaksa: about 20 minutes.
@@ -68,6 +70,7 @@ impl fmt::Display for Profile {
             Self::NoShm => "no-shm",
             Self::PerVci => "per-vci",
             Self::Asan => "asan",
+            Self::Debug => "debug",
             Self::Full => "full",
             Self::Yaksa => "yaksa",
         })
