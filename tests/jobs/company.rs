@@ -7,6 +7,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// Where a thread may run.
@@ -110,6 +111,38 @@ fn a_debugger_may_attach_and_leave() {
     }
     job.end(Duration::from_secs(80)).ok();
     assert!(attached > 0, "no rank could be attached to");
+}
+
+/// The threads of a process, by the kernel's numbers.
+fn threads(pid: i32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.map(|task| task.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn gdb_sees_all_threads_of_a_rank_and_leaves() {
+    let gdb = |words: &[&str]| Command::new("gdb").arg("-nx").args(words).env_remove("DEBUGINFOD_URLS").output();
+    if gdb(&["--version"]).is_err() {
+        return eprintln!("gdb is not installed");
+    }
+    let job = Job::new(4, 1, &["random_traffic", "3", "3000"]).start();
+    let pid = job.ranks(4)[1].1;
+    std::thread::sleep(JOINED);
+    let threads = threads(pid);
+    let output = gdb(&["-p", &pid.to_string(), "-batch", "-ex", "thread apply all bt", "-ex", "detach"]).unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let still_runs = job.processes().iter().any(|&(_, rank)| rank == pid);
+    job.end(Duration::from_secs(80)).ok();
+    if said.contains("Operation not permitted") {
+        return eprintln!("gdb may not attach here:\n{said}");
+    }
+    assert!(still_runs, "the rank had left before gdb did\n{said}");
+    assert!(threads.len() > 1 && said.contains("ntbring-transfe"), "no transfer thread\n{said}");
+    for thread in threads {
+        assert!(said.contains(&format!("(LWP {thread})")), "thread {thread} is missing\n{said}");
+    }
+    assert!(said.contains(&format!("[Inferior 1 (process {pid}) detached]")), "{said}");
 }
 
 #[test]

@@ -34,6 +34,13 @@ const WRAPPER_PREFIX: &str = r#"prefix=$(CDPATH= cd -- "$(dirname -- "$(readlink
 /// And a pkg-config file.
 const PKGCONFIG_PREFIX: &str = "prefix=${pcfiledir}/../..";
 
+/// Man pages for those of MPICH's tools that come with neither one nor `--help`.
+const MANUAL: [(&str, &str); 3] = [
+    ("mpichversion", include_str!("install/mpichversion.1")),
+    ("mpivars", include_str!("install/mpivars.1")),
+    ("parkill", include_str!("install/parkill.1")),
+];
+
 /// The command.
 pub fn run(args: &InstallArgs) -> Result<()> {
     let to = into(&args.prefix, &args.setup)?;
@@ -57,6 +64,7 @@ pub fn into(prefix: &Path, setup: &SetupArgs) -> Result<PathBuf> {
         remove(&temporary)?;
         copy(&from, &temporary)?;
         relocate(&from, &temporary)?;
+        write_manual(&temporary)?;
         remove(&to)?;
         fs::rename(&temporary, &to).with_context(|| format!("cannot make {}", to.display()))
     })?;
@@ -98,6 +106,19 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             Ok(())
         };
         work().with_context(|| format!("cannot copy {}", entry.path().display()))?;
+    }
+    Ok(())
+}
+
+/// Gives the tools of a tree the man pages that they lack.
+fn write_manual(tree: &Path) -> Result<()> {
+    let pages = tree.join("share/man/man1");
+    fs::create_dir_all(&pages).with_context(|| format!("cannot make {}", pages.display()))?;
+    for (tool, text) in MANUAL {
+        let page = pages.join(format!("{tool}.1"));
+        if tree.join("bin").join(tool).exists() && !page.exists() {
+            fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
+        }
     }
     Ok(())
 }
@@ -149,6 +170,21 @@ mod tests {
         assert_eq!(new, "#! /bin/sh\nprefix=here\nlibdir=${prefix}/lib\nflags=\"-L${prefix}/lib\"\n");
         assert!(relative("x=/a/b/lib\nprefix=/a/b\n", "/a/b", "").is_err());
         assert!(relative("x=/a/b/lib\n", "/a/b", "").is_err());
+    }
+
+    #[test]
+    fn a_tool_that_is_there_gets_a_page_unless_it_has_one() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("bin")).unwrap();
+        fs::create_dir_all(dir.path().join("share/man/man1")).unwrap();
+        for tool in ["bin/mpivars", "bin/parkill", "share/man/man1/parkill.1"] {
+            fs::write(dir.path().join(tool), "own").unwrap();
+        }
+        write_manual(dir.path()).unwrap();
+        let page = |tool: &str| fs::read_to_string(dir.path().join(format!("share/man/man1/{tool}.1")));
+        assert!(page("mpivars").unwrap().starts_with(".TH MPIVARS 1"));
+        assert_eq!(page("parkill").unwrap(), "own");
+        assert!(page("mpichversion").is_err());
     }
 
     #[test]

@@ -17,6 +17,9 @@ use super::run::{Ran, Verdict};
 use crate::setup::stamp::write_atomically;
 use crate::ui::{self, Tally};
 
+/// In the name of a column whose tests were run by twos.
+const AT_ONCE: &str = ", 2 tests at once";
+
 /// All directories on one ring, with one MPI, as counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
@@ -178,8 +181,13 @@ fn kept(dir: &Path) -> Result<Vec<Column>> {
 fn page(columns: &[Column]) -> String {
     let mut text = "# Conformance\n\nMPICH's own test suite on the ring. `cargo xtask mpich-test --all` writes this page; each ring \
                     can be run by itself. A ring has as many hosts as a test has ranks, if those are fewer.\n\nA cell is tests \
-                    passed / tests run; `+n`: n more failed as expected, for reasons below.\n\n"
+                    passed / tests run; `+n`: n more failed as expected, for reasons below.\n\nMPICH's directories `util` \
+                    (helpers of the others) and `basic` (without a testlist in 4.0.2) hold nothing that MPICH's own runner \
+                    runs.\n\n"
         .to_string();
+    if columns.iter().any(|column| column.name.contains(AT_ONCE)) {
+        text.push_str("Two tests of 4 ranks at once are 8 processes on the machine's cores.\n\n");
+    }
     let mut row = |name: &str, cell: &dyn Fn(&Column) -> String| {
         let cells: Vec<String> = columns.iter().map(cell).collect();
         let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
@@ -265,7 +273,7 @@ mod tests {
         assert!(text.contains("| 2 hosts | abc | `run on 2 hosts` |"), "{text}");
         assert!(text.contains("| `coll/b 2` | 2 hosts | x\\|y |"), "{text}");
         assert!(text.contains("## Expected failures") && text.contains("## Not run"), "{text}");
-        assert!(!page(&[]).contains("##"));
+        assert!(!page(&[]).contains("##") && page(&[]).contains("`basic`"));
 
         fs::write(docs.path().join("conformance/broken.json"), "{").unwrap();
         keep(docs.path(), &column("2 hosts", &[])).unwrap();
@@ -295,6 +303,12 @@ mod tests {
         let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();
         assert!(text.contains("| 2 hosts | abc, def | `run` |"), "{text}");
         assert_eq!(left(docs.path(), &new("run")).unwrap(), Some(resumed));
+    }
+
+    #[test]
+    fn the_page_says_that_tests_at_once_share_the_cores() {
+        let said = |name: &str| page(&[column(name, &[])]).contains("8 processes");
+        assert!(said("4 hosts, seed 1, 2 tests at once, yaksa") && !said("4 hosts, seed 1"));
     }
 
     #[test]

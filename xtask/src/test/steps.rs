@@ -9,7 +9,7 @@ use anyhow::{bail, Result};
 use super::{libtest, linters};
 use crate::foreign::{self, ForeignArgs};
 use crate::mpich_test::{self, MpichTestArgs};
-use crate::setup::{remove, Installed, SetupArgs};
+use crate::setup::{packages, remove, Installed, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::{mpi_programs, paths, process};
 
@@ -84,6 +84,8 @@ fn cargo_test(_: &Context) -> Result<Tally> {
 }
 
 fn jobs(context: &Context) -> Result<Tally> {
+    // One job has a debugger attached.
+    packages::install(&["gdb"])?;
     mpi_programs::build(&context.installed)?;
     let mut command = cargo();
     // One at a time: some of them measure what a job uses.

@@ -8,6 +8,8 @@
 //! | `empty` | messages without any payload, which cost memory, too |
 //! | `sync` | synchronous messages among the others |
 //! | `beside` | while its messages are held, their sender writes to a window of the receiver and gets its answers |
+//! | `offered` | a large message that was matched before its sender began to flood arrives while messages are held |
+//! | `both` | two ranks hold messages for each other, and each sends a synchronous one that the other waits for |
 
 use std::time::{Duration, Instant};
 
@@ -200,6 +202,76 @@ fn beside(job: &Job, messages: u64) {
     window.unlock_all();
 }
 
+fn offered(job: &Job, messages: u64) {
+    let mut window = Window::new(job, 1);
+    // Not a neighbour, if there is anybody else.
+    let sender = job.size / 2;
+    let big = filled(sender, 0, LAST, 8 << 20);
+    if job.rank == sender {
+        let to = job.world.process_at_rank(0);
+        let all: Vec<Vec<u8>> = (0..messages).map(|number| message(number, sender, 0)).collect();
+        mpi::request::scope(|large| {
+            let sending = to.immediate_send_with_tag(large, &big[..], LAST);
+            // Whoever has this has matched what came before it.
+            to.send_with_tag(&0_u8, GO);
+            to.receive_with_tag::<u8>(GO);
+            mpi::request::multiple_scope(messages as usize, |scope, requests| {
+                for bytes in &all {
+                    requests.add(to.immediate_send_with_tag(scope, &bytes[..], DATA));
+                }
+                sending.wait();
+                assert!(!requests.test_all(&mut Vec::new()), "what nobody has received yet was sent");
+                window.put(&[1], row(1), 0, 0, row(1));
+                window.flush(0);
+                requests.wait_all(&mut Vec::new());
+            });
+        });
+    } else if job.rank == 0 {
+        let from = job.world.process_at_rank(sender);
+        let mut into = vec![0_u8; big.len()];
+        mpi::request::scope(|scope| {
+            let receiving = from.immediate_receive_into_with_tag(scope, &mut into[..], LAST);
+            from.receive_with_tag::<u8>(GO);
+            from.send_with_tag(&0_u8, GO);
+            // The flood begins while most of the large one is still to come.
+            std::thread::sleep(Duration::from_millis(500));
+            receiving.wait();
+        });
+        assert!(into == big, "a large message ahead of a flood");
+        // Its sender knows that, too, before any of the flood is received.
+        while window.own(0) < 1 {
+            assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
+        }
+        receive_in_order(job, sender, messages);
+    }
+    job.world.barrier();
+    window.unlock_all();
+}
+
+fn both(job: &Job, messages: u64) {
+    let half = job.size / 2;
+    let other = if job.rank < half { job.rank + half } else { job.rank - half };
+    // Of an odd number of ranks one has no partner.
+    if job.rank < 2 * half {
+        let partner = job.world.process_at_rank(other);
+        let all: Vec<Vec<u8>> = (0..messages).map(|number| message(number, job.rank, other)).collect();
+        let mut last = [0_u8; 5];
+        mpi::request::multiple_scope(messages as usize, |scope, requests| {
+            mpi::request::scope(|ready| {
+                let receiving = partner.immediate_receive_into_with_tag(ready, &mut last[..], LAST);
+                for bytes in &all {
+                    requests.add(partner.immediate_send_with_tag(scope, &bytes[..], DATA));
+                }
+                partner.synchronous_send_with_tag(&[9_u8; 5][..], LAST);
+                receiving.wait();
+            });
+            receive_in_order(job, other, messages);
+            requests.wait_all(&mut Vec::new());
+        });
+        assert_eq!(last, [9; 5], "what was sent last");
+    }
+}
+
 fn main() {
     let job = Job::start("held_back");
     job.needs_ranks(2);
@@ -216,6 +288,8 @@ fn main() {
         "empty" => empty(&job, messages),
         "sync" => sync(&job, messages),
         "beside" => beside(&job, messages),
+        "offered" => offered(&job, messages),
+        "both" => both(&job, messages),
         _ => panic!("there is no \"{what}\""),
     }
     job.world.barrier();

@@ -1,5 +1,6 @@
 //! Large messages between ranks that are not in MPI: once both sides know of each other's calls, all of the payload comes though
-//! nobody calls anything. Every rank sends to the one so many places ahead, and looks at nothing but its memory.
+//! nobody calls anything. Every rank sends to the one so many places ahead, and looks at nothing but its memory: all the time, as
+//! if it computed, if there are more cores than ranks, otherwise once a millisecond, since whoever is to bring it needs a core.
 //!
 //! With `bound` each rank has a core of its own, as mpiexec would have bound it.
 
@@ -55,7 +56,11 @@ fn main() {
                     let come = (0..size - 8).step_by(STRIDE).filter(|&offset| has_come(offset)).count() * STRIDE;
                     fail(format!("about {come} of {size} bytes have come by themselves"));
                 }
-                std::thread::sleep(Duration::from_millis(1));
+                if cores > job.size as usize {
+                    std::hint::spin_loop();
+                } else {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             }
             // Who has all of it is still needed by the others: everybody stays out of MPI for as long.
             std::thread::sleep(Duration::from_millis(100));
