@@ -27,7 +27,7 @@ fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
         assert_eq!(end, len);
         // What is understood is what would be sent.
         let prefix = packet.prefix(route);
-        let again = Packet::parse(prefix.kind, prefix.meta, prefix.bytes().len() + len - at, prefix.bytes(), routed);
+        let again = Packet::parse(prefix.kind, prefix.meta, prefix.end() + len - at, prefix.bytes(), routed);
         assert_eq!(again.map(|(p, r, _)| (p, r)), Ok((packet, route)));
     }
 });

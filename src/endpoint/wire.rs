@@ -52,7 +52,8 @@ pub const PREFIX_MAX: usize = LINE - TAG;
 const _: () = assert!(Route::LEN + EXTENSION + 8 * WORDS_MAX <= PREFIX_MAX && STREAMS <= APART as usize);
 /// In a `CHUNK`'s meta: its payload has lines of its own.
 const APART: u16 = 0x10;
-/// From so many bytes on that is worth the first line: processors copy much faster to where a line begins.
+/// From so many bytes on that is worth the first line: processors copy much faster to where a line begins. Checked lanes copy
+/// from elsewhere and gain nothing; they lose no more than that line.
 const APART_MIN: usize = 1024;
 /// Handlers are below this.
 pub const HANDLERS: u16 = 64;

@@ -93,5 +93,14 @@ proptest! {
 fn the_smallest_messages_need_one_line() {
     // MPICH's header for a send has 48 bytes.
     let packet = Packet::Message { head: Head::default(), header: 48, payload: 8 };
-    assert_eq!(crate::queue::lines_for(packet.prefix(None).bytes().len() + 48 + 8), 1);
+    assert_eq!(crate::queue::lines_for(packet.prefix(None).end() + 48 + 8), 1);
+}
+
+#[test]
+fn large_pieces_begin_a_line() {
+    for route in [None, Some(Route { src: 1, dst: 2 })] {
+        let end = |payload| Packet::Chunk { stream: 3, payload }.prefix(route).end();
+        assert_eq!((TAG + end(APART_MIN)) % LINE, 0);
+        assert_eq!(end(APART_MIN - 1), route.map_or(0, |_| Route::LEN));
+    }
 }

@@ -2,7 +2,7 @@
 //! ScaLAPACK's (communicators, broadcasts and reductions along rows and columns).
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -33,8 +33,10 @@ const RANKS_OF: &[(&str, u32)] =
 /// The tests of OpenCoarrays: each ends with an error if it finds one.
 pub fn coarrays(bench: &mut Bench) -> Result<()> {
     packages::install(&["libcoarrays-mpich-dev"])?;
-    let folder = Path::new("/usr/lib/x86_64-linux-gnu/open-coarrays/mpich/bin");
-    let tests = fs::read_dir(folder)?.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let folder = libraries().join("open-coarrays/mpich/bin");
+    let tests = fs::read_dir(&folder)
+        .with_context(|| format!("no {}", folder.display()))?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let tests = tests.into_iter().find(|path| path.to_string_lossy().ends_with("-tests"));
     let tests = tests.with_context(|| format!("{} has no tests of OpenCoarrays", folder.display()))?;
     let place = fresh(&bench.place.join("at"))?;
@@ -47,28 +49,41 @@ pub fn coarrays(bench: &mut Bench) -> Result<()> {
 /// The tests of ScaLAPACK, which read what to do from files and print whether it was right.
 pub fn scalapack(bench: &mut Bench) -> Result<()> {
     packages::install(&["scalapack-mpi-test"])?;
-    let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests");
+    let tests = libraries().join("scalapack/mpich-tests");
     let place = fresh(&bench.place.join("at"))?;
-    for entry in fs::read_dir(tests)? {
+    for entry in fs::read_dir(&tests).with_context(|| format!("no {}", tests.display()))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "dat") {
             fs::copy(&path, place.join(path.file_name().context("a file has a name")?))?;
         }
     }
-    for name in programs(tests, "x")? {
-        run(bench, tests, &name, &place, |text| {
-            let wrong = text.lines().find(|line| is_wrong(line))?;
-            Some(format!("it said {:?}", wrong.trim()))
-        })?;
+    for name in programs(&tests, "x")? {
+        run(bench, &tests, &name, &place, complaint)?;
     }
     Ok(())
+}
+
+/// Where Debian has what depends on the processor.
+fn libraries() -> PathBuf {
+    Path::new("/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH))
+}
+
+/// What is wrong with what a test of ScaLAPACK says.
+fn complaint(text: &str) -> Option<String> {
+    if let Some(wrong) = text.lines().find(|line| is_wrong(line)) {
+        return Some(format!("it said {:?}", wrong.trim()));
+    }
+    let right = |word: &str| ["passed", "PASSED", "Passed"].iter().any(|right| word.starts_with(right));
+    let tested = text.split_whitespace().any(right);
+    (!tested).then(|| "it said of nothing that it was right".to_string())
 }
 
 /// Whether a line of a test of ScaLAPACK tells of a wrong result: a row with that word as its result, or a count.
 fn is_wrong(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let counted = words.get(1..5) == Some(&["tests", "completed", "and", "failed"][..]) && words[0] != "0";
-    counted || words.iter().any(|&word| word == "FAILED" || word == "Failed")
+    let skipped = words.get(1..6) == Some(&["tests", "skipped", "for", "lack", "of"][..]) && words[0] != "0";
+    counted || skipped || words.iter().any(|&word| word == "FAILED" || word == "Failed")
 }
 
 /// Names of the files whose names begin so and have no extension.
@@ -103,6 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_tests_nothing_does_not_pass() {
+        assert_eq!(complaint("  500  50    2    2     0.43 PASSED\n"), None);
+        assert!(complaint("  12 tests skipped because of illegal input values.\n").is_some());
+        assert!(complaint("PASSED\n   1 tests completed and failed residual checks.\n").is_some());
+    }
+
+    #[test]
     fn what_scalapack_says_is_understood() {
         for right in [
             "    0 tests completed and failed residual checks.",
@@ -117,6 +139,7 @@ mod tests {
             "    2 tests completed and failed residual checks.",
             "WALL    13    13   4     9    5    4    1     0.00     0.00    12.57 FAILED",
             "Failed 0.856E-03-0.100E+01    24     8   2   2",
+            "    3 tests skipped for lack of memory.",
         ] {
             assert!(is_wrong(wrong), "{wrong}");
         }

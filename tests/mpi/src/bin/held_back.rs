@@ -233,7 +233,7 @@ fn offered(job: &Job, messages: u64) {
             let receiving = from.immediate_receive_into_with_tag(scope, &mut into[..], LAST);
             from.receive_with_tag::<u8>(GO);
             from.send_with_tag(&0_u8, GO);
-            // The flood begins while most of the large one is still to come.
+            // The flood begins while most of the large one may still be to come.
             std::thread::sleep(Duration::from_millis(500));
             receiving.wait();
         });
