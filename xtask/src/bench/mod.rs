@@ -206,18 +206,26 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Name::Report => write_report(&stored)?,
         Name::Ablation => show_ablation(&stored)?,
         Name::Efficiency => show_efficiency(&stored),
-        _ => show_tables(&stored),
+        _ => show_tables(&stored)?,
     }
     machine::warn(&stored.machine);
     stored.notes.iter().for_each(|note| println!("{note}"));
     session.conclude()
 }
 
-fn show_tables(stored: &Stored) {
+fn keep_plot(name: &str, svg: &str) -> Result<()> {
+    let file = paths::target().join(format!("bench/{name}.svg"));
+    std::fs::write(&file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("plot: {}", paths::shown(&file));
+    Ok(())
+}
+
+fn show_tables(stored: &Stored) -> Result<()> {
     for table in stored.tables() {
         println!("{}\n", table.text());
     }
     println!("medians of {} rounds; in brackets: how many times better than it the first column is", stored.rounds);
+    report::plots(stored)?.iter().try_for_each(|(name, svg)| keep_plot(name, svg))
 }
 
 fn show_ablation(stored: &Stored) -> Result<()> {
@@ -225,12 +233,9 @@ fn show_ablation(stored: &Stored) -> Result<()> {
         println!("{}\n", table.text());
     }
     println!("medians of {} rounds, the models in turn; docs/experiments.md says what the models do", stored.rounds);
-    for (link, svg) in papers::ablation::plots(&stored.figures)? {
-        let file = paths::target().join(format!("bench/ablation-{link}.svg"));
-        std::fs::write(&file, svg).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("plot: {}", paths::shown(&file));
-    }
-    Ok(())
+    papers::ablation::plots(&stored.figures)?
+        .iter()
+        .try_for_each(|(link, svg)| keep_plot(&format!("ablation-{link}"), svg))
 }
 
 fn show_efficiency(stored: &Stored) {

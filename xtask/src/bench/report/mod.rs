@@ -53,8 +53,8 @@ fn page(stored: &Stored) -> Result<String> {
     page += &comparison(stored);
     page += &experiments(stored)?;
     page += "<h2>Plots</h2>\n";
-    for (test, ranks) in stored.figures.tests() {
-        page += &plotted(stored, &test, ranks)?;
+    for (_, svg) in plots(stored)? {
+        page += &format!("<div>{svg}</div>\n");
     }
     page += "<h2>Tables</h2>\n<p>In brackets: how many times better than it the first column is.</p>\n";
     for table in stored.tables() {
@@ -106,12 +106,19 @@ fn experiments(stored: &Stored) -> Result<String> {
     Ok(format!("<h2>The papers' experiments</h2>\n{page}<p>{}</p>\n{}", escaped(efficiency::PAPERS), texts(&lines)))
 }
 
-/// A plot, if there are sizes enough.
-fn plotted(stored: &Stored, test: &str, ranks: usize) -> Result<String> {
+/// The plots of all tests that have sizes enough, by names that files can have.
+pub fn plots(stored: &Stored) -> Result<Vec<(String, String)>> {
+    let tests = stored.figures.tests().into_iter();
+    let plots =
+        tests.map(|(test, ranks)| Ok(plotted(stored, &test, ranks)?.map(|svg| (format!("{test}-{ranks}-ranks"), svg))));
+    plots.filter_map(Result::transpose).collect()
+}
+
+fn plotted(stored: &Stored, test: &str, ranks: usize) -> Result<Option<String>> {
     let figures = &stored.figures;
     let sizes = figures.sizes(test, ranks);
     if sizes.iter().filter(|bytes| **bytes > 0).count() < LEAST_SIZES {
-        return Ok(String::new());
+        return Ok(None);
     }
     let points = |value: &dyn Fn(u64) -> Option<f64>| -> Vec<(f64, f64)> {
         let positive = sizes.iter().filter(|bytes| **bytes > 0);
@@ -124,10 +131,9 @@ fn plotted(stored: &Stored, test: &str, ranks: usize) -> Result<String> {
     series.push(plot::Series::of(plot::LIMIT, points(&limit)));
     series.retain(|series| !series.points.is_empty());
     if series.iter().all(|series| series.name == plot::LIMIT) {
-        return Ok(String::new());
+        return Ok(None);
     }
-    let svg = plot::svg(&format!("{test}, {ranks} ranks, {}", figures.unit(test)), figures.unit(test), &series)?;
-    Ok(format!("<div>{svg}</div>\n"))
+    plot::svg(&format!("{test}, {ranks} ranks, {}", figures.unit(test)), figures.unit(test), &series).map(Some)
 }
 
 fn texts(lines: &[(String, String)]) -> String {
