@@ -149,6 +149,13 @@ impl Bench {
         self.mpi.run(&Layout::spread(hosts, hosts), &[])
     }
 
+    /// mpiexec on these hosts for a program that was linked with Debian's mpich.
+    fn exec(&self, hosts: &str, ranks: u32) -> Command {
+        let mut command = Command::new(self.tool("ntbring"));
+        command.args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts", hosts, "-n", &ranks.to_string()]);
+        command
+    }
+
     /// The sources of our own.
     fn sources(&self) -> PathBuf {
         paths::root().join("tests/foreign")

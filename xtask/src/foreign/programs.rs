@@ -45,16 +45,10 @@ pub fn languages(bench: &mut Bench) -> Result<()> {
 /// Programs that were linked with Debian's mpich.
 pub fn debian(bench: &mut Bench) -> Result<()> {
     packages::install(&["netpipe-mpich2", "libmpich-dev"])?;
-    let tool = bench.tool("ntbring");
-    let exec = || {
-        let mut command = Command::new(&tool);
-        command.args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts"]);
-        command
-    };
     let stats = bench.place.join("stats.json");
     remove(&stats)?;
-    let mut netpipe = exec();
-    netpipe.current_dir(&bench.place).args(["h0,h1", "-n", "2", "NPmpich2", "-u", "10000", "-o", "np.out"]);
+    let mut netpipe = bench.exec("h0,h1", 2);
+    netpipe.current_dir(&bench.place).args(["NPmpich2", "-u", "10000", "-o", "np.out"]);
     netpipe.env("NTBRING_STATS", &stats);
 
     bench.test("NPmpich2 of netpipe-mpich2", &mut netpipe, NETPIPE, None)?;
@@ -69,8 +63,8 @@ pub fn debian(bench: &mut Bench) -> Result<()> {
         let mut compile = Command::new(compiler);
         compile.args((!flag.is_empty()).then_some(flag)).arg(bench.sources().join(source)).arg("-o").arg(&halo);
         if bench.test(&format!("{compiler} {source}"), &mut compile, LIMIT, None)? {
-            let mut run = exec();
-            run.args(["h0,h1,h2,h3", "-n", "4"]).arg(&halo);
+            let mut run = bench.exec("h0,h1,h2,h3", 4);
+            run.arg(&halo);
             bench.test(&format!("{source} as built by it"), &mut run, LIMIT, Some("ok"))?;
         }
     }

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,7 +15,8 @@ const HOSTS: &str = "h0,h1,h2,h3";
 /// Ranks, unless a program wants others.
 const RANKS: u32 = 4;
 
-/// Programs that are not run, by how their names begin, and why. The first four fail or hang with Debian's mpich, too.
+/// Programs that are not run, by how their names begin, and why. The first four fail or hang with Debian's mpich, too,
+/// the second not always.
 const NOT_RUN: &[(&str, &str)] = &[
     ("image_fail", "wants images to fail one by one, which Debian's library of coarrays cannot tell"),
     ("increment_my_neighbor", "puts into memory that its neighbour may not have set to its first values yet"),
@@ -106,9 +106,8 @@ fn run(bench: &mut Bench, tests: &Path, name: &str, place: &Path, judge: fn(&str
         return Ok(());
     }
     let ranks = RANKS_OF.iter().find(|(wanting, _)| *wanting == name).map_or(RANKS, |(_, ranks)| *ranks);
-    let mut command = Command::new(bench.tool("ntbring"));
-    command.current_dir(place).args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts", HOSTS]);
-    command.args(["-n", &ranks.to_string()]).arg(tests.join(name));
+    let mut command = bench.exec(HOSTS, ranks);
+    command.current_dir(place).arg(tests.join(name));
     bench.judged(name, &mut command, LIMIT, judge)?;
     Ok(())
 }
