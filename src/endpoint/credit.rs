@@ -12,6 +12,8 @@
 //!   |                                                 |  and somebody waits for this sender: more than the share
 //! ```
 //!
+//! A STALLED that has crossed a CREDIT is answered by it: whoever holds something when it has heard of that says so again.
+//!
 //! Only messages that are matched are charged. Answers, acknowledgements and one-sided operations never wait
 //! for credit, and pass messages that do.
 //!
@@ -75,6 +77,8 @@ struct Account {
     consumed: u64,
     /// As the sender knows it.
     allowed: u64,
+    /// The last CREDIT that it was sent; 0 if none was.
+    told: u64,
     /// Since when it waits for credit.
     stalled: Option<Instant>,
 }
@@ -101,7 +105,7 @@ impl Credits {
     /// Makes room for peers up to this number.
     pub fn admit(&mut self, peer: usize) {
         if self.accounts.len() <= peer {
-            let account = Account { consumed: 0, allowed: self.share, stalled: None };
+            let account = Account { consumed: 0, allowed: self.share, told: 0, stalled: None };
             self.accounts.resize(peer + 1, account);
         }
     }
@@ -116,7 +120,7 @@ impl Credits {
         let account = &mut self.accounts[src as usize];
         let allowed = if self.leaving { u64::MAX / 2 } else { account.consumed.saturating_add(self.share) };
         (allowed > account.allowed).then(|| {
-            account.allowed = allowed;
+            (account.allowed, account.told) = (allowed, allowed);
             self.stalled -= usize::from(account.stalled.take().is_some());
             allowed
         })
@@ -129,15 +133,21 @@ impl Credits {
         account.stalled.filter(|since| since.elapsed() >= patience)?;
         account.stalled = None;
         account.allowed = account.allowed.saturating_add(step);
+        account.told = account.allowed;
         self.stalled -= 1;
-        Some(account.allowed)
+        Some(account.told)
     }
 
-    fn has_stalled(&mut self, src: u32) {
+    /// A sender waits that has heard of this credit. False if there is a later one on its way.
+    fn has_stalled(&mut self, src: u32, allowed: u64) -> bool {
         let account = &mut self.accounts[src as usize];
+        if allowed < account.told {
+            return false;
+        }
         if account.stalled.replace(Instant::now()).is_none() {
             self.stalled += 1;
         }
+        true
     }
 
     /// A sender does not wait any more, since it is lost.
@@ -225,9 +235,8 @@ impl Endpoint {
     }
 
     /// A sender waits for credit.
-    pub(super) fn stalled(&mut self, src: u32, origin: u32, number: u32) -> Result<(), EndpointError> {
-        self.credits.has_stalled(src);
-        if self.give(src)? {
+    pub(super) fn stalled(&mut self, src: u32, origin: u32, number: u32, allowed: u64) -> Result<(), EndpointError> {
+        if !self.credits.has_stalled(src, allowed) || self.give(src)? {
             return Ok(());
         }
         let ranks = self.members.topology().size() as u32;
@@ -291,8 +300,7 @@ mod tests {
         assert_eq!(credits.credit(1), None);
         // Nobody waits: nothing is exceeded.
         assert_eq!(credits.exceed(1, Duration::ZERO), None);
-        credits.has_stalled(1);
-        credits.has_stalled(1);
+        assert!(credits.has_stalled(1, 1400) && credits.has_stalled(1, 1400));
         assert_eq!(credits.exceed(1, Duration::from_secs(60)), None);
         assert_eq!((credits.exceed(1, Duration::ZERO), credits.stalled), (Some(1650), 0));
         // What was given beyond the share is not given again when it is consumed.
@@ -300,8 +308,12 @@ mod tests {
         assert_eq!(credits.credit(1), None);
         credits.accounts[1].consumed = 700;
         assert_eq!(credits.credit(1), Some(1700));
+        // Credit is on its way to it.
+        assert!(!credits.has_stalled(1, 1650));
+        assert_eq!(credits.stalled, 0);
         credits.leaving = true;
-        credits.has_stalled(2);
+        // It may have another share than this rank thinks, and nothing is on its way.
+        assert!(credits.has_stalled(2, 500));
         assert!(credits.credit(2) > Some(u64::MAX / 4) && credits.stalled == 0);
     }
 }

@@ -158,6 +158,8 @@ pub enum Packet {
         origin: u32,
         /// How often that rank has said so.
         number: u32,
+        /// The last credit that the sender of this packet had heard of.
+        allowed: u64,
     },
     /// What was sent to several hosts at once.
     Cast {
@@ -276,9 +278,9 @@ impl Packet {
                 p.kind |= CREDIT;
                 p.words(&[allowed]);
             }
-            Packet::Stalled { origin, number } => {
+            Packet::Stalled { origin, number, allowed } => {
                 p.kind |= STALLED;
-                p.words(&[u64::from(origin) | u64::from(number) << 32]);
+                p.words(&[u64::from(origin) | u64::from(number) << 32, allowed]);
             }
             Packet::Served { reply, .. } => {
                 p.kind |= REPLY;
@@ -361,8 +363,8 @@ impl Packet {
         }
         let count = match base {
             MESSAGE => 0,
-            TAKEN | CREDIT | STALLED => 1,
-            BEGIN | DONE => 2,
+            TAKEN | CREDIT => 1,
+            BEGIN | DONE | STALLED => 2,
             OFFER | FEED => 3,
             ACCEPT => 4,
             _ => return Err(WireError::Kind { kind }),
@@ -394,7 +396,7 @@ impl Packet {
             DONE => Packet::Done { fetch: number("fetch", w0)?, ok: w1 == 1 },
             TAKEN => Packet::Taken { offer: number("offer", w0)? },
             CREDIT => Packet::Credit { allowed: size("credit", w0)? },
-            STALLED => Packet::Stalled { origin: w0 as u32, number: (w0 >> 32) as u32 },
+            STALLED => Packet::Stalled { origin: w0 as u32, number: (w0 >> 32) as u32, allowed: w1 },
             _ => {
                 let len = size("length", w3)?;
                 let request = match w1 {

@@ -33,12 +33,14 @@ struct Matching<'a, 'b> {
     pending: u64,
     /// Whether this rank wants what a stalled sender holds.
     wants_more: bool,
+    /// How often it was asked for that.
+    asked: u64,
 }
 
 impl<'a, 'b> Matching<'a, 'b> {
     fn new(rank: &'a mut Rank<'b>) -> Self {
         rank.endpoint.charge(1 << CHARGED);
-        Matching { rank, kept: VecDeque::new(), most: 0, free: 0, pending: 0, wants_more: false }
+        Matching { rank, kept: VecDeque::new(), most: 0, free: 0, pending: 0, wants_more: false, asked: 0 }
     }
 
     fn send(&mut self, dest: u32, handler: u16, number: u64, payload: usize) -> Result<Sent, String> {
@@ -58,6 +60,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         match event {
             Event::Sent { .. } => self.pending -= 1,
             Event::Stalled { src } if self.wants_more => {
+                self.asked += 1;
                 self.rank.endpoint.allow_more(Some(src), false).map_err(|e| e.to_string())?;
             }
             Event::Stalled { .. } => return Ok(false),
@@ -185,6 +188,30 @@ fn what_is_awaited_behind_too_many_comes() {
                     return Err(format!("{} bytes were kept", m.most));
                 }
                 m.take_in_order(FLOOD)?;
+            }
+            m.finish()
+        });
+    }
+}
+
+#[test]
+fn who_receives_in_order_is_not_asked_for_more() {
+    for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[1; 5])] {
+        run(&layout, &limited(), |rank| {
+            let mut m = Matching::new(rank);
+            let (me, last) = (m.rank.rank, layout.size() as u32 - 1);
+            if me == last {
+                // So many make a quarter of a share that the receiver has consumed all, and told so, when it hears that the sender
+                // waits, who had not heard of that.
+                for number in 0..FLOOD {
+                    m.send(0, CHARGED, number, 0)?;
+                }
+            } else if me == 0 {
+                m.wants_more = true;
+                m.take_in_order(FLOOD)?;
+                if m.asked != 0 {
+                    return Err(format!("asked {} times whether more is wanted than may be kept", m.asked));
+                }
             }
             m.finish()
         });

@@ -69,7 +69,7 @@ impl Endpoint {
             }
             Packet::Greeting { what, kind, payload } => self.greeted(&a, what, kind, payload),
             Packet::Credit { allowed } => self.out.credited(a.src, allowed)?,
-            Packet::Stalled { origin, number } => self.stalled(a.src, origin, number)?,
+            Packet::Stalled { origin, number, allowed } => self.stalled(a.src, origin, number, allowed)?,
             _ => return Ok(Some(Event::Arrival(a))),
         }
         self.inbound.release(a.token, 0)?;

@@ -82,11 +82,13 @@ impl Outbound {
 
     /// Tells a receiver that this rank waits for its credit, unless it knows.
     fn tell(&mut self, dest: u32) -> Result<(), EndpointError> {
-        if std::mem::replace(&mut self.flows[dest as usize].allowance.told, true) {
+        let allowance = &mut self.flows[dest as usize].allowance;
+        if std::mem::replace(&mut allowance.told, true) {
             return Ok(());
         }
         self.stalls = self.stalls.wrapping_add(1);
-        self.send_bare(dest, Packet::Stalled { origin: self.me, number: self.stalls }, &[])
+        let stalled = Packet::Stalled { origin: self.me, number: self.stalls, allowed: allowance.allowed };
+        self.send_bare(dest, stalled, &[])
     }
 
     /// Tells all whose credit is waited for that `origin` waits too, for this rank; once each.
@@ -95,14 +97,15 @@ impl Outbound {
             if self.held == 0 || !self.holds_for(dest) {
                 continue;
             }
-            let passed = &mut self.flows[dest as usize].allowance.passed;
+            let Allowance { passed, allowed, .. } = &mut self.flows[dest as usize].allowance;
             match passed.iter_mut().find(|p| p.0 == origin) {
                 // An old one that comes round again must not chase the new one for ever.
                 Some((_, latest)) if (number.wrapping_sub(*latest) as i32) <= 0 => continue,
                 Some((_, latest)) => *latest = number,
                 None => passed.push((origin, number)),
             }
-            self.send_bare(dest, Packet::Stalled { origin, number }, &[])?;
+            let stalled = Packet::Stalled { origin, number, allowed: *allowed };
+            self.send_bare(dest, stalled, &[])?;
         }
         Ok(())
     }
