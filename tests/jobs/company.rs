@@ -49,6 +49,23 @@ fn transfer_threads_stay_off_cores_that_ranks_are_bound_to() {
     assert_eq!(transfer_threads_of(within), vec![vec![*first]; 4]);
 }
 
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn standard_input_may_be_read_late_in_part_or_not_at_all() {
+    let fed = |input: &str, rank_0: &str| {
+        let input = format!("{input} | \"$@\"");
+        let rank = format!("[ $PMI_RANK = 1 ] || {{ {rank_0}; }}");
+        Job::raw(2, &["-n", "2", "sh", "-c", &rank]).under(&["sh", "-c", &input, "sh"]).run().ok().stdout
+    };
+    for _ in 0..10 {
+        fed("echo one line", "true");
+        fed("head -c 300000 /dev/zero", "true");
+    }
+    assert_eq!(fed("head -c 100000000 /dev/zero", "sleep 1; wc -c").trim(), "100000000");
+    assert_eq!(fed("yes", "head -n 1").trim(), "y");
+    assert_eq!(fed("yes", "exec <&-; sleep 1; echo without").trim(), "without");
+}
+
 /// A control group with a memory limit, if one can be made here.
 struct Group(PathBuf);
 
