@@ -6,7 +6,7 @@ use crate::harness::*;
 #[ignore = "needs cargo xtask setup"]
 fn ranks_that_wait_use_less_than_a_quarter_of_a_core_in_total() {
     for (hosts, per_host) in [(4, 1), (4, 2)] {
-        for mode in ["recv", "probe", "mprobe", "barrier"] {
+        for mode in ["recv", "probe", "mprobe", "barrier", "fence", "expose", "lock"] {
             let ended = Job::new(hosts, per_host, &["blocked_wait", "5", mode]).run().ok();
             let json = ended.json();
             let used = json.iter().find_map(|j| j["total_cpu_s"].as_f64()).expect("the program says how much it used");

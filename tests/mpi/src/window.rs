@@ -133,6 +133,32 @@ impl Window {
         raw::ok(unsafe { ffi::MPI_Win_unlock(rank, self.win) }, "MPI_Win_unlock");
     }
 
+    /// Ends an epoch of all ranks, and begins the next.
+    pub fn fence(&self) {
+        // SAFETY: a valid window, not locked.
+        raw::ok(unsafe { ffi::MPI_Win_fence(0, self.win) }, "MPI_Win_fence");
+    }
+
+    /// Opens this rank's memory to other ranks of `comm`, until they have completed their access.
+    pub fn expose(&self, comm: &SimpleCommunicator, to: &[i32]) {
+        let group = comm.group().include(to);
+        // SAFETY: a valid window, not locked, and a valid group.
+        unsafe {
+            raw::ok(ffi::MPI_Win_post(group.as_raw(), 0, self.win), "MPI_Win_post");
+            raw::ok(ffi::MPI_Win_wait(self.win), "MPI_Win_wait");
+        }
+    }
+
+    /// Accesses the memory of ranks of `comm` that expose it.
+    pub fn access(&self, comm: &SimpleCommunicator, of: &[i32], operations: impl FnOnce(&Self)) {
+        let group = comm.group().include(of);
+        // SAFETY: a valid window, not locked, and a valid group.
+        raw::ok(unsafe { ffi::MPI_Win_start(group.as_raw(), 0, self.win) }, "MPI_Win_start");
+        operations(self);
+        // SAFETY: an epoch of access was begun.
+        raw::ok(unsafe { ffi::MPI_Win_complete(self.win) }, "MPI_Win_complete");
+    }
+
     /// This rank's own number `i`.
     pub fn own(&self, i: usize) -> i64 {
         assert!(i < self.len, "an index within the window");

@@ -1,12 +1,15 @@
-//! All ranks but one wait: `blocked_wait [SECONDS [recv|wait|probe|mprobe|barrier]]`, 1 second in MPI_Recv.
+//! All ranks but one wait: `blocked_wait [SECONDS [recv|wait|probe|mprobe|barrier|fence|expose|lock]]`, 1 second in MPI_Recv.
 //!
-//! Rank 0 sleeps, then sends to everyone (or enters the barrier). It prints the CPU time that all ranks used meanwhile, transfer threads included, as
+//! Rank 0 sleeps, then does what they wait for: it sends to everyone, enters the barrier or fence, accesses their windows, or gives up the lock of its own. It prints the CPU time that all ranks used meanwhile, transfer threads included, as
 //! {"mode":"recv","seconds":1.0,"cpu_s":[..one per rank..],"total_cpu_s":..}. It checks nothing but that the messages arrive: what is allowed is for the caller to judge.
 
 use std::time::{Duration, Instant};
 
 use mpi::traits::*;
+use ntbring_mpi_tests::window::{row, Window};
 use ntbring_mpi_tests::{arg, fail, filled, verify, Job};
+
+const MODES: [&str; 8] = ["recv", "wait", "probe", "mprobe", "barrier", "fence", "expose", "lock"];
 
 /// CPU seconds this process has used, in all its threads.
 fn cpu_seconds() -> f64 {
@@ -20,7 +23,7 @@ fn cpu_seconds() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-fn wait(job: &Job, mode: &str) {
+fn wait(job: &Job, window: &Window, mode: &str) {
     let (zero, mut buf) = (job.world.process_at_rank(0), vec![0; 1000]);
     match mode {
         "recv" => {
@@ -37,6 +40,16 @@ fn wait(job: &Job, mode: &str) {
             let (message, _) = zero.matched_probe_with_tag(1);
             message.matched_receive_into(&mut buf[..]);
         }
+        "fence" => return window.fence(),
+        "expose" => {
+            window.expose(&job.world, &[0]);
+            return assert_eq!(window.own(0), 1, "what rank 0 has put");
+        }
+        "lock" => {
+            window.lock(0, true);
+            window.put(&[1], row(1), 0, 0, row(1));
+            return window.unlock(0);
+        }
         _ => return job.world.barrier(),
     }
     verify(&buf, 0, job.rank, 1);
@@ -45,22 +58,34 @@ fn wait(job: &Job, mode: &str) {
 fn main() {
     let job = Job::start("blocked_wait");
     let (seconds, mode) = (arg(1, 1.0_f64), arg(2, String::from("recv")));
-    if !["recv", "wait", "probe", "mprobe", "barrier"].contains(&mode.as_str()) {
-        fail(format!("mode '{mode}' is none of recv, wait, probe, mprobe, barrier"));
+    if !MODES.contains(&mode.as_str()) {
+        fail(format!("mode '{mode}' is none of {}", MODES.join(", ")));
+    }
+    let window = Window::unlocked(&job, 1);
+    if mode == "lock" && job.rank == 0 {
+        window.lock(0, true);
     }
     job.world.barrier();
     let (before, start) = (cpu_seconds(), Instant::now());
     if job.rank == 0 {
         std::thread::sleep(Duration::from_secs_f64(seconds));
-        if mode == "barrier" {
-            job.world.barrier();
-        } else {
-            for rank in 1..job.size {
-                job.world.process_at_rank(rank).send_with_tag(&filled(0, rank, 1, 1000)[..], 1);
+        match mode.as_str() {
+            "barrier" => job.world.barrier(),
+            "fence" => window.fence(),
+            "lock" => window.unlock(0),
+            "expose" => {
+                let others: Vec<i32> = (1..job.size).collect();
+                let put = |window: &Window| others.iter().for_each(|&rank| window.put(&[1], row(1), rank, 0, row(1)));
+                window.access(&job.world, &others, put);
+            }
+            _ => {
+                for rank in 1..job.size {
+                    job.world.process_at_rank(rank).send_with_tag(&filled(0, rank, 1, 1000)[..], 1);
+                }
             }
         }
     } else {
-        wait(&job, &mode);
+        wait(&job, &window, &mode);
     }
     let used = cpu_seconds() - before;
     let elapsed = start.elapsed().as_secs_f64();
@@ -71,5 +96,6 @@ fn main() {
         let total: f64 = all.iter().sum();
         println!("{}", serde_json::json!({"mode": mode, "seconds": elapsed, "cpu_s": all, "total_cpu_s": total}));
     }
+    drop(window);
     job.finish();
 }
