@@ -4,6 +4,7 @@
  *   limits --cores A,B [--budget SECONDS] [TEST[=SIZES]]...
  *
  *   cacheline       half the round trip of a flag between the cores: the better of one line and of a line a direction    us
+ *   call            a call of a function that does nothing, in a shared library, and back                                ns
  *   memcpy          one process copies from one private buffer to another                                               MB/s
  *   raw_bandwidth   the raw window: one process copies from its buffer into a shared window, the other out of it to its
  *                   own, chunk by chunk, with nothing but flags between them                                            MB/s
@@ -104,6 +105,14 @@ static void round_trips(int side, long n)
         if (side == 1)
             push(&out, from, bytes);
     }
+}
+
+static void calls(int side, long n)
+{
+    int (*volatile function)(void) = getpagesize;
+
+    for (long i = 0; i < n && side == 0; i++)
+        function();
 }
 
 static void copies(int side, long n)
@@ -212,6 +221,12 @@ static double cacheline(long bytes)
     return (one < two ? one : two) * 1e6 / 2;
 }
 
+static double call_ns(long bytes)
+{
+    (void) bytes;
+    return measure((struct work) {.run = calls}, budget, BATCHES) * 1e9;
+}
+
 static double memcpy_mb_s(long bytes)
 {
     return (double) bytes / measure((struct work) {.run = copies, .bytes = bytes}, budget, BATCHES) / 1e6;
@@ -232,6 +247,7 @@ static const struct limit {
     double (*value)(long bytes);
 } limits[] = {
     {"cacheline", "us", "0", cacheline},
+    {"call", "ns", "0", call_ns},
     {"memcpy", "MB/s", "8..4M,64M", memcpy_mb_s},
     {"raw_bandwidth", "MB/s", "8..4M,64M", raw_bandwidth},
     {"raw_latency", "us", "8..4M", raw_latency},
@@ -250,7 +266,7 @@ static void print(const struct limit *limit, const char *text)
     if (parse_sizes(text, &sizes))
         usage("cannot understand these sizes: ", text);
     for (int i = 0; i < sizes.count; i++)
-        if (sizes.of[i] > ROOM || (sizes.of[i] == 0 && limit->value != cacheline))
+        if (sizes.of[i] > ROOM || (sizes.of[i] == 0 && strcmp(limit->sizes, "0") != 0))
             usage("sizes are 1 to 64M, not: ", text);
     for (int i = 0; i < sizes.count; i++)
         print_figure(limit->name, sizes.of[i], limit->value(sizes.of[i]), limit->unit);

@@ -66,6 +66,35 @@ fn standard_input_may_be_read_late_in_part_or_not_at_all() {
     assert_eq!(fed("yes", "exec <&-; sleep 1; echo without").trim(), "without");
 }
 
+/// Runs a command without the two calls whose numbers come first, which end with EPERM, as in some containers.
+const WITHOUT_CALLS: &str = "
+import ctypes, os, struct, sys
+first, second = int(sys.argv[1]), int(sys.argv[2])
+lines = [(0x20, 0, 0, 0), (0x15, 1, 0, first), (0x15, 0, 1, second), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+filter = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in lines))
+libc = ctypes.CDLL(None, use_errno=True)
+program = struct.pack('H6xQ', len(lines), ctypes.addressof(filter))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+    sys.exit('prctl: ' + os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[3], sys.argv[3:])
+";
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn copies_by_the_kernel_that_are_forbidden_are_done_without() {
+    let calls = [libc::SYS_process_vm_readv, libc::SYS_process_vm_writev].map(|call| call.to_string());
+    let without = ["python3", "-c", WITHOUT_CALLS, &calls[0], &calls[1]];
+    for forbidden in [false, true] {
+        let stats = Stats::new();
+        let job = Job::new(2, 1, &["large"]).env("NTBRING_SINGLE_COPY", "16K").env("NTBRING_LOG", "info");
+        let job = job.env("NTBRING_STATS", stats.path());
+        let ended = if forbidden { job.under(&without) } else { job }.run().ok();
+        let copied: u64 = stats.lines(2).iter().map(|line| line["bytes_single_copy"].as_u64().unwrap()).sum();
+        let told = ended.stderr.contains("no single copies from and to rank 1: Operation not permitted");
+        assert_eq!((copied == 0, told), (forbidden, forbidden), "{copied} bytes, {}", ended.stderr);
+    }
+}
+
 /// A control group with a memory limit, if one can be made here.
 struct Group(PathBuf);
 

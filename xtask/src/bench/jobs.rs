@@ -224,6 +224,7 @@ pub fn startup() -> Vec<Job> {
 pub fn limits(quick: bool) -> Job {
     let tests = vec![
         test("cacheline", &[]),
+        test("call", &[]),
         test("memcpy", few(FEW, quick)),
         test("raw_bandwidth", few(FEW, quick)),
         test("raw_latency", few(FEW, quick)),
