@@ -52,18 +52,24 @@ fn transfer_threads_stay_off_cores_that_ranks_are_bound_to() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn standard_input_may_be_read_late_in_part_or_not_at_all() {
-    let fed = |input: &str, rank_0: &str| {
+    let fed = |hosts: usize, input: &str, rank_0: &str| {
         let input = format!("{input} | \"$@\"");
-        let rank = format!("[ $PMI_RANK = 1 ] || {{ {rank_0}; }}");
-        Job::raw(2, &["-n", "2", "sh", "-c", &rank]).under(&["sh", "-c", &input, "sh"]).run().ok().stdout
+        let rank = format!("[ $PMI_RANK = 0 ] || {{ sleep 0.2; exec echo other; }}; {rank_0}");
+        let ended = Job::raw(hosts, &["-n", "2", "sh", "-c", &rank]).under(&["sh", "-c", &input, "sh"]).run();
+        assert_eq!(ended.stdout.matches("other").count(), 1, "{}", ended.stderr);
+        (ended.stdout.replace("other", "").trim().to_string(), ended.status.code())
     };
-    for _ in 0..10 {
-        fed("echo one line", "true");
-        fed("head -c 300000 /dev/zero", "true");
+    for hosts in [1, 2] {
+        let said = |text: &str| (text.to_string(), Some(0));
+        for _ in 0..5 {
+            assert_eq!(fed(hosts, "echo one line", "true"), said(""));
+            assert_eq!(fed(hosts, "head -c 300000 /dev/zero", "true"), said(""));
+        }
+        assert_eq!(fed(hosts, "head -c 300000 /dev/zero", "exit 3"), (String::new(), Some(3)));
+        assert_eq!(fed(hosts, "head -c 100000000 /dev/zero", "sleep 1; wc -c"), said("100000000"));
+        assert_eq!(fed(hosts, "yes", "head -n 1"), said("y"));
+        assert_eq!(fed(hosts, "yes", "exec <&-; sleep 1; echo without"), said("without"));
     }
-    assert_eq!(fed("head -c 100000000 /dev/zero", "sleep 1; wc -c").trim(), "100000000");
-    assert_eq!(fed("yes", "head -n 1").trim(), "y");
-    assert_eq!(fed("yes", "exec <&-; sleep 1; echo without").trim(), "without");
 }
 
 /// Runs a command without the two calls whose numbers come first, which end with EPERM, as in some containers.
