@@ -97,7 +97,9 @@ fn copies_by_the_kernel_that_are_forbidden_are_done_without() {
         let ended = if forbidden { job.under(&without) } else { job }.run().ok();
         let copied: u64 = stats.lines(2).iter().map(|line| line["bytes_single_copy"].as_u64().unwrap()).sum();
         let told = ended.stderr.contains("no single copies from and to rank 1: Operation not permitted");
-        assert_eq!((copied == 0, told), (forbidden, forbidden), "{copied} bytes, {}", ended.stderr);
+        // They may be forbidden on this machine anyhow.
+        assert_eq!(copied == 0, told, "{copied} bytes, {}", ended.stderr);
+        assert!(told || !forbidden, "{}", ended.stderr);
     }
 }
 
