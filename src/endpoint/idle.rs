@@ -4,7 +4,7 @@
 use crate::ntb::emu::Bulletin;
 use crate::ntb::Vector;
 use crate::ring::transfer::Lease;
-use crate::ring::{rank_doorbell, Damage, Herald, Membership};
+use crate::ring::{self, rank_doorbell, Damage, Herald, Membership};
 use crate::settings::Settings;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +16,6 @@ const WATCH_EVERY: Duration = Duration::from_millis(100);
 const STOCK_EVERY: Duration = Duration::from_secs(1);
 /// The longest sleep of a rank whose messages may have been damaged on their way.
 const HURRY: Duration = Duration::from_millis(1);
-/// A rank that must look for itself, since not all it waits for rings, sleeps twice as long after so many sleeps in
-/// vain: it may be late by a few hundredths of what it has waited.
-const VAIN: u32 = 64;
-/// How often that happens.
-const DOUBLINGS: u32 = 3;
 /// Fruitless polls between two looks at the clock, by ranks that do not sleep.
 const CLOCK_EVERY: u32 = 1024;
 
@@ -336,7 +331,7 @@ fn nap(max: Duration, vain: u32) -> Duration {
     if max > WATCH_EVERY / 2 {
         max
     } else {
-        max * (1 << ((vain / VAIN + 1).ilog2().min(DOUBLINGS)))
+        ring::nap::nap(max, vain).min(WATCH_EVERY)
     }
 }
 
@@ -352,18 +347,6 @@ fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_sleeps_in_vain_is_late_by_little() {
-        let (short, long) = (Duration::from_millis(1), Duration::from_millis(100));
-        let mut waited = Duration::ZERO;
-        for vain in 0..10_000 {
-            let nap = nap(short, vain);
-            assert!(nap == short || nap <= waited / 16 && nap <= 8 * short, "{nap:?} after {waited:?}");
-            waited += nap;
-        }
-        assert_eq!((nap(short, 10_000), nap(long, 10_000)), (8 * short, long));
-    }
 
     #[test]
     fn spins_grow_while_nobody_wants_the_core() {

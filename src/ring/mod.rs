@@ -11,6 +11,7 @@
 //! | `membership` | what a process in the ring holds of it |
 //! | `error` | what can be in the way of that |
 //! | `dress` | what is put around its ports: models, faults, records |
+//! | `nap` | how long to sleep for what nobody rings for |
 //! | `near` | who may do what with whose memory |
 //! | `losses` | who cannot be reached any more when ranks have died, or links have gone down |
 //! | `outages` | which links that are, and how all hosts hear of it |
@@ -41,6 +42,7 @@ mod losses;
 pub mod manager;
 mod meeting;
 mod membership;
+pub(crate) mod nap;
 mod near;
 mod outages;
 pub mod plan;

@@ -7,6 +7,7 @@
 //! beside the rank.
 
 use super::cores::{self, Cores};
+use super::nap::nap;
 use super::relay::{Forwarder, RelayCounters, RelayError};
 use crate::ntb::Vector;
 use crate::thread;
@@ -26,7 +27,7 @@ const LOOK_EVERY: u32 = 64;
 /// The sleep of a thread whose packets may have been damaged on their way.
 const CARE: Duration = Duration::from_millis(1);
 
-/// The sleep of a thread with requests that wait for a lock, since nobody rings when it is given back.
+/// The first sleeps of a thread with requests that wait for a lock, since nobody rings when it is given back.
 const NAP: Duration = Duration::from_micros(50);
 
 /// The longest that a rank which stops polling without a word holds up what is in transit.
@@ -97,6 +98,16 @@ struct Shared {
     stop: AtomicBool,
 }
 
+/// What a thread has done, and what is left.
+struct Step {
+    /// Packets, and requests that were served.
+    moved: usize,
+    /// Requests wait for a lock.
+    waits: bool,
+    /// How long there may be no step after this one, but for those.
+    pause: Duration,
+}
+
 impl Shared {
     /// Packets passed on, or 0 once something is wrong.
     fn step(&self, forwarder: &mut Forwarder) -> usize {
@@ -111,18 +122,17 @@ impl Shared {
         })
     }
 
-    /// A step, before which the thread may look at the links, and how long there may be none after it if it has moved nothing.
-    fn step_locked(&self, thread: usize, look: bool) -> (usize, Duration) {
+    /// A step, before which the thread may look at the links.
+    fn step_locked(&self, thread: usize, look: bool) -> Step {
         let mut forwarder = self.forwarders[thread].lock().unwrap_or_else(|e| e.into_inner());
         // Before it, so that what is to cross a link that has gone down does not wait for the next.
         let again = look.then(|| forwarder.look_at_links(Instant::now())).flatten();
         let moved = self.step(&mut forwarder);
-        let pause = match forwarder.is_waiting() {
-            true => NAP,
-            false if self.checked && forwarder.is_unsettled() => CARE,
+        let pause = match self.checked && forwarder.is_unsettled() {
+            true => CARE,
             false => forwarder.rest().map_or(SLEEP, |rest| rest.min(SLEEP)),
         };
-        (moved, again.map_or(pause, |again| pause.min(again)))
+        Step { moved, waits: forwarder.is_waiting(), pause: again.map_or(pause, |again| pause.min(again)) }
     }
 }
 
@@ -206,11 +216,11 @@ impl Drop for Transfer {
 fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) {
     let bed = &lease.beds[number];
     let vector = bed.vector.as_ref();
-    let (mut fruitless, mut polls, mut steps) = (0, 0, 0_u32);
+    let (mut fruitless, mut polls, mut steps, mut vain) = (0, 0, 0_u32, 0_u32);
     while !shared.stop.load(Ordering::Acquire) {
         steps = steps.wrapping_add(1);
-        if shared.step_locked(number, steps % LOOK_EVERY == 0).0 > 0 {
-            fruitless = 0;
+        if shared.step_locked(number, steps % LOOK_EVERY == 0).moved > 0 {
+            (fruitless, vain) = (0, 0);
             continue;
         }
         let polled = lease.polls.load(Ordering::Relaxed);
@@ -223,18 +233,19 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
             }
         }
         fruitless += 1;
-        if fruitless < ROUNDS {
+        if fruitless < ROUNDS && vain == 0 {
             std::thread::yield_now();
             continue;
         }
         // Anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
         bed.take_back();
-        let (moved, pause) = shared.step_locked(number, true);
+        let Step { moved, waits, pause } = shared.step_locked(number, true);
         if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
-            vector.sleep(ticket, pause);
+            vector.sleep(ticket, if waits { pause.min(nap(NAP, vain)) } else { pause });
         }
+        vain = if waits && moved == 0 { vain.saturating_add(1) } else { 0 };
         vector.disarm();
         fruitless = 0;
     }
