@@ -138,6 +138,9 @@ impl Idle {
         // Two threads may count the same call: what matters is that the count goes up.
         let calls = self.calls.load(Ordering::Relaxed);
         let spins = self.spins.load(Ordering::Relaxed);
+        if calls == 0 {
+            self.vain.store(0, Ordering::Relaxed);
+        }
         if calls < spins {
             // No pause: what the caller does between two looks takes longer than one.
             let free = if spins < SPINS_FREE { 0 } else { FREE };
@@ -331,7 +334,7 @@ fn nap(max: Duration, vain: u32) -> Duration {
     if max > WATCH_EVERY / 2 {
         max
     } else {
-        ring::nap::nap(max, vain).min(WATCH_EVERY)
+        ring::nap::nap(max, vain)
     }
 }
 

@@ -98,6 +98,15 @@ impl Endpoint {
         Ok(opened)
     }
 
+    /// Takes a window's lock, whose memory here is this segment; false if it cannot be had now.
+    pub fn hold(&self, segment: &Segment, alone: bool) -> bool {
+        let held = segment.try_hold(self.members.rank(), alone);
+        if held {
+            self.idle.busy();
+        }
+        held
+    }
+
     /// Takes the lock of a segment; waits for it as long as its holder is alive.
     #[inline]
     pub fn lock(&self, segment: &Segment) -> Result<(), EndpointError> {

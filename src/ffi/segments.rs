@@ -152,7 +152,7 @@ pub unsafe extern "C" fn ntbring_segment_hold(
         // SAFETY: by contract.
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         // SAFETY: by contract.
-        let taken = unsafe { segment(held) }?.try_hold(endpoint.rank(), alone != 0);
+        let taken = endpoint.hold(unsafe { segment(held) }?, alone != 0);
         Ok(if taken { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
     })
 }

@@ -12,7 +12,7 @@ use super::{rank_doorbell, Herald, Membership, FORWARDER_DOORBELL};
 use crate::ntb::{InWindow, Side};
 use crate::queue::Producer;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,9 @@ pub(super) struct Desk {
     registry: Registry,
     /// The wishes that it has seen.
     seen: AtomicU64,
-    /// Whether the server waits for a lock.
-    waiting: AtomicBool,
+    /// Requests of the server that wait for locks, and how often these have become more or fewer.
+    waiting: AtomicUsize,
+    changes: AtomicU32,
     trays: [Tray; 2],
     /// Where links that go down are gone round: the ways of the host.
     ways: Option<Ways>,
@@ -66,7 +67,8 @@ impl Desk {
             server: Mutex::new(Server::new(members)),
             registry: members.registry(),
             seen: AtomicU64::new(0),
-            waiting: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            changes: AtomicU32::new(0),
             trays: Default::default(),
             ways: heals.then(|| members.ways()),
             herald: (!heals).then(|| Mutex::new(Herald::new(members))),
@@ -133,9 +135,9 @@ impl Desk {
         }
     }
 
-    /// Whether something waits for a lock, which nobody will ring for.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed)
+    /// If requests wait for locks, which nobody will ring for: how often they have become more or fewer.
+    pub fn queue(&self) -> Option<u32> {
+        (self.waiting.load(Ordering::Relaxed) > 0).then(|| self.changes.load(Ordering::Relaxed))
     }
 
     /// Has the server do what it can do now. Returns how much has moved.
@@ -145,7 +147,7 @@ impl Desk {
             (1..self.threads).for_each(|thread| self.wake(FORWARDER_DOORBELL + thread));
         }
         let wishes = self.registry.wishes();
-        if wishes == self.seen.load(Ordering::Relaxed) && !self.is_waiting() {
+        if wishes == self.seen.load(Ordering::Relaxed) && self.queue().is_none() {
             return 0;
         }
         self.seen.store(wishes, Ordering::Relaxed);
@@ -200,8 +202,12 @@ impl Desk {
 
     /// Puts answers where those look who send them, and wakes them.
     fn hand_over(&self, server: &mut Server) {
-        let waits = server.is_waiting();
-        if self.waiting.swap(waits, Ordering::Relaxed) != waits && waits {
+        let (before, now) = (self.waiting.load(Ordering::Relaxed), server.waiting());
+        if before != now {
+            self.waiting.store(now, Ordering::Relaxed);
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        if before < now {
             self.wake(FORWARDER_DOORBELL);
         }
         let topology = self.members.topology();

@@ -2,35 +2,34 @@
 
 use std::time::Duration;
 
-/// Sleeps in vain after which the next ones are twice as long.
-const VAIN: u32 = 8;
-/// How often that happens.
-const DOUBLINGS: u32 = 7;
+/// A sleep is at most this part of what was waited for already.
+const PART: u32 = 32;
 
-/// The next sleep, the first of which are `first`, after so many in `vain`: the longer the wait, the less it is late by, as a share of
-/// it, from a quarter to a few hundredths.
+/// The longest sleep, unless the first one is longer.
+const LONGEST: Duration = Duration::from_millis(8);
+
+/// The next sleep, the first of which are `first`, after so many in `vain`.
 pub fn nap(first: Duration, vain: u32) -> Duration {
-    first * (1 << (vain / VAIN + 1).ilog2().min(DOUBLINGS))
+    let doublings = (vain / PART).saturating_sub(1).min(16);
+    (first * (1 << doublings)).min(LONGEST.max(first))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn waited_for(first: Duration, vain: u32) -> Duration {
-        (0..vain).map(|vain| nap(first, vain)).sum()
-    }
-
     #[test]
     fn who_sleeps_in_vain_is_late_by_little() {
-        let first = Duration::from_millis(1);
-        let mut waited = Duration::ZERO;
-        for vain in 0..10_000 {
-            let nap = nap(first, vain);
-            assert!(nap == first || nap <= waited / 4 && nap <= 128 * first, "{nap:?} after {waited:?}");
-            waited += nap;
+        for first in [100, 1000].map(Duration::from_micros) {
+            let mut waited = Duration::ZERO;
+            for vain in 0..10_000 {
+                let nap = nap(first, vain);
+                assert!(nap == first || nap <= waited / PART && nap <= LONGEST, "{nap:?} after {waited:?}");
+                waited += nap;
+            }
+            assert_eq!(nap(first, 10_000), LONGEST);
+            assert!(waited > LONGEST * 9000, "a sleep for each 8 ms of a long wait");
         }
-        assert_eq!(nap(first, 10_000), 128 * first);
-        assert!(nap(first, 100) < waited_for(first, 100) / 20);
+        assert_eq!(nap(2 * LONGEST, 10_000), 2 * LONGEST);
     }
 }

@@ -102,9 +102,10 @@ impl Forwarder {
         self.urgent.iter().chain(&self.bulk)
     }
 
-    /// Whether there must be another step soon though nobody rings.
-    pub fn is_waiting(&self) -> bool {
-        self.leads && self.office.desk.is_waiting()
+    /// If requests wait for locks, so that there must be another step soon though nobody rings: how often they have
+    /// become more or fewer.
+    pub fn queue(&self) -> Option<u32> {
+        self.office.desk.queue().filter(|_| self.leads)
     }
 
     /// Whether its links are not trusted.

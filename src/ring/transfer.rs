@@ -102,8 +102,8 @@ struct Shared {
 struct Step {
     /// Packets, and requests that were served.
     moved: usize,
-    /// Requests wait for a lock.
-    waits: bool,
+    /// The state of the queue for locks, as [`Forwarder::queue`].
+    queue: Option<u32>,
     /// How long there may be no step after this one, but for those.
     pause: Duration,
 }
@@ -132,7 +132,7 @@ impl Shared {
             true => CARE,
             false => forwarder.rest().map_or(SLEEP, |rest| rest.min(SLEEP)),
         };
-        Step { moved, waits: forwarder.is_waiting(), pause: again.map_or(pause, |again| pause.min(again)) }
+        Step { moved, queue: forwarder.queue(), pause: again.map_or(pause, |again| pause.min(again)) }
     }
 }
 
@@ -216,7 +216,9 @@ impl Drop for Transfer {
 fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) {
     let bed = &lease.beds[number];
     let vector = bed.vector.as_ref();
-    let (mut fruitless, mut polls, mut steps, mut vain) = (0, 0, 0_u32, 0_u32);
+    let (mut fruitless, mut polls, mut steps) = (0, 0, 0_u32);
+    // Sleeps in vain while the same requests wait for locks.
+    let (mut vain, mut queued) = (0_u32, None);
     while !shared.stop.load(Ordering::Acquire) {
         steps = steps.wrapping_add(1);
         if shared.step_locked(number, steps % LOOK_EVERY == 0).moved > 0 {
@@ -240,12 +242,15 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
         // Anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
         bed.take_back();
-        let Step { moved, waits, pause } = shared.step_locked(number, true);
+        let Step { moved, queue, pause } = shared.step_locked(number, true);
+        if queue != std::mem::replace(&mut queued, queue) {
+            vain = 0;
+        }
         if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
-            vector.sleep(ticket, if waits { pause.min(nap(NAP, vain)) } else { pause });
+            vector.sleep(ticket, queue.map_or(pause, |_| pause.min(nap(NAP, vain))));
         }
-        vain = if waits && moved == 0 { vain.saturating_add(1) } else { 0 };
+        vain = if queue.is_some() && moved == 0 { vain.saturating_add(1) } else { 0 };
         vector.disarm();
         fruitless = 0;
     }

@@ -91,9 +91,9 @@ impl Server {
         }
     }
 
-    /// Whether something waits for a lock, which nobody will ring for.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting > 0
+    /// Requests that wait for a lock, which nobody will ring for.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// Answers wishes of the host's ranks, and tries again what waits. Returns how much has moved.
