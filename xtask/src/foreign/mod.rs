@@ -105,29 +105,38 @@ impl Bench {
 
     /// One test: it passes if the command succeeds and, where something is wanted, prints it as a line.
     fn test(&mut self, name: &str, command: &mut Command, limit: Duration, wanted: Option<&str>) -> Result<bool> {
-        self.judged(name, command, limit, |text| {
+        self.judged(name, command, limit, 1, |text| {
             let wanted = wanted.filter(|wanted| !text.lines().any(|line| line.trim() == *wanted))?;
             Some(format!("it did not say {wanted:?}"))
         })
     }
 
-    /// One test: it passes if the command succeeds and there is no complaint about what it prints.
+    /// One test: it passes if the command succeeds, once in so many tries, and there is no complaint about what it prints.
     fn judged(
         &mut self,
         name: &str,
         command: &mut Command,
         limit: Duration,
-        judge: impl FnOnce(&str) -> Option<String>,
+        tries: u32,
+        judge: impl Fn(&str) -> Option<String>,
     ) -> Result<bool> {
         let log = self.log(name);
-        remove(&log)?;
-        let start = Instant::now();
-        let outcome = process::run_captured(command, &log, Some(limit))?;
-        let text = fs::read(&log)?;
-        let complaint = match outcome.success() {
-            true => judge(&String::from_utf8_lossy(&text)),
-            false => Some(outcome.describe()),
-        };
+        let mut start = Instant::now();
+        let mut complaint = None;
+        for left in (0..tries).rev() {
+            remove(&log)?;
+            start = Instant::now();
+            let outcome = process::run_captured(command, &log, Some(limit))?;
+            let text = fs::read(&log)?;
+            complaint = match outcome.success() {
+                true => judge(&String::from_utf8_lossy(&text)),
+                false => Some(outcome.describe()),
+            };
+            match &complaint {
+                Some(why) if left > 0 && !process::interrupted() => println!("  {name}: {why}; once more"),
+                _ => break,
+            }
+        }
         match &complaint {
             None => {
                 println!("  {name:<40} {:>12}", ui::seconds(start.elapsed()));
