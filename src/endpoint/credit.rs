@@ -77,8 +77,8 @@ struct Account {
     consumed: u64,
     /// As the sender knows it.
     allowed: u64,
-    /// The last CREDIT that it was sent; 0 if none was.
-    told: u64,
+    /// Whether it was told by a CREDIT; until then it may think that its share is another.
+    told: bool,
     /// Since when it waits for credit.
     stalled: Option<Instant>,
 }
@@ -105,7 +105,7 @@ impl Credits {
     /// Makes room for peers up to this number.
     pub fn admit(&mut self, peer: usize) {
         if self.accounts.len() <= peer {
-            let account = Account { consumed: 0, allowed: self.share, told: 0, stalled: None };
+            let account = Account { consumed: 0, allowed: self.share, told: false, stalled: None };
             self.accounts.resize(peer + 1, account);
         }
     }
@@ -120,7 +120,7 @@ impl Credits {
         let account = &mut self.accounts[src as usize];
         let allowed = if self.leaving { u64::MAX / 2 } else { account.consumed.saturating_add(self.share) };
         (allowed > account.allowed).then(|| {
-            (account.allowed, account.told) = (allowed, allowed);
+            (account.allowed, account.told) = (allowed, true);
             self.stalled -= usize::from(account.stalled.take().is_some());
             allowed
         })
@@ -133,15 +133,15 @@ impl Credits {
         account.stalled.filter(|since| since.elapsed() >= patience)?;
         account.stalled = None;
         account.allowed = account.allowed.saturating_add(step);
-        account.told = account.allowed;
+        account.told = true;
         self.stalled -= 1;
-        Some(account.told)
+        Some(account.allowed)
     }
 
     /// A sender waits that has heard of this credit. False if there is a later one on its way.
     fn has_stalled(&mut self, src: u32, allowed: u64) -> bool {
         let account = &mut self.accounts[src as usize];
-        if allowed < account.told {
+        if account.told && allowed < account.allowed {
             return false;
         }
         if account.stalled.replace(Instant::now()).is_none() {

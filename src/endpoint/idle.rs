@@ -3,8 +3,9 @@
 
 use crate::ntb::emu::Bulletin;
 use crate::ntb::Vector;
+use crate::ring::nap::nap;
 use crate::ring::transfer::Lease;
-use crate::ring::{self, rank_doorbell, Damage, Herald, Membership};
+use crate::ring::{rank_doorbell, Damage, Herald, Membership};
 use crate::settings::Settings;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -325,16 +326,6 @@ impl Doze<'_> {
 impl Drop for Doze<'_> {
     fn drop(&mut self) {
         self.vector.disarm();
-    }
-}
-
-/// How long to sleep for `max` at most, after so many sleeps in `vain`.
-fn nap(max: Duration, vain: u32) -> Duration {
-    // Who sleeps for long does not look for itself.
-    if max > WATCH_EVERY / 2 {
-        max
-    } else {
-        ring::nap::nap(max, vain)
     }
 }
 

@@ -98,7 +98,7 @@ impl Endpoint {
         Ok(opened)
     }
 
-    /// Takes a window's lock, whose memory here is this segment; false if it cannot be had now.
+    /// Takes the lock of the window whose memory at some rank is this segment; false if it cannot be had now.
     pub fn hold(&self, segment: &Segment, alone: bool) -> bool {
         let held = segment.try_hold(self.members.rank(), alone);
         if held {

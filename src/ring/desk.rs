@@ -39,7 +39,7 @@ pub(super) struct Desk {
     seen: AtomicU64,
     /// Requests of the server that wait for locks, and how often these have become more or fewer.
     waiting: AtomicUsize,
-    changes: AtomicU32,
+    lock_queue_version: AtomicU32,
     trays: [Tray; 2],
     /// Where links that go down are gone round: the ways of the host.
     ways: Option<Ways>,
@@ -68,7 +68,7 @@ impl Desk {
             registry: members.registry(),
             seen: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
-            changes: AtomicU32::new(0),
+            lock_queue_version: AtomicU32::new(0),
             trays: Default::default(),
             ways: heals.then(|| members.ways()),
             herald: (!heals).then(|| Mutex::new(Herald::new(members))),
@@ -136,8 +136,8 @@ impl Desk {
     }
 
     /// If requests wait for locks, which nobody will ring for: how often they have become more or fewer.
-    pub fn queue(&self) -> Option<u32> {
-        (self.waiting.load(Ordering::Relaxed) > 0).then(|| self.changes.load(Ordering::Relaxed))
+    pub fn lock_queue_version(&self) -> Option<u32> {
+        (self.waiting.load(Ordering::Relaxed) > 0).then(|| self.lock_queue_version.load(Ordering::Relaxed))
     }
 
     /// Has the server do what it can do now. Returns how much has moved.
@@ -147,7 +147,7 @@ impl Desk {
             (1..self.threads).for_each(|thread| self.wake(FORWARDER_DOORBELL + thread));
         }
         let wishes = self.registry.wishes();
-        if wishes == self.seen.load(Ordering::Relaxed) && self.queue().is_none() {
+        if wishes == self.seen.load(Ordering::Relaxed) && self.lock_queue_version().is_none() {
             return 0;
         }
         self.seen.store(wishes, Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl Desk {
         let (before, now) = (self.waiting.load(Ordering::Relaxed), server.waiting());
         if before != now {
             self.waiting.store(now, Ordering::Relaxed);
-            self.changes.fetch_add(1, Ordering::Relaxed);
+            self.lock_queue_version.fetch_add(1, Ordering::Relaxed);
         }
         if before < now {
             self.wake(FORWARDER_DOORBELL);

@@ -104,8 +104,8 @@ impl Forwarder {
 
     /// If requests wait for locks, so that there must be another step soon though nobody rings: how often they have
     /// become more or fewer.
-    pub fn queue(&self) -> Option<u32> {
-        self.office.desk.queue().filter(|_| self.leads)
+    pub fn lock_queue_version(&self) -> Option<u32> {
+        self.office.desk.lock_queue_version().filter(|_| self.leads)
     }
 
     /// Whether its links are not trusted.

@@ -102,8 +102,8 @@ struct Shared {
 struct Step {
     /// Packets, and requests that were served.
     moved: usize,
-    /// The state of the queue for locks, as [`Forwarder::queue`].
-    queue: Option<u32>,
+    /// As [`Forwarder::lock_queue_version`].
+    lock_queue: Option<u32>,
     /// How long there may be no step after this one, but for those.
     pause: Duration,
 }
@@ -132,7 +132,7 @@ impl Shared {
             true => CARE,
             false => forwarder.rest().map_or(SLEEP, |rest| rest.min(SLEEP)),
         };
-        Step { moved, queue: forwarder.queue(), pause: again.map_or(pause, |again| pause.min(again)) }
+        Step { moved, lock_queue: forwarder.lock_queue_version(), pause: again.map_or(pause, |again| pause.min(again)) }
     }
 }
 
@@ -218,7 +218,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
     let vector = bed.vector.as_ref();
     let (mut fruitless, mut polls, mut steps) = (0, 0, 0_u32);
     // Sleeps in vain while the same requests wait for locks.
-    let (mut vain, mut queued) = (0_u32, None);
+    let (mut vain, mut seen) = (0_u32, None);
     while !shared.stop.load(Ordering::Acquire) {
         steps = steps.wrapping_add(1);
         if shared.step_locked(number, steps % LOOK_EVERY == 0).moved > 0 {
@@ -242,15 +242,15 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
         // Anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
         bed.take_back();
-        let Step { moved, queue, pause } = shared.step_locked(number, true);
-        if queue != std::mem::replace(&mut queued, queue) {
+        let Step { moved, lock_queue, pause } = shared.step_locked(number, true);
+        if lock_queue != std::mem::replace(&mut seen, lock_queue) {
             vain = 0;
         }
         if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
-            vector.sleep(ticket, queue.map_or(pause, |_| pause.min(nap(NAP, vain))));
+            vector.sleep(ticket, lock_queue.map_or(pause, |_| pause.min(nap(NAP, vain))));
         }
-        vain = if queue.is_some() && moved == 0 { vain.saturating_add(1) } else { 0 };
+        vain = if lock_queue.is_some() && moved == 0 { vain.saturating_add(1) } else { 0 };
         vector.disarm();
         fruitless = 0;
     }
