@@ -147,7 +147,7 @@ int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * messag
 
 /* Sends a small message with contiguous payload, at once or not at all.
  * NTBRING_OK: nothing of the caller's is needed any more. NTBRING_PENDING: there
- * is no room for it now; ntbring_send would queue it. */
+ * is no room for it now, and ntbring_send would queue it; or it should be offered. */
 int ntbring_send_now(ntbring_endpoint_t * endpoint, int32_t dest, uint16_t handler,
                      const void *hdr, uint64_t hdr_size, const void *data, uint64_t data_size);
 

@@ -253,14 +253,22 @@ impl Endpoint {
         sent
     }
 
-    /// Sends a message that is one entry, if there is room for it right now.
+    /// Sends a message that is one entry, if there is room for it right now and it need not be offered.
     #[inline]
     pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
-        let sent = self.out.send_now(message, &self.thresholds);
-        if self.odd {
-            self.out.carry(message.dest);
+        let (dest, bytes) = (message.dest, message.header.len() as u64 + message.payload.len());
+        let plain = bytes <= self.thresholds.plain_max() as u64;
+        if !plain && bytes > self.eager_max(dest) as u64 {
+            return Ok(false);
         }
-        sent
+        let sent = self.out.send_now(message, &self.thresholds)?;
+        if sent && !plain {
+            self.offers.preferences.spend(dest, message.payload.len());
+        }
+        if self.odd {
+            self.out.carry(dest);
+        }
+        Ok(sent)
     }
 
     /// Gives an arrival's space back. The beginning of a message in pieces gets the cookie that

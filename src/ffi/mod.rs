@@ -143,7 +143,7 @@ pub unsafe extern "C" fn ntbring_limits(endpoint: *mut ntbring_endpoint_t, limit
             return Err(argument("limits must not be NULL"));
         }
         let (header_max, thresholds) = (endpoint.header_max() as u64, endpoint.thresholds());
-        let packed_max = thresholds.packed_max.min(thresholds.near_eager_max) as u64;
+        let packed_max = thresholds.packed_max as u64;
         let (eager_max, block_max) = (thresholds.eager_max as u64, endpoint.block_max() as u64);
         // SAFETY: not null, writable by contract.
         unsafe { *limits = ntbring_limits_t { header_max, packed_max, eager_max, block_max } };

@@ -6,7 +6,8 @@
 //! hypervisor may change it at any time. So all are tried for a while, the best is kept for long, and then all are tried again.
 //!
 //! What counts is what the consumer has left, not what was produced: an empty lane takes much at once. Of each try the
-//! fastest stretch counts, for in others there may have been nothing to send.
+//! fastest stretch counts, for in others there may have been nothing to send. And all is done twice: what is sent may have
+//! become another thing meanwhile, and whoever was tried later would be taken for faster.
 
 use super::LINE;
 use std::time::Instant;
@@ -18,12 +19,15 @@ pub(super) const GAITS: usize = 3;
 const STRETCH: u64 = (2 << 20) / LINE as u64;
 
 /// Stretches of a try that count.
-const COUNTED: u32 = 3;
+const COUNTED: u32 = 2;
+
+/// Times that each gait is tried.
+const PASSES: usize = 2;
 
 /// Lines until all are tried again: the worse ones cost about a hundredth.
 const KEPT: u64 = (2 << 30) / LINE as u64;
 
-/// So much faster a later gait has to be.
+/// So much faster a later gait has to be, each time.
 const WORTH: f64 = 1.1;
 
 /// Chooses the gait of one producer's pieces.
@@ -33,12 +37,14 @@ pub(super) struct Pace {
     gait: usize,
     /// Which stretch of a try this is; None while the best gait is kept.
     stretch: Option<u32>,
+    /// How often all were tried already.
+    pass: usize,
     /// Lines of entries to be produced before there is something to be decided.
     due: u64,
     /// What was left, and when, at the beginning of the stretch.
     began: Option<(u64, Instant)>,
-    /// Lines a second: the best of each gait.
-    best: [f64; GAITS],
+    /// Lines a second: the best of each gait, in each pass.
+    best: [[f64; GAITS]; PASSES],
     /// Lines of fillings, all together.
     filled: u64,
     /// The latest of them: from which tail to which.
@@ -48,7 +54,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Begins with a try of the first gait.
     pub(super) fn new() -> Self {
-        Pace { gait: 0, stretch: Some(0), due: 0, began: None, best: [0.0; GAITS], filled: 0, filling: (0, 0) }
+        let best = [[0.0; GAITS]; PASSES];
+        Pace { gait: 0, stretch: Some(0), pass: 0, due: 0, began: None, best, filled: 0, filling: (0, 0) }
     }
 
     /// Whether gaits are being compared, so that the head must be known better than to half a lane.
@@ -72,19 +79,20 @@ impl Pace {
     /// The gait from now on.
     pub(super) fn choose(&mut self, head: u64, tail: u64, now: Instant) -> usize {
         self.due = tail - self.filled + STRETCH;
-        let Some(stretch) = self.stretch else { return self.begin(0) };
+        let Some(stretch) = self.stretch else { return self.begin(0, 0) };
         let left = self.left(head, tail);
         if let Some((from, at)) = self.began {
             let seconds = now.saturating_duration_since(at).as_secs_f64().max(1e-9);
-            let best = &mut self.best[self.gait];
+            let best = &mut self.best[self.pass][self.gait];
             *best = best.max(left.saturating_sub(from) as f64 / seconds);
         }
         // What comes first may be in the laps before, or have found the lane empty.
         (self.began, self.stretch) = (Some((left, now)), Some(stretch + 1));
         match self.gait + 1 {
             _ if stretch < COUNTED => self.gait,
+            GAITS if self.pass + 1 < PASSES => self.begin(self.pass + 1, 0),
             GAITS => self.keep(),
-            next => self.begin(next),
+            next => self.begin(self.pass, next),
         }
     }
 
@@ -95,14 +103,15 @@ impl Pace {
         tail - self.filled - under_way
     }
 
-    fn begin(&mut self, gait: usize) -> usize {
-        (self.gait, self.stretch, self.began) = (gait, Some(0), None);
-        self.best[gait] = 0.0;
+    fn begin(&mut self, pass: usize, gait: usize) -> usize {
+        (self.pass, self.gait, self.stretch, self.began) = (pass, gait, Some(0), None);
+        self.best[pass][gait] = 0.0;
         gait
     }
 
     fn keep(&mut self) -> usize {
-        let better = |kept, gait| if self.best[gait] > WORTH * self.best[kept] { gait } else { kept };
+        let is_better = |gait: usize, kept: usize| self.best.iter().all(|best| best[gait] > WORTH * best[kept]);
+        let better = |kept, gait| if is_better(gait, kept) { gait } else { kept };
         (self.gait, self.stretch) = ((1..GAITS).fold(0, better), None);
         self.due += KEPT;
         self.gait
@@ -210,7 +219,21 @@ mod tests {
             tail += STRETCH;
             pace.choose(0, tail, now);
         }
-        assert_eq!((pace.gait, pace.best), (0, [0.0; GAITS]));
+        assert_eq!((pace.gait, pace.best), (0, [[0.0; GAITS]; PASSES]));
+    }
+
+    #[test]
+    fn a_stream_that_changes_while_gaits_are_tried_speaks_for_none() {
+        // Say from payloads that are offered to such that are not, or back, at any time.
+        for (before, after) in [(100, 200), (200, 100)] {
+            for change in (0..MANY / 50).step_by(100) {
+                let mut stream = Stream::new([before; GAITS]);
+                stream.go(change, |_| false);
+                stream.speeds = [after; GAITS];
+                stream.go(MANY / 50 - change, |_| false);
+                assert_eq!((stream.gait, stream.pace.is_trying()), (0, false), "after {change} pieces");
+            }
+        }
     }
 
     #[test]

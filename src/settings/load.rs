@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((l.settings.eager_max, l.settings.both_copy), (5 << 10, BothCopy::Auto(96 << 10)));
         assert_eq!(l.settings.packed_max, Settings::default().packed_max);
         assert_eq!(value(&l, "NTBRING_EAGER_MAX"), ("5K".into(), Origin::Tuned(file.clone())));
-        assert_eq!(value(&l, "NTBRING_PACKED_MAX"), ("8K".into(), Origin::Default));
+        assert_eq!(value(&l, "NTBRING_PACKED_MAX"), ("16K".into(), Origin::Default));
         assert!(l.remark.unwrap().ends_with("are used"));
 
         let l = loaded(&[at, ("NTBRING_EAGER_MAX", "7K")]).unwrap();

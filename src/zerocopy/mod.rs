@@ -88,6 +88,12 @@ impl Thresholds {
         }
     }
 
+    /// The largest message that goes as one entry whoever it is for.
+    #[inline]
+    pub fn plain_max(&self) -> usize {
+        self.packed_max.min(self.near_eager_max)
+    }
+
     /// The largest message that is sent without asking.
     pub fn eager_max(&self, reached: bool) -> usize {
         match reached {

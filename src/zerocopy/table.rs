@@ -27,7 +27,7 @@ pub struct Threshold {
 /// Where [`super::Way::Packed`] ends.
 pub const PACKED_MAX: Threshold = Threshold {
     name: "NTBRING_PACKED_MAX",
-    default: "8K",
+    default: "16K",
     allowed: "0 to 4M",
     least: 0,
     most: 4 << 20,
@@ -74,7 +74,7 @@ pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &BOTH
 
 /// The values that the defaults above stand for.
 pub const DEFAULTS: Limits = Limits {
-    packed_max: 8 << 10,
+    packed_max: 16 << 10,
     eager_max: 66 << 10,
     single_copy: SingleCopy::Auto(6 << 10),
     both_copy: BothCopy::Auto(64 << 10),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn limits_are_fitted_to_the_job() {
         let t = Thresholds::new(DEFAULTS, false, 100_000);
-        assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.both_min), (8192, 67584, 6144, Some(65536)));
+        assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.both_min), (16384, 67584, 6144, Some(65536)));
         assert!(t.contested);
         assert_eq!(Thresholds::new(DEFAULTS, true, 100_000).both_min, None);
         assert_eq!(Thresholds::new(DEFAULTS, true, 1000).packed_max, 1000);

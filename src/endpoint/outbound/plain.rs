@@ -10,7 +10,7 @@ impl Endpoint {
     /// Sends a packed message, if nothing is in the way; if false, [`Endpoint::send_now`] knows more.
     #[inline(always)]
     pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes) -> bool {
-        !self.odd && self.out.send_plain(dest, head, header, payload, self.thresholds.packed_max)
+        !self.odd && self.out.send_plain(dest, head, header, payload, self.thresholds.plain_max())
     }
 }
 
