@@ -38,11 +38,14 @@ pub(super) enum Opening {
     Feed(u32),
 }
 
+/// Its layout is given so that the payload is moved in whole words: what is read in other pieces than it was written in waits
+/// until all that was written before, to lines that another core holds, has left the processor.
+#[repr(C)]
 struct Stream {
-    id: u8,
     payload: Payload,
     offset: u64,
     released: Released,
+    id: u8,
 }
 
 /// What goes to one rank by one lane.
@@ -166,9 +169,10 @@ impl Line {
             }
             bytes += piece;
             if stream.offset == stream.payload.len() {
-                let stream = self.streams.remove(i);
                 self.used &= !(1 << (stream.id - self.first));
                 sent.push_back(stream.released);
+                // What it returns would be such a piece, too.
+                self.streams.remove(i);
             } else {
                 i += 1;
             }

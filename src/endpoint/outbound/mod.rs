@@ -54,6 +54,7 @@ pub enum Sent {
 }
 
 /// A payload that is not needed any more.
+#[derive(Clone, Copy)]
 pub(super) struct Released {
     pub cookie: usize,
     pub handler: u16,
