@@ -71,7 +71,7 @@ impl Contestant {
             Who::Ablation => self.role == Role::Ablation,
             Who::QueueManagement => papers::ablation::MODELS_2_AND_1.contains(&self.name),
             Who::Efficiency => self.role == Role::Efficiency,
-            Who::Machine => false,
+            Who::Machine | Who::RawWindow => false,
         }
     }
 

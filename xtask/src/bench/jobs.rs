@@ -111,6 +111,8 @@ pub enum Who {
     Efficiency,
     /// Nobody: the machine itself.
     Machine,
+    /// The same, in the rounds of [`Who::Efficiency`]: in others it may have been in another state.
+    RawWindow,
 }
 
 /// One run of a program.
@@ -249,7 +251,7 @@ pub fn efficiency(quick: bool) -> Vec<Job> {
     };
     let raw = vec![Test { name: "raw_bandwidth", sizes: sizes.clone() }];
     vec![
-        Job::new(Program::Limits, Shape::Machine, Who::Machine, raw),
+        Job::new(Program::Limits, Shape::Machine, Who::RawWindow, raw),
         Job::new(Program::P2p, Shape::Pair, Who::Efficiency, vec![Test { name: "bandwidth", sizes }]),
     ]
 }

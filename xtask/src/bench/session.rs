@@ -10,7 +10,8 @@ use anyhow::{bail, Context, Result};
 
 use crate::bench::contestants::{self, Contestant, Role};
 use crate::bench::figures::{Figures, MACHINE};
-use crate::bench::jobs::{Job, Program, Shape};
+use crate::bench::jobs::{Job, Program, Shape, Who};
+use crate::bench::papers::efficiency::RAW_WINDOW;
 use crate::bench::states::{self, States};
 use crate::bench::suites;
 use crate::setup::Installed;
@@ -223,7 +224,8 @@ impl Session {
         let mut command = Command::new(self.dir.join("limits"));
         command.args(["--cores", &list(cores), "--budget", &self.effort.budget.to_string()]);
         command.args(job.tests.iter().map(ToString::to_string));
-        self.take(job, MACHINE, Role::Peer, &mut command)
+        let whose = if job.who == Who::RawWindow { RAW_WINDOW } else { MACHINE };
+        self.take(job, whose, Role::Peer, &mut command)
     }
 
     fn measure(&mut self, job: &Job, one: &Contestant) -> Result<()> {

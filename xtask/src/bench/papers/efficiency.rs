@@ -1,7 +1,7 @@
 //! `bench efficiency`: what MPI leaves of the raw window's bandwidth.
 
 use super::Column;
-use crate::bench::figures::{number, size, Figures, MACHINE};
+use crate::bench::figures::{number, size, Figures};
 use crate::bench::tables::Table;
 
 const TEST: &str = "bandwidth";
@@ -9,6 +9,9 @@ const RANKS: usize = 2;
 
 /// The limit of the emulated NTB, measured by `benches/machine/limits.c`.
 pub const RAW: &str = "raw_bandwidth";
+
+/// Whose it is, measured in the same rounds.
+pub const RAW_WINDOW: &str = "raw-window";
 
 const MODEL: &str = "NTBRING_LINK_MODEL";
 
@@ -36,7 +39,7 @@ const OF_MODELS: [(&str, f64); 3] = [("eff-gen3x8", GEN3X8), ("eff-pex8733", 350
 fn raw(figures: &Figures, column: &Column, bytes: u64) -> Option<f64> {
     match OF_MODELS.iter().find(|(name, _)| *name == column.name) {
         Some((_, figure)) => Some(*figure),
-        None => figures.median(RAW, RANKS, bytes, MACHINE),
+        None => figures.median(RAW, RANKS, bytes, RAW_WINDOW),
     }
 }
 
@@ -52,7 +55,7 @@ pub fn table(figures: &Figures) -> Option<Table> {
     let known = |bytes: &u64| columns.iter().any(|column| value(column, *bytes).is_some());
     let mut rows: Vec<Vec<String>> = Vec::new();
     for bytes in figures.sizes(TEST, RANKS).into_iter().filter(known) {
-        let measured = figures.median(RAW, RANKS, bytes, MACHINE);
+        let measured = figures.median(RAW, RANKS, bytes, RAW_WINDOW);
         let mut row = vec![size(bytes), measured.map_or("-".to_string(), number)];
         row.extend(columns.iter().map(|column| match (value(column, bytes), raw(figures, column, bytes)) {
             (Some(value), Some(raw)) => format!("{} ({:.1} %)", number(value), 100.0 * value / raw),
@@ -92,7 +95,7 @@ mod tests {
         add("eff-gen3x8", TEST, 5700.0);
         assert_eq!(table(&figures).unwrap().rows[0], ["64 KiB", "-", "9000", "5700 (95.0 %)"]);
         let line = "{\"test\":\"raw_bandwidth\",\"bytes\":65536,\"value\":10000,\"unit\":\"MB/s\"}";
-        figures.add(MACHINE, 2, line);
+        figures.add(RAW_WINDOW, 2, line);
         let table = table(&figures).unwrap();
         assert_eq!(table.header, ["size", "raw window", "emulated, single copy off", "gen3x8"]);
         assert_eq!(table.rows[0], ["64 KiB", "10000", "9000 (90.0 %)", "5700 (95.0 %)"]);
