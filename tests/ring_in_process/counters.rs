@@ -1,8 +1,9 @@
 //! Statistics and the record of accesses: what has gone which way.
 
 use super::*;
-use ntbring::endpoint::{Figures, COUNTERS};
+use ntbring::endpoint::{Event, Figures, COUNTERS};
 use ntbring::ntb::emu::RunningProcess;
+use ntbring::ntb::ForeignBytes;
 use ntbring::zerocopy::Cut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
@@ -63,6 +64,32 @@ fn statistics_tell_the_path_of_every_message() {
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
 }
 
+/// What the kernel could copy is packed for whoever would rather have it from the lane, and for nobody else.
+fn packed_if_it_is_liked(rank: &mut Rank, likes: bool) -> Result<(), String> {
+    let (me, bytes) = (rank.rank, [7; 10_000]);
+    let message = |dest| Message {
+        dest,
+        head: Head { handler: 1 },
+        header: &[0; HEADER],
+        // SAFETY: the bytes are there until the call returns, which keeps nothing of them.
+        payload: Payload::Contiguous(unsafe { ForeignBytes::new(bytes.as_ptr(), bytes.len()) }),
+        cookie: 0,
+    };
+    for dest in [me, 1 - me] {
+        let liked = rank.endpoint.eager_max(dest) >= HEADER + bytes.len();
+        if rank.endpoint.send_now(&message(dest)).map_err(|e| e.to_string())? != liked {
+            return Err(format!("rank {dest} is sent 10 KB as one entry, or not, unlike what it likes ({liked})"));
+        }
+        rank.barrier()?;
+        if likes {
+            let Event::Arrival(arrival) = rank.event()? else { return Err("something else came".into()) };
+            rank.endpoint.release(arrival.token, 0).map_err(|e| e.to_string())?;
+        }
+        rank.barrier()?;
+    }
+    Ok(())
+}
+
 /// Which is faster is the machine's affair; that both are tried, and that senders do as receivers wish, is not.
 #[test]
 fn payloads_are_fetched_both_ways_until_one_has_won() {
@@ -90,7 +117,8 @@ fn payloads_are_fetched_both_ways_until_one_has_won() {
         };
         let eager_max = rank.endpoint.thresholds().eager_max;
         asks_less.lock().unwrap()[me] = [0, 1].map(|to| rank.endpoint.eager_max(to) == eager_max);
-        Ok(())
+        let mine = takes.lock().unwrap()[me];
+        packed_if_it_is_liked(rank, mine)
     });
     let takes = takes.into_inner().unwrap();
     assert_eq!(asks_less.into_inner().unwrap(), [takes; 2]);

@@ -78,7 +78,7 @@ fn all_kinds(seed: u64, messages: usize, largest: usize) -> impl Fn(u32, u32) ->
                 1 => rng.usize(..=largest),
                 // About the limits of a line, of what is packed, and of a piece.
                 2 => [7, 8, 9, 63, 64, 65][rng.usize(..6)],
-                3 => (8192 - HEADER).saturating_add_signed(rng.i8(..).into()),
+                3 => ((16usize << 10) - HEADER).saturating_add_signed(rng.i8(..).into()),
                 4 => (16usize << 10).saturating_add_signed(rng.i8(..).into()),
                 _ => rng.usize(..2000),
             };
