@@ -68,7 +68,7 @@ typedef struct ntbring_job {
 /* Sizes that steer the caller's choices. Constant once connected. */
 typedef struct ntbring_limits {
     uint64_t header_max;        /* largest hdr_size of a message, bytes */
-    uint64_t packed_max;        /* largest header + payload that ntbring_send_now takes, bytes */
+    uint64_t packed_max;        /* no larger header + payload is taken by ntbring_send_now, bytes */
     uint64_t eager_max;         /* largest header + payload to be sent without an offer, bytes */
     uint64_t block_max;         /* largest block of a sharing, bytes; the same at all ranks */
 } ntbring_limits_t;
@@ -147,7 +147,8 @@ int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * messag
 
 /* Sends a small message with contiguous payload, at once or not at all.
  * NTBRING_OK: nothing of the caller's is needed any more. NTBRING_PENDING: there
- * is no room for it now, and ntbring_send would queue it; or it should be offered. */
+ * is no room for it now, and ntbring_send would queue it; or it is larger than
+ * ntbring_eager_max, and should be offered. */
 int ntbring_send_now(ntbring_endpoint_t * endpoint, int32_t dest, uint16_t handler,
                      const void *hdr, uint64_t hdr_size, const void *data, uint64_t data_size);
 

@@ -74,7 +74,7 @@ use crate::ring::transfer::Transfer;
 use crate::ring::Membership;
 use crate::settings::Settings;
 use crate::zerocopy::contest::Contest;
-use crate::zerocopy::Thresholds;
+use crate::zerocopy::{Thresholds, Way};
 use carrier::{Caretaker, Carrier, Ends};
 use guests::Guests;
 use inbound::Inbound;
@@ -258,7 +258,7 @@ impl Endpoint {
     pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
         let (dest, bytes) = (message.dest, message.header.len() as u64 + message.payload.len());
         let plain = bytes <= self.thresholds.plain_max() as u64;
-        if !plain && bytes > self.eager_max(dest) as u64 {
+        if !plain && self.thresholds.choose(bytes, self.is_copied_for(dest)) == Way::Offered {
             return Ok(false);
         }
         let sent = self.out.send_now(message, &self.thresholds)?;

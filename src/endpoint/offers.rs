@@ -176,8 +176,12 @@ pub enum Accepted {
 impl Endpoint {
     /// The largest message, header and payload, that should be sent to a rank without an offer.
     pub fn eager_max(&self, dest: u32) -> usize {
-        let copies = self.members.reach(dest).is_some() && !self.offers.preferences.is_glad(dest);
-        self.thresholds.eager_max(copies)
+        self.thresholds.eager_max(self.is_copied_for(dest))
+    }
+
+    /// Whether a rank's memory is reached, and it has not told that it would rather be sent everything by a lane.
+    pub(super) fn is_copied_for(&self, dest: u32) -> bool {
+        self.members.reach(dest).is_some() && !self.offers.preferences.is_glad(dest)
     }
 
     /// Sends a message's header and keeps its payload, which must not be empty, for the receiver

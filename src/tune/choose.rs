@@ -240,10 +240,10 @@ mod tests {
             let (message, kib) = lines(way);
             Some(message + kib * (bytes / K) as f64)
         });
-        // Packed and separate meet at 6 KiB, which is where the default parts these sizes; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and
-        // single at 1.2 / 0.1 = 12 KiB; single and both at 3 / 0.025 = 120 KiB.
+        // Packed and separate meet at 6 KiB; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and single at 1.2 / 0.1 = 12 KiB; single and both at
+        // 3 / 0.025 = 120 KiB.
         let found: Vec<String> = chosen(&figures).into_iter().flatten().collect();
-        assert_eq!(found, ["8K", "48K", "auto:12K", "auto:96K"]);
+        assert_eq!(found, ["6K", "48K", "auto:12K", "auto:96K"]);
         assert_eq!(
             [K, 16 * K, 256 * K].map(|b| figures.winner(b).unwrap()),
             [Method::Packed, Method::Single, Method::Both]

@@ -79,19 +79,19 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// The way of a message; `reached` if the two ranks reach each other's memory.
+    /// The way of a message; `reached` if the two ranks reach each other's memory, and should use that.
     pub fn choose(&self, size: u64, reached: bool) -> Way {
         match size {
+            n if n > self.eager_max(reached) as u64 => Way::Offered,
             n if n <= self.packed_max as u64 => Way::Packed,
-            n if n <= self.eager_max(reached) as u64 => Way::Separate,
-            _ => Way::Offered,
+            _ => Way::Separate,
         }
     }
 
     /// The largest message that goes as one entry whoever it is for.
     #[inline]
     pub fn plain_max(&self) -> usize {
-        self.packed_max.min(self.near_eager_max)
+        self.packed_max.min(self.eager_max).min(self.near_eager_max)
     }
 
     /// The largest message that is sent without asking.
@@ -138,6 +138,14 @@ mod tests {
         use Way::*;
         assert_eq!(ways(false), [Packed, Packed, Separate, Separate, Separate, Separate, Offered, Offered]);
         assert_eq!(ways(true), [Packed, Packed, Separate, Separate, Offered, Offered, Offered, Offered]);
+        assert_eq!(t.plain_max(), 100);
+        // What may be offered is not packed, however large an entry may be.
+        for (t, least) in [(Thresholds { packed_max: 500, ..t }, 200), (Thresholds { packed_max: 5000, ..t }, 200)] {
+            assert_eq!([200, 201].map(|n| t.choose(n, true)), [Packed, Offered]);
+            assert_eq!([500, 1001].map(|n| t.choose(n, false)), [Packed, Offered]);
+            assert_eq!(t.plain_max(), least);
+        }
+        assert_eq!(Thresholds { eager_max: 50, ..t }.plain_max(), 50);
         assert_eq!(t.fetching(u64::MAX, false, false), Fetching::Streamed);
         let fetching = |busy| [4999, 5000, 39_999, 40_000].map(|n| t.fetching(n, true, busy));
         use Fetching::*;

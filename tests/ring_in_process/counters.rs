@@ -1,6 +1,7 @@
 //! Statistics and the record of accesses: what has gone which way.
 
 use super::*;
+use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::{Event, Figures, COUNTERS};
 use ntbring::ntb::emu::RunningProcess;
 use ntbring::ntb::ForeignBytes;
@@ -83,6 +84,10 @@ fn packed_if_it_is_liked(rank: &mut Rank, likes: bool) -> Result<(), String> {
         rank.barrier()?;
         if likes {
             let Event::Arrival(arrival) = rank.event()? else { return Err("something else came".into()) };
+            let whole = matches!(arrival.packet, Packet::Message { payload, .. } if payload == bytes.len());
+            if arrival.src != dest || !whole {
+                return Err(format!("not 10 KB of rank {dest} came, but something of rank {}", arrival.src));
+            }
             rank.endpoint.release(arrival.token, 0).map_err(|e| e.to_string())?;
         }
         rank.barrier()?;
