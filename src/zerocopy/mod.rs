@@ -91,7 +91,7 @@ impl Thresholds {
     /// The largest message that goes as one entry whoever it is for.
     #[inline]
     pub fn plain_max(&self) -> usize {
-        self.packed_max.min(self.eager_max).min(self.near_eager_max)
+        self.packed_max.min(self.eager_max(true))
     }
 
     /// The largest message that is sent without asking.

@@ -171,7 +171,7 @@ impl Line {
             if stream.offset == stream.payload.len() {
                 self.used &= !(1 << (stream.id - self.first));
                 sent.push_back(stream.released);
-                // What it returns would be such a piece, too.
+                // Not taken out by `remove`: moving it would wait for its offset.
                 self.streams.remove(i);
             } else {
                 i += 1;

@@ -29,6 +29,9 @@ pub struct Key {
 /// Whose figures the limits are.
 pub const MACHINE: &str = "machine";
 
+/// Whose the raw window's are that were measured in the rounds of `bench efficiency`.
+pub const RAW_WINDOW: &str = "raw-window";
+
 /// One row of what `--json` writes.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Row {

@@ -9,9 +9,8 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 
 use crate::bench::contestants::{self, Contestant, Role};
-use crate::bench::figures::{Figures, MACHINE};
+use crate::bench::figures::{Figures, MACHINE, RAW_WINDOW};
 use crate::bench::jobs::{Job, Program, Shape, Who};
-use crate::bench::papers::efficiency::RAW_WINDOW;
 use crate::bench::states::{self, States};
 use crate::bench::suites;
 use crate::setup::Installed;

@@ -29,9 +29,9 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 const ROUNDED_APART: &str = "leaves a loop at some ranks earlier than at others, by how their numbers are rounded";
 
-/// Programs of ScaLAPACK, by how their names end, that are tried [`TRIES`] times. BLACS receives partial sums from any source and adds
-/// them up as they come, so no two runs are rounded alike, whatever the MPI. xssyevr has found its own result wrong
-/// once, probably for that.
+/// Programs of ScaLAPACK, by how their names end, that are tried [`TRIES`] times. BLACS receives partial sums from any
+/// source and adds them up as they come, so no two runs are rounded alike, whatever the MPI. xssyevr has found its own
+/// result wrong once, probably for that.
 const ROUNDED: [&str; 2] = ["syevr", "heevr"];
 const TRIES: u32 = 3;
 

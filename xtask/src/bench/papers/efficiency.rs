@@ -1,7 +1,7 @@
 //! `bench efficiency`: what MPI leaves of the raw window's bandwidth.
 
 use super::Column;
-use crate::bench::figures::{number, size, Figures};
+use crate::bench::figures::{number, size, Figures, RAW_WINDOW};
 use crate::bench::tables::Table;
 
 const TEST: &str = "bandwidth";
@@ -9,9 +9,6 @@ const RANKS: usize = 2;
 
 /// The limit of the emulated NTB, measured by `benches/machine/limits.c`.
 pub const RAW: &str = "raw_bandwidth";
-
-/// Whose it is, measured in the same rounds.
-pub const RAW_WINDOW: &str = "raw-window";
 
 const MODEL: &str = "NTBRING_LINK_MODEL";
 
