@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 15
+#define NTBRING_ABI_VERSION 16
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -205,8 +205,11 @@ typedef struct ntbring_event {
     uint32_t last;              /* CHUNK: nonzero if no more follow; LOST: if it has left as it may */
     void *hdr;                  /* 8-byte aligned */
     uint64_t hdr_size;
-    void *data;                 /* MESSAGE, CHUNK; any alignment */
-    uint64_t data_size;
+    void *data;                 /* MESSAGE, CHUNK; any alignment. BEGIN: if the payload goes to one
+                                 * place, set it before ntbring_release: it stays until there is a
+                                 * FETCHED with the cookie, which replaces the CHUNKs, or there are
+                                 * CHUNKs all the same */
+    uint64_t data_size;         /* BEGIN: room there; what there is no room for is dropped */
     uint64_t total;             /* BEGIN, OFFER: size of the whole payload; MESSAGE: data_size */
     void *cookie;               /* BEGIN: set it before ntbring_release; CHUNK, SENT, FETCHED,
                                  * TAKEN, REMOTE: as given */

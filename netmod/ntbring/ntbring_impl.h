@@ -20,6 +20,7 @@ void MPIDI_NTBRING_tool_register(void);
 int64_t MPIDI_NTBRING_pack(void *cookie, uint64_t offset, void *dest, uint64_t max);
 
 void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq);
+uint64_t MPIDI_NTBRING_recv_room(MPIR_Request * rreq, MPI_Aint data_sz, void **room);
 void MPIDI_NTBRING_recv_chunk(MPIR_Request * rreq, void *data, MPI_Aint data_sz);
 void MPIDI_NTBRING_recv_end(MPIR_Request * rreq);
 

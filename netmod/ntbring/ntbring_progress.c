@@ -172,6 +172,7 @@ static int handle_message(ntbring_event_t * event, uint32_t attr)
         MPIR_ERR_CHECK(mpi_errno);
         if (rreq) {
             MPIDI_NTBRING_recv_begin(rreq);
+            event->data_size = MPIDI_NTBRING_recv_room(rreq, event->total, &event->data);
         }
         event->cookie = rreq;
     }

@@ -13,6 +13,33 @@ void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq)
     MPIDIG_recv_setup(rreq);
 }
 
+/* The one place where a payload goes, and how much of it; left alone if it goes to several, or
+ * ends within an element, about which the chunks complain. */
+uint64_t MPIDI_NTBRING_recv_room(MPIR_Request * rreq, MPI_Aint data_sz, void **room)
+{
+    MPIDIG_rreq_async_t *async = MPIDI_NTBRING_ASYNC(rreq);
+    if (async->recv_type == MPIDIG_RECV_CONTIG) {
+        *room = rreq->status.MPI_ERROR ? NULL : async->iov_one.iov_base;
+        return MPL_MIN(data_sz, (MPI_Aint) async->iov_one.iov_len);
+    } else if (async->recv_type != MPIDIG_RECV_DATATYPE) {
+        return 0;
+    }
+
+    int dt_contig;
+    MPI_Aint size, room_sz, dt_true_lb;
+    MPIR_Datatype_get_size_macro(MPIDIG_REQUEST(rreq, datatype), size);
+    MPIDI_Datatype_check_contig_size_lb(MPIDIG_REQUEST(rreq, datatype),
+                                        MPIDIG_REQUEST(rreq, count), dt_contig, room_sz,
+                                        dt_true_lb);
+    room_sz = MPL_MIN(room_sz, data_sz);
+    if (!dt_contig || room_sz == 0 || room_sz % size) {
+        return 0;
+    }
+    MPIR_STATUS_SET_COUNT(rreq->status, room_sz);
+    *room = MPIR_get_contig_ptr(MPIDIG_REQUEST(rreq, buffer), dt_true_lb);
+    return room_sz;
+}
+
 static MPI_Aint room_left(MPIR_Request * rreq)
 {
     MPI_Aint size;

@@ -70,6 +70,20 @@ impl Arrival {
     }
 }
 
+/// A piece of a payload whose place is known, from the rank whose lane it lies in.
+pub(super) struct Piece {
+    /// Which lane.
+    pub lane: usize,
+    /// Where it lies there.
+    pub offset: usize,
+    /// Bytes.
+    pub len: usize,
+    /// What it is fetched for.
+    pub fetch: u32,
+    /// Whether it is the last one.
+    pub last: bool,
+}
+
 /// A message of one entry, from the rank whose lane it lies in: what nearly all are, in as few
 /// words as that takes.
 pub struct Plain {

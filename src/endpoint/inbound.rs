@@ -3,7 +3,7 @@
 mod describe;
 mod lanes;
 
-use super::arrival::{Arrival, Look, Plain, Token};
+use super::arrival::{Arrival, Look, Piece, Plain, Token};
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
@@ -123,6 +123,35 @@ impl Inbound {
             self.next = self.after(i);
         }
         Ok(None)
+    }
+
+    /// The next arrival, if it is a piece for which there is a place, and nothing else has to be thought of.
+    #[inline]
+    pub fn poll_piece(&mut self, has_room: impl Fn(u32) -> bool) -> Option<Piece> {
+        let i = self.next;
+        let Inbox { lane, from, shut, .. } = self.boxes.get_mut(i)?;
+        if *shut != 0 || !self.lost.is_empty() {
+            return None;
+        }
+        let src = (*from)? as usize;
+        let row = self.streams.get_mut(src)?.as_mut()?;
+        let (entry, (stream, fetch, at, left)) = lane.take_known(|kind, len, meta| {
+            let (stream, at) = wire::plain_chunk(kind, len, meta)?;
+            let open = row[stream as usize].as_ref()?;
+            let fetch = open.fetch.filter(|&fetch| has_room(fetch))?;
+            Some((stream, fetch, at, open.left.checked_sub((len - at) as u64)?))
+        })?;
+        match &mut row[stream as usize] {
+            open if left == 0 => *open = None,
+            open => open.iter_mut().for_each(|open| open.left = left),
+        }
+        self.has_served(i);
+        if self.boxes[i].bulk {
+            self.next = self.after(i);
+        }
+        let (offset, len) = (entry.offset + at, entry.len - at);
+        self.bytes += len as u64;
+        Some(Piece { lane: i, offset, len, fetch, last: left == 0 })
     }
 
     /// What cannot be understood is no error if it has come by a link that has gone down: that is noticed soon, and until
@@ -304,6 +333,14 @@ impl Inbound {
         if let Some(row) = &mut self.streams[src as usize] {
             row[stream as usize] = None;
         }
+    }
+
+    /// Has the pieces of a message that has begun, and was not released yet, go where those of a fetch do. Whether any will come.
+    pub fn lead(&mut self, begun: Token, fetch: u32) -> bool {
+        let Some((src, stream)) = begun.begun else { return false };
+        let row = self.streams.get_mut(src as usize).and_then(|row| row.as_mut());
+        let open = row.and_then(|row| row.get_mut(stream as usize)).and_then(|open| open.as_mut());
+        open.map(|open| open.fetch = Some(fetch)).is_some()
     }
 
     #[inline]

@@ -246,11 +246,13 @@ impl Endpoint {
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, EndpointError> {
         let dest = message.dest;
         self.offers.preferences.spend(dest, message.payload.len());
-        let sent = self.out.send(message, &self.thresholds);
+        // Taken apart and put together again: to move it as a whole, which is in other pieces than it was written in, would wait
+        // until the payload has left the processor.
+        let sent = self.out.send(message, &self.thresholds)?;
         if self.odd {
             self.out.carry(dest);
         }
-        sent
+        Ok(sent)
     }
 
     /// Sends a message that is one entry, if there is room for it right now and it need not be offered.

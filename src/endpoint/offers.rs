@@ -21,7 +21,7 @@
 mod preferences;
 mod settle;
 
-use super::arrival::Event;
+use super::arrival::{Event, Token};
 use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
@@ -75,6 +75,27 @@ struct Fetch {
     fed: bool,
     /// What moves it, if it could be something else.
     mover: Option<Mover>,
+}
+
+/// The offer of what was sent without one.
+const UNASKED: u32 = u32::MAX;
+
+impl Fetch {
+    fn of(offer: u32, src: u32, room: Option<ForeignRoom>, size: u64, cookie: usize) -> Fetch {
+        Fetch {
+            src,
+            offer,
+            room,
+            size,
+            cookie,
+            arrived: 0,
+            mine: size,
+            pending: 0,
+            refused: false,
+            fed: false,
+            mover: None,
+        }
+    }
 }
 
 /// A copy that is being made.
@@ -256,19 +277,7 @@ impl Endpoint {
             true => self.offers.preferences.begin(src, size <= self.thresholds.eager_max(false) as u64),
             false => None,
         };
-        let fetch = Fetch {
-            src,
-            offer: offer.id,
-            room,
-            size,
-            cookie,
-            arrived: 0,
-            mine: size,
-            pending: 0,
-            refused: false,
-            fed: false,
-            mover,
-        };
+        let fetch = Fetch { mover, ..Fetch::of(offer.id, src, room, size, cookie) };
         let id = self.offers.fetches.insert(fetch) as u32;
         let (Some(with), Some(room), Some(Mover::Kernel) | None) = (reach, room, mover) else {
             self.ask_to_stream(id)?;
@@ -295,6 +304,18 @@ impl Endpoint {
             }
         }
         Ok(Accepted::Pending)
+    }
+
+    /// Has the payload of a message that has begun go to one place. Once it is there an [`Event::Fetched`] says so, and no
+    /// piece is shown; the experiments show them all the same.
+    pub fn place_at(&mut self, begun: Token, room: ForeignRoom, cookie: usize) {
+        let Some((src, _)) = begun.begun.filter(|_| self.paper.is_none()) else { return };
+        let size = room.len() as u64;
+        let fetch = Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) };
+        // Its sender may be lost by now.
+        if self.inbound.lead(begun, self.offers.fetches.vacant_key() as u32) {
+            self.offers.fetches.insert(fetch);
+        }
     }
 
     fn ask_to_stream(&mut self, fetch: u32) -> Result<(), EndpointError> {

@@ -96,6 +96,14 @@ impl Endpoint {
             if taken >= TURN_BYTES {
                 break;
             }
+            if let Some(bytes) = self.settle_piece()? {
+                self.idle.busy();
+                taken += bytes;
+                match self.offers.event() {
+                    None => continue,
+                    event => return Ok(event),
+                }
+            }
             let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
             self.idle.busy();
             taken += arrival.piece();

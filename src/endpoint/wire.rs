@@ -222,6 +222,14 @@ pub(super) fn plain_meta(head: Head, header: usize) -> Option<u16> {
     plain.then_some(head.handler | ((header / 8) as u16) << 6)
 }
 
+/// The stream of a piece that has come straight from its sender, and where its payload begins, by what its tag says; None if it
+/// is none, or wrong.
+#[inline(always)]
+pub(super) fn plain_chunk(kind: u8, len: usize, meta: u16) -> Option<(u8, usize)> {
+    let (stream, at) = (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { 0 });
+    (kind == CHUNK && (stream as usize) < STREAMS && len > at).then_some((stream as u8, at))
+}
+
 impl Packet {
     /// The prefix of this packet, routed if a route is given.
     #[inline]

@@ -5,7 +5,7 @@ use super::error::remember;
 use super::{argument, Failure};
 use crate::endpoint::wire::{Head, Offer, Packet};
 use crate::endpoint::{Event, Message, Plain, Token};
-use crate::ntb::{ForeignBytes, Room};
+use crate::ntb::{ForeignBytes, ForeignRoom, Room};
 use crate::ring::Loss;
 use crate::zerocopy::Payload;
 use std::ffi::c_void;
@@ -153,6 +153,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         Packet::Begin { head: h, header, total, .. } => {
             head(h, header);
             e.kind = NTBRING_EVENT_BEGIN;
+            (e.data, e.data_size) = (std::ptr::null_mut(), 0);
             e.total = total;
             e.charge = cost(h.handler, total);
         }
@@ -185,6 +186,17 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         e.token[1] = 1 + u64::from(stream);
         e.token[2] = src.into();
     }
+}
+
+/// Where the payload of what has begun is to go, if the caller has said so.
+///
+/// # Safety
+/// If `e` is the beginning of a message, `data` must be NULL or writable for `data_size` bytes until the payload is there.
+#[inline]
+pub unsafe fn place(e: &ntbring_event_t, token: Token) -> Option<ForeignRoom> {
+    let told = token.begun.is_some() && !e.data.is_null();
+    // SAFETY: the caller's promise.
+    told.then(|| unsafe { ForeignRoom::new(e.data.cast(), e.data_size as usize) })
 }
 
 /// The token that [`fill`] hid in an event; None if there is nothing to release.

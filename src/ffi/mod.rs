@@ -249,7 +249,7 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `event` must have been filled in by `ntbring_poll`.
+/// `endpoint` must be connected; `event` must have been filled in by `ntbring_poll`, and changed as the header says.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
     guard(|| {
@@ -261,6 +261,10 @@ pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, even
         // SAFETY: not null, valid by contract.
         let event = unsafe { &*event };
         if let Some(token) = messages::token(event)? {
+            // SAFETY: by contract.
+            if let Some(room) = unsafe { messages::place(event, token) } {
+                endpoint.place_at(token, room, event.cookie as usize);
+            }
             endpoint.release(token, event.cookie as usize)?;
         }
         if event.charge > 0 {

@@ -194,16 +194,20 @@ fn a_ring_of_one_sends_to_itself() {
 
 /// The next event of an endpoint; its bytes are gone after this.
 fn event(ep: *mut ntbring_endpoint_t) -> ntbring_event_t {
+    let mut e = event_of(ep);
+    // SAFETY: all pointers are valid for the call.
+    assert_eq!(unsafe { ntbring_release(ep, &mut e) }, 0, "{}", text());
+    e
+}
+
+/// The next event of an endpoint, to be released.
+fn event_of(ep: *mut ntbring_endpoint_t) -> ntbring_event_t {
     let mut e = ntbring_event_t::default();
     for _ in 0..1_000_000 {
         // SAFETY: all pointers are valid for the calls.
         match unsafe { ntbring_poll(ep, &mut e) } {
             0 => continue,
-            1 => {
-                // SAFETY: as above.
-                assert_eq!(unsafe { ntbring_release(ep, &mut e) }, 0, "{}", text());
-                return e;
-            }
+            1 => return e,
             code => panic!("{code}: {}", text()),
         }
     }
@@ -256,6 +260,39 @@ fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
         assert_eq!(ntbring_send_now(ep, to_nobody, 1, at, 8, at, 8), NTBRING_PENDING as i32);
         assert_eq!(ntbring_send_now(ep, 0, 1, at, 8, at, 8), 0);
         assert_eq!((event(ep).kind, ntbring_close(ep)), (NTBRING_EVENT_MESSAGE, 0));
+    }
+}
+
+#[test]
+fn what_has_begun_goes_where_it_is_to_go_and_no_further() {
+    let ep = alone();
+    let payload: Vec<u8> = (0..60_000u32).map(|i| (i % 251) as u8).collect();
+    // SAFETY: all pointers are valid for the calls, payload and room to the end.
+    unsafe {
+        for wanted in [payload.len(), 1000, 0] {
+            let message = ntbring_message_t {
+                handler: 3,
+                data: payload.as_ptr().cast(),
+                data_size: payload.len() as u64,
+                cookie: 0x55 as *mut c_void,
+                ..Default::default()
+            };
+            let sent = ntbring_send(ep, &message) as u32;
+            let (mut room, mut e, mut there, mut done) = (vec![0u8; wanted + 1], event_of(ep), false, sent == 0);
+            assert_eq!((e.kind, e.total, e.data.is_null()), (NTBRING_EVENT_BEGIN, payload.len() as u64, true));
+            (e.data, e.data_size, e.cookie) = (room.as_mut_ptr().cast(), wanted as u64, 0x66 as *mut c_void);
+            assert_eq!(ntbring_release(ep, &mut e), 0, "{}", text());
+            while !(there && done) {
+                let e = event(ep);
+                match (e.kind, e.cookie as usize) {
+                    (NTBRING_EVENT_FETCHED, 0x66) => there = true,
+                    (NTBRING_EVENT_SENT, 0x55) => done = true,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!((&room[..wanted], room[wanted]), (&payload[..wanted], 0));
+        }
+        assert_eq!((ntbring_flush(ep), ntbring_close(ep)), (0, 0));
     }
 }
 
@@ -388,6 +425,9 @@ fn endpoints_of_two_jobs_become_peers_and_talk() {
                 let code = ntbring_poll(*ep, &mut e);
                 assert!(code >= 0, "{}", text());
                 if code == 1 {
+                    if e.kind == NTBRING_EVENT_BEGIN {
+                        assert!(e.data.is_null(), "no room was given yet");
+                    }
                     if e.kind == NTBRING_EVENT_CHUNK {
                         assert_eq!(e.last != 0, got.len() + e.data_size as usize == payload.len());
                         got.extend_from_slice(std::slice::from_raw_parts(e.data.cast(), e.data_size as usize));

@@ -168,6 +168,19 @@ impl Consumer {
         }
     }
 
+    /// The next entry, if it is there and is one that the caller knows all about by its kind, length and meta: everything
+    /// else, what is wrong with it included, is left to [`Consumer::take`].
+    #[inline(always)]
+    pub fn take_known<K>(&mut self, know: impl FnOnce(u8, usize, u16) -> Option<K>) -> Option<(Entry, K)> {
+        let word = self.lane.load(self.at * LINE);
+        if !self.plain || !Tag::carries(word, self.sequence) {
+            return None;
+        }
+        let tag = Tag::parse(word)?;
+        let known = know(tag.kind, tag.len as usize, tag.meta)?;
+        Some((self.accept(tag).ok()?, known))
+    }
+
     /// Takes the filling that ends a lap, and what may follow it.
     #[cold]
     fn take_padded(&mut self, word: u64) -> Result<Option<Entry>, Corrupt> {

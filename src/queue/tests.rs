@@ -42,8 +42,15 @@ mod threads;
 #[cfg(not(loom))]
 mod whole;
 
-/// The next entry as the short way takes it, and as the long way does if it is not of this kind.
+/// The next entry as the short ways take it, and as the long way does if it is not of this kind.
 fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {
+    if kind % 2 == 1 {
+        let know = |found, len, meta| (found == kind).then_some((found, len, meta));
+        if let Some((entry, known)) = consumer.take_known(know) {
+            assert_eq!((entry.kind, entry.len, entry.meta), known);
+            return Ok(Some(entry));
+        }
+    }
     match consumer.take_kind(kind) {
         Taken::Nothing => Ok(None),
         Taken::Entry(entry) => {

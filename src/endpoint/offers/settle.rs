@@ -1,39 +1,60 @@
 //! What others send of payloads that are offered or fetched.
 
 use super::{Copy, Fetch, Given, Part};
-use crate::endpoint::arrival::{Arrival, Event};
+use crate::endpoint::arrival::{Arrival, Event, Piece, Token};
 use crate::endpoint::wire::{Packet, Request};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::zerocopy::Payload;
 
+/// What the caller has to see of a piece.
+struct Shown {
+    bytes: usize,
+    cookie: usize,
+}
+
 impl Endpoint {
+    /// Takes the next piece for which there is a place, if that is what comes next. Its bytes; None if it is something else.
+    #[inline]
+    pub(in crate::endpoint) fn settle_piece(&mut self) -> Result<Option<usize>, EndpointError> {
+        let offers = &self.offers;
+        let Some(piece) = self.inbound.poll_piece(|fetch| offers.has_room(fetch)) else { return Ok(None) };
+        self.place(&piece);
+        self.inbound.release(Token { lane: piece.lane, begun: None }, 0)?;
+        Ok(Some(piece.len))
+    }
+
+    /// Brings a piece to its place. What has none is for the caller, and is not copied.
+    fn place(&mut self, piece: &Piece) -> Option<Shown> {
+        let fetch = piece.fetch;
+        // The stream was only opened for a fetch that there is.
+        let f = &mut self.offers.fetches[fetch as usize];
+        let wanted = (f.size - f.arrived).min(piece.len as u64) as usize;
+        let (room, cookie) = (f.room.map(|r| r.part(f.arrived as usize, wanted)), f.cookie);
+        f.arrived += wanted as u64;
+        let Some(room) = room else {
+            if piece.last {
+                self.offers.fetches.remove(fetch as usize);
+            }
+            return (wanted > 0 || piece.last).then_some(Shown { bytes: wanted, cookie });
+        };
+        self.inbound.copy_out(piece.lane, piece.offset, room);
+        self.moved(fetch, wanted as u64);
+        if piece.last {
+            self.fetched(fetch);
+        }
+        None
+    }
+
     /// Handles an arrival that concerns an offer. Returns it if it is for the caller.
     pub(in crate::endpoint) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
         match a.packet {
             Packet::Chunk { stream, payload } => {
                 let Some(fetch) = a.fetch else { return Ok(Some(Event::Arrival(a))) };
-                // The stream was only opened for a fetch that there is.
-                let f = &mut self.offers.fetches[fetch as usize];
-                let wanted = (f.size - f.arrived).min(payload as u64) as usize;
-                let room = f.room.map(|r| r.part(f.arrived as usize, wanted));
-                f.arrived += wanted as u64;
-                match room {
-                    Some(room) => {
-                        self.inbound.copy_out(a.token.lane, a.offset, room);
-                        self.moved(fetch, wanted as u64);
-                        if a.last {
-                            self.fetched(fetch);
-                        }
-                    }
-                    None if wanted > 0 || a.last => {
-                        a.packet = Packet::Chunk { stream, payload: wanted };
-                        a.cookie = f.cookie;
-                        if a.last {
-                            self.offers.fetches.remove(fetch as usize);
-                        }
-                        return Ok(Some(Event::Arrival(a)));
-                    }
-                    None => {}
+                let piece = Piece { lane: a.token.lane, offset: a.offset, len: payload, fetch, last: a.last };
+                if let Some(Shown { bytes, cookie }) = self.place(&piece) {
+                    a.packet = Packet::Chunk { stream, payload: bytes };
+                    a.cookie = cookie;
+                    return Ok(Some(Event::Arrival(a)));
                 }
             }
             Packet::Accept { offer, fetch, request } => self.serve_request(a.src, offer, fetch, request)?,
