@@ -183,11 +183,11 @@ int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer,
 
 /* What ntbring_poll found. */
 #define NTBRING_EVENT_MESSAGE 1 /* a whole message: hdr, data */
-#define NTBRING_EVENT_BEGIN 2   /* a message whose payload follows in chunks: hdr, total */
+#define NTBRING_EVENT_BEGIN 2   /* a message whose payload follows: hdr, total */
 #define NTBRING_EVENT_CHUNK 3   /* a piece of a payload: cookie, data, last */
 #define NTBRING_EVENT_SENT 4    /* a pending message's payload may be reused: cookie, handler */
 #define NTBRING_EVENT_OFFER 5   /* a message whose payload may be fetched: hdr, offer, total */
-#define NTBRING_EVENT_FETCHED 6 /* an accepted payload is in its buffer: cookie */
+#define NTBRING_EVENT_FETCHED 6 /* a payload is in its buffer: cookie */
 #define NTBRING_EVENT_TAKEN 7   /* an offered payload may be reused: cookie */
 #define NTBRING_EVENT_REMOTE 8  /* an operation of ntbring_remote has ended: cookie */
 #define NTBRING_EVENT_STALLED 9 /* a sender holds messages until earlier ones are discharged: src;
@@ -200,7 +200,7 @@ int ntbring_accept(ntbring_endpoint_t * endpoint, const ntbring_offer_t * offer,
 
 typedef struct ntbring_event {
     uint32_t kind;              /* NTBRING_EVENT_* */
-    int32_t src;                /* rank, or number of a peer, that sent it */
+    int32_t src;                /* rank, or number of a peer, that sent it; INT32_MIN: nobody did */
     uint16_t handler;
     uint32_t last;              /* CHUNK: nonzero if no more follow; LOST: if it has left as it may */
     void *hdr;                  /* 8-byte aligned */

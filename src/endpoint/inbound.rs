@@ -125,7 +125,7 @@ impl Inbound {
         Ok(None)
     }
 
-    /// The next arrival, if it is a piece for which there is a place, and nothing else has to be thought of.
+    /// The next arrival, if it is a piece for which there is a place, straight from a rank, and nothing else has to be thought of.
     #[inline]
     pub fn poll_piece(&mut self, has_room: impl Fn(u32) -> bool) -> Option<Piece> {
         let i = self.next;
@@ -146,9 +146,6 @@ impl Inbound {
             open => open.iter_mut().for_each(|open| open.left = left),
         }
         self.has_served(i);
-        if self.boxes[i].bulk {
-            self.next = self.after(i);
-        }
         let (offset, len) = (entry.offset + at, entry.len - at);
         self.bytes += len as u64;
         Some(Piece { lane: i, offset, len, fetch, last: left == 0 })
@@ -335,12 +332,13 @@ impl Inbound {
         }
     }
 
-    /// Has the pieces of a message that has begun, and was not released yet, go where those of a fetch do. Whether any will come.
+    /// Has the pieces of a message that has begun, and was not released yet, go where those of a fetch do. Whether any will come,
+    /// and were not to go anywhere yet.
     pub fn lead(&mut self, begun: Token, fetch: u32) -> bool {
         let Some((src, stream)) = begun.begun else { return false };
         let row = self.streams.get_mut(src as usize).and_then(|row| row.as_mut());
         let open = row.and_then(|row| row.get_mut(stream as usize)).and_then(|open| open.as_mut());
-        open.map(|open| open.fetch = Some(fetch)).is_some()
+        open.filter(|open| open.fetch.is_none()).map(|open| open.fetch = Some(fetch)).is_some()
     }
 
     #[inline]

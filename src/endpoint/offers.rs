@@ -307,7 +307,7 @@ impl Endpoint {
     }
 
     /// Has the payload of a message that has begun go to one place. Once it is there an [`Event::Fetched`] says so, and no
-    /// piece is shown; the experiments show them all the same.
+    /// piece is shown; experiments whose receivers have default buffers show them all the same.
     pub fn place_at(&mut self, begun: Token, room: ForeignRoom, cookie: usize) {
         let Some((src, _)) = begun.begun.filter(|_| self.paper.is_none()) else { return };
         let size = room.len() as u64;

@@ -94,6 +94,7 @@ pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain, charge: u64) {
 /// Fills in an event as C takes it: what its kind has, and the token.
 #[inline]
 pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u64) {
+    e.src = i32::MIN;
     e.token = [0; 4];
     e.more = 0;
     e.charge = 0;

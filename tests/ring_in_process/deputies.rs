@@ -121,6 +121,39 @@ fn take(rank: &mut Rank, giver: u32) -> Result<(), String> {
     Ok(())
 }
 
+/// What was sent after a payload is not seen before it, though somebody else has taken in both. (Who cancels a send relies on it.)
+#[test]
+fn a_payload_that_went_to_its_place_is_told_of_before_what_was_sent_later() {
+    run(&Layout::blocks(&[1, 1]), &ways()[3], |rank| {
+        if rank.rank == 0 {
+            let payload = vec![9; SIZE];
+            let sent = rank.endpoint.send(message(1, &[0; 8], &payload, 5)).map_err(|e| e.to_string())?;
+            rank.barrier()?;
+            assert_eq!(sent, Sent::Pending);
+            assert!(matches!(rank.event()?, Event::Sent { cookie: 5, .. }));
+            small(rank, 1, 3)?;
+            return rank.barrier();
+        }
+        let mut room = vec![0; SIZE];
+        let Event::Arrival(a) = rank.event()? else { return Err("nothing begins".into()) };
+        // SAFETY: the room is kept until the payload is there.
+        let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
+        rank.endpoint.place_at(a.token, place, 6);
+        rank.endpoint.release(a.token, 6).map_err(|e| e.to_string())?;
+        rank.barrier()?;
+        rank.carry_all()?;
+        assert!(room.iter().all(|&byte| byte == 9));
+        rank.barrier()?;
+        // It may have been taken in already.
+        for _ in 0..1000 {
+            rank.endpoint.carry_on();
+        }
+        assert!(matches!(rank.event()?, Event::Fetched { cookie: 6 }));
+        assert_eq!(names(rank, 1)?, ["3"]);
+        Ok(())
+    });
+}
+
 /// What the rank has to see itself waits for it, and everything behind it in its lane.
 #[test]
 fn what_is_for_the_rank_is_kept_for_it() {
