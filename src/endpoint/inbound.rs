@@ -141,10 +141,7 @@ impl Inbound {
             let fetch = open.fetch.filter(|&fetch| has_room(fetch))?;
             Some((stream, fetch, at, open.left.checked_sub((len - at) as u64)?))
         })?;
-        match &mut row[stream as usize] {
-            open if left == 0 => *open = None,
-            open => open.iter_mut().for_each(|open| open.left = left),
-        }
+        shrink(&mut row[stream as usize], left);
         self.has_served(i);
         let (offset, len) = (entry.offset + at, entry.len - at);
         self.bytes += len as u64;
@@ -277,19 +274,15 @@ impl Inbound {
             }
             Packet::Chunk { stream, payload } => {
                 let row = self.streams[src as usize].as_mut();
-                let Some(open) = row.and_then(|r| r[stream as usize].as_mut()) else {
+                let slot = row.map(|row| &mut row[stream as usize]);
+                let Some((slot, open)) = slot.and_then(|slot| slot.map(|open| (slot, open))) else {
                     return Err(EndpointError::Stream { src, stream, what: "a piece of no message" });
                 };
                 let Some(left) = open.left.checked_sub(payload as u64) else {
                     return Err(EndpointError::Stream { src, stream, what: "more than it had announced" });
                 };
-                open.left = left;
-                arrival.cookie = open.cookie;
-                arrival.fetch = open.fetch;
-                arrival.last = left == 0;
-                if left == 0 {
-                    self.end(src, stream);
-                }
+                (arrival.cookie, arrival.fetch, arrival.last) = (open.cookie, open.fetch, left == 0);
+                shrink(slot, left);
                 self.bytes += payload as u64;
             }
             Packet::Offer { header, .. } => {
@@ -326,15 +319,9 @@ impl Inbound {
         self.boxes[lane].lane.window().read(offset, to);
     }
 
-    fn end(&mut self, src: u32, stream: u8) {
-        if let Some(row) = &mut self.streams[src as usize] {
-            row[stream as usize] = None;
-        }
-    }
-
-    /// Has the pieces of a message that has begun, and was not released yet, go where those of a fetch do. Whether any will come,
-    /// and were not to go anywhere yet.
-    pub fn lead(&mut self, begun: Token, fetch: u32) -> bool {
+    /// Directs the pieces of a message that has begun, and was not released yet, to where those of a fetch go. Whether any will
+    /// come, and were not directed yet.
+    pub fn direct(&mut self, begun: Token, fetch: u32) -> bool {
         let Some((src, stream)) = begun.begun else { return false };
         let row = self.streams.get_mut(src as usize).and_then(|row| row.as_mut());
         let open = row.and_then(|row| row.get_mut(stream as usize)).and_then(|open| open.as_mut());
@@ -362,6 +349,12 @@ impl Inbound {
         }
         Ok(())
     }
+}
+
+/// So much is left of a stream, which ends with its last byte.
+#[inline]
+fn shrink(stream: &mut Option<Incoming>, left: u64) {
+    *stream = stream.filter(|_| left > 0).map(|open| Incoming { left, ..open });
 }
 
 fn describe(inbox: &Inbox) -> String {

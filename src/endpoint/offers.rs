@@ -313,7 +313,7 @@ impl Endpoint {
         let size = room.len() as u64;
         let fetch = Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) };
         // Its sender may be lost by now.
-        if self.inbound.lead(begun, self.offers.fetches.vacant_key() as u32) {
+        if self.inbound.direct(begun, self.offers.fetches.vacant_key() as u32) {
             self.offers.fetches.insert(fetch);
         }
     }

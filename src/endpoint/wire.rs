@@ -222,11 +222,17 @@ pub(super) fn plain_meta(head: Head, header: usize) -> Option<u16> {
     plain.then_some(head.handler | ((header / 8) as u16) << 6)
 }
 
+/// What a piece's meta says: its stream, which may be none, and where its payload begins, `at` unless it has lines of its own.
+#[inline(always)]
+fn chunk(meta: u16, at: usize) -> (u16, usize) {
+    (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { at })
+}
+
 /// The stream of a piece that has come straight from its sender, and where its payload begins, by what its tag says; None if it
 /// is none, or wrong.
 #[inline(always)]
 pub(super) fn plain_chunk(kind: u8, len: usize, meta: u16) -> Option<(u8, usize)> {
-    let (stream, at) = (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { 0 });
+    let (stream, at) = chunk(meta, 0);
     (kind == CHUNK && (stream as usize) < STREAMS && len > at).then_some((stream as u8, at))
 }
 
@@ -336,10 +342,8 @@ impl Packet {
         let stream_of =
             |n: u64| u8::try_from(n).ok().filter(|&s| (s as usize) < STREAMS).ok_or(impossible("stream", n));
         if base == CHUNK && kind & EXTENDED == 0 {
-            let stream = stream_of((meta & !APART).into())?;
-            if meta & APART != 0 {
-                at = PREFIX_MAX;
-            }
+            let (stream, at) = chunk(meta, at);
+            let stream = stream_of(stream.into())?;
             let payload = len.checked_sub(at).filter(|&n| n > 0).ok_or(WireError::Short { kind, len })?;
             return Ok((Packet::Chunk { stream, payload }, route, at));
         }
