@@ -227,9 +227,12 @@ static int barrier_with_progress(void)
     /* the end of the barrier rings no doorbell */
     MPIDI_NTBRING_global.idle_max_us =
         MPL_MIN(MPIDI_NTBRING_global.idle_max_us, MPIDI_NTBRING_IDLE_BARRIER_US);
-    while (!MPL_atomic_acquire_load_int(&barrier.is_over) && mpi_errno == MPI_SUCCESS) {
-        mpi_errno = MPID_Progress_test(NULL);
+    bool is_over = false;
+    while (!is_over && mpi_errno == MPI_SUCCESS) {
         MPIDI_NTBRING_idle(-1);
+        /* a last look comes after the end: somebody may have aborted before it */
+        is_over = MPL_atomic_acquire_load_int(&barrier.is_over);
+        mpi_errno = MPID_Progress_test(NULL);
     }
     pthread_join(thread, NULL);
     return barrier.mpi_errno ? barrier.mpi_errno : mpi_errno;

@@ -1,12 +1,14 @@
 //! MPI_Abort by one rank, at some moment, while all are busy: with messages of all sizes (`traffic`, or `thread`, where another thread
 //! of that rank does it), with a receiver that takes nothing (`flood`), with windows (`window`), in a barrier that this rank does
-//! not come to (`barrier`), with nothing of MPI (`compute`), or with children (`children`).
+//! not come to (`barrier`), with nothing of MPI (`compute`), or with children (`children`). Or an end that concerns only some at
+//! first: MPI_Abort in a communicator of every other rank while the rest is in MPI_Finalize (`part`), or exit without MPI_Finalize (`exit`).
 //!
 //! `aborts MODE RANK MILLISECONDS`; the error code is 37.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use mpi::topology::Color;
 use mpi::traits::*;
 use mpi::Threading;
 use ntbring_mpi_tests::window::{op, row, Window};
@@ -44,7 +46,26 @@ fn main() {
             job.world.process_at_rank(by).send(&[0_u8; 1000]);
         },
         "window" => windows(&job, &abort_in_time),
-        "barrier" if job.rank != by => job.world.barrier(),
+        "barrier" | "exit" if job.rank != by => job.world.barrier(),
+        "exit" => {
+            std::thread::sleep(Duration::from_millis(after));
+            std::process::exit(CODE)
+        }
+        "part" => {
+            let color = Color::with_value(job.rank % 2);
+            let part = job.world.split_by_color(color).expect("each rank has a color");
+            if job.rank % 2 != by % 2 {
+                return;
+            }
+            loop {
+                for shift in shifts(part.size()) {
+                    exchange(&part, shift, 0, 5000);
+                }
+                if job.rank == by && Instant::now() >= end {
+                    part.abort(CODE)
+                }
+            }
+        }
         "children" => match job.world.parent() {
             // It waits for what nobody will send.
             Some(parent) => _ = parent.process_at_rank(0).receive::<u8>(),
