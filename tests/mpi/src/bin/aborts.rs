@@ -1,7 +1,8 @@
 //! MPI_Abort by one rank, at some moment, while all are busy: with messages of all sizes (`traffic`, or `thread`, where another thread
 //! of that rank does it), with a receiver that takes nothing (`flood`), with windows (`window`), in a barrier that this rank does
 //! not come to (`barrier`), with nothing of MPI (`compute`), or with children (`children`). Or an end that concerns only some at
-//! first: MPI_Abort in a communicator of every other rank while the rest is in MPI_Finalize (`part`), or exit without MPI_Finalize (`exit`).
+//! first: MPI_Abort in a communicator of every other rank while the rest is in MPI_Finalize (`part`); exit without MPI_Finalize,
+//! with that code (`exit`) or with 0 (`quit`), while the rest is in it; exit of children that were spawned (`child`).
 //!
 //! `aborts MODE RANK MILLISECONDS`; the error code is 37.
 
@@ -46,10 +47,11 @@ fn main() {
             job.world.process_at_rank(by).send(&[0_u8; 1000]);
         },
         "window" => windows(&job, &abort_in_time),
-        "barrier" | "exit" if job.rank != by => job.world.barrier(),
-        "exit" => {
+        "barrier" if job.rank != by => job.world.barrier(),
+        "exit" | "quit" if job.rank != by => return,
+        "exit" | "quit" => {
             std::thread::sleep(Duration::from_millis(after));
-            std::process::exit(CODE)
+            std::process::exit(if mode == "exit" { CODE } else { 0 })
         }
         "part" => {
             let color = Color::with_value(job.rank % 2);
@@ -66,15 +68,16 @@ fn main() {
                 }
             }
         }
-        "children" => match job.world.parent() {
+        "child" | "children" => match job.world.parent() {
+            Some(_) if mode == "child" => std::process::exit(CODE),
             // It waits for what nobody will send.
             Some(parent) => _ = parent.process_at_rank(0).receive::<u8>(),
             None => {
                 let mut child = Command::new(std::env::current_exe().expect("a program has a path"));
-                child.arg("children");
+                child.arg(&mode);
                 let _children = job.world.process_at_rank(0).spawn(&child, 2).expect("children are born");
                 loop {
-                    messages(&job, &abort_in_time);
+                    messages(&job, &|| if mode == "children" { abort_in_time() });
                 }
             }
         },
