@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 16
+#define NTBRING_ABI_VERSION 17
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -145,12 +145,14 @@ typedef struct ntbring_message {
  * they wait while the receiver keeps too many that it was not asked for. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
-/* Sends a small message with contiguous payload, at once or not at all.
+/* Sends a small message with contiguous payload, at once or not at all. Its header are two words:
+ * by value, since what is written in other pieces than it is read in waits until all that was
+ * written before has left the processor.
  * NTBRING_OK: nothing of the caller's is needed any more. NTBRING_PENDING: there
  * is no room for it now, and ntbring_send would queue it; or it is larger than
  * ntbring_eager_max, and should be offered. */
 int ntbring_send_now(ntbring_endpoint_t * endpoint, int32_t dest, uint16_t handler,
-                     const void *hdr, uint64_t hdr_size, const void *data, uint64_t data_size);
+                     uint64_t hdr, uint64_t hdr_more, const void *data, uint64_t data_size);
 
 /* The largest header + payload to be sent to this destination without an offer, bytes. */
 uint64_t ntbring_eager_max(ntbring_endpoint_t * endpoint, int32_t dest);

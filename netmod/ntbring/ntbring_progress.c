@@ -86,8 +86,7 @@ static bool header_fits(const ntbring_event_t * event)
 
 /* What MPIDIG_send_target_msg_cb comes to if the first receive that is posted is the one, which it
  * mostly is, and wants no more than a copy. False if not: nothing is done then. */
-static bool finish_first(const MPIDI_NTBRING_short_hdr_t * hdr, const ntbring_event_t * event,
-                         int vci)
+static bool finish_first(const MPIDIG_hdr_t * hdr, const ntbring_event_t * event, int vci)
 {
     MPIR_Request **posted = &MPIDI_global.per_vci[vci].posted_list;
     MPIR_Request *rreq = *posted;
@@ -121,16 +120,16 @@ static bool finish_first(const MPIDI_NTBRING_short_hdr_t * hdr, const ntbring_ev
 static int handle_short(ntbring_event_t * event, uint32_t attr, int vci)
 {
     const MPIDI_NTBRING_short_hdr_t *short_hdr = event->hdr;
-    if (finish_first(short_hdr, event, vci)) {
-        return MPI_SUCCESS;
-    }
     MPIDIG_hdr_t hdr = {
-        .src_rank = short_hdr->src_rank,
-        .tag = short_hdr->tag,
-        .context_id = short_hdr->context_id,
-        .error_bits = short_hdr->error_bits,
+        .src_rank = MPIDI_NTBRING_SHORT_LOW(short_hdr->envelope),
+        .tag = MPIDI_NTBRING_SHORT_HIGH(short_hdr->envelope),
+        .context_id = MPIDI_NTBRING_SHORT_LOW(short_hdr->context),
+        .error_bits = MPIDI_NTBRING_SHORT_HIGH(short_hdr->context),
         .data_sz = event->data_size,
     };
+    if (finish_first(&hdr, event, vci)) {
+        return MPI_SUCCESS;
+    }
     return MPIDIG_send_target_msg_cb(&hdr, event->data, event->data_size, attr, NULL);
 }
 

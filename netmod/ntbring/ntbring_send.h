@@ -28,16 +28,12 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
 
     if (sizeof(MPIDI_NTBRING_short_hdr_t) + data_sz <= MPIDI_NTBRING_global.limits.packed_max) {
         if (dt_contig && !is_sync) {
-            MPIDI_NTBRING_short_hdr_t hdr = {
-                .src_rank = comm->rank,
-                .tag = tag,
-                .error_bits = errflag,
-                .context_id = comm->context_id + context_offset,
-            };
+            MPIR_Context_id_t context_id = comm->context_id + context_offset;
             int rc = ntbring_send_now(MPIDI_NTBRING_VCI(vci).endpoint,
                                       MPIDI_NTBRING_dest(rank, comm), MPIDI_NTBRING_SEND_SHORT,
-                                      &hdr, sizeof(hdr), MPIR_get_contig_ptr(buf, dt_true_lb),
-                                      data_sz);
+                                      MPIDI_NTBRING_SHORT_WORD(comm->rank, tag),
+                                      MPIDI_NTBRING_SHORT_WORD(context_id, errflag),
+                                      MPIR_get_contig_ptr(buf, dt_true_lb), data_sz);
             MPIDI_NTBRING_CHKRC(rc);
             if (rc == NTBRING_OK) {
                 *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);

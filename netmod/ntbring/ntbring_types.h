@@ -21,12 +21,13 @@
 
 /* What MPIDI_NTBRING_SEND_SHORT needs of MPIDIG_hdr_t: with 40 bytes of payload it is one line. */
 typedef struct {
-    int32_t src_rank;
-    int32_t tag;
-    int32_t error_bits;
-    uint16_t context_id;
-    uint16_t unused;
+    uint64_t envelope;          /* source rank, tag in the upper half */
+    uint64_t context;           /* context id, error bits in the upper half */
 } MPIDI_NTBRING_short_hdr_t;
+
+#define MPIDI_NTBRING_SHORT_WORD(low, high) ((uint32_t) (low) | (uint64_t) (uint32_t) (high) << 32)
+#define MPIDI_NTBRING_SHORT_LOW(word) ((int32_t) (uint32_t) (word))
+#define MPIDI_NTBRING_SHORT_HIGH(word) ((int32_t) (uint32_t) ((word) >> 32))
 
 /* Of MPIDI_NTBRING_CANCEL, and of the answer: whether it was done, and whether it was a synchronous send. */
 typedef struct {

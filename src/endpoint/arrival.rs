@@ -126,7 +126,12 @@ pub enum Look {
     Nothing,
     /// A plain message.
     Plain(Plain),
-    /// Something that [`super::Endpoint::look_closer`] has to see to.
+    /// They are empty, and it is time for what is done now and then.
+    Vain {
+        /// All were looked at, cold ones too.
+        thorough: bool,
+    },
+    /// Something else.
     Other,
 }
 

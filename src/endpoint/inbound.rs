@@ -194,22 +194,24 @@ impl Inbound {
     // What this path calls is inlined always: left to itself the compiler stops at times, and small
     // messages are slower for it.
     #[inline(always)]
-    pub fn look(&mut self, thorough: bool) -> Result<Look, EndpointError> {
+    pub fn look(&mut self, thorough: bool) -> Look {
         let count = self.boxes.len();
         let thorough = std::mem::take(&mut self.burst_over) || thorough;
         for _ in 0..count {
             let i = self.next;
             let inbox = &mut self.boxes[i];
             if inbox.shut == 0 && (thorough || inbox.heat > 0) {
-                match inbox.lane.take_kind(wire::MESSAGE) {
+                // No other message can be. The parser says what is wrong with it.
+                let fits = |len, meta| inbox.from.is_some() && wire::plain(meta).1 <= len;
+                match inbox.lane.take_kind(wire::MESSAGE, fits) {
                     Taken::Nothing => inbox.heat = inbox.heat.saturating_sub(1),
-                    Taken::Entry(entry) => return self.plain(i, entry),
-                    Taken::Other => return Ok(Look::Other),
+                    Taken::Entry(entry) => return Look::Plain(self.plain(i, entry)),
+                    Taken::Other => return Look::Other,
                 }
             }
             self.next = self.after(i);
         }
-        Ok(Look::Nothing)
+        Look::Nothing
     }
 
     /// Lets the next look be at all lanes.
@@ -218,24 +220,18 @@ impl Inbound {
         self.burst_over = true;
     }
 
-    /// An entry about which its tag says everything.
+    /// An entry about which its tag says everything, in a lane from a rank.
     #[inline(always)]
-    fn plain(&mut self, i: usize, entry: Entry) -> Result<Look, EndpointError> {
+    fn plain(&mut self, i: usize, entry: Entry) -> Plain {
         self.has_served(i);
-        let inbox = &self.boxes[i];
-        let (head, header) = wire::plain(entry.meta);
-        let (Some(src), Some(payload)) = (inbox.from, entry.len.checked_sub(header)) else {
-            // No such message can be. The parser says what is wrong with it.
-            let odd = wire::WireError::Field { kind: entry.kind, field: "header", value: header as u64 };
-            let odd = EndpointError::Wire { from: describe(inbox), error: odd };
-            return Err(self.arrive(i, entry).err().unwrap_or(odd));
-        };
         self.msgs += 1;
         self.bytes += entry.len as u64;
-        let lane = &self.boxes[i].lane;
+        let Inbox { lane, from, .. } = &self.boxes[i];
+        let (head, header) = wire::plain(entry.meta);
+        let (src, payload) = (from.unwrap_or(u32::MAX), entry.len - header);
         let address = lane.window().address(entry.offset, entry.len);
         let (offset, more) = (entry.offset, lane.has_next());
-        Ok(Look::Plain(Plain { src, head, header, payload, address, offset, lane: i, more }))
+        Plain { src, head, header, payload, address, offset, lane: i, more }
     }
 
     #[inline(never)]
@@ -328,27 +324,38 @@ impl Inbound {
         open.filter(|open| open.fetch.is_none()).map(|open| open.fetch = Some(fetch)).is_some()
     }
 
+    /// Gives back what was taken. The beginning of a message in pieces gets the cookie that they will carry.
     #[inline]
     pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
-        let Some(inbox) = self.boxes.get_mut(token.lane).filter(|b| b.lane.held() > 0) else {
-            return match token {
-                Token::NOTHING => Ok(()),
-                _ => Err(EndpointError::Argument("an event was released that was never given out".into())),
-            };
-        };
+        if token == Token::NOTHING {
+            return Ok(());
+        }
         if let Some((src, stream)) = token.begun {
+            let Some(inbox) = self.boxes.get_mut(token.lane) else { return Err(never_given()) };
             inbox.shut &= !BEGINNING;
             let row = self.streams.get_mut(src as usize).and_then(|r| r.as_mut());
             if let Some(open) = row.and_then(|r| r.get_mut(stream as usize)).and_then(|s| s.as_mut()) {
                 open.cookie = cookie;
             }
         }
+        self.release_entry(token.lane)
+    }
+
+    /// Gives the space of an entry back with which nothing begins.
+    #[inline(always)]
+    pub fn release_entry(&mut self, lane: usize) -> Result<(), EndpointError> {
+        let Some(inbox) = self.boxes.get_mut(lane).filter(|b| b.lane.held() > 0) else { return Err(never_given()) };
         if inbox.lane.release() {
             self.head_updates += 1;
             self.doorbells += inbox.bell.ring();
         }
         Ok(())
     }
+}
+
+#[cold]
+fn never_given() -> EndpointError {
+    EndpointError::Argument("an event was released that was never given out".into())
 }
 
 /// So much is left of a stream, which ends with its last byte.

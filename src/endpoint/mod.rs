@@ -280,6 +280,12 @@ impl Endpoint {
         self.inbound.release(token, cookie)
     }
 
+    /// Gives the space of a lane's entry back with which no message in pieces begins.
+    #[inline(always)]
+    pub fn release_entry(&mut self, lane: usize) -> Result<(), EndpointError> {
+        self.inbound.release_entry(lane)
+    }
+
     /// Copies bytes of an arrival to the application: those that lie `at` bytes behind its header's
     /// beginning, or its piece's. Panics if they reach beyond the lane.
     pub fn copy_out(&self, arrival: &Arrival, at: usize, room: ForeignRoom) {

@@ -24,8 +24,18 @@ pub(super) const INTERNAL_MAX: usize = 8;
 impl Endpoint {
     /// One event, if there is any; sends what waits for room, forwards what is in transit.
     pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
-        match self.look()? {
+        match self.look() {
+            Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
+            other => self.follow(other),
+        }
+    }
+
+    /// What is to be done after a look that found no plain message.
+    #[inline]
+    pub fn follow(&mut self, look: Look) -> Result<Option<Event>, EndpointError> {
+        match look {
             Look::Nothing => Ok(None),
+            Look::Vain { thorough } => self.nothing_found(thorough).map(|()| None),
             Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
             Look::Other => self.look_closer(),
         }
@@ -38,28 +48,27 @@ impl Endpoint {
     }
 
     /// The short half of a poll, for callers to whom the few words of a plain message are worth it.
-    /// [`Endpoint::look_closer`] has to be asked if there is something else.
+    /// The other half is [`Endpoint::follow`].
     #[inline(always)]
-    pub fn look(&mut self) -> Result<Look, EndpointError> {
+    pub fn look(&mut self) -> Look {
         if self.has_work() || self.odd {
-            return Ok(Look::Other);
+            return Look::Other;
         }
         self.looks = self.looks.wrapping_add(1);
         // Who spins looks so often that cold places can wait; who yields or sleeps has the time.
         let thorough = self.looks % THOROUGH_EVERY == 0 || !self.idle.is_spinning();
-        let found = self.inbound.look(thorough)?;
-        match found {
-            Look::Nothing if thorough || self.relay_heat > 0 => self.nothing_found(thorough)?,
-            Look::Nothing => {}
-            Look::Plain(_) => self.idle.busy(),
-            Look::Other => {}
+        match self.inbound.look(thorough) {
+            Look::Nothing if thorough || self.relay_heat > 0 => Look::Vain { thorough },
+            Look::Plain(plain) => {
+                self.idle.busy();
+                Look::Plain(plain)
+            }
+            other => other,
         }
-        Ok(found)
     }
 
-    /// The long half of a poll.
     #[inline]
-    pub fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
+    fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
         // Before what is kept: nothing is taken from a lane behind that, so what has ended has come before it, and a payload is
         // there before anything that its sender has sent later.
         if let Some(event) = self.offers.event() {

@@ -31,6 +31,8 @@ pub fn remember(text: &str) {
 }
 
 /// The caller broke the contract.
+#[cold]
+#[inline(never)]
 pub fn argument(text: &str) -> Failure {
     Failure { code: NTBRING_ERR_ARGUMENT, text: format!("libntbring was called wrongly: {text}") }
 }

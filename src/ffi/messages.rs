@@ -36,25 +36,26 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
     Ok(Message { dest: m.dest as u32, head, header, payload, cookie: m.cookie as usize })
 }
 
-/// A small message that is not kept: its header and its payload.
+/// The payload of a small message, which is not kept.
 ///
 /// # Safety
-/// `hdr` and `data` must be valid for the call.
+/// `data` must be valid for the call.
 #[inline(always)]
-pub unsafe fn small<'a>(
-    dest: i32,
-    hdr: *const c_void,
-    hdr_size: u64,
-    data: *const c_void,
-    data_size: u64,
-) -> Result<(&'a [u8], ForeignBytes), Failure> {
-    if dest < 0 || hdr.is_null() || data_size > 0 && data.is_null() || (hdr_size | data_size) > u64::from(u32::MAX) {
-        return Err(argument("a small message without rank, header or payload"));
+pub unsafe fn small(dest: i32, data: *const c_void, data_size: u64) -> Result<ForeignBytes, Failure> {
+    if dest < 0 || data_size > 0 && data.is_null() || data_size > u64::from(u32::MAX) {
+        return Err(argument("a small message without rank or payload"));
     }
     // SAFETY: valid for the call by contract; ordinary memory of this process.
-    let header = unsafe { std::slice::from_raw_parts(hdr.cast(), hdr_size as usize) };
-    // SAFETY: as above.
-    Ok((header, unsafe { ForeignBytes::new(data.cast(), data_size as usize) }))
+    Ok(unsafe { ForeignBytes::new(data.cast(), data_size as usize) })
+}
+
+/// Two words as they lie in memory.
+#[inline(always)]
+pub fn bytes(words: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
+    bytes[8..].copy_from_slice(&words[1].to_ne_bytes());
+    bytes
 }
 
 /// An offer that was in an event.
@@ -198,6 +199,16 @@ pub unsafe fn place(e: &ntbring_event_t, token: Token) -> Option<ForeignRoom> {
     let told = token.begun.is_some() && !e.data.is_null();
     // SAFETY: the caller's promise.
     told.then(|| unsafe { ForeignRoom::new(e.data.cast(), e.data_size as usize) })
+}
+
+/// The lane whose entry an event is, if that is all there is to release.
+#[inline(always)]
+pub fn entry(e: &ntbring_event_t) -> Option<usize> {
+    match e.token {
+        [0, ..] => None,
+        [lane, 0, ..] => Some((lane - 1) as usize),
+        _ => None,
+    }
 }
 
 /// The token that [`fill`] hid in an event; None if there is nothing to release.

@@ -19,7 +19,8 @@ mod segments;
 mod variables;
 
 use crate::endpoint::wire::Head;
-use crate::endpoint::{Look, Message};
+use crate::endpoint::{Endpoint, Look, Message};
+use crate::ntb::ForeignBytes;
 use crate::ring::join::Card;
 use crate::zerocopy::Payload;
 use abi::*;
@@ -175,14 +176,14 @@ pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `hdr` and `data` must have the sizes given.
+/// `endpoint` must be connected; `data` must have the size given.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_send_now(
     endpoint: *mut ntbring_endpoint_t,
     dest: i32,
     handler: u16,
-    hdr: *const c_void,
-    hdr_size: u64,
+    hdr: u64,
+    hdr_more: u64,
     data: *const c_void,
     data_size: u64,
 ) -> i32 {
@@ -190,14 +191,27 @@ pub unsafe extern "C" fn ntbring_send_now(
         // SAFETY: by contract.
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         // SAFETY: by contract; nothing of it is kept beyond the call.
-        let (header, payload) = unsafe { messages::small(dest, hdr, hdr_size, data, data_size) }?;
-        let (dest, head) = (dest as u32, Head { handler });
-        if endpoint.send_plain(dest, head, header, payload) {
+        let payload = unsafe { messages::small(dest, data, data_size) }?;
+        let (dest, head, header) = (dest as u32, Head { handler }, [hdr, hdr_more]);
+        if endpoint.send_plain(dest, head, &messages::bytes(header), payload) {
             return Ok(NTBRING_OK as i32);
         }
-        let message = Message { dest, head, header, payload: Payload::Contiguous(payload), cookie: 0 };
-        Ok(if endpoint.send_now(&message)? { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
+        send_now(&mut endpoint, dest, head, header, payload)
     })
+}
+
+/// Sends what cannot go as nearly all does. Apart, so that all else needs few registers.
+#[inline(never)]
+fn send_now(
+    endpoint: &mut Endpoint,
+    dest: u32,
+    head: Head,
+    header: [u64; 2],
+    payload: ForeignBytes,
+) -> Result<i32, Failure> {
+    let payload = Payload::Contiguous(payload);
+    let message = Message { dest, head, header: &messages::bytes(header), payload, cookie: 0 };
+    Ok(if endpoint.send_now(&message)? { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
 }
 
 /// See `include/ntbring.h`.
@@ -231,19 +245,24 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
         endpoint.dismiss(|endpoint| !endpoint.has_bulk());
         // SAFETY: not null, writable by contract; its fields are plain numbers and addresses.
         let event = unsafe { &mut *event };
-        match endpoint.look()? {
+        match endpoint.look() {
             Look::Plain(plain) => {
                 let charge = endpoint.cost(plain.head.handler, plain.payload as u64);
                 messages::fill_plain(event, &plain, charge);
+                Ok(NTBRING_SOME as i32)
             }
-            Look::Nothing => return Ok(NTBRING_NONE as i32),
-            Look::Other => {
-                let Some(found) = endpoint.look_closer()? else { return Ok(NTBRING_NONE as i32) };
-                messages::fill(event, found, |handler, payload| endpoint.cost(handler, payload));
-            }
+            Look::Nothing => Ok(NTBRING_NONE as i32),
+            other => follow(&mut endpoint, other, event),
         }
-        Ok(NTBRING_SOME as i32)
     })
+}
+
+/// The rest of a poll that has found no plain message. Apart, so that those need few registers.
+#[inline(never)]
+fn follow(endpoint: &mut Endpoint, look: Look, event: &mut ntbring_event_t) -> Result<i32, Failure> {
+    let Some(found) = endpoint.follow(look)? else { return Ok(NTBRING_NONE as i32) };
+    messages::fill(event, found, |handler, payload| endpoint.cost(handler, payload));
+    Ok(NTBRING_SOME as i32)
 }
 
 /// See `include/ntbring.h`.
@@ -260,18 +279,32 @@ pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, even
         }
         // SAFETY: not null, valid by contract.
         let event = unsafe { &*event };
-        if let Some(token) = messages::token(event)? {
+        match messages::entry(event) {
+            Some(lane) => endpoint.release_entry(lane)?,
             // SAFETY: by contract.
-            if let Some(room) = unsafe { messages::place(event, token) } {
-                endpoint.place_at(token, room, event.cookie as usize);
-            }
-            endpoint.release(token, event.cookie as usize)?;
+            None => unsafe { release_other(&mut endpoint, event) }?,
         }
         if event.charge > 0 {
             endpoint.discharge(event.src as u32, event.charge)?;
         }
         Ok(NTBRING_OK as i32)
     })
+}
+
+/// Releases an event that is no plain entry.
+///
+/// # Safety
+/// As [`ntbring_release`].
+#[inline(never)]
+unsafe fn release_other(endpoint: &mut Endpoint, event: &ntbring_event_t) -> Result<(), Failure> {
+    if let Some(token) = messages::token(event)? {
+        // SAFETY: the caller's promise.
+        if let Some(room) = unsafe { messages::place(event, token) } {
+            endpoint.place_at(token, room, event.cookie as usize);
+        }
+        endpoint.release(token, event.cookie as usize)?;
+    }
+    Ok(())
 }
 
 /// See `include/ntbring.h`.

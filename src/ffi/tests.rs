@@ -32,8 +32,7 @@ same_type! {
     ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
     ntbring_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
-    ntbring_send_now:
-        unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u16, *const c_void, u64, *const c_void, u64) -> i32,
+    ntbring_send_now: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u16, u64, u64, *const c_void, u64) -> i32,
     ntbring_eager_max: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> u64,
     ntbring_offer: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
     ntbring_withdraw: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, *mut c_void, i32) -> i32,
@@ -120,7 +119,7 @@ fn settings_and_counters_are_numbered_and_described() {
             counters.push(string(variable.name));
         }
         let packed = counters.iter().position(|name| name == "ntbring_msgs_packed").unwrap() as u32;
-        assert_eq!(ntbring_send_now(ep, 0, 7, [1_u8; 8].as_ptr().cast(), 8, std::ptr::null(), 0), 0, "{}", text());
+        assert_eq!(ntbring_send_now(ep, 0, 7, 1, 2, std::ptr::null(), 0), 0, "{}", text());
         let mut value = 0;
         assert_eq!((ntbring_count(ep, packed, &mut value), value), (0, 1));
         for call in [
@@ -257,9 +256,12 @@ fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
         assert_eq!(ntbring_offer(ep, &nothing), NTBRING_ERR_ARGUMENT);
         let (to_nobody, small) = (7, [1u8; 8]);
         let at = small.as_ptr().cast();
-        assert_eq!(ntbring_send_now(ep, to_nobody, 1, at, 8, at, 8), NTBRING_PENDING as i32);
-        assert_eq!(ntbring_send_now(ep, 0, 1, at, 8, at, 8), 0);
-        assert_eq!((event(ep).kind, ntbring_close(ep)), (NTBRING_EVENT_MESSAGE, 0));
+        assert_eq!(ntbring_send_now(ep, to_nobody, 1, 1, 2, at, 8), NTBRING_PENDING as i32);
+        assert_eq!(ntbring_send_now(ep, 0, 1, u64::MAX - 1, 2, at, 8), 0);
+        let mut e = event_of(ep);
+        assert_eq!((e.kind, e.hdr_size, e.data_size), (NTBRING_EVENT_MESSAGE, 16, 8));
+        assert_eq!((*e.hdr.cast::<[u64; 2]>(), *e.data.cast::<[u8; 8]>()), ([u64::MAX - 1, 2], small));
+        assert_eq!((ntbring_release(ep, &mut e), ntbring_close(ep)), (0, 0));
     }
 }
 

@@ -117,16 +117,16 @@ impl Room {
     }
 }
 
-/// Copies bytes; few of them without a call. The two may overlap, though what is in an overlap is
-/// then not told.
+/// Copies bytes, few of them in few instructions. The two may overlap, though what is in an overlap
+/// is then not told.
 ///
 /// # Safety
 /// `from` must be readable and `to` be writable for `len` bytes.
 #[cfg(not(loom))]
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     /// The first and the last bytes of a stretch of at least `N`; together all of up to 2 `N`.
-    #[inline]
+    #[inline(always)]
     unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
         // SAFETY: `len` is at least `N`, and the caller vouches for `len` bytes.
         unsafe {

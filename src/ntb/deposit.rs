@@ -30,7 +30,9 @@ impl OutWindow {
         // SAFETY: both are readable, as a slice and by ForeignBytes' contract; the window has room for both behind the word
         // (checked).
         unsafe {
-            copy(then.at.wrapping_add(near), to.add(first.len() + near), then.len - near);
+            if then.len > near {
+                copy(then.at.wrapping_add(near), to.add(first.len() + near), then.len - near);
+            }
             copy(first.as_ptr(), to, first.len());
             copy(then.at, to.add(first.len()), near);
         }

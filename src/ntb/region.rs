@@ -69,9 +69,10 @@ impl Region {
         Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
     }
 
+    #[inline(always)]
     pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
-        assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
+        assert!(offset % 8 == 0, "a word lies at a multiple of 8");
         // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`; an
         // atomic may be shared with other processes.
         unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }
@@ -152,12 +153,16 @@ impl Region {
         self.base.wrapping_add(offset)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn check(&self, offset: usize, len: usize) {
-        assert!(
-            offset <= self.len && len <= self.len - offset,
-            "access of {len} bytes at {offset} in a window of {}",
-            self.len
-        );
+        if offset > self.len || len > self.len - offset {
+            beyond(offset, len, self.len);
+        }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn beyond(offset: usize, len: usize, window: usize) -> ! {
+    panic!("access of {len} bytes at {offset} in a window of {window}")
 }

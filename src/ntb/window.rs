@@ -79,7 +79,7 @@ impl InWindow {
     }
 
     /// The word at `offset`; reads after it see what was written before the word was stored.
-    #[inline]
+    #[inline(always)]
     pub fn load(&self, offset: usize) -> u64 {
         let word = self.region.word(offset);
         match &self.gate {
@@ -126,6 +126,7 @@ impl InWindow {
 
     /// The address of `len` bytes at `offset`, for handing to code outside Rust.
     #[cfg(not(loom))]
+    #[inline(always)]
     pub fn address(&self, offset: usize, len: usize) -> *mut u8 {
         self.region.check(offset, len);
         self.region.base.wrapping_add(offset)

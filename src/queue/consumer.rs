@@ -149,9 +149,10 @@ impl Consumer {
         self.accept(tag).map(Some)
     }
 
-    /// The next entry, if there is one and it is of this kind: [`Consumer::take`] with less to decide.
+    /// The next entry, if there is one, it is of this kind, and the caller finds its length and meta as they should be:
+    /// [`Consumer::take`] with less to decide.
     #[inline(always)]
-    pub fn take_kind(&mut self, kind: u8) -> Taken {
+    pub fn take_kind(&mut self, kind: u8, fits: impl FnOnce(usize, u16) -> bool) -> Taken {
         if !self.plain {
             return Taken::Other;
         }
@@ -162,7 +163,7 @@ impl Consumer {
                 Err(_) => Taken::Other,
             };
         }
-        match Tag::plain(word, kind) {
+        match Tag::plain(word, kind).filter(|tag| fits(tag.len as usize, tag.meta)) {
             Some(tag) => self.accept(tag).map_or(Taken::Other, Taken::Entry),
             None => Taken::Other,
         }
@@ -213,7 +214,7 @@ impl Consumer {
     }
 
     /// Takes the entry whose tag was found.
-    #[inline]
+    #[inline(always)]
     fn accept(&mut self, tag: Tag) -> Result<Entry, Corrupt> {
         let len = tag.len as usize;
         let max = self.entry_max.min((self.lines - self.at) * LINE - TAG - self.trailer);
@@ -235,7 +236,7 @@ impl Consumer {
     }
 
     /// Whether an entry is there, as far as its tag tells. One load.
-    #[inline]
+    #[inline(always)]
     pub fn has_next(&self) -> bool {
         Tag::carries(self.lane.load(self.at * LINE), self.sequence)
     }
@@ -290,21 +291,26 @@ impl Consumer {
 
     /// Gives the space of one entry back that was taken; which one does not matter. True if the
     /// head was returned to the producer, who may be waiting for it.
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self) -> bool {
         assert!(self.held > 0, "released more than was taken");
         self.held -= 1;
-        if self.held > 0 || self.cursor < self.due {
-            return false;
+        let due = self.held == 0 && self.cursor >= self.due;
+        if due {
+            self.return_head();
         }
+        due
+    }
+
+    /// Tells the producer what was consumed.
+    #[inline(never)]
+    fn return_head(&mut self) {
         (self.returned, self.due) = (self.cursor, self.cursor + self.return_after);
         if let Some(verifier) = &mut self.verifier {
-            verifier.return_head(&self.credit, self.cursor);
-            return true;
+            return verifier.return_head(&self.credit, self.cursor);
         }
         self.credit.fence();
         self.credit.store(0, self.cursor);
         self.credit.fence();
-        true
     }
 }

@@ -51,7 +51,7 @@ fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corr
             return Ok(Some(entry));
         }
     }
-    match consumer.take_kind(kind) {
+    match consumer.take_kind(kind, |_, _| true) {
         Taken::Nothing => Ok(None),
         Taken::Entry(entry) => {
             assert_eq!(entry.kind, kind);
