@@ -73,7 +73,7 @@ use crate::ring::relay::RelayCounters;
 use crate::ring::transfer::Transfer;
 use crate::ring::Membership;
 use crate::settings::Settings;
-use crate::zerocopy::contest::Contest;
+use crate::zerocopy::contest::Contests;
 use crate::zerocopy::{Thresholds, Way};
 use carrier::{Caretaker, Carrier, Ends};
 use guests::Guests;
@@ -145,7 +145,7 @@ impl Endpoint {
         let thresholds = Thresholds::new(settings.limits(), members.is_crowded(), packed_limit)
             .of_model(settings.paper_model, packed_limit);
         let lease = transfer.as_ref().map(Transfer::lease);
-        let contest = thresholds.contested.then(|| Contest::new(members.is_crowded()));
+        let contests = thresholds.contested.then(|| Contests::new(members.is_crowded()));
         let idle = Arc::new(Idle::new(members.clone(), &settings, lease, bulletin.clone()));
         let inbound = Inbound::new(&members, inward);
         out.caretaker =
@@ -175,7 +175,7 @@ impl Endpoint {
             thresholds,
             out,
             inbound,
-            offers: Offers::new(contest),
+            offers: Offers::new(contests),
             credits: credit::Credits::new(tariff.share, ranks),
             segments: segments::Counts::default(),
             remotes,

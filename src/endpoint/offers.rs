@@ -26,7 +26,7 @@ use super::wire::{Offer, Packet, Request};
 use super::{Endpoint, EndpointError, Message};
 use crate::ntb::emu::Reach;
 use crate::ntb::{ForeignBytes, ForeignRoom};
-use crate::zerocopy::contest::{Contest, Mover, Outcome};
+use crate::zerocopy::contest::{Contests, Mover, Outcome};
 use crate::zerocopy::{Fetching, Payload};
 use preferences::Preferences;
 use slab::Slab;
@@ -112,9 +112,9 @@ enum Part {
 }
 
 impl Offers {
-    /// With a contest if the kernel may copy, but that need not be the best.
-    pub fn new(contest: Option<Contest>) -> Offers {
-        Offers { preferences: Preferences::new(contest), ..Offers::default() }
+    /// With contests if the kernel may copy, but that need not be the best.
+    pub fn new(contests: Option<Contests>) -> Offers {
+        Offers { preferences: Preferences::new(contests), ..Offers::default() }
     }
 
     #[inline]
@@ -158,7 +158,7 @@ impl Offers {
         fetches.retain(|_, fetch| {
             let stays = fetch.src != rank;
             if !stays {
-                preferences.end(fetch.mover);
+                preferences.end(fetch.mover, fetch.size);
             }
             stays
         });
@@ -274,7 +274,7 @@ impl Endpoint {
         }
         let reach = self.members.reach(src).filter(|_| offer.address != 0);
         let mover = match reach.is_some() && room.is_some() {
-            true => self.offers.preferences.begin(src, size <= self.thresholds.eager_max(false) as u64),
+            true => self.offers.preferences.begin(src, size, size <= self.thresholds.eager_max(false) as u64),
             false => None,
         };
         let fetch = Fetch { mover, ..Fetch::of(offer.id, src, room, size, cookie) };
@@ -376,7 +376,7 @@ impl Endpoint {
             return Ok(());
         }
         if f.refused {
-            self.offers.preferences.refused(f.mover.take());
+            self.offers.preferences.refused(f.mover.take(), f.size);
             return self.ask_to_stream(fetch);
         }
         let (src, packet) = (f.src, Packet::Taken { offer: f.offer });
@@ -388,15 +388,19 @@ impl Endpoint {
     fn fetched(&mut self, fetch: u32) {
         let f = self.offers.fetches.remove(fetch as usize);
         self.offers.events.push_back(Event::Fetched { cookie: f.cookie });
-        self.offers.preferences.end(f.mover);
+        self.offers.preferences.end(f.mover, f.size);
     }
 
     /// So many more bytes of a fetch are here.
     fn moved(&mut self, fetch: u32, bytes: u64) {
-        let mover = self.offers.fetches[fetch as usize].mover;
-        if let Some(Outcome { kernel, lane }) = self.offers.preferences.moved(mover, bytes) {
+        let Fetch { mover, size, .. } = self.offers.fetches[fetch as usize];
+        if let Some(Outcome { kernel, lane }) = self.offers.preferences.moved(mover, size, bytes) {
             let rank = self.members.rank();
-            log::debug!("rank {rank}: the kernel copies {:.1} GB/s, a lane takes {:.1}", kernel / 1e9, lane / 1e9);
+            log::debug!(
+                "rank {rank}: of {size} bytes, the kernel copies {:.1} GB/s, a lane takes {:.1}",
+                kernel / 1e9,
+                lane / 1e9
+            );
         }
     }
 }

@@ -7,6 +7,9 @@
 //! What counts is the time while something is being fetched: in between, the rank may compute. Of ranks that share cores
 //! all time counts: who streams to them needs a core for it, and what a payload waits for may be what another one takes.
 //! While payloads are still fetched the one way after a change to the other, nothing counts.
+//!
+//! Payloads that fill a cache are compared apart from others: there the kernel may be three times as fast as a lane where for
+//! smaller ones it is half as fast, or the other way round.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +17,21 @@ use std::time::{Duration, Instant};
 /// turn all come the same way from one of them.
 const TURNS: [Mover; 6] = [Mover::Kernel, Mover::Lane, Mover::Lane, Mover::Kernel, Mover::Lane, Mover::Kernel];
 
-/// Bytes of a turn that count, and before those: a window of payloads begins with their headers.
+/// Bytes of a turn that count, and before those: a window of payloads begins with their headers. Not less than a payload: the
+/// first may be the first to touch its memory, and each begins in another cache than the one before it has ended in.
 const TURN: u64 = 4 << 20;
 const START: u64 = 1 << 20;
+
+/// From so many bytes on payloads are compared apart.
+const LARGE: u64 = 8 << 20;
 
 /// The kernel has to be faster by this: its copies need messages that do not count, and a lane is slow while whoever is at its
 /// other end is just trying the kernel.
 const WORTH: f64 = 1.25;
 /// The same where all time counts, so that the two differ by less.
 const WORTH_CROWDED: f64 = 1.1;
+/// The same for large payloads, beside which messages are nothing.
+const WORTH_LARGE: f64 = 1.05;
 
 /// After a trial its winner is kept for so many times as many bytes as it took, but for no more than if it took so many.
 const KEPT: u64 = 50;
@@ -39,6 +48,13 @@ pub enum Mover {
 
 /// Chooses between the two for all that a rank fetches from others whose memory it reaches.
 #[derive(Debug)]
+pub struct Contests {
+    small: Contest,
+    large: Contest,
+}
+
+/// Chooses between the two for payloads of about one size.
+#[derive(Debug)]
 pub struct Contest {
     mover: Mover,
     /// Payloads that are being fetched each way.
@@ -49,6 +65,8 @@ pub struct Contest {
     left: u64,
     /// Whether the time between fetches counts, too.
     crowded: bool,
+    /// The kernel has to be faster by this.
+    worth: f64,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +75,8 @@ struct Trial {
     rates: Vec<f64>,
     /// Bytes of all turns.
     bytes: u64,
+    /// Bytes of the largest payload.
+    largest: u64,
     turn: Turn,
 }
 
@@ -88,21 +108,44 @@ impl Mover {
     }
 }
 
-impl Contest {
-    /// Begins with a trial. `crowded`: there are more ranks than cores.
-    pub fn new(crowded: bool) -> Contest {
-        Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, crowded }
+impl Contests {
+    /// Begin with trials. `crowded`: there are more ranks than cores.
+    pub fn new(crowded: bool) -> Contests {
+        let worth = if crowded { WORTH_CROWDED } else { WORTH };
+        Contests { small: Contest::new(crowded, worth), large: Contest::new(crowded, WORTH_LARGE) }
     }
 
-    /// Whether lanes have won, and nothing is tried now.
-    pub fn is_for_lanes(&self) -> bool {
+    /// The one for a payload of so many bytes.
+    pub fn of(&mut self, size: u64) -> &mut Contest {
+        if size < LARGE {
+            &mut self.small
+        } else {
+            &mut self.large
+        }
+    }
+
+    /// Whether lanes have won for what need not be offered, and nothing is tried now.
+    pub fn are_for_lanes(&self) -> bool {
+        self.small.is_for_lanes()
+    }
+}
+
+impl Contest {
+    fn new(crowded: bool, worth: f64) -> Contest {
+        Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, crowded, worth }
+    }
+
+    fn is_for_lanes(&self) -> bool {
         self.trial.is_none() && self.mover == Mover::Lane
     }
 
-    /// A payload is about to be fetched: which way.
-    pub fn begin(&mut self, now: impl FnOnce() -> Instant) -> Mover {
-        if let Some(trial) = self.trial.as_mut().filter(|_| self.open == [0; 2]) {
-            trial.turn.since.get_or_insert_with(now);
+    /// A payload of so many bytes is about to be fetched: which way.
+    pub fn begin(&mut self, size: u64, now: impl FnOnce() -> Instant) -> Mover {
+        if let Some(trial) = &mut self.trial {
+            trial.largest = trial.largest.max(size);
+            if self.open == [0; 2] {
+                trial.turn.since.get_or_insert_with(now);
+            }
         }
         self.open[self.mover as usize] += 1;
         self.mover
@@ -121,11 +164,11 @@ impl Contest {
         let turn = &mut trial.turn;
         let since = turn.since.filter(|_| mover == self.mover)?;
         turn.bytes += bytes;
-        if !turn.counts && turn.bytes >= START {
+        if !turn.counts && turn.bytes >= START.max(trial.largest) {
             *turn = Turn { counts: true, since: Some(now()), ..Turn::default() };
             return None;
         }
-        if turn.bytes < TURN {
+        if turn.bytes < TURN.max(trial.largest) {
             return None;
         }
         let now = now();
@@ -153,8 +196,7 @@ impl Contest {
             rates[rates.len() / 2]
         });
         self.left = KEPT * trial.bytes.min(KEPT_OF_MOST);
-        let worth = if self.crowded { WORTH_CROWDED } else { WORTH };
-        self.mover = if worth * lane > kernel { Mover::Lane } else { Mover::Kernel };
+        self.mover = if self.worth * lane > kernel { Mover::Lane } else { Mover::Kernel };
         self.trial = None;
         Some(Outcome { kernel, lane })
     }
@@ -211,7 +253,7 @@ mod tests {
 
     impl Rank {
         fn new(kernel: u64, lane: u64) -> Rank {
-            let (contest, speeds) = (Contest::new(false), [kernel, lane]);
+            let (contest, speeds) = (Contest::new(false, WORTH), [kernel, lane]);
             Rank { contest, now: Instant::now(), speeds, bytes: [0; 2], outcomes: Vec::new() }
         }
 
@@ -220,7 +262,7 @@ mod tests {
             let mut open = VecDeque::new();
             for i in 0..payloads {
                 let now = self.now;
-                open.push_back(self.contest.begin(|| now));
+                open.push_back(self.contest.begin(size, || now));
                 while open.len() >= at_once || i + 1 == payloads && !open.is_empty() {
                     let mover = open.pop_front().unwrap();
                     self.take(mover, size);
@@ -269,7 +311,7 @@ mod tests {
         // What comes through lanes takes three times as long, but the kernel's copies are waited for in between.
         let run = |crowded, wait| {
             let mut rank = Rank::new(30, 10);
-            rank.contest = Contest::new(crowded);
+            rank.contest = Contest::new(crowded, WORTH_CROWDED);
             for _ in 0..10_000 {
                 if rank.contest.mover == Mover::Kernel {
                     rank.now += wait;
@@ -302,7 +344,7 @@ mod tests {
         let mut rank = Rank::new(10, 30);
         for _ in 0..100 {
             let now = rank.now;
-            let open: Vec<Mover> = (0..64).map(|_| rank.contest.begin(|| now)).collect();
+            let open: Vec<Mover> = (0..64).map(|_| rank.contest.begin(1 << 20, || now)).collect();
             open.into_iter().for_each(|mover| rank.take(mover, 1 << 20));
         }
         for Outcome { kernel, lane } in &rank.outcomes {
@@ -316,7 +358,7 @@ mod tests {
         let mut rank = Rank::new(30, 10);
         for _ in 0..1000 {
             let now = rank.now;
-            match rank.contest.begin(|| now) {
+            match rank.contest.begin(1 << 20, || now) {
                 Mover::Kernel => rank.contest.refused(|| now),
                 Mover::Lane => rank.take(Mover::Lane, 1 << 20),
             }
@@ -350,11 +392,30 @@ mod tests {
     fn who_is_lost_leaves_nothing_behind() {
         let mut rank = Rank::new(10, 30);
         let now = rank.now;
-        let mover = rank.contest.begin(|| now);
+        let mover = rank.contest.begin(1 << 20, || now);
         rank.now += Duration::from_secs(100);
         rank.contest.end(mover, || now);
         assert_eq!(rank.contest.open, [0; 2]);
         rank.fetch(1000, 1 << 20, 1, false);
         assert!(rank.contest.is_for_lanes());
+    }
+
+    #[test]
+    fn payloads_that_fill_a_cache_have_a_contest_of_their_own() {
+        let mut contests = Contests::new(false);
+        let mut fetch = |size: u64, speeds: [u64; 2]| {
+            let contest = std::mem::replace(contests.of(size), Contest::new(false, WORTH));
+            let mut rank = Rank { contest, ..Rank::new(speeds[0], speeds[1]) };
+            // The first payload of each window touches its memory for the first time.
+            for _ in 0..100 {
+                rank.now += Duration::from_nanos(if rank.contest.trial.is_some() { size / 2 } else { 0 });
+                rank.fetch(3, size, 3, false);
+            }
+            *contests.of(size) = rank.contest;
+        };
+        fetch(1 << 20, [10, 30]);
+        fetch(32 << 20, [30, 26]);
+        assert!(contests.are_for_lanes() && !contests.of(32 << 20).is_for_lanes());
+        assert!(contests.of(LARGE - 1).is_for_lanes() && !contests.of(LARGE).is_for_lanes());
     }
 }

@@ -1,6 +1,6 @@
 //! Which way payloads are rather fetched from ranks whose memory is reached, and what ranks have told each other of it.
 
-use crate::zerocopy::contest::{Contest, Mover, Outcome};
+use crate::zerocopy::contest::{Contests, Mover, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const STALE: Duration = Duration::from_millis(10);
 #[derive(Default)]
 pub struct Preferences {
     /// None if it is known how payloads are fetched.
-    contest: Option<Contest>,
+    contests: Option<Contests>,
     /// Ranks that would rather be sent what need not be offered to others, and for how many bytes more that is believed.
     glad: BTreeMap<u32, u64>,
     /// When they were told so, those for whom this rank is such a one.
@@ -21,48 +21,49 @@ pub struct Preferences {
 }
 
 impl Preferences {
-    /// With a contest if the kernel may copy, but that need not be the best.
-    pub fn new(contest: Option<Contest>) -> Preferences {
-        Preferences { contest, ..Preferences::default() }
+    /// With contests if the kernel may copy, but that need not be the best.
+    pub fn new(contests: Option<Contests>) -> Preferences {
+        Preferences { contests, ..Preferences::default() }
     }
 
-    /// A payload is about to be fetched, which could come either way: which. None if that is not contested. `small`: nobody
-    /// who knows that this rank would like it to come without an offer would have offered it.
-    pub fn begin(&mut self, src: u32, small: bool) -> Option<Mover> {
-        let contest = self.contest.as_mut()?;
+    /// A payload of so many bytes is about to be fetched, which could come either way: which. None if that is not contested.
+    /// `small`: nobody who knows that this rank would like it to come without an offer would have offered it.
+    pub fn begin(&mut self, src: u32, size: u64, small: bool) -> Option<Mover> {
+        let contests = self.contests.as_mut()?;
         // Nothing of what is not offered counts: the sender sees to it that there is another trial.
-        let asks = small && contest.is_for_lanes();
+        let asks = small && contests.are_for_lanes();
+        let contest = contests.of(size);
         if asks && self.told.get(&src).is_some_and(|told| told.elapsed() > STALE) {
             contest.try_again();
             self.told.clear();
         }
-        Some(contest.begin(Instant::now))
+        Some(contest.begin(size, Instant::now))
     }
 
-    /// So many more bytes of it are here. Returns what a trial has shown if this was the end of one.
-    pub fn moved(&mut self, mover: Option<Mover>, bytes: u64) -> Option<Outcome> {
-        let outcome = self.contest.as_mut()?.moved(mover?, bytes, Instant::now)?;
+    /// So many more bytes are here of a payload of `size`. Returns what a trial has shown if this was the end of one.
+    pub fn moved(&mut self, mover: Option<Mover>, size: u64, bytes: u64) -> Option<Outcome> {
+        let outcome = self.contests.as_mut()?.of(size).moved(mover?, bytes, Instant::now)?;
         self.told.clear();
         Some(outcome)
     }
 
-    /// All of it is here, or nothing more will come.
-    pub fn end(&mut self, mover: Option<Mover>) {
-        if let (Some(contest), Some(mover)) = (&mut self.contest, mover) {
-            contest.end(mover, Instant::now);
+    /// All of a payload of so many bytes is here, or nothing more will come.
+    pub fn end(&mut self, mover: Option<Mover>, size: u64) {
+        if let (Some(contests), Some(mover)) = (&mut self.contests, mover) {
+            contests.of(size).end(mover, Instant::now);
         }
     }
 
     /// The kernel has refused to copy it.
-    pub fn refused(&mut self, mover: Option<Mover>) {
-        if let (Some(contest), Some(_)) = (&mut self.contest, mover) {
-            contest.refused(Instant::now);
+    pub fn refused(&mut self, mover: Option<Mover>, size: u64) {
+        if let (Some(contests), Some(_)) = (&mut self.contests, mover) {
+            contests.of(size).refused(Instant::now);
         }
     }
 
     /// Whether a sender is to be told that lanes are faster here.
     pub fn tell(&mut self, src: u32) -> bool {
-        let gladly = self.contest.as_ref().is_some_and(Contest::is_for_lanes);
+        let gladly = self.contests.as_ref().is_some_and(Contests::are_for_lanes);
         if gladly {
             self.told.entry(src).or_insert_with(Instant::now);
         }
@@ -71,7 +72,7 @@ impl Preferences {
 
     /// What a receiver has told, or shown by having something copied.
     pub fn heard(&mut self, dest: u32, gladly: bool) {
-        match gladly && self.contest.is_some() {
+        match gladly && self.contests.is_some() {
             true => self.glad.insert(dest, BELIEVED),
             false => self.glad.remove(&dest),
         };
@@ -108,26 +109,27 @@ mod tests {
     use super::*;
 
     const TURN: u64 = 8 << 20;
+    const SIZE: u64 = 1 << 20;
 
     /// One whose lanes have won: what a kernel copies takes a while.
     fn for_lanes() -> Preferences {
-        let mut own = Preferences::new(Some(Contest::new(false)));
+        let mut own = Preferences::new(Some(Contests::new(false)));
         while !own.tell(7) {
-            let mover = own.begin(7, false);
+            let mover = own.begin(7, SIZE, false);
             for _ in 0..TURN >> 20 {
                 if mover == Some(Mover::Kernel) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                own.moved(mover, 1 << 20);
+                own.moved(mover, SIZE, 1 << 20);
             }
-            own.end(mover);
+            own.end(mover, SIZE);
         }
         own
     }
 
     #[test]
     fn who_is_glad_is_believed_for_a_while() {
-        let mut own = Preferences::new(Some(Contest::new(false)));
+        let mut own = Preferences::new(Some(Contests::new(false)));
         own.heard(3, true);
         assert!(own.is_glad(3) && !own.is_glad(4));
         own.spend(4, BELIEVED);
@@ -144,23 +146,23 @@ mod tests {
         // Whose threshold is a plain number sticks to it.
         let mut sure = Preferences::new(None);
         sure.heard(3, true);
-        assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, true).is_none());
+        assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, SIZE, true).is_none());
     }
 
     #[test]
     fn an_offer_of_what_was_welcome_without_one_asks_for_another_trial() {
         let mut own = for_lanes();
         // It may have been made before its sender knew, and from another one it says nothing.
-        let mover = own.begin(7, true);
-        own.end(mover);
+        let mover = own.begin(7, SIZE, true);
+        own.end(mover, SIZE);
         assert!(own.tell(7));
         std::thread::sleep(2 * STALE);
         for (src, small) in [(8, true), (7, false)] {
-            let mover = own.begin(src, small);
-            own.end(mover);
+            let mover = own.begin(src, SIZE, small);
+            own.end(mover, SIZE);
             assert!(own.tell(7), "{src}");
         }
-        let mover = own.begin(7, true);
+        let mover = own.begin(7, SIZE, true);
         assert!(mover == Some(Mover::Kernel) && !own.tell(7));
     }
 }
