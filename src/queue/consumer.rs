@@ -8,6 +8,10 @@ use crate::ntb::{InWindow, OutWindow};
 /// once would only delay the first.
 const PREFETCH: usize = 17;
 
+/// Lines of the latest entry up to which those of the next one are asked for before it is seen: the producer would lose some
+/// of more while it writes them.
+const AHEAD: usize = 5;
+
 /// The only consumer of a lane. The lane lies in its own memory.
 pub struct Consumer {
     lane: InWindow,
@@ -24,6 +28,8 @@ pub struct Consumer {
     cursor: u64,
     at: usize,
     sequence: u16,
+    /// Lines of the latest entry, if few.
+    ahead: usize,
     /// Entries that were given out and not released yet.
     held: u32,
     /// Lines that may be overwritten, as far as the producer was told.
@@ -81,6 +87,7 @@ impl Consumer {
             cursor: 0,
             at: 0,
             sequence: 0,
+            ahead: 0,
             held: 0,
             returned: 0,
             return_after: lines as u64 / 2,
@@ -158,6 +165,7 @@ impl Consumer {
         }
         let word = self.lane.load(self.at * LINE);
         if !Tag::carries(word, self.sequence) {
+            self.look_ahead();
             return match self.nothing(word) {
                 Ok(_) => Taken::Nothing,
                 Err(_) => Taken::Other,
@@ -166,6 +174,15 @@ impl Consumer {
         match Tag::plain(word, kind).filter(|tag| fits(tag.len as usize, tag.meta)) {
             Some(tag) => self.accept(tag).map_or(Taken::Other, Taken::Entry),
             None => Taken::Other,
+        }
+    }
+
+    /// Asks for the lines behind the one that is looked at, as many as the latest entry had, and for the next one's: what is
+    /// written into them comes together with the tag, not after it.
+    #[inline(always)]
+    fn look_ahead(&self) {
+        for line in 1..=self.ahead {
+            self.lane.prefetch((self.at + line) * LINE);
         }
     }
 
@@ -223,6 +240,7 @@ impl Consumer {
         }
         let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
         let lines = lines_for(len + self.trailer);
+        self.ahead = if lines <= AHEAD { lines } else { 0 };
         // The rest of the entry comes near while its header is looked at.
         for line in 1..lines.min(PREFETCH) {
             self.lane.prefetch((self.at + line) * LINE);
