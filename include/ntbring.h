@@ -145,9 +145,9 @@ typedef struct ntbring_message {
  * they wait while the receiver keeps too many that it was not asked for. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
-/* Sends a small message with contiguous payload, at once or not at all. Its header are two words:
- * by value, since what is written in other pieces than it is read in waits until all that was
- * written before has left the processor.
+/* Sends a small message with contiguous payload, at once or not at all. Its header is two words, of
+ * which the receiver gets `hdr` first: by value, since what is read in other pieces than it was
+ * written in waits until all that was written before has left the processor.
  * NTBRING_OK: nothing of the caller's is needed any more. NTBRING_PENDING: there
  * is no room for it now, and ntbring_send would queue it; or it is larger than
  * ntbring_eager_max, and should be offered. */

@@ -123,8 +123,8 @@ static int handle_short(ntbring_event_t * event, uint32_t attr, int vci)
     MPIDIG_hdr_t hdr = {
         .src_rank = MPIDI_NTBRING_SHORT_LOW(short_hdr->envelope),
         .tag = MPIDI_NTBRING_SHORT_HIGH(short_hdr->envelope),
-        .context_id = MPIDI_NTBRING_SHORT_LOW(short_hdr->context),
-        .error_bits = MPIDI_NTBRING_SHORT_HIGH(short_hdr->context),
+        .context_id = MPIDI_NTBRING_SHORT_HIGH(short_hdr->context),
+        .error_bits = MPIDI_NTBRING_SHORT_LOW(short_hdr->context),
         .data_sz = event->data_size,
     };
     if (finish_first(&hdr, event, vci)) {

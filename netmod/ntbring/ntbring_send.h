@@ -32,7 +32,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
             int rc = ntbring_send_now(MPIDI_NTBRING_VCI(vci).endpoint,
                                       MPIDI_NTBRING_dest(rank, comm), MPIDI_NTBRING_SEND_SHORT,
                                       MPIDI_NTBRING_SHORT_WORD(comm->rank, tag),
-                                      MPIDI_NTBRING_SHORT_WORD(context_id, errflag),
+                                      MPIDI_NTBRING_SHORT_WORD(errflag, context_id),
                                       MPIR_get_contig_ptr(buf, dt_true_lb), data_sz);
             MPIDI_NTBRING_CHKRC(rc);
             if (rc == NTBRING_OK) {

@@ -22,7 +22,7 @@
 /* What MPIDI_NTBRING_SEND_SHORT needs of MPIDIG_hdr_t: with 40 bytes of payload it is one line. */
 typedef struct {
     uint64_t envelope;          /* source rank, tag in the upper half */
-    uint64_t context;           /* context id, error bits in the upper half */
+    uint64_t context;           /* error bits, context id in the upper half */
 } MPIDI_NTBRING_short_hdr_t;
 
 #define MPIDI_NTBRING_SHORT_WORD(low, high) ((uint32_t) (low) | (uint64_t) (uint32_t) (high) << 32)

@@ -124,13 +124,13 @@ impl From<Plain> for Arrival {
 pub enum Look {
     /// They are empty.
     Nothing,
-    /// A plain message.
-    Plain(Plain),
     /// They are empty, and it is time for what is done now and then.
     Vain {
         /// All were looked at, cold ones too.
         thorough: bool,
     },
+    /// A plain message.
+    Plain(Plain),
     /// Something else.
     Other,
 }

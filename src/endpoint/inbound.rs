@@ -220,7 +220,7 @@ impl Inbound {
         self.burst_over = true;
     }
 
-    /// An entry about which its tag says everything, in a lane from a rank.
+    /// An entry about which its tag says everything, as `fits` has found.
     #[inline(always)]
     fn plain(&mut self, i: usize, entry: Entry) -> Plain {
         self.has_served(i);
@@ -228,6 +228,7 @@ impl Inbound {
         self.bytes += entry.len as u64;
         let Inbox { lane, from, .. } = &self.boxes[i];
         let (head, header) = wire::plain(entry.meta);
+        debug_assert!(from.is_some() && header <= entry.len);
         let (src, payload) = (from.unwrap_or(u32::MAX), entry.len - header);
         let address = lane.window().address(entry.offset, entry.len);
         let (offset, more) = (entry.offset, lane.has_next());
@@ -331,7 +332,9 @@ impl Inbound {
             return Ok(());
         }
         if let Some((src, stream)) = token.begun {
-            let Some(inbox) = self.boxes.get_mut(token.lane) else { return Err(never_given()) };
+            let Some(inbox) = self.boxes.get_mut(token.lane).filter(|b| b.lane.held() > 0) else {
+                return Err(never_given());
+            };
             inbox.shut &= !BEGINNING;
             let row = self.streams.get_mut(src as usize).and_then(|r| r.as_mut());
             if let Some(open) = row.and_then(|r| r.get_mut(stream as usize)).and_then(|s| s.as_mut()) {

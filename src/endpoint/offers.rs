@@ -343,10 +343,13 @@ impl Endpoint {
         let ok = match result {
             Ok(()) => {
                 self.offers.copied += n as u64;
-                if let Part::Read { fetch, .. } = rest {
+                if let Part::Read { fetch, to } = rest {
                     // What the sender copies comes at the same time, but nobody says how much of it is there.
                     let f = &self.offers.fetches[fetch as usize];
-                    self.moved(fetch, n as u64 * f.size / f.mine);
+                    let share =
+                        |left: usize| u128::from(f.mine - left as u64) * u128::from(f.size) / u128::from(f.mine);
+                    let bytes = share(to.len()) - share(to.len() + n);
+                    self.moved(fetch, bytes as u64);
                 }
                 true
             }

@@ -67,6 +67,7 @@ impl Endpoint {
         }
     }
 
+    /// The long half of a poll.
     #[inline]
     fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
         // Before what is kept: nothing is taken from a lane behind that, so what has ended has come before it, and a payload is

@@ -261,7 +261,11 @@ fn what_is_offered_is_fetched_once_and_as_far_as_wanted() {
         let mut e = event_of(ep);
         assert_eq!((e.kind, e.hdr_size, e.data_size), (NTBRING_EVENT_MESSAGE, 16, 8));
         assert_eq!((*e.hdr.cast::<[u64; 2]>(), *e.data.cast::<[u8; 8]>()), ([u64::MAX - 1, 2], small));
-        assert_eq!((ntbring_release(ep, &mut e), ntbring_close(ep)), (0, 0));
+        let mut nowhere = ntbring_event_t { token: [99, 0, 0, 0], ..e };
+        assert_eq!(ntbring_release(ep, &mut nowhere), NTBRING_ERR_ARGUMENT);
+        assert_eq!((ntbring_release(ep, &mut e), ntbring_release(ep, &mut e)), (0, NTBRING_ERR_ARGUMENT));
+        let mut nothing = ntbring_event_t { token: [0; 4], charge: 0, ..e };
+        assert_eq!((ntbring_release(ep, &mut nothing), ntbring_close(ep)), (0, 0));
     }
 }
 

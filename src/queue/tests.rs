@@ -51,6 +51,7 @@ fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corr
             return Ok(Some(entry));
         }
     }
+    assert!(!matches!(consumer.take_kind(kind, |_, _| false), Taken::Entry(_)));
     match consumer.take_kind(kind, |_, _| true) {
         Taken::Nothing => Ok(None),
         Taken::Entry(entry) => {

@@ -9,7 +9,8 @@
 //! While payloads are still fetched the one way after a change to the other, nothing counts.
 //!
 //! Payloads that fill a cache are compared apart from others: there the kernel may be three times as fast as a lane where for
-//! smaller ones it is half as fast, or the other way round.
+//! smaller ones it is half as fast, or the other way round. That each of the two is slower while some of the other is under way
+//! is left to the medians.
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ const TURNS: [Mover; 6] = [Mover::Kernel, Mover::Lane, Mover::Lane, Mover::Kerne
 /// first may be the first to touch its memory, and each begins in another cache than the one before it has ended in.
 const TURN: u64 = 4 << 20;
 const START: u64 = 1 << 20;
+
+/// More than that does not make a turn any longer.
+const TURN_MOST: u64 = 64 << 20;
 
 /// From so many bytes on payloads are compared apart.
 const LARGE: u64 = 8 << 20;
@@ -75,7 +79,7 @@ struct Trial {
     rates: Vec<f64>,
     /// Bytes of all turns.
     bytes: u64,
-    /// Bytes of the largest payload.
+    /// Bytes of the largest payload, at most [`TURN_MOST`].
     largest: u64,
     turn: Turn,
 }
@@ -108,6 +112,11 @@ impl Mover {
     }
 }
 
+/// Whether a payload of so many bytes is compared apart from smaller ones.
+pub fn is_large(size: u64) -> bool {
+    size >= LARGE
+}
+
 impl Contests {
     /// Begin with trials. `crowded`: there are more ranks than cores.
     pub fn new(crowded: bool) -> Contests {
@@ -117,10 +126,9 @@ impl Contests {
 
     /// The one for a payload of so many bytes.
     pub fn of(&mut self, size: u64) -> &mut Contest {
-        if size < LARGE {
-            &mut self.small
-        } else {
-            &mut self.large
+        match is_large(size) {
+            false => &mut self.small,
+            true => &mut self.large,
         }
     }
 
@@ -142,7 +150,7 @@ impl Contest {
     /// A payload of so many bytes is about to be fetched: which way.
     pub fn begin(&mut self, size: u64, now: impl FnOnce() -> Instant) -> Mover {
         if let Some(trial) = &mut self.trial {
-            trial.largest = trial.largest.max(size);
+            trial.largest = trial.largest.max(size.min(TURN_MOST));
             if self.open == [0; 2] {
                 trial.turn.since.get_or_insert_with(now);
             }

@@ -1,6 +1,6 @@
 //! Which way payloads are rather fetched from ranks whose memory is reached, and what ranks have told each other of it.
 
-use crate::zerocopy::contest::{Contests, Mover, Outcome};
+use crate::zerocopy::contest::{self, Contests, Mover, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,9 @@ impl Preferences {
     /// So many more bytes are here of a payload of `size`. Returns what a trial has shown if this was the end of one.
     pub fn moved(&mut self, mover: Option<Mover>, size: u64, bytes: u64) -> Option<Outcome> {
         let outcome = self.contests.as_mut()?.of(size).moved(mover?, bytes, Instant::now)?;
-        self.told.clear();
+        if !contest::is_large(size) {
+            self.told.clear();
+        }
         Some(outcome)
     }
 
@@ -70,7 +72,14 @@ impl Preferences {
         gladly
     }
 
-    /// What a receiver has told, or shown by having something copied.
+    /// A receiver has had so many bytes copied. Of what would be offered to anybody that says nothing about the rest.
+    pub fn has_copied(&mut self, dest: u32, size: u64) {
+        if !contest::is_large(size) {
+            self.heard(dest, false);
+        }
+    }
+
+    /// What a receiver has told.
     pub fn heard(&mut self, dest: u32, gladly: bool) {
         match gladly && self.contests.is_some() {
             true => self.glad.insert(dest, BELIEVED),
@@ -139,6 +148,11 @@ mod tests {
         assert!(!own.is_glad(3));
         own.heard(3, true);
         own.heard(3, false);
+        assert!(!own.is_glad(3));
+        own.heard(3, true);
+        own.has_copied(3, 16 << 20);
+        assert!(own.is_glad(3));
+        own.has_copied(3, SIZE);
         assert!(!own.is_glad(3));
         own.heard(3, true);
         own.lose(3);

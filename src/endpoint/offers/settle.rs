@@ -79,7 +79,7 @@ impl Endpoint {
             Packet::Taken { offer } => {
                 self.given_to(a.src, offer)?;
                 let given = self.offers.given.remove(offer as usize);
-                self.offers.preferences.heard(a.src, false);
+                self.offers.preferences.has_copied(a.src, given.payload.len());
                 self.offers.events.push_back(Event::Taken { cookie: given.cookie });
             }
             Packet::Served { reply, payload } => {

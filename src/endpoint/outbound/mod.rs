@@ -13,6 +13,8 @@ mod lanes;
 mod lose;
 mod outbox;
 mod plain;
+#[cfg(test)]
+mod tests;
 
 use super::carrier::Caretaker;
 use super::credit::Tariff;
