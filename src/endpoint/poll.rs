@@ -24,13 +24,11 @@ pub(super) const INTERNAL_MAX: usize = 8;
 impl Endpoint {
     /// One event, if there is any; sends what waits for room, forwards what is in transit.
     pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
-        match self.look() {
-            Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
-            other => self.follow(other),
-        }
+        let look = self.look();
+        self.follow(look)
     }
 
-    /// What is to be done after a look that found no plain message.
+    /// What is to be done after a look.
     #[inline]
     pub fn follow(&mut self, look: Look) -> Result<Option<Event>, EndpointError> {
         match look {
