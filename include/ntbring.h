@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 17
+#define NTBRING_ABI_VERSION 18
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -37,6 +37,7 @@ extern "C" {
 #define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter: nothing there */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting, ntbring_counter: *variable is */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: its members have no free board in common */
+#define NTBRING_BY_MESSAGES 3   /* ntbring_exchange, ntbring_exchanged: there is no exchange */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
 #define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
@@ -373,6 +374,21 @@ int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block,
  * blocks, in the order of ranks, are copied to blocks. */
 int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
                    uint32_t looks);
+
+/* Begins an exchange in a group whose sharings have ended: each member has a block for each other one, in the order of
+ * ranks, in from, and room for theirs in to; its own in both is not touched. All blocks have the same size. Until the
+ * end the caller leaves from and to alone. NULL: this rank has failed, and the exchange will fail for everybody.
+ * NTBRING_BY_MESSAGES: there are none in this group. */
+int ntbring_exchange(ntbring_endpoint_t * endpoint, uint32_t id, const void *from, void *to,
+                     uint64_t block_size);
+
+/* NTBRING_PENDING: it goes on; as for ntbring_shared. NTBRING_OK: it has ended, and from and to are the caller's
+ * again, as after an error. NTBRING_BY_MESSAGES: it turns out that there are none in this group. */
+int ntbring_exchanged(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
+
+/* Leaves an exchange that goes on: from and to are the caller's again, and the group's sharings are over. May wait
+ * for a neighbour who is just writing. */
+int ntbring_exchange_leave(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* A setting or a counter, for tools. name and meaning stay valid as long as the
  * process lives, value until the endpoint is closed. */

@@ -34,9 +34,8 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
 
-/* Gives a block, gets everybody's in the order of ranks. A rank that has failed before gives none:
- * then all of them fail. */
-static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
+/* Waits for the end of a sharing, or of an exchange; end is what it has ended with. */
+static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
 {
     int mpi_errno = MPI_SUCCESS;
     int error_ret = MPI_SUCCESS;
@@ -45,22 +44,17 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     /* whoever holds the lock does not give the core away */
     uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
-        ntbring_share(endpoint, comm->context_id, block, block_sz);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPIDI_NTBRING_CHKRC(rc);
-
     for (;;) {
         int made_progress = 0;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = ntbring_shared(endpoint, comm->context_id, blocks, block_sz * comm->local_size, looks);
+        rc = is_exchange ? ntbring_exchanged(endpoint, comm->context_id, looks) :
+            ntbring_shared(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
             mpi_errno = MPIDI_progress_test_vci(0);
         }
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
-        if (rc == NTBRING_OK) {
+        if (rc != NTBRING_PENDING) {
             break;
         }
         if (mpi_errno == MPI_SUCCESS) {
@@ -70,6 +64,11 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
         if (mpi_errno) {
             /* others need what this rank passes on, unless there is no end to it */
             if (error_ret) {
+                if (is_exchange) {
+                    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+                    ntbring_exchange_leave(endpoint, comm->context_id);
+                    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+                }
                 goto fn_fail;
             }
             error_ret = mpi_errno;
@@ -77,11 +76,129 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
         }
         MPIDI_PROGRESS_IDLE(0);
     }
+    *end = rc;
     mpi_errno = error_ret;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Gives a block, gets everybody's in the order of ranks. A rank that has failed before gives none:
+ * then all of them fail. */
+static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int rc;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
+        ntbring_share(endpoint, comm->context_id, block, block_sz);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CHKRC(rc);
+    mpi_errno = await_end(false, blocks, block_sz * comm->local_size, comm, &rc);
+    MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
     return failed ? failed : mpi_errno;
   fn_fail:
+    goto fn_exit;
+}
+
+/* Whether all blocks lie side by side, and where; else they are packed, or come packed, in a buffer of MPICH's. */
+static int find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz, bool * is_packed,
+                       void **blocks)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int is_contig;
+    MPI_Aint true_lb, true_extent;
+
+    MPIR_Datatype_is_contig(datatype, &is_contig);
+    *is_packed = !is_contig;
+    if (is_contig) {
+        MPIR_Type_get_true_extent_impl(datatype, &true_lb, &true_extent);
+        *blocks = (char *) buf + true_lb;
+    } else {
+        *blocks = MPL_malloc(all_sz, MPL_MEM_BUFFER);
+        MPIR_ERR_CHKANDJUMP2(*blocks == NULL, mpi_errno, MPI_ERR_OTHER, "**nomem2", "**nomem2 %d %s",
+                             (int) all_sz, "packed blocks");
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* is_done: false if the group has no exchanges. */
+int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                    void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                    MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int failed, rc;
+    int size = comm->local_size;
+    bool sends_packed = false, receives_packed = false;
+    MPI_Aint send_sz, recv_sz, block_sz;
+    void *from = NULL, *to = NULL;
+    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
+
+    MPIR_Datatype_get_size_macro(sendtype, send_sz);
+    MPIR_Datatype_get_size_macro(recvtype, recv_sz);
+    block_sz = recvcount * recv_sz;
+    failed = MPIDI_NTBRING_failed_before(*errflag);
+    if (!failed && sendcount * send_sz != block_sz) {
+        MPIR_ERR_SET2(failed, MPI_ERR_OTHER, "**collective_size_mismatch",
+                      "**collective_size_mismatch %d %d", (int) (sendcount * send_sz), (int) block_sz);
+    }
+    if (!failed) {
+        failed = find_blocks(sendbuf, sendtype, size * block_sz, &sends_packed, &from);
+    }
+    if (!failed) {
+        failed = find_blocks(recvbuf, recvtype, size * block_sz, &receives_packed, &to);
+    }
+    if (!failed && sends_packed) {
+        failed = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, from, size * block_sz, MPI_BYTE);
+    }
+
+    /* whoever has failed says so: others take part in it */
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    rc = ntbring_exchange(endpoint, comm->context_id, failed ? NULL : from, failed ? NULL : to, block_sz);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CHKRC(rc);
+    if (rc == NTBRING_OK) {
+        mpi_errno = await_end(true, NULL, 0, comm, &rc);
+    }
+    *is_done = (rc != NTBRING_BY_MESSAGES);
+    if (!*is_done) {
+        /* whatever else has failed here is passed on by messages */
+        MPIDI_NTBRING_COMM(comm)->no_exchange = true;
+        MPIDI_NTBRING_note_error(mpi_errno, errflag);
+        mpi_errno = MPI_SUCCESS;
+        goto fn_exit;
+    }
+    MPIR_ERR_CHECK(mpi_errno);
+    memcpy((char *) to + comm->rank * block_sz, (char *) from + comm->rank * block_sz, block_sz);
+    if (receives_packed) {
+        mpi_errno = MPIR_Localcopy(to, size * block_sz, MPI_BYTE, recvbuf, recvcount * size, recvtype);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    if (sends_packed) {
+        MPL_free(from);
+    }
+    if (receives_packed) {
+        MPL_free(to);
+    }
+    return mpi_errno;
+  fn_fail:
+    if (failed) {
+        mpi_errno = failed;
+    }
+    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     goto fn_exit;
 }
 

@@ -27,6 +27,13 @@
 /* Those on which nobody is further away than a neighbour's neighbour. */
 #define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
 
+/* Blocks of an alltoall for which ntbring_exchange beats messages: smaller ones need no answer, and between
+ * neighbours only larger ones are copied by both sides at once. Elsewhere there is no end to it, but in the
+ * memory for packed ones. */
+#define MPIDI_NTBRING_EXCHANGE_MIN_SZ 4096
+#define MPIDI_NTBRING_EXCHANGE_NEAR_MAX_SZ 65536
+#define MPIDI_NTBRING_EXCHANGE_MAX_SZ 4194304
+
 /* Looks for what neighbours share between two at everything else. */
 #define MPIDI_NTBRING_SHARE_LOOKS 8
 
@@ -44,6 +51,9 @@ int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_
 int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                   void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                    void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                    MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done);
 int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
                              MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
@@ -94,16 +104,12 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_sums_up(MPI_Op op, MPI_Datatype data
         op != MPI_REPLACE && op != MPI_NO_OP;
 }
 
-/* Whether a collective with blocks of such a size goes by ntbring_share; the same at all ranks.
- * Without a group, the 1st, 2nd, 4th, 8th ... small one of a communicator tries to open one. */
-MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm * comm,
-                                                   MPIR_Errflag_t * errflag)
+/* Whether there is a group, the same at all ranks. Without one, the 1st, 2nd, 4th, 8th ... collective of a
+ * communicator that could use it tries to open one. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     MPIDI_NTBRING_comm_t *ring = MPIDI_NTBRING_COMM(comm);
 
-    if ((uint64_t) block_sz > MPIDI_NTBRING_global.limits.block_max) {
-        return false;
-    }
     if (ring->is_ring && unlikely(!ring->has_group)) {
         ring->without_group++;
         if ((ring->without_group & (ring->without_group - 1)) == 0) {
@@ -111,6 +117,25 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm 
         }
     }
     return ring->has_group;
+}
+
+/* Whether a collective with blocks of such a size goes by ntbring_share; the same at all ranks. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm * comm,
+                                                   MPIR_Errflag_t * errflag)
+{
+    return (uint64_t) block_sz <= MPIDI_NTBRING_global.limits.block_max &&
+        MPIDI_NTBRING_has_group(comm, errflag);
+}
+
+/* Whether an alltoall with blocks of such a size tries ntbring_exchange; the same at all ranks. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_exchanges(MPI_Aint block_sz, MPIR_Comm * comm,
+                                                      MPIR_Errflag_t * errflag)
+{
+    return block_sz > MPIDI_NTBRING_EXCHANGE_MIN_SZ && !MPIDI_NTBRING_COMM(comm)->no_exchange &&
+        comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS &&
+        block_sz <= (MPIDI_NTBRING_passes_on(comm) ? MPIDI_NTBRING_EXCHANGE_MAX_SZ :
+                     MPIDI_NTBRING_EXCHANGE_NEAR_MAX_SZ) &&
+        MPIDI_NTBRING_has_group(comm, errflag);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
@@ -210,6 +235,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
         if (MPIDI_NTBRING_shares(size * comm->local_size, comm, errflag)) {
             return MPIDI_NTBRING_shared_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                  recvtype, comm, errflag);
+        }
+        if (MPIDI_NTBRING_exchanges(size, comm, errflag)) {
+            bool is_done = false;
+            int mpi_errno = MPIDI_NTBRING_exchange_alltoall(sendbuf, sendcount, sendtype, recvbuf,
+                                                            recvcount, recvtype, comm, errflag,
+                                                            &is_done);
+            if (mpi_errno || is_done) {
+                return mpi_errno;
+            }
         }
         if (MPIDI_NTBRING_passes_on(comm) &&
             comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS) {

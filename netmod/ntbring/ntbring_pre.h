@@ -30,8 +30,9 @@ typedef struct {
 
 typedef struct {
     bool is_ring;               /* one rank a host, in the order of the hosts, all of them */
-    bool has_group;             /* small collectives go by ntbring_share */
-    uint32_t without_group;     /* small collectives that found none */
+    bool has_group;             /* collectives go by ntbring_share and ntbring_exchange */
+    bool no_exchange;           /* its group has been found to have no exchanges */
+    uint32_t without_group;     /* those that found none */
 } MPIDI_NTBRING_comm_t;
 
 typedef struct {

@@ -68,8 +68,13 @@ pub const COUNTERS: &[Counter] = &[
     }),
     counter("requests_served", "pieces of such operations that this rank's host has done for others", none)
         .and(|relay| load(&relay.served)),
-    counter("collectives_shared", "small collectives whose blocks went from neighbour to neighbour", |e| {
-        e.groups.begun
+    counter(
+        "collectives_shared",
+        "times that blocks went from neighbour to neighbour, for small collectives and between the parts of exchanges",
+        |e| e.groups.begun,
+    ),
+    counter("collectives_exchanged", "alltoalls for which ranks read the memory of their neighbours", |e| {
+        e.groups.exchanged
     }),
     counter("head_updates", "heads returned to producers; in a host's first rank its forwarder's too", |e| {
         e.inbound.head_updates + e.out.writes().1

@@ -14,6 +14,7 @@
 //! | `segments` | memory that near ranks map |
 //! | `remote` | operations on memory of ranks that are not near |
 //! | `share` | small collectives that go round the ring |
+//! | `exchange` | alltoalls of neighbours that access each other's memory |
 //! | `bell` | whom to ring |
 //! | `paper` | the stops that production leaves out, for experiments |
 //! | `patience` | the end of waiting for what injected faults have swallowed |
@@ -35,6 +36,7 @@ mod credit;
 mod deputy;
 mod dump;
 mod error;
+mod exchange;
 mod greetings;
 mod guests;
 mod idle;
@@ -58,6 +60,7 @@ pub use arrival::{Arrival, Event, Look, Plain, Token};
 pub use carrier::Odd;
 pub use counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
 pub use error::EndpointError;
+pub use exchange::{Blocks, Exchanged};
 pub use greetings::GREETING_MAX;
 pub use idle::Idle;
 pub use multicast::MULTICAST_MAX;

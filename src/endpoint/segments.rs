@@ -112,15 +112,27 @@ impl Endpoint {
     pub fn lock(&self, segment: &Segment) -> Result<(), EndpointError> {
         match segment.try_lock(self.members.rank()) {
             true => Ok(()),
-            false => self.wait_for_lock(segment),
+            false => self.wait_for_lock(segment, None).map(drop),
+        }
+    }
+
+    /// As [`Endpoint::lock`], for a lock that its owner may keep for good: false if it has.
+    #[inline]
+    pub(super) fn lock_unless_kept(&self, segment: &Segment, owner: u32) -> Result<bool, EndpointError> {
+        match segment.try_lock(self.members.rank()) {
+            true => Ok(true),
+            false => self.wait_for_lock(segment, Some(owner)),
         }
     }
 
     #[cold]
-    fn wait_for_lock(&self, segment: &Segment) -> Result<(), EndpointError> {
+    fn wait_for_lock(&self, segment: &Segment, keeper: Option<u32>) -> Result<bool, EndpointError> {
         let me = self.members.rank();
         let (mut tries, mut glanced) = (0u32, Instant::now());
         while !segment.try_lock(me) {
+            if keeper.is_some() && segment.holder() == keeper {
+                return Ok(false);
+            }
             tries = tries.saturating_add(1);
             if tries < SPINS {
                 std::hint::spin_loop();
@@ -135,7 +147,7 @@ impl Endpoint {
                 self.check_holder(segment)?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn check_holder(&self, segment: &Segment) -> Result<(), EndpointError> {

@@ -5,6 +5,7 @@
 //! whoever waits for what it has to pass on waits for its own block, too.
 
 use super::bell::Bell;
+use super::exchange::Exchange;
 use super::{Endpoint, EndpointError};
 use crate::ntb::Side;
 use crate::queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
@@ -66,6 +67,8 @@ struct Group {
     has_block: bool,
     /// How one of its members was lost, if one was: it shares nothing any more.
     lost: Option<Loss>,
+    /// None while it goes on.
+    exchange: Option<Box<Exchange>>,
 }
 
 /// All groups of a rank.
@@ -79,6 +82,8 @@ pub(super) struct Groups {
     free: u32,
     /// Whether free boards were offered for a group that was not opened yet.
     offered: bool,
+    /// Exchanges that have ended well.
+    pub exchanged: u64,
     /// Sharings that this rank has begun.
     pub begun: u64,
     pub doorbells: u64,
@@ -129,7 +134,17 @@ impl Groups {
             }
         }
         let free = (1 << boards) - 1;
-        Groups { open: Vec::new(), onward, origin, gap: None, free, offered: false, begun: 0, doorbells: 0 }
+        Groups {
+            open: Vec::new(),
+            onward,
+            origin,
+            gap: None,
+            free,
+            offered: false,
+            exchanged: 0,
+            begun: 0,
+            doorbells: 0,
+        }
     }
 
     /// How many groups can be open at once.
@@ -140,6 +155,32 @@ impl Groups {
     fn find(&self, id: u32) -> Result<usize, EndpointError> {
         let found = self.open.iter().position(|g| g.id == id);
         found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
+    }
+
+    /// The exchanges of a group in which there are sharings, to be put back.
+    pub fn take_exchange(&mut self, id: u32) -> Result<Box<Exchange>, EndpointError> {
+        let i = self.alive(id)?;
+        self.open[i].exchange.take().ok_or_else(|| EndpointError::Argument(format!("group {id} exchanges already")))
+    }
+
+    pub fn exchange(&self, id: u32) -> Option<&Exchange> {
+        self.open[self.find(id).ok()?].exchange.as_deref()
+    }
+
+    pub fn exchange_mut(&mut self, id: u32) -> Option<&mut Exchange> {
+        let i = self.find(id).ok()?;
+        self.open[i].exchange.as_deref_mut()
+    }
+
+    /// The rank of a member of a group.
+    pub fn member(&self, id: u32, i: usize) -> u32 {
+        self.find(id).map_or(u32::MAX, |group| self.open[group].ranks[i])
+    }
+
+    pub fn put_exchange(&mut self, id: u32, exchange: Box<Exchange>) {
+        if let Ok(i) = self.find(id) {
+            self.open[i].exchange = Some(exchange);
+        }
     }
 
     /// Ends sharing in the groups of a rank.
@@ -254,7 +295,9 @@ impl Endpoint {
         });
         let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
-        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_block: false, lost });
+        let exchange = Some(Box::new(self.new_exchange(ranks, me)));
+        let ranks = ranks.to_vec();
+        self.groups.open.push(Group { id, board, ranks, me, streams, mine, has_block: false, lost, exchange });
         Ok(true)
     }
 

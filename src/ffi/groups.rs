@@ -1,9 +1,10 @@
-//! Small collectives.
+//! Collectives of neighbours: sharings and exchanges.
 
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::{Handle, Shared};
-use crate::endpoint::BLOCK_MAX;
+use crate::endpoint::{Blocks, Exchanged, BLOCK_MAX};
+use crate::ntb::{ForeignBytes, ForeignRoom};
 use crate::ring::plan::BLOCKS_MAX;
 use crate::ring::topology::HOSTS_MAX;
 use std::ffi::c_void;
@@ -132,6 +133,70 @@ pub unsafe extern "C" fn ntbring_shared(
             n => unsafe { std::slice::from_raw_parts_mut(blocks.cast(), n as usize) },
         };
         endpoint.shared(id, blocks)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which nobody else
+/// touches until the exchange has ended or failed, but others who read `from`.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_exchange(
+    endpoint: *mut ntbring_endpoint_t,
+    id: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    block_size: u64,
+) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let hosts = endpoint.hosts();
+        let Ok(size) = usize::try_from(block_size) else { return Err(argument("no block is that large")) };
+        let Some(all) = size.checked_mul(hosts).filter(|&all| all <= isize::MAX as usize) else {
+            return Err(argument("no blocks are that large"));
+        };
+        let blocks = (!from.is_null() && !to.is_null()).then(|| Blocks {
+            // SAFETY: readable as far as that by contract.
+            from: unsafe { ForeignBytes::new(from.cast(), all) },
+            // SAFETY: writable as far as that by contract.
+            to: unsafe { ForeignRoom::new(to.cast(), all) },
+        });
+        match endpoint.exchange(id, blocks, size)? {
+            true => Ok(NTBRING_OK as i32),
+            false => Ok(NTBRING_BY_MESSAGES as i32),
+        }
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_exchanged(endpoint: *mut ntbring_endpoint_t, id: u32, looks: u32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        Ok(match endpoint.exchanged(id, looks)? {
+            Exchanged::Pending => NTBRING_PENDING,
+            Exchanged::Done => NTBRING_OK,
+            Exchanged::ByMessages => NTBRING_BY_MESSAGES,
+        } as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_exchange_leave(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.leave_exchange(id);
         Ok(NTBRING_OK as i32)
     })
 }

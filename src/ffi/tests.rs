@@ -1,6 +1,9 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
-use super::groups::{ntbring_group_close, ntbring_group_offer, ntbring_group_open, ntbring_share, ntbring_shared};
+use super::groups::{
+    ntbring_exchange, ntbring_exchange_leave, ntbring_exchanged, ntbring_group_close, ntbring_group_offer,
+    ntbring_group_open, ntbring_share, ntbring_shared,
+};
 use super::offers::{ntbring_accept, ntbring_offer, ntbring_withdraw};
 use super::peers::{
     ntbring_greet, ntbring_greeting, ntbring_greeting_withdraw, ntbring_peer_add, ntbring_peer_address,
@@ -75,6 +78,9 @@ same_type! {
     ntbring_group_close: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_share: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, u64) -> i32,
     ntbring_shared: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64, u32) -> i32,
+    ntbring_exchange: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, *mut c_void, u64) -> i32,
+    ntbring_exchanged: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, u32) -> i32,
+    ntbring_exchange_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }
@@ -624,6 +630,12 @@ fn a_group_of_one_shares_with_itself() {
         assert_eq!(ntbring_shared(ep, 3, to, 2039, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 2040, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_shared(ep, 3, to, 2040, 0), 0, "{}", text());
+        assert_eq!(ntbring_exchange(ep, 4, from, to, 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_exchange(ep, 3, from, to, u64::MAX), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_exchanged(ep, 3, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_exchange(ep, 3, from, to, 8), NTBRING_BY_MESSAGES as i32);
+        assert_eq!(ntbring_exchange(ep, 3, std::ptr::null(), std::ptr::null_mut(), 8), NTBRING_BY_MESSAGES as i32);
+        assert_eq!(ntbring_exchange_leave(ep, 3), 0);
         let another = std::thread::spawn({
             let ep = ep as usize;
             move || (ntbring_group_close(ep as _, 3), ntbring_group_close(ep as _, 4))

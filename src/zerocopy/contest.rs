@@ -143,6 +143,16 @@ impl Contest {
         Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, crowded, worth }
     }
 
+    /// For what several ranks exchange: only the time of exchanges counts, waits for whoever is late included.
+    pub fn of_exchanges() -> Contest {
+        Contest::new(false, WORTH_LARGE)
+    }
+
+    /// What is to move the next payload.
+    pub fn next(&self) -> Mover {
+        self.mover
+    }
+
     fn is_for_lanes(&self) -> bool {
         self.trial.is_none() && self.mover == Mover::Lane
     }

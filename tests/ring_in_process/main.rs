@@ -7,6 +7,7 @@ mod common;
 mod counters;
 mod crews;
 mod deputies;
+mod exchanges;
 mod faults;
 mod flow_control;
 mod greetings;

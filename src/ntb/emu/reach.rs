@@ -65,6 +65,18 @@ impl Reach {
         }
         Ok(())
     }
+
+    /// Fills `to` likewise.
+    pub fn read_bytes(&self, address: u64, to: &mut [u8]) -> io::Result<()> {
+        // SAFETY: borrowed for longer than it is used.
+        self.read(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) })
+    }
+
+    /// Writes `from` likewise.
+    pub fn write_bytes(&self, address: u64, from: &[u8]) -> io::Result<()> {
+        // SAFETY: borrowed for longer than it is used.
+        self.write(address, unsafe { ForeignBytes::new(from.as_ptr(), from.len()) })
+    }
 }
 
 /// Whether valgrind watches this process: it would take what others write here for never written.

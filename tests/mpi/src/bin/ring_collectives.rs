@@ -9,7 +9,8 @@ use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
-use ntbring_mpi_tests::{raw, Job, Rng};
+use ntbring_mpi_tests::counters::Session;
+use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 180;
 /// Numbers of 32 bits: below and above what is shared (on 8 hosts and on 4), packed, sent without asking, and a segment.
@@ -147,6 +148,25 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
     }
 }
 
+/// On rings without hosts far away, whose memory is ordinary memory, alltoalls are exchanges.
+fn exchanges(job: &Job) {
+    let far = ["NTBRING_WEAK", "NTBRING_RELIABILITY", "NTBRING_FAULT", "NTBRING_LINK_MODEL"];
+    let is_ring = Hosts::discover(&job.world).count == job.size as usize && (2..=5).contains(&job.size);
+    let expected = u64::from(is_ring && far.iter().all(|name| std::env::var(name).is_err()));
+    let tool = Session::new();
+    let counter = tool.counter("collectives_exchanged");
+    let most = if job.size < 4 { 16_384 } else { 1 << 20 };
+    for len in [1024, 1025, 4096, 16_384, 16_385, 40_000, 75_000] {
+        // Whatever lies behind it, of types with gaps everywhere, nowhere, and at some ranks.
+        for turn in 1..7 {
+            let (before, gaps) = (tool.read(&[counter]), (turn / 2 + job.rank as u64) % 3 == 0);
+            exchange(&job.world, turn, len, gaps, false);
+            let expected = if (1025..=most).contains(&len) { expected } else { 0 };
+            assert_eq!(tool.read(&[counter]) - before, expected, "an alltoall of {len} numbers");
+        }
+    }
+}
+
 /// Sums that are rounded: nearly right, by whichever way, and to the last bit the same at all ranks; of so many segments that
 /// their places are used again.
 fn rounded(comm: &SimpleCommunicator) {
@@ -205,6 +225,7 @@ fn main() {
             mixed(comm, &mut common, &mut own, seed << 8 | turn);
         }
     }
+    exchanges(&job);
     rounded(&job.world);
     rounded(&turned);
     drop((turned, part));

@@ -1,13 +1,14 @@
-//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives|calls|vectors ROUNDS SEED VICTIM...`, under
+//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives|calls|vectors|exchanges ROUNDS SEED VICTIM...`, under
 //! `mpiexec -disable-auto-cleanup`.
 //!
 //! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace. `collectives`: all
 //! call ROUNDS collectives on the world, whatever becomes of them; then those that live make a communicator of their own and
 //! call as many there, which must all succeed. `calls`: the survivors call everything that waits for another rank with the
 //! (first) victim, some of it before it dies; all of it must end with an error. `vectors`: of that only the collectives that all
-//! hear of, also those who share a host. Errors are counted and must be those of failed processes;
+//! hear of, also those who share a host. `exchanges`: all call up to ROUNDS alltoalls, and what a survivor does with its buffers once
+//! one has failed is its own business. Errors are counted and must be those of failed processes;
 //! whatever arrives must be right. Each survivor prints, before MPI_Finalize, {"rank":1,"rounds":[..one per
-//! rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}, or {"rank":1,"calls":20}; and after it {"over":1}.
+//! rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}, or {"rank":1,"good":17}, or {"rank":1,"calls":20}; and after it {"over":1}.
 
 use std::collections::BTreeMap;
 use std::os::raw::c_void;
@@ -155,6 +156,27 @@ fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
     good
 }
 
+/// Alltoalls until one fails: nobody touches its room any more. How many have succeeded.
+fn exchanges(job: &Job, rounds: i32) -> i32 {
+    const LEN: usize = 50_000;
+    const MINE: u8 = 0xa5;
+    let (size, world) = (job.size as usize, job.world.as_raw());
+    let mut all = vec![0; LEN * size];
+    for round in 0..rounds {
+        let mine: Vec<u8> = (0..job.size).flat_map(|to| filled(job.rank, to, round % 100, LEN)).collect();
+        let (from, to, count) = (mine.as_ptr().cast(), all.as_mut_ptr().cast(), LEN as i32);
+        // SAFETY: both are as long as the call says.
+        if failed(unsafe { ffi::MPI_Alltoall(from, count, raw::byte(), to, count, raw::byte(), world) }) {
+            all.fill(MINE);
+            std::thread::sleep(Duration::from_millis(30));
+            assert!(all.iter().all(|&byte| std::hint::black_box(byte) == MINE), "somebody has written here, round {round}");
+            return round;
+        }
+        all.chunks(LEN).zip(0..).for_each(|(part, from)| verify(part, from, job.rank, round % 100));
+    }
+    rounds
+}
+
 /// A communicator of those that live.
 fn alone(job: &Job, victims: &[i32]) -> ffi::MPI_Comm {
     // SAFETY: handles that MPI has made, and places for one each.
@@ -189,6 +211,7 @@ unsafe fn vectors(job: &Job, victim: i32, from: *mut c_void, to: *mut c_void, ch
         }
         check("MPI_Allgather", ffi::MPI_Allgather(from, 1000, byte, to, 1000, byte, world));
         check("MPI_Alltoall", ffi::MPI_Alltoall(from, 1000, byte, to, 1000, byte, world));
+        check("MPI_Alltoall of much", ffi::MPI_Alltoall(from, 10_000, byte, to, 10_000, byte, world));
         check("MPI_Alltoall of little", ffi::MPI_Alltoall(from, 8, byte, to, 8, byte, world));
     }
 }
@@ -294,6 +317,8 @@ fn main() {
         "pairs" => pairs(&job, rounds),
         "calls" if is_victim => _ = window(&job),
         "calls" => println!("{}", serde_json::json!({"rank": job.rank, "calls": calls(&job, victims[0])})),
+        "exchanges" if is_victim => _ = exchanges(&job, rounds),
+        "exchanges" => println!("{}", serde_json::json!({"rank": job.rank, "good": exchanges(&job, rounds)})),
         "vectors" if is_victim => {}
         "vectors" => {
             let (mut out, mut into, mut names) = (vec![1u8; 200_000], vec![0u8; 200_000], Vec::new());

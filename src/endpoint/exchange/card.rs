@@ -1,0 +1,111 @@
+//! What the members of a group tell each other about exchanges: blocks of sharings.
+
+use crate::ntb::emu::SegmentAddress;
+use crate::ring::served::registry::{address, words};
+
+/// Before the first exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// Where the member's area is; None if it has none, and there are no exchanges.
+    pub area: Option<SegmentAddress>,
+    /// The smallest blocks that the kernel may copy for it; None if it may copy none.
+    pub kernel_from: Option<u64>,
+}
+
+/// At the beginning of an exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// Bytes of a block.
+    pub size: u64,
+    /// The address of the member's blocks for others...
+    pub from: u64,
+    /// ...and of its room for theirs.
+    pub to: u64,
+}
+
+/// Later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Whether all has gone well so far.
+    pub ok: bool,
+    /// For which blocks the member would rather have the kernel, from the next exchange on: a bit for each class of sizes.
+    pub keen: u8,
+}
+
+/// What is told as bytes.
+pub trait Told<const N: usize>: Sized {
+    /// Its bytes.
+    fn write(&self) -> [u8; N];
+    /// What was written.
+    fn read(bytes: &[u8; N]) -> Self;
+}
+
+fn join<const W: usize, const N: usize>(words: [u64; W]) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.chunks_exact_mut(8).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+    bytes
+}
+
+fn word(bytes: &[u8], i: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[8 * i..8 * i + 8]);
+    u64::from_le_bytes(word)
+}
+
+impl Told<40> for Introduction {
+    fn write(&self) -> [u8; 40] {
+        // No file has no address at all.
+        let [a, b, c, d] = self.area.as_ref().map_or([0; 4], words);
+        join([a, b, c, d, self.kernel_from.unwrap_or(u64::MAX)])
+    }
+
+    fn read(bytes: &[u8; 40]) -> Introduction {
+        let at = [0, 1, 2, 3].map(|i| word(bytes, i));
+        let area = (at != [0; 4]).then(|| address(at));
+        Introduction { area, kernel_from: Some(word(bytes, 4)).filter(|&from| from != u64::MAX) }
+    }
+}
+
+impl Told<24> for Card {
+    fn write(&self) -> [u8; 24] {
+        join([self.size, self.from, self.to])
+    }
+
+    fn read(bytes: &[u8; 24]) -> Card {
+        let [size, from, to] = [0, 1, 2].map(|i| word(bytes, i));
+        Card { size, from, to }
+    }
+}
+
+impl Told<2> for Note {
+    fn write(&self) -> [u8; 2] {
+        [self.ok.into(), self.keen]
+    }
+
+    fn read(&[ok, keen]: &[u8; 2]) -> Note {
+        Note { ok: ok != 0, keen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_told_is_understood(at in any::<[u64; 4]>(), numbers in any::<[u64; 4]>(), ok: bool, keen: u8) {
+            let [size, from, to, least] = numbers;
+            let card = Card { size, from, to };
+            prop_assert_eq!(Card::read(&card.write()), card);
+            let note = Note { ok, keen };
+            prop_assert_eq!(Note::read(&note.write()), note);
+            for area in [None, Some(address(at)).filter(|_| at != [0; 4])] {
+                for kernel_from in [None, Some(least).filter(|&least| least != u64::MAX)] {
+                    let told = Introduction { area, kernel_from };
+                    prop_assert_eq!(Introduction::read(&told.write()), told);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What a member of a group knows of its exchanges, and what it copies.
+
+use super::area::{Area, Layout, Slot, ROUND};
+use super::card::Card;
+use super::Blocks;
+use crate::endpoint::EndpointError;
+use crate::ntb::emu::{Reach, Segment};
+use crate::ntb::Side;
+use crate::zerocopy::contest::{Contest, Mover, Outcome};
+use crate::zerocopy::SingleCopy;
+use std::io;
+use std::time::Instant;
+
+/// Where classes of sizes end, bytes of a block: from cache to cache, each is another matter.
+const CLASSES: [usize; 3] = [32 << 10, 128 << 10, 512 << 10];
+
+fn class(size: usize) -> usize {
+    CLASSES.iter().filter(|&&end| size >= end).count()
+}
+
+/// The exchanges of a group.
+pub struct Exchange {
+    pub state: State,
+    pub layout: Layout,
+    /// By side.
+    pub sides: [Neighbour; 2],
+    pub mine: Option<Area>,
+    /// The smallest blocks that the kernel may copy: for this rank, and for all later.
+    pub kernel_from: Option<u64>,
+    /// For each class of sizes; None if it is known what is to copy blocks.
+    pub ways: Option<[Contest; CLASSES.len() + 1]>,
+    /// The kernel has refused a copy, and would be asked again each time.
+    pub refused: bool,
+    /// Others may be writing to this rank's blocks.
+    pub exposed: bool,
+    pub current: Option<Current>,
+    me: usize,
+    /// The classes in which the kernel copies next: a bit each.
+    agreed: u8,
+    transit: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There was none yet.
+    New,
+    /// All tell each other where their areas are...
+    Introducing,
+    /// ...and whether they could open them.
+    Opening,
+    Ready,
+    Never,
+}
+
+pub struct Neighbour {
+    pub rank: u32,
+    pub area: Option<Area>,
+    reach: Option<Reach>,
+    /// Where its blocks for others are, and those of others.
+    from: u64,
+    to: u64,
+}
+
+/// An exchange that goes on.
+pub struct Current {
+    pub size: usize,
+    pub mover: Mover,
+    pub round: usize,
+    /// All have given their cards.
+    pub begun: bool,
+    blocks: Blocks,
+    /// When this rank was ready for it: whoever is faster also waits less for others.
+    since: Instant,
+    /// Whether its time counts.
+    timed: bool,
+}
+
+impl Current {
+    pub fn new(blocks: Blocks, size: usize) -> Current {
+        Current { size, mover: Mover::Lane, round: 0, begun: false, blocks, since: Instant::now(), timed: false }
+    }
+
+    pub fn rounds(&self) -> usize {
+        self.size.div_ceil(ROUND)
+    }
+
+    /// Where the bytes of a round begin in a block, and how many there are.
+    fn slice(&self, round: usize) -> (usize, usize) {
+        let at = round * ROUND;
+        (at, ROUND.min(self.size - at))
+    }
+}
+
+impl Exchange {
+    /// That of a member. By side, the rank of its neighbour, and how the kernel may copy from and to it.
+    pub fn new(
+        me: usize,
+        hosts: usize,
+        sides: [(u32, Option<Reach>); 2],
+        single_copy: SingleCopy,
+        possible: bool,
+    ) -> Exchange {
+        let reached = sides.iter().all(|(_, reach)| reach.is_some());
+        let contested = matches!(single_copy, SingleCopy::Auto(_));
+        Exchange {
+            state: if possible { State::New } else { State::Never },
+            layout: Layout::new(hosts),
+            sides: sides.map(|(rank, reach)| Neighbour { rank, area: None, reach, from: 0, to: 0 }),
+            mine: None,
+            kernel_from: single_copy.least().filter(|_| reached).map(|least| least as u64 + 1),
+            ways: contested.then(|| std::array::from_fn(|_| Contest::of_exchanges())),
+            refused: false,
+            exposed: false,
+            current: None,
+            me,
+            agreed: 0,
+            transit: Vec::new(),
+        }
+    }
+
+    /// The member so many hosts away on a side.
+    pub fn member(&self, side: Side, hops: usize) -> usize {
+        let hosts = self.layout.hosts();
+        (self.me + if side == Side::Right { hops } else { hosts - hops }) % hosts
+    }
+
+    fn neighbour(&self, side: Side) -> &Neighbour {
+        &self.sides[side as usize]
+    }
+
+    /// The classes for which this rank would rather have the kernel, a bit each.
+    pub fn keen(&self) -> u8 {
+        match &self.ways {
+            None if self.refused => 0,
+            None => u8::MAX,
+            Some(ways) => ways.iter().rev().fold(0, |bits, ways| bits << 1 | u8::from(ways.next() == Mover::Kernel)),
+        }
+    }
+
+    /// The next exchange goes by the latest of what all would rather have.
+    pub fn agree(&mut self, keen: impl Iterator<Item = u8>) {
+        self.agreed = keen.fold(u8::MAX, |all, keen| all & keen);
+    }
+
+    /// All have opened the areas, or there are no exchanges.
+    pub fn be_ready(&mut self, all: bool) {
+        self.state = if all { State::Ready } else { State::Never };
+        if !all {
+            self.forget_areas();
+        }
+        self.mine.iter_mut().for_each(Area::seal);
+    }
+
+    /// The next one begins with this card.
+    pub fn set_out(&mut self, mut current: Current) -> Card {
+        if self.is_for_kernel(current.size) && self.agreed >> class(current.size) & 1 == 1 {
+            current.mover = Mover::Kernel;
+        }
+        self.put(&current);
+        self.exposed = true;
+        let (from, to) = (current.blocks.from.address() as u64, current.blocks.to.address() as u64);
+        let card = Card { size: current.size as u64, from, to };
+        self.current = Some(current);
+        card
+    }
+
+    /// The rank leaves the one that goes on, if any: whether its blocks have to be protected.
+    pub fn leave(&mut self) -> bool {
+        self.current = None;
+        if self.state != State::Ready && self.state != State::Never {
+            self.forget_areas();
+            self.state = State::New;
+        }
+        std::mem::take(&mut self.exposed)
+    }
+
+    fn forget_areas(&mut self) {
+        self.mine = None;
+        self.sides.iter_mut().for_each(|side| side.area = None);
+    }
+
+    /// All have given their cards. Returns a member whose blocks are of another size: then all know of one, and nobody begins.
+    pub fn begin(&mut self, current: &mut Current, cards: &[Card]) -> Option<usize> {
+        if let Some(other) = cards.iter().position(|card| card.size != current.size as u64) {
+            self.exposed = false;
+            return Some(other);
+        }
+        current.begun = true;
+        for side in Side::BOTH {
+            let Card { from, to, .. } = cards[self.member(side, 1)];
+            let neighbour = &mut self.sides[side as usize];
+            (neighbour.from, neighbour.to) = (from, to);
+        }
+        let bytes = (current.size * self.layout.hosts()) as u64;
+        if let Some(ways) = self.ways(current.size).filter(|ways| ways.next() == current.mover) {
+            ways.begin(bytes, || current.since);
+            current.timed = true;
+        }
+        None
+    }
+
+    /// The kernel has refused somebody a copy.
+    pub fn again(&mut self, current: &mut Current) {
+        if let Some(ways) = self.ways(current.size).filter(|_| current.timed) {
+            ways.refused(Instant::now);
+        }
+        (current.mover, current.round, current.timed) = (Mover::Lane, 0, false);
+        self.put(current);
+    }
+
+    /// It has ended: what that tells about the ways, if it was the last of a trial.
+    pub fn end(&mut self, current: &Current) -> Option<Outcome> {
+        self.exposed = false;
+        let bytes = (current.size * self.layout.hosts()) as u64;
+        let ways = self.ways(current.size)?;
+        let outcome = ways.moved(current.mover, bytes, Instant::now);
+        if current.timed {
+            ways.end(current.mover, Instant::now);
+        }
+        outcome
+    }
+
+    fn ways(&mut self, size: usize) -> Option<&mut Contest> {
+        let contested = self.is_for_kernel(size);
+        self.ways.as_mut().filter(|_| contested).map(|ways| &mut ways[class(size)])
+    }
+
+    fn is_for_kernel(&self, size: usize) -> bool {
+        self.kernel_from.is_some_and(|least| size as u64 >= least)
+    }
+
+    /// Has the kernel copy what neighbours have in a round: what is for this rank, and what is for those beyond it, as long as
+    /// `lock` lets it write to them. Returns the bytes that it has copied.
+    pub fn copy(
+        &mut self,
+        current: &Current,
+        lock: impl Fn(&Segment, u32) -> Result<bool, EndpointError>,
+    ) -> io::Result<u64> {
+        let blocks = current.blocks;
+        let (at, len) = current.slice(current.round);
+        let mut transit = std::mem::take(&mut self.transit);
+        transit.resize(if self.layout.passes(Side::Right) { ROUND } else { 0 }, 0);
+        let mut copied = 0;
+        for to in self.layout.sides() {
+            let (from, beyond) = (self.neighbour(to.opposite()), self.neighbour(to));
+            let gone = || io::Error::from(io::ErrorKind::NotConnected);
+            let (reach, onward) = from.reach.zip(beyond.reach).ok_or_else(gone)?;
+            let address = |base: u64, of: usize| base + (of * current.size + at) as u64;
+            if self.layout.passes(to) {
+                let transit = &mut transit[..len];
+                reach.read_bytes(address(from.from, self.member(to, 1)), transit)?;
+                let segment = beyond.area.as_ref().ok_or_else(gone)?.segment();
+                if !lock(segment, beyond.rank).map_err(io::Error::other)? {
+                    return Err(gone());
+                }
+                let written = onward.write_bytes(address(beyond.to, self.member(to.opposite(), 1)), transit);
+                segment.unlock();
+                written?;
+                copied += 2 * len as u64;
+            }
+            let of = self.member(to.opposite(), 1);
+            reach.read(address(from.from, self.me), blocks.to.part(of * current.size + at, len))?;
+            copied += len as u64;
+        }
+        self.transit = transit;
+        Ok(copied)
+    }
+
+    /// Puts what this rank has for others in a round into its area, if that is where they take it from.
+    pub fn put(&self, current: &Current) {
+        let Some(mine) =
+            self.mine.as_ref().filter(|_| current.mover == Mover::Lane && current.round < current.rounds())
+        else {
+            return;
+        };
+        let blocks = current.blocks;
+        let (at, len) = current.slice(current.round);
+        for to in self.layout.sides() {
+            let block = |hops| blocks.from.part(self.member(to, hops) * current.size + at, len);
+            mine.put(to, Slot::Own, current.round, block(1));
+            if self.layout.passes(to) {
+                mine.put(to, Slot::Beyond, current.round, block(2));
+            }
+        }
+    }
+
+    /// Takes what neighbours have put into their areas in a round, and passes on what is not for this rank.
+    pub fn take_own(&self, current: &Current) {
+        let (at, len) = current.slice(current.round);
+        for to in self.layout.sides() {
+            let (Some(mine), Some(area)) = (&self.mine, &self.neighbour(to.opposite()).area) else { continue };
+            if self.layout.passes(to) {
+                mine.put(to, Slot::Transit, current.round, area.bytes(to, Slot::Beyond, current.round, len));
+            }
+            let of = self.member(to.opposite(), 1);
+            area.take(to, Slot::Own, current.round, current.blocks.to.part(of * current.size + at, len));
+        }
+    }
+
+    /// Takes what neighbours have passed on in the round before.
+    pub fn take_transit(&self, current: &Current) {
+        let round = current.round - 1;
+        let (at, len) = current.slice(round);
+        for to in self.layout.sides().filter(|&to| self.layout.passes(to)) {
+            if let Some(area) = &self.neighbour(to.opposite()).area {
+                let of = self.member(to.opposite(), 2);
+                area.take(to, Slot::Transit, round, current.blocks.to.part(of * current.size + at, len));
+            }
+        }
+    }
+}

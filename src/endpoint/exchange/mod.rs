@@ -1,0 +1,279 @@
+//! Alltoalls of neighbours that may access each other's memory, on rings where nobody is further away than a neighbour's
+//! neighbour.
+//!
+//! ```text
+//!                   left neighbour              this rank                  right neighbour
+//! all share cards
+//!                   for this rank ------------> its place        <-------- for this rank
+//!                   for the right one --------> in transit
+//!                                               in transit --------------> its place
+//! all share notes
+//! ```
+//!
+//! Either the kernel copies (`Mover::Kernel`), from where the blocks lie and to where they go. Or ranks do (`Mover::Lane`): each
+//! has put what it has for others into its area (`area`) before the card, and what is in transit lies in an area until its rank
+//! takes it, after the note. That is done in rounds, each of which ends with a sharing (`share`); what was in transit in one is
+//! taken in the next. For each class of sizes a contest (`zerocopy::contest`) tells which is faster, and all members go by what
+//! all have said of that in the exchange before. If the kernel refuses somebody a copy, all begin again and copy themselves.
+//!
+//! Once a group exchanges there is no other way: who is lost takes the exchange with it, for everybody, and nobody is left
+//! waiting for somebody who lives and has heard of that sooner.
+//!
+//! Only the kernel writes into another rank's blocks, and only for who has the lock of that rank's area. A rank that leaves an
+//! exchange before its end takes that lock itself and keeps it: then its blocks are its own again.
+
+mod area;
+mod card;
+mod member;
+
+use super::{Endpoint, EndpointError};
+use crate::ntb::emu::Segment;
+use crate::ntb::{ForeignBytes, ForeignRoom, Side};
+use crate::queue::Reliability;
+use crate::zerocopy::contest::{Mover, Outcome};
+use area::Area;
+use card::{Introduction, Note, Told};
+pub(super) use member::Exchange;
+use member::{Current, State};
+use smallvec::SmallVec;
+
+/// Hosts of the largest ring on which nobody is further away than a neighbour's neighbour.
+const HOSTS_MOST: usize = 5;
+
+/// Where the blocks of a rank are: one for each member of the group, in the order of the hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    /// Those for others. The rank's own is not looked at.
+    pub from: ForeignBytes,
+    /// The room for those of others.
+    pub to: ForeignRoom,
+}
+
+/// What has become of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchanged {
+    /// It goes on.
+    Pending,
+    /// All blocks of others are in their room, and the others need nothing more of those for them.
+    Done,
+    /// There are none in this group: all members get to know that, and have to send messages, now and later.
+    ByMessages,
+}
+
+impl Endpoint {
+    pub(super) fn new_exchange(&self, ranks: &[u32], me: usize) -> Exchange {
+        let t = self.members.topology();
+        let rank_on = |side| ranks[t.neighbour(me, side)];
+        let sides = Side::BOTH.map(|side| (rank_on(side), self.members.reach(rank_on(side))));
+        // All ranks see that alike, and nobody who is lost meanwhile can keep them from it.
+        let trusted = self.settings.reliability == Reliability::Off && self.settings.paper_model.is_production();
+        let possible = trusted && (2..=HOSTS_MOST).contains(&t.hosts());
+        Exchange::new(me, t.hosts(), sides, self.settings.single_copy, possible)
+    }
+
+    /// Begins an exchange of a group that shares nothing now: each member gives a block of so many bytes to each other one. It
+    /// takes a while, in which nobody may touch the blocks. Without any, since this rank has failed, it will fail for everybody.
+    /// False if there are no exchanges in this group.
+    pub fn exchange(&mut self, id: u32, blocks: Option<Blocks>, size: usize) -> Result<bool, EndpointError> {
+        let all = size.checked_mul(self.hosts());
+        if all.is_none() || blocks.is_some_and(|b| Some(b.from.len()) != all || Some(b.to.len()) != all) {
+            return Err(EndpointError::Argument(format!(
+                "other blocks for {} hosts than of {size} bytes",
+                self.hosts()
+            )));
+        }
+        if self.groups.exchange(id).is_some_and(|x| x.current.is_some()) {
+            return Err(EndpointError::Argument(format!("group {id} exchanges already")));
+        }
+        let mut x = self.groups.take_exchange(id)?;
+        let begun = match (x.state, blocks.map(|blocks| Current::new(blocks, size))) {
+            (State::Never, _) => Ok(false),
+            (_, None) => self.share(id, None).map(|()| true),
+            (State::New, Some(current)) => self.introduce(id, &mut x, current).map(|()| true),
+            (State::Introducing | State::Opening | State::Ready, Some(current)) => {
+                self.set_out(id, &mut x, current).map(|()| true)
+            }
+        };
+        self.groups.put_exchange(id, x);
+        if begun.is_err() {
+            self.leave_exchange(id);
+        }
+        begun
+    }
+
+    /// Goes on with an exchange, as far as others have come: as [`Endpoint::await_shared`] does.
+    pub fn exchanged(&mut self, id: u32, looks: u32) -> Result<Exchanged, EndpointError> {
+        let result = match self.await_shared(id, looks) {
+            Ok(false) => return Ok(Exchanged::Pending),
+            Ok(true) => self.go_on(id),
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            self.leave_exchange(id);
+        }
+        result
+    }
+
+    /// Ends an exchange for this rank, whatever the others do. Its blocks are its own after that.
+    pub fn leave_exchange(&mut self, id: u32) {
+        if self.groups.exchange_mut(id).is_some_and(Exchange::leave) {
+            let (me, mine) = (self.rank(), self.groups.exchange(id).and_then(|x| x.mine.as_ref()));
+            if let Some(Err(error)) = mine.map(|mine| self.lock_unless_kept(mine.segment(), me)) {
+                log::info!("rank {me} has left an exchange: {error}");
+            }
+        }
+    }
+
+    fn go_on(&mut self, id: u32) -> Result<Exchanged, EndpointError> {
+        let mut x = self.groups.take_exchange(id)?;
+        let result = self.advance(id, &mut x);
+        self.groups.put_exchange(id, x);
+        result
+    }
+
+    fn introduce(&mut self, id: u32, x: &mut Exchange, current: Current) -> Result<(), EndpointError> {
+        let mut area = None;
+        if x.sides.iter().all(|side| self.members.is_near(side.rank)) {
+            match Segment::create(&self.settings.shm_dir, x.layout.bytes() as u64) {
+                Ok((segment, at)) => (x.mine, area) = (Area::new(segment, x.layout), Some(at)),
+                Err(error) => log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank()),
+            }
+        }
+        (x.current, x.state) = (Some(current), State::Introducing);
+        self.share(id, Some(&Introduction { area, kernel_from: x.kernel_from }.write()))
+    }
+
+    /// Opens the areas of the neighbours. Whether it has them, and its own.
+    fn open_areas(&self, x: &mut Exchange, told: &[Introduction]) -> bool {
+        x.kernel_from = told.iter().try_fold(0, |most, told| Some(most.max(told.kernel_from?)));
+        for side in Side::BOTH {
+            let (at, rank) = (told[x.member(side, 1)].area, x.sides[side as usize].rank);
+            let Some(at) = at.filter(|at| at.file.pid == self.members.pid(rank)) else { continue };
+            match Segment::open(&at) {
+                Ok(segment) => x.sides[side as usize].area = Area::new(segment, x.layout),
+                Err(error) => log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank()),
+            }
+        }
+        x.mine.is_some() && x.sides.iter().all(|side| side.area.is_some())
+    }
+
+    /// Tells the others of what this rank has for them.
+    fn set_out(&mut self, id: u32, x: &mut Exchange, current: Current) -> Result<(), EndpointError> {
+        let card = x.set_out(current);
+        self.share(id, Some(&card.write()))
+    }
+
+    /// What all have told in a sharing that has ended.
+    fn told<const N: usize, T: Told<N>>(&mut self, id: u32) -> Result<SmallVec<[T; HOSTS_MOST]>, EndpointError> {
+        let mut bytes = [[0; N]; HOSTS_MOST];
+        let bytes = &mut bytes[..self.hosts().min(HOSTS_MOST)];
+        self.shared(id, bytes.as_flattened_mut())?;
+        Ok(bytes.iter().map(T::read).collect())
+    }
+
+    /// The latest sharing has ended.
+    fn advance(&mut self, id: u32, x: &mut Exchange) -> Result<Exchanged, EndpointError> {
+        self.idle.busy();
+        let Some(current) = x.current.take() else {
+            // Unless this rank has failed, and the others with it, there is nothing to go on with.
+            self.shared(id, &mut [])?;
+            return Err(EndpointError::Argument(format!("nothing is exchanged in group {id}")));
+        };
+        match x.state {
+            State::Introducing => {
+                let told = self.told(id)?;
+                let ok = self.open_areas(x, &told);
+                (x.current, x.state) = (Some(current), State::Opening);
+                self.share(id, Some(&Note { ok, keen: x.keen() }.write()))?;
+                Ok(Exchanged::Pending)
+            }
+            State::Opening => {
+                let all = self.notes(id, x)?;
+                x.be_ready(all);
+                match all {
+                    true => self.set_out(id, x, current).map(|()| Exchanged::Pending),
+                    false => Ok(Exchanged::ByMessages),
+                }
+            }
+            _ => self.next_round(id, x, current),
+        }
+    }
+
+    fn next_round(&mut self, id: u32, x: &mut Exchange, mut current: Current) -> Result<Exchanged, EndpointError> {
+        let (round, last) = (current.round, current.round == current.rounds());
+        let mut ok = true;
+        if !current.begun {
+            // Without the card of one, all of them know that there is none.
+            let cards = self.told(id).inspect_err(|_| x.exposed = false)?;
+            if let Some(other) = x.begin(&mut current, &cards) {
+                let what = "has called a collective with another size than this one";
+                return Err(EndpointError::Sharing { src: self.groups.member(id, other), group: id, what });
+            }
+        } else if current.mover == Mover::Lane || last {
+            ok = self.notes(id, x)?;
+        }
+        match current.mover {
+            _ if !ok => {
+                x.again(&mut current);
+                return self.share_note(id, x, current, true);
+            }
+            Mover::Kernel if !last => match x.copy(&current, |segment, owner| self.lock_unless_kept(segment, owner)) {
+                Ok(bytes) => self.offers.copied += bytes,
+                Err(error) => {
+                    log::info!("rank {}: a copy was refused, ranks copy instead: {error}", self.members.rank());
+                    x.refused = x.ways.is_none();
+                    current.round = current.rounds();
+                    return self.share_note(id, x, current, false);
+                }
+            },
+            Mover::Lane => {
+                if !last {
+                    x.take_own(&current);
+                }
+                if round > 0 {
+                    x.take_transit(&current);
+                }
+            }
+            Mover::Kernel => {}
+        }
+        if last {
+            if let Some(Outcome { kernel, lane }) = x.end(&current) {
+                let (rank, size, gb) = (self.members.rank(), current.size, 1e9);
+                log::debug!(
+                    "rank {rank}: blocks of {size} bytes: the kernel {:.1} GB/s, ranks {:.1}",
+                    kernel / gb,
+                    lane / gb
+                );
+            }
+            self.groups.exchanged += 1;
+            return Ok(Exchanged::Done);
+        }
+        current.round += 1;
+        if current.mover == Mover::Kernel && current.round < current.rounds() {
+            // Others have a turn, but nobody has to meet.
+            x.current = Some(current);
+            return Ok(Exchanged::Pending);
+        }
+        x.put(&current);
+        self.share_note(id, x, current, true)
+    }
+
+    /// The notes of all: whether all is well everywhere.
+    fn notes(&mut self, id: u32, x: &mut Exchange) -> Result<bool, EndpointError> {
+        let notes = self.told::<2, Note>(id)?;
+        x.agree(notes.iter().map(|note| note.keen));
+        Ok(notes.iter().all(|note| note.ok))
+    }
+
+    fn share_note(
+        &mut self,
+        id: u32,
+        x: &mut Exchange,
+        current: Current,
+        ok: bool,
+    ) -> Result<Exchanged, EndpointError> {
+        x.current = Some(current);
+        self.share(id, Some(&Note { ok, keen: x.keen() }.write()))?;
+        Ok(Exchanged::Pending)
+    }
+}
