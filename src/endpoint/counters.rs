@@ -74,7 +74,7 @@ pub const COUNTERS: &[Counter] = &[
         |e| e.groups.begun,
     ),
     counter("collectives_exchanged", "alltoalls for which ranks read the memory of their neighbours", |e| {
-        e.groups.exchanged
+        e.exchanges.ended
     }),
     counter("head_updates", "heads returned to producers; in a host's first rank its forwarder's too", |e| {
         e.inbound.head_updates + e.out.writes().1

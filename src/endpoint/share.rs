@@ -5,7 +5,6 @@
 //! whoever waits for what it has to pass on waits for its own block, too.
 
 use super::bell::Bell;
-use super::exchange::Exchange;
 use super::{Endpoint, EndpointError};
 use crate::ntb::Side;
 use crate::queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
@@ -15,6 +14,9 @@ use crate::ring::{rank_doorbell, Loss, Membership, Obstacle};
 
 /// The most bytes of a block in any ring; [`Endpoint::block_max`] is for this one.
 pub const BLOCK_MAX: usize = post_max(PLACE.1);
+
+const FAILED: &str = "has failed in a collective";
+const OTHER_SIZE: &str = "has called a collective with another size than this one";
 
 /// The furthest that a block goes.
 const REACH_MAX: usize = HOSTS_MAX / 2;
@@ -67,8 +69,6 @@ struct Group {
     has_block: bool,
     /// How one of its members was lost, if one was: it shares nothing any more.
     lost: Option<Loss>,
-    /// None while it goes on.
-    exchange: Option<Box<Exchange>>,
 }
 
 /// All groups of a rank.
@@ -82,8 +82,6 @@ pub(super) struct Groups {
     free: u32,
     /// Whether free boards were offered for a group that was not opened yet.
     offered: bool,
-    /// Exchanges that have ended well.
-    pub exchanged: u64,
     /// Sharings that this rank has begun.
     pub begun: u64,
     pub doorbells: u64,
@@ -94,6 +92,11 @@ impl Group {
     fn origin(&self, rightward: bool, hops: usize) -> usize {
         let size = self.ranks.len();
         (self.me + if rightward { size - hops } else { hops }) % size
+    }
+
+    /// The error of a sharing that has failed because of a member.
+    fn wrong(&self, member: usize, what: &'static str) -> EndpointError {
+        EndpointError::Sharing { src: self.ranks[member], group: self.id, what }
     }
 
     fn is_complete(&self) -> bool {
@@ -134,17 +137,7 @@ impl Groups {
             }
         }
         let free = (1 << boards) - 1;
-        Groups {
-            open: Vec::new(),
-            onward,
-            origin,
-            gap: None,
-            free,
-            offered: false,
-            exchanged: 0,
-            begun: 0,
-            doorbells: 0,
-        }
+        Groups { open: Vec::new(), onward, origin, gap: None, free, offered: false, begun: 0, doorbells: 0 }
     }
 
     /// How many groups can be open at once.
@@ -157,30 +150,9 @@ impl Groups {
         found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
     }
 
-    /// The exchanges of a group in which there are sharings, to be put back.
-    pub fn take_exchange(&mut self, id: u32) -> Result<Box<Exchange>, EndpointError> {
-        let i = self.alive(id)?;
-        self.open[i].exchange.take().ok_or_else(|| EndpointError::Argument(format!("group {id} exchanges already")))
-    }
-
-    pub fn exchange(&self, id: u32) -> Option<&Exchange> {
-        self.open[self.find(id).ok()?].exchange.as_deref()
-    }
-
-    pub fn exchange_mut(&mut self, id: u32) -> Option<&mut Exchange> {
-        let i = self.find(id).ok()?;
-        self.open[i].exchange.as_deref_mut()
-    }
-
-    /// The rank of a member of a group.
-    pub fn member(&self, id: u32, i: usize) -> u32 {
-        self.find(id).map_or(u32::MAX, |group| self.open[group].ranks[i])
-    }
-
-    pub fn put_exchange(&mut self, id: u32, exchange: Box<Exchange>) {
-        if let Ok(i) = self.find(id) {
-            self.open[i].exchange = Some(exchange);
-        }
+    /// The error of a collective in which a member's block has another size.
+    pub fn other_size(&self, id: u32, member: usize) -> EndpointError {
+        self.find(id).map_or_else(|error| error, |i| self.open[i].wrong(member, OTHER_SIZE))
     }
 
     /// Ends sharing in the groups of a rank.
@@ -295,14 +267,14 @@ impl Endpoint {
         });
         let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
-        let exchange = Some(Box::new(self.new_exchange(ranks, me)));
-        let ranks = ranks.to_vec();
-        self.groups.open.push(Group { id, board, ranks, me, streams, mine, has_block: false, lost, exchange });
+        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_block: false, lost });
+        self.open_exchanges(id, ranks, me);
         Ok(true)
     }
 
     /// Forgets a group that nobody will share in any more.
     pub fn close_group(&mut self, id: u32) {
+        self.exchanges.close(id);
         if let Ok(i) = self.groups.find(id) {
             let group = self.groups.open.swap_remove(i);
             // After a sharing that was given up, nobody knows what lies on the board.
@@ -384,9 +356,8 @@ impl Endpoint {
         if !group.is_complete() {
             return Err(EndpointError::Argument(format!("blocks are missing in group {id}: {:?}", group.missing())));
         }
-        let wrong = |member: usize, what| EndpointError::Sharing { src: group.ranks[member], group: id, what };
         if !group.has_block {
-            return Err(wrong(group.me, "has failed in a collective"));
+            return Err(group.wrong(group.me, FAILED));
         }
         let (size, count) = (group.mine.len(), group.ranks.len());
         if to.len() != size * count {
@@ -398,10 +369,10 @@ impl Endpoint {
             for (place, posted) in stream.posted[..stream.reach].iter().enumerate() {
                 let member = group.origin(rightward, place + 1);
                 if posted.failed {
-                    return Err(wrong(member, "has failed in a collective"));
+                    return Err(group.wrong(member, FAILED));
                 }
                 if posted.len != size {
-                    return Err(wrong(member, "has called a collective with another size than this one"));
+                    return Err(group.wrong(member, OTHER_SIZE));
                 }
                 self.groups.origin[d][stream.from].boards[group.board].read(place, &mut to[room(member)]);
             }

@@ -140,8 +140,8 @@ pub unsafe extern "C" fn ntbring_shared(
 /// See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which nobody else
-/// touches until the exchange has ended or failed, but others who read `from`.
+/// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which the caller
+/// leaves alone until the exchange has ended or failed: neighbours read `from` and write to `to` meanwhile.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_exchange(
     endpoint: *mut ntbring_endpoint_t,

@@ -46,7 +46,7 @@ const KEPT_OF_MOST: u64 = 512 << 20;
 pub enum Mover {
     /// The kernel copies, for the receiver or for both sides.
     Kernel,
-    /// Both sides copy, through a lane.
+    /// Both sides copy, through a lane; in exchanges, through memory of one of them.
     Lane,
 }
 

@@ -28,13 +28,12 @@ mod member;
 
 use super::{Endpoint, EndpointError};
 use crate::ntb::emu::Segment;
-use crate::ntb::{ForeignBytes, ForeignRoom, Side};
+use crate::ntb::{ForeignBytes, ForeignRoom, NtbError, Side};
 use crate::queue::Reliability;
 use crate::zerocopy::contest::{Mover, Outcome};
 use area::Area;
 use card::{Introduction, Note, Told};
-pub(super) use member::Exchange;
-use member::{Current, State};
+use member::{Current, Exchange, State};
 use smallvec::SmallVec;
 
 /// Hosts of the largest ring on which nobody is further away than a neighbour's neighbour.
@@ -60,15 +59,58 @@ pub enum Exchanged {
     ByMessages,
 }
 
+/// The exchanges of all groups that are open.
+#[derive(Default)]
+pub(super) struct Exchanges {
+    /// Each is taken out by whoever goes on with it, for as long as a call takes.
+    of: Vec<(u32, Option<Box<Exchange>>)>,
+    /// Those that have ended well.
+    pub ended: u64,
+}
+
+impl Exchanges {
+    fn open(&mut self, id: u32, exchange: Exchange) {
+        self.of.push((id, Some(Box::new(exchange))));
+    }
+
+    pub fn close(&mut self, id: u32) {
+        self.of.retain(|(group, _)| *group != id);
+    }
+
+    fn place(&mut self, id: u32) -> Option<&mut Option<Box<Exchange>>> {
+        self.of.iter_mut().find(|(group, _)| *group == id).map(|(_, place)| place)
+    }
+
+    fn get(&self, id: u32) -> Option<&Exchange> {
+        self.of.iter().find(|(group, _)| *group == id)?.1.as_deref()
+    }
+
+    fn get_mut(&mut self, id: u32) -> Option<&mut Exchange> {
+        self.place(id)?.as_deref_mut()
+    }
+
+    fn take(&mut self, id: u32) -> Result<Box<Exchange>, EndpointError> {
+        let taken = self.place(id).and_then(Option::take);
+        taken.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
+    }
+
+    fn put(&mut self, id: u32, exchange: Box<Exchange>) {
+        if let Some(place) = self.place(id) {
+            *place = Some(exchange);
+        }
+    }
+}
+
 impl Endpoint {
-    pub(super) fn new_exchange(&self, ranks: &[u32], me: usize) -> Exchange {
+    /// A group has been opened.
+    pub(super) fn open_exchanges(&mut self, id: u32, ranks: &[u32], me: usize) {
         let t = self.members.topology();
         let rank_on = |side| ranks[t.neighbour(me, side)];
         let sides = Side::BOTH.map(|side| (rank_on(side), self.members.reach(rank_on(side))));
         // All ranks see that alike, and nobody who is lost meanwhile can keep them from it.
         let trusted = self.settings.reliability == Reliability::Off && self.settings.paper_model.is_production();
         let possible = trusted && (2..=HOSTS_MOST).contains(&t.hosts());
-        Exchange::new(me, t.hosts(), sides, self.settings.single_copy, possible)
+        self.exchanges.open(id, Exchange::new(me, t.hosts(), sides, self.settings.single_copy, possible));
     }
 
     /// Begins an exchange of a group that shares nothing now: each member gives a block of so many bytes to each other one. It
@@ -82,10 +124,10 @@ impl Endpoint {
                 self.hosts()
             )));
         }
-        if self.groups.exchange(id).is_some_and(|x| x.current.is_some()) {
+        if self.exchanges.get(id).is_some_and(|x| x.current.is_some()) {
             return Err(EndpointError::Argument(format!("group {id} exchanges already")));
         }
-        let mut x = self.groups.take_exchange(id)?;
+        let mut x = self.exchanges.take(id)?;
         let begun = match (x.state, blocks.map(|blocks| Current::new(blocks, size))) {
             (State::Never, _) => Ok(false),
             (_, None) => self.share(id, None).map(|()| true),
@@ -94,7 +136,7 @@ impl Endpoint {
                 self.set_out(id, &mut x, current).map(|()| true)
             }
         };
-        self.groups.put_exchange(id, x);
+        self.exchanges.put(id, x);
         if begun.is_err() {
             self.leave_exchange(id);
         }
@@ -116,8 +158,8 @@ impl Endpoint {
 
     /// Ends an exchange for this rank, whatever the others do. Its blocks are its own after that.
     pub fn leave_exchange(&mut self, id: u32) {
-        if self.groups.exchange_mut(id).is_some_and(Exchange::leave) {
-            let (me, mine) = (self.rank(), self.groups.exchange(id).and_then(|x| x.mine.as_ref()));
+        if self.exchanges.get_mut(id).is_some_and(Exchange::leave) {
+            let (me, mine) = (self.rank(), self.exchanges.get(id).and_then(|x| x.mine.as_ref()));
             if let Some(Err(error)) = mine.map(|mine| self.lock_unless_kept(mine.segment(), me)) {
                 log::info!("rank {me} has left an exchange: {error}");
             }
@@ -125,9 +167,9 @@ impl Endpoint {
     }
 
     fn go_on(&mut self, id: u32) -> Result<Exchanged, EndpointError> {
-        let mut x = self.groups.take_exchange(id)?;
+        let mut x = self.exchanges.take(id)?;
         let result = self.advance(id, &mut x);
-        self.groups.put_exchange(id, x);
+        self.exchanges.put(id, x);
         result
     }
 
@@ -136,11 +178,15 @@ impl Endpoint {
         if x.sides.iter().all(|side| self.members.is_near(side.rank)) {
             match Segment::create(&self.settings.shm_dir, x.layout.bytes() as u64) {
                 Ok((segment, at)) => (x.mine, area) = (Area::new(segment, x.layout), Some(at)),
-                Err(error) => log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank()),
+                Err(error) => self.does_without(&error),
             }
         }
         (x.current, x.state) = (Some(current), State::Introducing);
         self.share(id, Some(&Introduction { area, kernel_from: x.kernel_from }.write()))
+    }
+
+    fn does_without(&self, error: &NtbError) {
+        log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank());
     }
 
     /// Opens the areas of the neighbours. Whether it has them, and its own.
@@ -151,7 +197,7 @@ impl Endpoint {
             let Some(at) = at.filter(|at| at.file.pid == self.members.pid(rank)) else { continue };
             match Segment::open(&at) {
                 Ok(segment) => x.sides[side as usize].area = Area::new(segment, x.layout),
-                Err(error) => log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank()),
+                Err(error) => self.does_without(&error),
             }
         }
         x.mine.is_some() && x.sides.iter().all(|side| side.area.is_some())
@@ -206,8 +252,7 @@ impl Endpoint {
             // Without the card of one, all of them know that there is none.
             let cards = self.told(id).inspect_err(|_| x.exposed = false)?;
             if let Some(other) = x.begin(&mut current, &cards) {
-                let what = "has called a collective with another size than this one";
-                return Err(EndpointError::Sharing { src: self.groups.member(id, other), group: id, what });
+                return Err(self.groups.other_size(id, other));
             }
         } else if current.mover == Mover::Lane || last {
             ok = self.notes(id, x)?;
@@ -245,7 +290,7 @@ impl Endpoint {
                     lane / gb
                 );
             }
-            self.groups.exchanged += 1;
+            self.exchanges.ended += 1;
             return Ok(Exchanged::Done);
         }
         current.round += 1;
