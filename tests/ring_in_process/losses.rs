@@ -97,6 +97,13 @@ impl Doomed {
         }
     }
 
+    /// Whoever has heard of a loss last has not polled since, and forgets while it polls.
+    pub(super) fn until_nothing_waits(&mut self, rank: usize) {
+        self.until("the end of all waits", |ring| {
+            ring.endpoints[rank].as_ref().is_some_and(|one| one.is_flushed() && !one.is_holding())
+        });
+    }
+
     pub(super) fn has_heard(&self, rank: usize, words: &[&str]) -> bool {
         self.lost[rank].len() == words.len()
             && self.lost[rank].iter().zip(words).all(|(text, word)| text.contains(word))
@@ -127,10 +134,7 @@ fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
     ring.until("the beginning of a message", |ring| !ring.came[0].is_empty());
     ring.kill(1);
     ring.until("the news", |ring| [0, 2].iter().all(|&rank| ring.has_heard(rank, &["rank 1 on host 1 (process"])));
-    // Whoever hears of it last has not polled since.
-    ring.until("the end of all waits", |ring| {
-        ring.endpoints[0].as_ref().is_some_and(|zero| zero.is_flushed() && !zero.is_holding())
-    });
+    ring.until_nothing_waits(0);
     // Whatever is sent now is, too.
     assert_eq!((ring.send(0, 1, 1, 0), ring.send(0, 1, 1, 8)), (Sent::Pending, Sent::Pending));
     ring.offer(0, 1);
