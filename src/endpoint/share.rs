@@ -2,24 +2,24 @@
 //!
 //! A group has one rank on each host of the ring. Blocks go from neighbour to neighbour, both ways, half
 //! of the way round each, over boards (`queue::board`). A rank looks at them only while it shares itself:
-//! whoever waits for what it has to pass on waits for its own block, too.
+//! whoever waits for what it has to pass on waits for its own block, too. Where a rank can read its neighbours' boards it does
+//! not wait for them to pass on what is there.
+
+mod group;
 
 use super::bell::Bell;
 use super::{Endpoint, EndpointError};
 use crate::ntb::Side;
-use crate::queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
+use crate::queue::{post_max, BoardReader, BoardWriter, CoreId, Posted, PLACE};
 use crate::ring::plan::BOARDS;
-use crate::ring::topology::HOSTS_MAX;
 use crate::ring::{rank_doorbell, Loss, Membership, Obstacle};
+use group::{Group, Stream, REACH_MAX};
 
 /// The most bytes of a block in any ring; [`Endpoint::block_max`] is for this one.
 pub const BLOCK_MAX: usize = post_max(PLACE.1);
 
 const FAILED: &str = "has failed in a collective";
 const OTHER_SIZE: &str = "has called a collective with another size than this one";
-
-/// The furthest that a block goes.
-const REACH_MAX: usize = HOSTS_MAX / 2;
 
 /// The directions in which blocks travel; what is kept for each is in this order.
 const RIGHTWARD: [bool; 2] = [false, true];
@@ -44,33 +44,6 @@ struct Origin {
     boards: Vec<BoardReader>,
 }
 
-/// The blocks of one direction.
-struct Stream {
-    /// Hosts that they pass.
-    reach: usize,
-    /// Indices of an [`Onward`] and an [`Origin`].
-    to: usize,
-    from: usize,
-    /// Bit i: the block from i + 1 hosts away has not come.
-    missing: u16,
-    /// What has come, by hosts away less one.
-    posted: [Posted; REACH_MAX],
-}
-
-struct Group {
-    id: u32,
-    board: usize,
-    /// In the order of the hosts.
-    ranks: Vec<u32>,
-    me: usize,
-    streams: [Stream; 2],
-    /// The block of this rank, if it has given one.
-    mine: Vec<u8>,
-    has_block: bool,
-    /// How one of its members was lost, if one was: it shares nothing any more.
-    lost: Option<Loss>,
-}
-
 /// All groups of a rank.
 pub(super) struct Groups {
     open: Vec<Group>,
@@ -85,33 +58,6 @@ pub(super) struct Groups {
     /// Sharings that this rank has begun.
     pub begun: u64,
     pub doorbells: u64,
-}
-
-impl Group {
-    /// The member whose block has come from so many hosts away.
-    fn origin(&self, rightward: bool, hops: usize) -> usize {
-        let size = self.ranks.len();
-        (self.me + if rightward { size - hops } else { hops }) % size
-    }
-
-    /// The error of a sharing that has failed because of a member.
-    fn wrong(&self, member: usize, what: &'static str) -> EndpointError {
-        EndpointError::Sharing { src: self.ranks[member], group: self.id, what }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.streams.iter().all(|s| s.missing == 0)
-    }
-
-    /// Of the members whose blocks are missing, the nearest on either side: who is behind them may wait
-    /// for them.
-    fn missing(&self) -> Vec<u32> {
-        let nearest = |(s, rightward): (&Stream, bool)| {
-            let hops = s.missing.trailing_zeros() as usize + 1;
-            (s.missing != 0).then(|| self.ranks[self.origin(rightward, hops)])
-        };
-        self.streams.iter().zip(RIGHTWARD).filter_map(nearest).collect()
-    }
 }
 
 impl Groups {
@@ -190,6 +136,10 @@ impl Groups {
         self.open.iter().filter(waits).map(line).collect()
     }
 
+    fn waits_elsewhere(&mut self, id: u32) -> bool {
+        self.open.iter_mut().find(|group| group.id == id).is_some_and(Group::waits_elsewhere)
+    }
+
     /// Takes what has come for a group and passes it on. Whether there was anything.
     #[inline]
     fn look(&mut self, i: usize) -> Result<bool, EndpointError> {
@@ -202,14 +152,21 @@ impl Groups {
                 left &= left - 1;
                 let origin = &self.origin[d][stream.from];
                 let wrong = |error| EndpointError::Corrupt { from: format!("rank {}", origin.rank), error };
-                let Some(posted) = origin.boards[group.board].look(place).map_err(wrong)? else { continue };
+                let (mut board, mut at) = (&origin.boards[group.board], place);
+                let mut found = board.look(place).map_err(wrong)?;
+                if let (None, Some(beyond), 1..) = (found, &stream.beyond, place) {
+                    (board, at) = (beyond, place - 1);
+                    found = board.look(at).map_err(wrong)?;
+                    stream.seen_beyond |= u16::from(found.is_some()) << place;
+                }
+                let Some(posted) = found else { continue };
                 any = true;
                 stream.missing &= !(1 << place);
                 stream.posted[place] = posted;
                 if place + 1 < stream.reach {
-                    let bytes = origin.boards[group.board].foreign(place, posted.len);
+                    let bytes = board.foreign(at, posted.len);
                     let onward = &self.onward[d][stream.to];
-                    onward.boards[group.board].repost(place + 1, bytes, posted.failed);
+                    onward.boards[group.board].repost(place + 1, bytes, posted);
                     onward.bell.ring();
                     self.doorbells += 1;
                 }
@@ -263,12 +220,20 @@ impl Endpoint {
             let side = leaving(rightward);
             let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
-            Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }
+            let link = self.members.links().map(|links| links[side.opposite() as usize]);
+            let mut beyond = link.filter(|_| reach > 1).and_then(|link| link.board_beyond(board));
+            if let Some(beyond) = &mut beyond {
+                beyond.follow(&self.groups.origin[usize::from(rightward)][from].boards[board]);
+            }
+            let posted = [Posted::default(); REACH_MAX];
+            Stream { reach, to, from, beyond, seen_beyond: 0, missing: 0, posted }
         });
         let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
-        self.groups.open.push(Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_block: false, lost });
         self.open_exchanges(id, ranks, me);
+        let (ranks, core) = (ranks.to_vec(), CoreId::default());
+        let group = Group { id, board, ranks, me, streams, mine, has_block: false, core, looks_elsewhere: 0, lost };
+        self.groups.open.push(group);
         Ok(true)
     }
 
@@ -303,16 +268,14 @@ impl Endpoint {
             let text = format!("a block of {size} bytes in group {id}, missing those of {:?}", group.missing());
             return Err(EndpointError::Argument(text));
         }
-        group.mine.clear();
-        group.mine.extend_from_slice(block.unwrap_or_default());
-        group.has_block = block.is_some();
+        group.begin(block, nix::sched::sched_getcpu().map_or(CoreId::default(), CoreId::new));
         groups.begun += 1;
         for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.reach > 0) {
-            stream.missing = (1 << stream.reach) - 1;
+            stream.begin();
             groups.origin[d][stream.from].boards[group.board].turn();
             let onward = &mut groups.onward[d][stream.to];
             onward.boards[group.board].turn();
-            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none());
+            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none(), group.core);
             onward.bell.ring();
             groups.doorbells += 1;
         }
@@ -342,9 +305,15 @@ impl Endpoint {
             if self.has_work() {
                 break;
             }
-            if self.relay_heat == 0 || !self.forward_some() {
-                self.idle.pause();
+            if self.relay_heat > 0 && self.forward_some() {
+                continue;
             }
+            while self.idle.gives_way() && self.groups.waits_elsewhere(id) {
+                if self.is_shared(id)? {
+                    return Ok(true);
+                }
+            }
+            self.idle.pause();
         }
         self.is_shared(id)
     }
@@ -374,7 +343,11 @@ impl Endpoint {
                 if posted.len != size {
                     return Err(group.wrong(member, OTHER_SIZE));
                 }
-                self.groups.origin[d][stream.from].boards[group.board].read(place, &mut to[room(member)]);
+                let (board, at) = match &stream.beyond {
+                    Some(beyond) if stream.seen_beyond >> place & 1 == 1 => (beyond, place - 1),
+                    _ => (&self.groups.origin[d][stream.from].boards[group.board], place),
+                };
+                board.read(at, &mut to[room(member)]);
             }
         }
         // What the others sent before may lie in cold lanes, and whoever comes from a barrier may look for it once.

@@ -35,7 +35,7 @@ mod pieces;
 mod producer;
 mod tag;
 
-pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
+pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, CoreId, Posted, PLACE};
 pub use checked::{Damage, GaveUp, Reliability};
 pub use consumer::{Consumer, Entry, Taken};
 pub use producer::{Producer, Slot};

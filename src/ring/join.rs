@@ -180,11 +180,20 @@ impl Candidate {
         };
         let block_max = WindowPlan::block_max(&topology, layout.window);
         let announced = settings.paper_model.announces();
+        // Nobody is beyond a neighbour, or several are.
+        let sees_beyond = topology.hosts() == topology.size() && topology.reach(true) > 1;
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
             let neighbour = topology.neighbour(host, side);
             let outgoing = port.outgoing(offset, layout.window)?;
+            let beyond = match sees_beyond && port.coherent() && trusted {
+                true => Some((
+                    WindowPlan::new(&topology, neighbour, side, layout.window, managed)?,
+                    memory.beyond(side, &address(neighbour)?)?,
+                )),
+                false => None,
+            };
             links.push(Link {
                 neighbour,
                 incoming: port.incoming(),
@@ -194,6 +203,7 @@ impl Candidate {
                 },
                 plan: WindowPlan::new(&topology, host, side, layout.window, managed)?,
                 peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window, managed)?,
+                beyond,
                 announced,
                 threads: threads(neighbour),
                 reliability: settings.reliability,

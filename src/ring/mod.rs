@@ -65,7 +65,7 @@ pub use outages::{Herald, LinkSet};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 18;
+pub const PROTOCOL_VERSION: u16 = 19;
 
 /// The doorbell of the first of the threads that forward at a host. The others have those after it ([`crew::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;

@@ -121,6 +121,46 @@ fn members_that_sleep_are_woken() {
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
 }
 
+/// Ranks that look at nothing else, so nobody passes on what is for the others unless the test lets it look.
+#[test]
+fn what_a_neighbour_has_to_pass_on_is_seen_before_it_does() {
+    const GROUP: u32 = 1;
+    let weak = |layout: &Layout| Settings { weak: Some(5), ..tiny(layout) };
+    for (hosts, coherent) in [(4, true), (5, true), (6, true), (4, false)] {
+        let layout = Layout::blocks(&vec![1; hosts]);
+        let settings = if coherent { settings() } else { weak(&layout) };
+        let mut ring = losses::Doomed::new(&layout, &settings, &[]);
+        let mut endpoints: Vec<_> = ring.endpoints.iter_mut().flatten().collect();
+        let members: Vec<u32> = (0..hosts as u32).collect();
+        for endpoint in &mut endpoints {
+            let mine = endpoint.offer_boards();
+            assert!(endpoint.open_group(GROUP, &members, mine, 1).unwrap());
+        }
+        for turn in 0..5 {
+            // Another rank each time: it looks when all have given their blocks.
+            let first = turn * 3 % hosts;
+            let most = endpoints[0].block_max();
+            for (rank, endpoint) in endpoints.iter_mut().enumerate() {
+                endpoint.share(GROUP, Some(&block_of(GROUP, turn, rank as u32, most))).unwrap();
+            }
+            assert_eq!(
+                endpoints[first].is_shared(GROUP).unwrap(),
+                coherent && hosts <= 5,
+                "{hosts} hosts, turn {turn}"
+            );
+            for _ in 0..hosts {
+                endpoints.iter_mut().for_each(|endpoint| _ = endpoint.is_shared(GROUP).unwrap());
+            }
+            let expected: Vec<u8> = members.iter().flat_map(|&rank| block_of(GROUP, turn, rank, most)).collect();
+            for endpoint in &mut endpoints {
+                let mut found = vec![0; expected.len()];
+                endpoint.shared(GROUP, &mut found).unwrap();
+                assert_eq!(found, expected, "{hosts} hosts, turn {turn}");
+            }
+        }
+    }
+}
+
 /// What all of a group's members have offered, as MPI would combine it.
 fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Result<(u32, u32), String> {
     let mine = if members.is_some() { rank.endpoint.offer_boards() } else { 0 };

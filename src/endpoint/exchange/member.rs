@@ -246,9 +246,14 @@ impl Exchange {
             let gone = || io::Error::from(io::ErrorKind::NotConnected);
             let (reach, onward) = from.reach.zip(beyond.reach).ok_or_else(gone)?;
             let address = |base: u64, of: usize| base + (of * current.size + at) as u64;
-            if self.layout.passes(to) {
+            let of = self.member(to.opposite(), 1);
+            let own = (address(from.from, self.me), blocks.to.part(of * current.size + at, len));
+            copied += len as u64;
+            if !self.layout.passes(to) {
+                reach.read(own.0, own.1)?;
+            } else {
                 let transit = &mut transit[..len];
-                reach.read_bytes(address(from.from, self.member(to, 1)), transit)?;
+                reach.read_both(address(from.from, self.member(to, 1)), transit, own)?;
                 let segment = beyond.area.as_ref().ok_or_else(gone)?.segment();
                 if !lock(segment, beyond.rank).map_err(io::Error::other)? {
                     return Err(gone());
@@ -258,9 +263,6 @@ impl Exchange {
                 written?;
                 copied += 2 * len as u64;
             }
-            let of = self.member(to.opposite(), 1);
-            reach.read(address(from.from, self.me), blocks.to.part(of * current.size + at, len))?;
-            copied += len as u64;
         }
         self.transit = transit;
         Ok(copied)

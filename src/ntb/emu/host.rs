@@ -103,6 +103,13 @@ impl EmuHost {
 }
 
 impl EmuHost {
+    /// What the host at `neighbour`, which is on `side` of this one, gets from beyond it: to be read where it lies, as its
+    /// segments are, by those whose ports are coherent.
+    pub fn beyond(&self, side: Side, neighbour: &HostAddress) -> Result<InWindow, NtbError> {
+        let memory = Memory::open(neighbour)?;
+        Ok(InWindow::new(memory.map(self.layout.window_offset(side), self.layout.window)?))
+    }
+
     fn accounts(&self, side: Side) -> Result<Region, NtbError> {
         accounts(&self.layout, &self.memory, self.layout.window_offset(side), self.layout.window)
     }

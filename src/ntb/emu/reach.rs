@@ -52,6 +52,27 @@ impl Reach {
         Ok(())
     }
 
+    /// Fills rooms with what is at addresses in the other process, with one system call if the kernel does all of it at once.
+    pub fn read_each<const N: usize>(&self, parts: [(u64, ForeignRoom); N]) -> io::Result<()> {
+        let [local, remote] = [0, 1].map(|side| {
+            parts.map(|(address, room)| {
+                let (local, remote) = pair(room.address(), address, room.len());
+                [local, remote][side]
+            })
+        });
+        // SAFETY: as in `read`.
+        let n = unsafe {
+            libc::process_vm_readv(self.pid, local.as_ptr(), N as libc::c_ulong, remote.as_ptr(), N as libc::c_ulong, 0)
+        };
+        let mut done = moved(n)?;
+        for (address, room) in parts {
+            let here = done.min(room.len());
+            self.read(address + here as u64, room.part(here, room.len() - here))?;
+            done -= here;
+        }
+        Ok(())
+    }
+
     /// Writes the bytes to `address` in the other process.
     pub fn write(&self, address: u64, from: ForeignBytes) -> io::Result<()> {
         let mut done = 0;
@@ -66,10 +87,10 @@ impl Reach {
         Ok(())
     }
 
-    /// Fills `to` likewise.
-    pub fn read_bytes(&self, address: u64, to: &mut [u8]) -> io::Result<()> {
+    /// As [`Reach::read_each`], for room of this process's own and for that of somebody else.
+    pub fn read_both(&self, address: u64, to: &mut [u8], other: (u64, ForeignRoom)) -> io::Result<()> {
         // SAFETY: borrowed for longer than it is used.
-        self.read(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) })
+        self.read_each([(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) }), other])
     }
 
     /// Writes `from` likewise.
@@ -112,6 +133,16 @@ mod tests {
         reach.write(room.address() as u64 + 60, bytes.part(60, 40)).unwrap();
         assert!(reach.read(8, room).is_err());
         assert_eq!(to, from);
+        let at = |i: usize| &raw const from[i] as u64;
+        let mut other = [0u8; 30];
+        reach.read_both(at(0), &mut other, (at(60), room.part(0, 40))).unwrap();
+        assert_eq!((other, to), ([7; 30], from));
+        // What comes before the wrong address is there, and it is an error all the same.
+        other = [0; 30];
+        assert!(reach.read_both(at(0), &mut other, (8, room)).is_err());
+        assert_eq!(other, [7; 30]);
+        reach.read_both(at(0), &mut [], (at(0), room)).unwrap();
+        reach.read_both(at(0), &mut other, (8, room.part(0, 0))).unwrap();
         assert!(Reach::probe(std::process::id(), from.as_ptr() as u64).is_err());
     }
 }
