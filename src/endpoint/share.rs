@@ -151,12 +151,13 @@ impl Groups {
                 let place = left.trailing_zeros() as usize;
                 left &= left - 1;
                 let origin = &self.origin[d][stream.from];
-                let wrong = |error| EndpointError::Corrupt { from: format!("rank {}", origin.rank), error };
+                let from = |what: &str| format!("{what}rank {}", origin.rank);
+                let wrong = |from, error| EndpointError::Corrupt { from, error };
                 let (mut board, mut at) = (&origin.boards[group.board], place);
-                let mut found = board.look(place).map_err(wrong)?;
+                let mut found = board.look(place).map_err(|error| wrong(from(""), error))?;
                 if let (None, Some(beyond), 1..) = (found, &stream.beyond, place) {
                     (board, at) = (beyond, place - 1);
-                    found = board.look(at).map_err(wrong)?;
+                    found = board.look(at).map_err(|error| wrong(from("beyond "), error))?;
                     stream.seen_beyond |= u16::from(found.is_some()) << place;
                 }
                 let Some(posted) = found else { continue };
@@ -221,7 +222,7 @@ impl Endpoint {
             let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
             let link = self.members.links().map(|links| links[side.opposite() as usize]);
-            let mut beyond = link.filter(|_| reach > 1).and_then(|link| link.board_beyond(board));
+            let mut beyond = link.and_then(|link| link.board_beyond(board));
             if let Some(beyond) = &mut beyond {
                 beyond.follow(&self.groups.origin[usize::from(rightward)][from].boards[board]);
             }
@@ -301,14 +302,15 @@ impl Endpoint {
             if self.is_shared(id)? {
                 return Ok(true);
             }
-            // Whoever has something else to do has no time for that.
+            // Whoever has something else to do has no time for that...
             if self.has_work() {
                 break;
             }
             if self.relay_heat > 0 && self.forward_some() {
                 continue;
             }
-            while self.idle.gives_way() && self.groups.waits_elsewhere(id) {
+            // ...and whoever forwards has to look for more of that, too.
+            while self.relay_heat == 0 && self.idle.gives_way() && self.groups.waits_elsewhere(id) {
                 if self.is_shared(id)? {
                     return Ok(true);
                 }

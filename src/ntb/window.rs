@@ -40,7 +40,8 @@ pub trait ReadGate: Send + Sync {
     fn load(&self, offset: usize) -> u64;
 }
 
-/// An incoming window or a part of one: memory of this host that the neighbour writes.
+/// An incoming window or a part of one: memory of this host that the neighbour writes. (Or of a neighbour whose memory is as good
+/// as this host's, and that its own neighbours write.)
 #[derive(Clone)]
 pub struct InWindow {
     region: Region,

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! place  | tag | bytes ......................... |      4 to 32 lines
-//! tag    turn (32 bits) | length (16) | 1: nobody may use the bytes, there are none (1) | on which core, less one (15)
+//! tag    turn (32 bits) | length (16) | 1: nobody may use the bytes, there are none (1) | on which core, plus 1, or 0 (15)
 //! ```
 //!
 //! **Nothing is returned.** Whoever uses a board makes sure that nobody writes in one turn before all

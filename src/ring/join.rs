@@ -180,14 +180,15 @@ impl Candidate {
         };
         let block_max = WindowPlan::block_max(&topology, layout.window);
         let announced = settings.paper_model.announces();
-        // Nobody is beyond a neighbour, or several are.
-        let sees_beyond = topology.hosts() == topology.size() && topology.reach(true) > 1;
+        // Of several ranks a host not all boards are in the same turn.
+        let sees_beyond = trusted && settings.paper_model.is_production() && topology.hosts() == topology.size();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
             let neighbour = topology.neighbour(host, side);
             let outgoing = port.outgoing(offset, layout.window)?;
-            let beyond = match sees_beyond && port.coherent() && trusted {
+            // What comes from this side is passed on, so that there is something to see.
+            let beyond = match sees_beyond && port.coherent() && topology.reach(side == Side::Left) > 1 {
                 true => Some((
                     WindowPlan::new(&topology, neighbour, side, layout.window, managed)?,
                     memory.beyond(side, &address(neighbour)?)?,

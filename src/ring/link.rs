@@ -20,8 +20,8 @@ pub struct Link {
     pub(super) plan: WindowPlan,
     /// Of the neighbour's incoming window, which our outgoing window shows.
     pub(super) peer_plan: WindowPlan,
-    /// Of the neighbour's other incoming window, and that, where this process may read it in place and knows which turn its
-    /// boards are in: if no host has several ranks, all boards are used alike.
+    /// The window through which the neighbour's other neighbour writes to it, with its plan, to be read where it lies: None where
+    /// that cannot be done, or would be of no use.
     pub(super) beyond: Option<(WindowPlan, InWindow)>,
     /// Whether heads and tails are control writes of their own.
     pub(super) announced: bool,

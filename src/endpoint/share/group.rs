@@ -16,7 +16,7 @@ const LOOKS_ELSEWHERE: u32 = 256;
 pub struct Stream {
     /// Hosts that they pass.
     pub reach: usize,
-    /// Indices of an [`Onward`] and an [`Origin`].
+    /// Whom they go to, and whom they come from: indices of what [`super::Groups`] has of that direction.
     pub to: usize,
     pub from: usize,
     /// The board from which the origin takes what it passes on.

@@ -52,19 +52,16 @@ impl Reach {
         Ok(())
     }
 
-    /// Fills rooms with what is at addresses in the other process, with one system call if the kernel does all of it at once.
-    pub fn read_each<const N: usize>(&self, parts: [(u64, ForeignRoom); N]) -> io::Result<()> {
-        let [local, remote] = [0, 1].map(|side| {
-            parts.map(|(address, room)| {
-                let (local, remote) = pair(room.address(), address, room.len());
-                [local, remote][side]
-            })
-        });
+    /// Fills `to` likewise, and a room with what is at another address: with one system call, unless the kernel stops half-way.
+    pub fn read_both(&self, address: u64, to: &mut [u8], other: (u64, ForeignRoom)) -> io::Result<()> {
+        // SAFETY: borrowed for longer than it is used.
+        let parts = [(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) }), other];
+        let [(local, remote), (other_local, other_remote)] =
+            parts.map(|(at, room)| pair(room.address(), at, room.len()));
+        let (local, remote) = ([local, other_local], [remote, other_remote]);
         // SAFETY: as in `read`.
-        let n = unsafe {
-            libc::process_vm_readv(self.pid, local.as_ptr(), N as libc::c_ulong, remote.as_ptr(), N as libc::c_ulong, 0)
-        };
-        let mut done = moved(n)?;
+        let n = unsafe { libc::process_vm_readv(self.pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
+        let mut done = if parts.iter().all(|(_, room)| room.is_empty()) { 0 } else { moved(n)? };
         for (address, room) in parts {
             let here = done.min(room.len());
             self.read(address + here as u64, room.part(here, room.len() - here))?;
@@ -85,12 +82,6 @@ impl Reach {
             done += moved(n)?;
         }
         Ok(())
-    }
-
-    /// As [`Reach::read_each`], for room of this process's own and for that of somebody else.
-    pub fn read_both(&self, address: u64, to: &mut [u8], other: (u64, ForeignRoom)) -> io::Result<()> {
-        // SAFETY: borrowed for longer than it is used.
-        self.read_each([(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) }), other])
     }
 
     /// Writes `from` likewise.
@@ -142,6 +133,7 @@ mod tests {
         assert!(reach.read_both(at(0), &mut other, (8, room)).is_err());
         assert_eq!(other, [7; 30]);
         reach.read_both(at(0), &mut [], (at(0), room)).unwrap();
+        reach.read_both(8, &mut [], (8, room.part(0, 0))).unwrap();
         reach.read_both(at(0), &mut other, (8, room.part(0, 0))).unwrap();
         assert!(Reach::probe(std::process::id(), from.as_ptr() as u64).is_err());
     }
