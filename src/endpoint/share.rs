@@ -302,15 +302,18 @@ impl Endpoint {
             if self.is_shared(id)? {
                 return Ok(true);
             }
-            // Whoever has something else to do has no time for that...
+            // Whoever has something else to do has no time for that.
             if self.has_work() {
                 break;
             }
             if self.relay_heat > 0 && self.forward_some() {
                 continue;
             }
-            // ...and whoever forwards has to look for more of that, too.
-            while self.relay_heat == 0 && self.idle.gives_way() && self.groups.waits_elsewhere(id) {
+            while self.idle.gives_way() && self.groups.waits_elsewhere(id) {
+                // Others may wait for what is to be forwarded, and this rank for them.
+                if self.relay_heat > 0 {
+                    self.forward_some();
+                }
                 if self.is_shared(id)? {
                     return Ok(true);
                 }
