@@ -137,7 +137,7 @@ impl Groups {
     }
 
     fn waits_elsewhere(&mut self, id: u32) -> bool {
-        self.open.iter_mut().find(|group| group.id == id).is_some_and(Group::waits_elsewhere)
+        self.find(id).is_ok_and(|i| self.open[i].waits_elsewhere())
     }
 
     /// Takes what has come for a group and passes it on. Whether there was anything.
@@ -151,13 +151,12 @@ impl Groups {
                 let place = left.trailing_zeros() as usize;
                 left &= left - 1;
                 let origin = &self.origin[d][stream.from];
-                let from = |what: &str| format!("{what}rank {}", origin.rank);
-                let wrong = |from, error| EndpointError::Corrupt { from, error };
+                let wrong = |of, error| EndpointError::Corrupt { from: format!("{of} {}", origin.rank), error };
                 let (mut board, mut at) = (&origin.boards[group.board], place);
-                let mut found = board.look(place).map_err(|error| wrong(from(""), error))?;
+                let mut found = board.look(place).map_err(|error| wrong("rank", error))?;
                 if let (None, Some(beyond), 1..) = (found, &stream.beyond, place) {
                     (board, at) = (beyond, place - 1);
-                    found = board.look(at).map_err(|error| wrong(from("beyond "), error))?;
+                    found = board.look(at).map_err(|error| wrong("beyond rank", error))?;
                     stream.seen_beyond |= u16::from(found.is_some()) << place;
                 }
                 let Some(posted) = found else { continue };

@@ -77,7 +77,10 @@ impl Doomed {
     pub(super) fn until(&mut self, what: &str, done: impl Fn(&mut Doomed) -> bool) {
         let start = Instant::now();
         while !done(self) {
-            assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+            if start.elapsed() >= Duration::from_secs(30) {
+                self.endpoints.iter().flatten().for_each(|endpoint| eprintln!("{}", endpoint.describe()));
+                panic!("{what}: not within 30 s");
+            }
             for (rank, endpoint) in self.endpoints.iter_mut().enumerate() {
                 let Some(endpoint) = endpoint else { continue };
                 match endpoint.poll() {

@@ -29,6 +29,7 @@ pub struct Stream {
     pub posted: [Posted; REACH_MAX],
 }
 
+/// A group that is open.
 pub struct Group {
     pub id: u32,
     pub board: usize,
