@@ -16,11 +16,6 @@
 //!
 //! `docs/architecture.md` draws the path of one message through them.
 
-pub mod ntb;
-pub mod queue;
-
-#[cfg(not(loom))]
-mod cgroup;
 #[cfg(not(loom))]
 pub mod endpoint;
 #[cfg(not(loom))]
@@ -32,8 +27,6 @@ pub mod settings;
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod sim;
-#[cfg(not(loom))]
-mod thread;
 #[cfg(not(loom))]
 pub mod tune;
 #[cfg(not(loom))]

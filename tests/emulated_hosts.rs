@@ -1,7 +1,9 @@
 //! The memory of emulated hosts: who can open it, what is refused, what is left behind.
 
-use ntbring::ntb::emu::{check_space, EmuHost, HostAddress, MemoryLayout, Watch};
-use ntbring::ntb::{InWindow, NtbError, OutWindow, Port, Side};
+use ntbring_emu::{EmuHost, Introduction, MemoryLayout, RunningHost};
+use ntbring_host::{check_space, FileAddress, HostError, Watch};
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::{LinkState, NtbError, Port, Side};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -13,13 +15,13 @@ fn create() -> EmuHost {
     EmuHost::create(Path::new("/dev/shm"), LAYOUT).unwrap()
 }
 
-fn opened(address: &HostAddress) -> PathBuf {
+fn opened(address: &FileAddress) -> PathBuf {
     format!("/proc/{}/fd/{}", address.pid, address.fd).into()
 }
 
-fn foreign(result: Result<impl Sized, NtbError>) -> &'static str {
-    match result {
-        Err(NtbError::Foreign { pid, what }) => {
+fn foreign<E: Into<NtbError>>(result: Result<impl Sized, E>) -> &'static str {
+    match result.map_err(Into::into) {
+        Err(NtbError::Host(HostError::Foreign { pid, what })) => {
             assert_eq!(pid, std::process::id());
             what
         }
@@ -29,9 +31,9 @@ fn foreign(result: Result<impl Sized, NtbError>) -> &'static str {
 }
 
 /// The address of any open file of this process.
-fn address_of(file: &File) -> HostAddress {
+fn address_of(file: &File) -> FileAddress {
     let inode = file.metadata().unwrap().ino();
-    HostAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token: 0 }
+    FileAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token: 0 }
 }
 
 #[test]
@@ -112,6 +114,21 @@ fn processes_of_one_host_share_its_memory() {
 }
 
 #[test]
+fn tools_find_hosts_and_take_their_links_down_and_up() {
+    let (a, b) = (create(), create());
+    let is = Introduction { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
+    a.introduce(is).unwrap();
+    let port = a.port(Side::Right, &b.address()).unwrap();
+    let running = RunningHost::all().unwrap();
+    let host = running.iter().find(|host| host.is == is).unwrap();
+    for (state, outages) in [(LinkState::Up, 0), (LinkState::Down, 1), (LinkState::Down, 1), (LinkState::Up, 1)] {
+        host.set_link(Side::Right, state);
+        assert_eq!((host.link(Side::Right), port.link(), port.outages()), (state, state, outages));
+        assert_eq!(host.link(Side::Left), LinkState::Up);
+    }
+}
+
+#[test]
 fn processes_of_one_host_must_agree_on_its_size() {
     let host = create();
     let what = foreign(EmuHost::join(host.address(), MemoryLayout { window: 128 << 10, ..LAYOUT }));
@@ -123,18 +140,18 @@ fn what_is_no_host_is_refused() {
     let host = create();
     let right = host.address();
     // Another job's token.
-    let what = foreign(host.port(Side::Right, &HostAddress { token: right.token ^ 1, ..right }));
+    let what = foreign(host.port(Side::Right, &FileAddress { token: right.token ^ 1, ..right }));
     assert_eq!(what, "it belongs to another job");
     // A descriptor that was closed and reused.
-    let what = foreign(host.port(Side::Right, &HostAddress { inode: right.inode + 1, ..right }));
+    let what = foreign(host.port(Side::Right, &FileAddress { inode: right.inode + 1, ..right }));
     assert_eq!(what, "another file has taken its place");
     // Files that never were a host's memory.
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
-    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a register page");
+    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a page");
     file.set_len(4095).unwrap();
-    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a register page");
+    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a page");
     file.set_len(1 << 20).unwrap();
-    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is not an ntbring host's memory");
+    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is not memory of ntbring");
     // A host's memory that has been cut.
     let cut = create();
     File::options().write(true).open(opened(&cut.address())).unwrap().set_len(8192).unwrap();
@@ -145,13 +162,13 @@ fn what_is_no_host_is_refused() {
 fn what_is_not_there_cannot_be_opened() {
     let host = create();
     for address in [
-        HostAddress { fd: 1 << 20, ..host.address() },
-        HostAddress { pid: u32::MAX, ..host.address() },
+        FileAddress { fd: 1 << 20, ..host.address() },
+        FileAddress { pid: u32::MAX, ..host.address() },
         // A directory cannot be written.
         address_of(&File::open("/dev/shm").unwrap()),
     ] {
         match host.port(Side::Right, &address) {
-            Err(NtbError::Open { pid, .. }) => assert_eq!(pid, address.pid),
+            Err(NtbError::Host(HostError::Open { pid, .. })) => assert_eq!(pid, address.pid),
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("{address:?} was opened"),
         }
@@ -163,12 +180,9 @@ fn a_place_without_room_is_named() {
     let huge = MemoryLayout { window: 1 << 50, ..LAYOUT };
     for (dir, layout) in [("/dev/shm", huge), ("/dev/shm/there is no such directory", LAYOUT)] {
         match EmuHost::create(Path::new(dir), layout) {
-            Err(error @ NtbError::NoSpace { .. }) => {
+            Err(error @ HostError::NoSpace { .. }) => {
                 let text = error.to_string();
-                assert!(
-                    text.contains(dir) && text.contains("NTBRING_WINDOW") && text.contains("NTBRING_SHM_DIR"),
-                    "{text}"
-                );
+                assert!(text.contains(dir) && text.contains("NTBRING_SHM_DIR"), "{text}");
             }
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("it was created"),
@@ -179,7 +193,7 @@ fn a_place_without_room_is_named() {
 #[test]
 fn what_others_need_of_the_place_is_left_to_them() {
     match check_space(Path::new("/dev/shm"), 1 << 50) {
-        Err(error @ NtbError::NoReserve { .. }) => assert!(error.to_string().contains("/dev/shm"), "{error}"),
+        Err(error @ HostError::NoReserve { .. }) => assert!(error.to_string().contains("/dev/shm"), "{error}"),
         Err(other) => panic!("{other}"),
         Ok(()) => panic!("there cannot be so much room"),
     }

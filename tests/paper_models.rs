@@ -5,10 +5,10 @@ mod common;
 
 use common::ring::{run, try_to_join, Layout};
 use common::traffic::{exchange, Shape};
-use ntbring::ntb::timing::Model;
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::JoinError;
 use ntbring::settings::{PaperModel, Settings, SingleCopy};
+use ntbring_ntb::timing::Model;
 use std::path::Path;
 
 /// MPICH's header of an ordinary message.

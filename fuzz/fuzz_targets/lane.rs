@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::ntb::{InWindow, OutWindow, Region};
-use ntbring::queue::{Consumer, Producer, Tag, LINE};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_queue::{Consumer, Producer, Tag, LINE};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&size, data)) = data.split_first() else { return };

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use ntbring::endpoint::carrier::{Parcel, Place, Receiver, Sender};
-use ntbring::ntb::{InWindow, OutWindow, Region};
-use ntbring::queue::{Consumer, Producer, Tag, LINE};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_queue::{Consumer, Producer, Tag, LINE};
 use std::time::{Duration, Instant};
 
 /// Of a lane.

@@ -1,8 +1,8 @@
 //! Whom to ring when something was deposited, or a head returned.
 
-use crate::ntb::emu::ForeignBell;
-use crate::ntb::{Port, Side};
 use crate::ring::Membership;
+use ntbring_emu::ForeignBell;
+use ntbring_ntb::{Port, Side};
 use std::sync::Arc;
 
 /// A doorbell, wherever it is.

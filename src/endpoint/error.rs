@@ -2,11 +2,11 @@
 
 use super::carrier::Odd;
 use super::wire::WireError;
-use crate::ntb::NtbError;
-use crate::queue::{Corrupt, GaveUp};
 use crate::ring::relay::RelayError;
 use crate::ring::{Loss, Obstacle};
 use crate::zerocopy::PackFailed;
+use ntbring_host::HostError;
+use ntbring_queue::{Corrupt, GaveUp};
 use std::sync::Arc;
 
 /// Why an endpoint cannot go on.
@@ -84,10 +84,10 @@ pub enum EndpointError {
     Gap(Obstacle),
     /// A process outside the ring could not be reached.
     #[error(transparent)]
-    Guest(#[from] NtbError),
+    Guest(#[from] HostError),
     /// A segment could not be created or opened.
     #[error("{0}")]
-    Segment(NtbError),
+    Segment(HostError),
     /// Nobody will ever give the lock of a segment back.
     #[error(
         "rank {rank} (process {pid}) has died in the middle of an accumulate: the window it was working on \

@@ -2,16 +2,17 @@
 
 use super::bell::Bell;
 use super::{Endpoint, EndpointError, Event};
-use crate::ntb::emu::{EmuHost, ForeignBell, Mailbox};
-use crate::ntb::NtbError;
 use crate::ring::guest::{answer, call, GuestAddress, Signs};
 use crate::ring::Loss;
+use ntbring_emu::{EmuHost, ForeignBell};
+use ntbring_host::HostError;
+use ntbring_host::Mailbox;
 use std::sync::Arc;
 
 /// Whether it is this process that cannot open anything more.
-fn is_own(error: &NtbError) -> bool {
+fn is_own(error: &HostError) -> bool {
     let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
-    matches!(error, NtbError::Open { cause, .. } if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
+    matches!(error, HostError::Open { cause, .. } if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
 }
 
 /// The processes outside the ring that this one knows.
@@ -71,7 +72,7 @@ impl Guests {
     }
 
     /// The number of a guest among the guests; it becomes known if it was not.
-    fn index(&mut self, guest: &GuestAddress) -> Result<usize, NtbError> {
+    fn index(&mut self, guest: &GuestAddress) -> Result<usize, HostError> {
         if let Some(i) = self.known.iter().position(|g| g.address.mailbox.token == guest.mailbox.token) {
             return Ok(i);
         }
@@ -155,7 +156,7 @@ impl Endpoint {
                 Ok(found) => found,
                 Err(error) if is_own(&error) => return Err(error.into()),
                 // It had nothing to say, or it would have waited.
-                Err(error @ NtbError::Open { .. }) => {
+                Err(error @ HostError::Open { .. }) => {
                     log::debug!("rank {}: {error}", self.members.rank());
                     continue;
                 }

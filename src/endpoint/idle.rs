@@ -1,12 +1,12 @@
 //! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
 //! it, that a process of the job is gone, or a link.
 
-use crate::ntb::emu::Bulletin;
-use crate::ntb::Vector;
 use crate::ring::nap::nap;
 use crate::ring::transfer::Lease;
 use crate::ring::{rank_doorbell, Damage, Herald, Membership};
 use crate::settings::Settings;
+use ntbring_host::Bulletin;
+use ntbring_ntb::Vector;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

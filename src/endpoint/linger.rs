@@ -4,7 +4,7 @@
 use super::outbound::Outbox;
 use super::{Endpoint, EndpointError};
 use crate::ring::transfer::Transfer;
-use crate::thread;
+use ntbring_host::thread;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;

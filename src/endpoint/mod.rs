@@ -70,8 +70,6 @@ pub use remote::Operation;
 pub use share::BLOCK_MAX;
 pub use stats::{Figures, LinkFigures, Peer};
 
-use crate::ntb::emu::Bulletin;
-use crate::ntb::ForeignRoom;
 use crate::ring::relay::RelayCounters;
 use crate::ring::transfer::Transfer;
 use crate::ring::Membership;
@@ -81,6 +79,8 @@ use crate::zerocopy::{Thresholds, Way};
 use carrier::{Caretaker, Carrier, Ends};
 use guests::Guests;
 use inbound::Inbound;
+use ntbring_host::Bulletin;
+use ntbring_memory::ForeignRoom;
 use offers::Offers;
 use outbound::Outbound;
 use std::sync::Arc;

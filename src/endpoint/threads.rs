@@ -2,11 +2,11 @@
 
 use super::carrier::{Caretaker, Carrier};
 use super::Endpoint;
-use crate::ring::cores;
 use crate::ring::relay::{Forwarder, RelayCounters};
 use crate::ring::transfer::Transfer;
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
-use crate::thread;
+use ntbring_host::cores;
+use ntbring_host::thread;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 

@@ -77,6 +77,8 @@ impl From<JoinError> for Failure {
             JoinError::Topology(_) => NTBRING_ERR_ARGUMENT,
             JoinError::TooSmall(_)
             | JoinError::Ntb(_)
+            | JoinError::Host(_)
+            | JoinError::NoRoom(_)
             | JoinError::Trace { .. }
             | JoinError::Late(_)
             | JoinError::Elsewhere { .. } => NTBRING_ERR_RESOURCE,

@@ -4,9 +4,9 @@ use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::{Handle, Shared};
 use crate::endpoint::{Blocks, Exchanged, BLOCK_MAX};
-use crate::ntb::{ForeignBytes, ForeignRoom};
 use crate::ring::plan::BLOCKS_MAX;
 use crate::ring::topology::HOSTS_MAX;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 

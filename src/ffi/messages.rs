@@ -5,9 +5,9 @@ use super::error::remember;
 use super::{argument, Failure};
 use crate::endpoint::wire::{Head, Offer, Packet};
 use crate::endpoint::{Event, Message, Plain, Token};
-use crate::ntb::{ForeignBytes, ForeignRoom, Room};
 use crate::ring::Loss;
 use crate::zerocopy::Payload;
+use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
 use std::ffi::c_void;
 
 /// A message as the endpoint takes it.

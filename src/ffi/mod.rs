@@ -20,12 +20,12 @@ mod variables;
 
 use crate::endpoint::wire::Head;
 use crate::endpoint::{Endpoint, Look, Message};
-use crate::ntb::ForeignBytes;
 use crate::ring::join::Card;
 use crate::zerocopy::Payload;
 use abi::*;
 use error::{argument, guard, Failure};
 use handle::{Handle, Shared};
+use ntbring_memory::ForeignBytes;
 use std::ffi::c_void;
 use std::os::raw::c_char;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::error::{argument, guard};
 use super::handle::Handle;
 use super::messages;
 use crate::endpoint::Accepted;
-use crate::ntb::ForeignRoom;
+use ntbring_memory::ForeignRoom;
 use std::ffi::c_void;
 
 /// See `include/ntbring.h`.

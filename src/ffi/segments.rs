@@ -4,10 +4,10 @@ use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::Handle;
 use crate::endpoint::Operation;
-use crate::ntb::emu::Segment;
-use crate::ntb::{ForeignBytes, ForeignRoom};
 use crate::ring::served::registry::{address, words};
 use crate::ring::served::Action;
+use ntbring_host::Segment;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::ffi::c_void;
 
 /// The segment behind a pointer.

@@ -507,7 +507,7 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
             assert_eq!((ntbring_segment_lock(ep, twin), ntbring_segment_unlock(twin)), (0, 0));
         }
         // Nobody is rank 41: a lock that it seems to have is an error, not a hang.
-        assert!((*twin.cast::<crate::ntb::emu::Segment>()).try_lock(41));
+        assert!((*twin.cast::<ntbring_host::Segment>()).try_lock(41));
         assert_eq!(ntbring_segment_lock(ep, own), NTBRING_ERR_PROTOCOL);
         assert!(text().contains("41"), "{}", text());
         assert_eq!(ntbring_segment_unlock(twin), 0);

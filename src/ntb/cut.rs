@@ -1,7 +1,7 @@
 //! Windows of devices that take no more than so many bytes at once, such as the buffer of their DMA engine has: what is
 //! longer is cut.
 
-use super::{OutWindow, WriteSink};
+use ntbring_memory::{OutWindow, WriteSink};
 use std::sync::Arc;
 
 /// The same window, into which nothing is written in transfers of more than `max` bytes.
@@ -38,7 +38,7 @@ impl WriteSink for Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ntb::{InWindow, Region};
+    use ntbring_memory::{InWindow, Region};
     use std::sync::Mutex;
 
     /// Keeps what it is given: where, and how much.

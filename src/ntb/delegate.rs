@@ -3,11 +3,11 @@
 
 /// Implements the named methods of `Port` by calling them on `self.inner`.
 macro_rules! left_to_inner {
-    ($($method:ident)*) => { $($crate::ntb::delegate::left_to_inner!(@ $method);)* };
-    (@ side) => { fn side(&self) -> $crate::ntb::Side { self.inner.side() } };
+    ($($method:ident)*) => { $($crate::delegate::left_to_inner!(@ $method);)* };
+    (@ side) => { fn side(&self) -> $crate::Side { self.inner.side() } };
     (@ coherent) => { fn coherent(&self) -> bool { self.inner.coherent() } };
     (@ max_transfer) => { fn max_transfer(&self) -> Option<usize> { self.inner.max_transfer() } };
-    (@ incoming) => { fn incoming(&self) -> $crate::ntb::InWindow { self.inner.incoming() } };
+    (@ incoming) => { fn incoming(&self) -> ntbring_memory::InWindow { self.inner.incoming() } };
     (@ incoming_offset) => { fn incoming_offset(&self) -> u64 { self.inner.incoming_offset() } };
     (@ scratchpad) => { fn scratchpad(&self, register: usize) -> u32 { self.inner.scratchpad(register) } };
     (@ peer_scratchpad) => {
@@ -17,9 +17,9 @@ macro_rules! left_to_inner {
     (@ doorbells) => { fn doorbells(&self) -> u16 { self.inner.doorbells() } };
     (@ clear_doorbells) => { fn clear_doorbells(&self, bits: u16) { self.inner.clear_doorbells(bits) } };
     (@ vector) => {
-        fn vector(&self, doorbell: usize) -> std::sync::Arc<dyn $crate::ntb::Vector> { self.inner.vector(doorbell) }
+        fn vector(&self, doorbell: usize) -> std::sync::Arc<dyn $crate::Vector> { self.inner.vector(doorbell) }
     };
-    (@ link) => { fn link(&self) -> $crate::ntb::LinkState { self.inner.link() } };
+    (@ link) => { fn link(&self) -> $crate::LinkState { self.inner.link() } };
     (@ outages) => { fn outages(&self) -> u64 { self.inner.outages() } };
 }
 

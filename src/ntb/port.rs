@@ -1,6 +1,7 @@
 //! What an NTB adapter offers to the protocol.
 
-use super::{InWindow, OutWindow};
+use ntbring_host::HostError;
+use ntbring_memory::{InWindow, OutWindow};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,62 +53,9 @@ pub enum LinkState {
 /// Why a device operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NtbError {
-    /// The window memory could not be had.
-    #[error(
-        "cannot allocate {bytes} bytes of window memory in {dir}: {cause}. \
-         Free space there, set NTBRING_WINDOW to less, or NTBRING_SHM_DIR to another directory"
-    )]
-    NoSpace {
-        /// Bytes asked for.
-        bytes: u64,
-        /// The directory.
-        dir: String,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// A segment could not be had.
-    #[error(
-        "cannot allocate {bytes} bytes of memory for others to reach in {dir}: {cause}. \
-         Free space there, or set NTBRING_SHM_DIR to another directory"
-    )]
-    NoSegment {
-        /// Bytes asked for.
-        bytes: u64,
-        /// The directory.
-        dir: String,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// The windows are there, but too little is left for MPICH's own shared memory, which is
-    /// not allocated before it is used: running out would end in SIGBUS.
-    #[error(
-        "{left} bytes are left in {dir}, but MPICH's own shared memory may need {reserve} there. \
-         Free space, or set NTBRING_WINDOW to less"
-    )]
-    NoReserve {
-        /// Bytes left.
-        left: u64,
-        /// Bytes that may be needed.
-        reserve: u64,
-        /// The directory.
-        dir: String,
-    },
-    /// The memory of another process could not be opened.
-    #[error("cannot open the window memory of process {pid}: {cause}")]
-    Open {
-        /// The process that owns it.
-        pid: u32,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// A memory file is not what its owner's address promised.
-    #[error("the window memory of process {pid} is not what its address says: {what}")]
-    Foreign {
-        /// The process that owns it.
-        pid: u32,
-        /// What is wrong.
-        what: &'static str,
-    },
+    /// Memory of the host.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// A window that lies outside the neighbour's memory was asked for.
     #[error("a window of {len} bytes at {offset} does not fit into the neighbour's {size} bytes")]
     Aperture {

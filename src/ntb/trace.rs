@@ -5,7 +5,8 @@
 //! `register` and `value`). Offsets are bytes in the outgoing window.
 
 use super::delegate::left_to_inner;
-use super::{NtbError, OutWindow, Port, Side, WriteSink};
+use super::{NtbError, Port, Side};
+use ntbring_memory::{OutWindow, WriteSink};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;

@@ -4,7 +4,8 @@
 //! What works over it works over write-combining mappings and on machines whose stores reorder.
 
 use super::delegate::left_to_inner;
-use super::{NtbError, OutWindow, Port, WriteSink};
+use super::{NtbError, Port};
+use ntbring_memory::{OutWindow, WriteSink};
 use std::sync::{Arc, Mutex};
 
 /// A port whose outgoing window is weakly ordered.

@@ -6,7 +6,7 @@
 //! tail.
 
 use super::{Consumer, Producer};
-use crate::ntb::{InWindow, OutWindow};
+use ntbring_memory::{InWindow, OutWindow};
 
 impl Producer {
     /// The same producer, which writes its tail to the first word of `tail`, in the consumer's

@@ -15,8 +15,8 @@
 
 use super::{Corrupt, LINE, TAG};
 #[cfg(not(loom))]
-use crate::ntb::ForeignBytes;
-use crate::ntb::{InWindow, OutWindow};
+use ntbring_memory::ForeignBytes;
+use ntbring_memory::{InWindow, OutWindow};
 
 /// Bytes of the smallest and of the largest place.
 pub const PLACE: (usize, usize) = (4 * LINE, 32 * LINE);

@@ -2,7 +2,7 @@
 
 use super::checked::{Finding, Reliability, Verifier, CHECK};
 use super::{entry_max, lines_for, Corrupt, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
-use crate::ntb::{InWindow, OutWindow};
+use ntbring_memory::{InWindow, OutWindow};
 
 /// Lines of an entry that are asked for as soon as it is seen. More than a core has under way at
 /// once would only delay the first.

@@ -4,8 +4,8 @@ use super::checked::{GaveUp, Keeper, Reliability, CHECK};
 use super::pieces::Laps;
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
-use crate::ntb::Room;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow};
+use ntbring_memory::Room;
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow};
 use std::mem::ManuallyDrop;
 use std::time::Instant;
 

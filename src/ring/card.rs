@@ -1,8 +1,8 @@
 //! The card that every rank publishes before it joins.
 
 use super::crew::THREADS_MAX;
-use crate::ntb::emu::HostAddress;
 use bytes::{Buf, BufMut};
+use ntbring_host::FileAddress;
 
 /// Where in the word that says whether there is memory the number of threads begins.
 const THREADS: u32 = 8;
@@ -19,9 +19,9 @@ pub struct Card {
     /// The threads that forward at the host, if the rank is the first there.
     pub threads: u8,
     /// The host's memory, if the rank is the first of its host.
-    pub memory: Option<HostAddress>,
+    pub memory: Option<FileAddress>,
     /// Where processes of other jobs leave a note for it.
-    pub mailbox: HostAddress,
+    pub mailbox: FileAddress,
     /// What others look for to see whether the kernel lets them copy from its process.
     pub probe: u64,
     /// The cores that its process may run on: bit n for all whose number is n modulo 128.
@@ -35,7 +35,7 @@ impl Card {
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
-        let m = self.memory.unwrap_or(HostAddress { pid: 0, fd: 0, inode: 0, token: 0 });
+        let m = self.memory.unwrap_or(FileAddress { pid: 0, fd: 0, inode: 0, token: 0 });
         let mut bytes = [0; Card::LEN];
         let mut to = &mut bytes[..];
         to.put_u64_le(Self::MAGIC);
@@ -65,7 +65,7 @@ impl Card {
         if !(1..=THREADS_MAX as u8).contains(&threads) {
             return Err(format!("{threads} threads, 1 to {THREADS_MAX} are possible"));
         }
-        let (address, mailbox) = (HostAddress::get(&mut bytes), HostAddress::get(&mut bytes));
+        let (address, mailbox) = (FileAddress::get(&mut bytes), FileAddress::get(&mut bytes));
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
         Ok(Card { version, pid, place, threads, memory: has_memory.then_some(address), mailbox, probe, cores })
     }

@@ -4,8 +4,8 @@
 
 use super::route::{wrong, Allowed, RelayError, Route, ROUTED};
 use super::Topology;
-use crate::ntb::Side;
-use crate::queue::{Consumer, Entry, Producer};
+use ntbring_ntb::Side;
+use ntbring_queue::{Consumer, Entry, Producer};
 
 /// The kind of such a packet's entry, without its route bit.
 pub const CAST: u8 = 16;
@@ -155,8 +155,8 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{entry_max, Reliability, LINE};
     use crate::ring::plan::LANE_MIN;
+    use ntbring_queue::{entry_max, Reliability, LINE};
 
     #[test]
     fn sets_survive_their_words() {

@@ -7,7 +7,7 @@
 
 use super::plan::{has_bulk, Class};
 use super::Topology;
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 
 /// The most threads that can have something to do.
 pub const THREADS_MAX: usize = 4;

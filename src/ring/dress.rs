@@ -4,13 +4,13 @@
 
 use super::join::JoinError;
 use super::Topology;
-use crate::ntb::emu::EmuPort;
-use crate::ntb::fault::{Faults, Faulty, Injector, Place};
-use crate::ntb::timing::Timing;
-use crate::ntb::trace::{Record, Trace};
-use crate::ntb::weak::Weak;
-use crate::ntb::{Port, Side};
 use crate::settings::Settings;
+use ntbring_emu::EmuPort;
+use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
+use ntbring_ntb::timing::Timing;
+use ntbring_ntb::trace::{Record, Trace};
+use ntbring_ntb::weak::Weak;
+use ntbring_ntb::{Port, Side};
 use std::sync::Arc;
 
 /// What a process puts around its ports.

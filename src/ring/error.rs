@@ -3,7 +3,8 @@
 use super::handshake::HandshakeError;
 use super::plan::TooSmall;
 use super::topology::TopologyError;
-use crate::ntb::NtbError;
+use ntbring_host::HostError;
+use ntbring_ntb::NtbError;
 
 /// Why a process cannot join.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,12 @@ pub enum JoinError {
     /// The device.
     #[error(transparent)]
     Ntb(#[from] NtbError),
+    /// A service of this host.
+    #[error(transparent)]
+    Host(HostError),
+    /// The host's windows, or MPICH's shared memory beside them, do not fit.
+    #[error("no room for the host's window memory: {0}, or set NTBRING_WINDOW to less")]
+    NoRoom(HostError),
     /// The neighbours disagree.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
@@ -85,4 +92,13 @@ pub enum JoinError {
         /// What the system said.
         cause: std::io::Error,
     },
+}
+
+impl From<HostError> for JoinError {
+    fn from(error: HostError) -> JoinError {
+        match error {
+            HostError::NoSpace { .. } | HostError::NoReserve { .. } => JoinError::NoRoom(error),
+            error => JoinError::Host(error),
+        }
+    }
 }

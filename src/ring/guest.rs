@@ -5,20 +5,22 @@
 //! receiver's mailbox; the receiver opens it when it next polls. Each direction has its own lane.
 //! This needs coherent memory, so it exists on the emulated NTB only.
 
-use crate::ntb::emu::{EmuHost, HostAddress, Mailbox, MemoryLayout};
-use crate::ntb::{InWindow, NtbError, OutWindow, Region};
-use crate::queue::{Consumer, Producer, LINE};
 use crate::ring::plan::LANE_MIN;
 use bytes::{Buf, BufMut};
+use ntbring_emu::{EmuHost, MemoryLayout};
+use ntbring_host::HostError;
+use ntbring_host::{FileAddress, Mailbox};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_queue::{Consumer, Producer, LINE};
 use std::path::Path;
 
 /// What a process must know of another to send to it: 80 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestAddress {
     /// Its mailbox, whose token also tells processes apart.
-    pub mailbox: HostAddress,
+    pub mailbox: FileAddress,
     /// The memory of its host, which holds its interrupt vectors.
-    pub host: HostAddress,
+    pub host: FileAddress,
     /// Its doorbell there.
     pub doorbell: u32,
 }
@@ -44,16 +46,16 @@ impl GuestAddress {
         if bytes.len() < GuestAddress::LEN || bytes.get_u64_le() != Self::MAGIC {
             return None;
         }
-        let (mailbox, host) = (HostAddress::get(&mut bytes), HostAddress::get(&mut bytes));
+        let (mailbox, host) = (FileAddress::get(&mut bytes), FileAddress::get(&mut bytes));
         let doorbell = bytes.get_u32_le();
-        ((doorbell as usize) < crate::ntb::DOORBELLS).then_some(GuestAddress { mailbox, host, doorbell })
+        ((doorbell as usize) < ntbring_ntb::DOORBELLS).then_some(GuestAddress { mailbox, host, doorbell })
     }
 }
 
 /// An announcement in a mailbox: the lane, and who will write to it.
 const ANNOUNCEMENT: usize = 24 + GuestAddress::LEN;
 
-fn announcement(lane: HostAddress, sender: &GuestAddress) -> [u8; ANNOUNCEMENT] {
+fn announcement(lane: FileAddress, sender: &GuestAddress) -> [u8; ANNOUNCEMENT] {
     let mut bytes = [0; ANNOUNCEMENT];
     let mut to = &mut bytes[..];
     lane.put(&mut to);
@@ -61,11 +63,11 @@ fn announcement(lane: HostAddress, sender: &GuestAddress) -> [u8; ANNOUNCEMENT] 
     bytes
 }
 
-fn announced(mut bytes: &[u8]) -> Option<(HostAddress, GuestAddress)> {
+fn announced(mut bytes: &[u8]) -> Option<(FileAddress, GuestAddress)> {
     if bytes.len() < ANNOUNCEMENT {
         return None;
     }
-    let lane = HostAddress::get(&mut bytes);
+    let lane = FileAddress::get(&mut bytes);
     Some((lane, GuestAddress::parse(bytes)?))
 }
 
@@ -126,7 +128,7 @@ pub struct Call {
 }
 
 /// Makes a lane to a guest and announces it there; None if the guest has to read its mail first.
-pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress) -> Result<Option<Call>, NtbError> {
+pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress) -> Result<Option<Call>, HostError> {
     let memory = EmuHost::create(dir, layout(lane_bytes))?;
     let local = memory.local();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
@@ -149,13 +151,13 @@ pub struct Answer {
 }
 
 /// Opens the lane that an announcement tells of.
-pub fn answer(bytes: &[u8]) -> Result<Answer, NtbError> {
-    let nonsense = NtbError::Foreign { pid: 0, what: "its announcement makes no sense" };
+pub fn answer(bytes: &[u8]) -> Result<Answer, HostError> {
+    let nonsense = HostError::Foreign { pid: 0, what: "its announcement makes no sense" };
     let (address, guest) = announced(bytes).ok_or(nonsense)?;
     let memory = EmuHost::visit(address)?;
     let local = memory.local();
     if local.len() < LINE + LANE_MIN {
-        return Err(NtbError::Foreign { pid: address.pid, what: "the lane that it announced is too small" });
+        return Err(HostError::Foreign { pid: address.pid, what: "the lane that it announced is too small" });
     }
     let lane = InWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let consumer = Consumer::new(lane, OutWindow::new(local.part(HEAD, 8)));
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn addresses_survive_their_bytes() {
-        let memory = |n: u64| HostAddress { pid: n as u32, fd: 3, inode: n * 7, token: n * 11 };
+        let memory = |n: u64| FileAddress { pid: n as u32, fd: 3, inode: n * 7, token: n * 11 };
         let address = GuestAddress { mailbox: memory(1), host: memory(2), doorbell: 5 };
         assert_eq!(GuestAddress::parse(&address.bytes()), Some(address));
         assert_eq!(announced(&announcement(memory(3), &address)), Some((memory(3), address)));

@@ -5,8 +5,8 @@
 //! out. (Ids, offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
 
 use super::PROTOCOL_VERSION;
-use crate::ntb::timing::Model;
 use crate::settings::{reliability, PaperModel};
+use ntbring_ntb::timing::Model;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 

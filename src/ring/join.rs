@@ -9,14 +9,15 @@ use super::meeting::{died, Control, Meeting};
 use super::membership::Membership;
 use super::near::{find_reach, is_served};
 use super::plan::{LocalPlan, WindowPlan};
-use super::{cores, crew, rank_doorbell, Topology, PROTOCOL_VERSION};
-use crate::ntb::cut::cut;
-use crate::ntb::emu::{
-    check_space, place, size_of, EmuHost, EmuPort, HostAddress, Introduction, Mailbox, MemoryLayout, Reach, Watch,
-};
-use crate::ntb::{InWindow, LinkState, OutWindow, Port, Side};
-use crate::queue::{entry_max, Reliability, LINE};
+use super::{crew, rank_doorbell, Topology, PROTOCOL_VERSION};
 use crate::settings::{Settings, SingleCopy};
+use ntbring_emu::{EmuHost, EmuPort, Introduction, MemoryLayout};
+use ntbring_host::cores;
+use ntbring_host::{check_space, place, size_of, FileAddress, Mailbox, Reach, Watch};
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::cut::cut;
+use ntbring_ntb::{LinkState, Port, Side};
+use ntbring_queue::{entry_max, Reliability, LINE};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub struct Candidate {
     layout: MemoryLayout,
     local_plan: LocalPlan,
     memory: Option<EmuHost>,
-    mailbox: (Mailbox, HostAddress),
+    mailbox: (Mailbox, FileAddress),
     /// The threads that forward at this process's host, if it is its first rank.
     threads: usize,
 }
@@ -134,7 +135,7 @@ impl Candidate {
         };
         if rank == leader {
             let (job, faulty) = (pids[0], settings.fault.is_some());
-            memory.introduce(Introduction { job, host: host as u8, hosts: topology.hosts() as u8, faulty });
+            memory.introduce(Introduction { job, host: host as u8, hosts: topology.hosts() as u8, faulty })?;
         }
         mailbox.0.introduce(pids[0])?;
         let record = open_record(&settings, rank)?;
@@ -223,6 +224,7 @@ impl Candidate {
         // Whatever the neighbours still have to read of the handshake has been written.
         injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {
+            notes: memory.notes()?,
             topology,
             rank,
             memory,

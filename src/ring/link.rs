@@ -3,8 +3,9 @@
 use super::crew::thread_of;
 use super::plan::{Class, End, WindowPlan};
 use super::FORWARDER_DOORBELL;
-use crate::ntb::{InWindow, OutWindow, Port, Side};
-use crate::queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::{Port, Side};
+use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
 
 /// Bytes of a credit: the head, and a checked lane's complaint.

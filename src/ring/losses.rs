@@ -7,8 +7,8 @@
 use super::join::Link;
 use super::outages::LinkSet;
 use super::{Membership, Topology};
-use crate::ntb::{LinkState, Side};
-use crate::queue::Reliability;
+use ntbring_ntb::{LinkState, Side};
+use ntbring_queue::Reliability;
 
 /// A rank of the job whose process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,9 +3,10 @@
 use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
 use super::join::JoinError;
 use super::{Topology, PROTOCOL_VERSION};
-use crate::ntb::emu::Watch;
-use crate::ntb::{InWindow, LinkState, OutWindow, Port, SCRATCHPADS};
 use crate::settings::{reliability, Settings};
+use ntbring_host::Watch;
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::{LinkState, Port, SCRATCHPADS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

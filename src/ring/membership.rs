@@ -5,14 +5,16 @@ use super::link::Link;
 use super::near::is_near;
 use super::plan::{End, LocalPlan};
 use super::served::registry::Registry;
-use super::sessions;
 use super::ways::Ways;
-use super::{cores, Dead, Topology};
-use crate::ntb::emu::{EmuHost, Mailbox, Reach, Watch};
-use crate::ntb::fault::Injector;
-use crate::ntb::trace::Record;
-use crate::ntb::{InWindow, LinkState, OutWindow, Side, Vector};
-use crate::queue::{Consumer, Producer};
+use super::{Dead, Topology};
+use ntbring_emu::EmuHost;
+use ntbring_host::{cores, sessions};
+use ntbring_host::{Mailbox, Reach, Watch};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_ntb::fault::Injector;
+use ntbring_ntb::trace::Record;
+use ntbring_ntb::{LinkState, Side, Vector};
+use ntbring_queue::{Consumer, Producer};
 use std::sync::Arc;
 
 /// A process in the ring.
@@ -42,6 +44,8 @@ pub struct Membership {
     /// What processes of other jobs must know of each rank.
     pub(super) guests: Vec<GuestAddress>,
     pub(super) mailbox: Option<Mailbox>,
+    /// Two words that the host's processes share.
+    pub(super) notes: Region,
 }
 
 impl Membership {
@@ -177,7 +181,7 @@ impl Membership {
 
     /// Which way packets of this process's host go. Says nothing in jobs whose links are trusted.
     pub fn ways(&self) -> Ways {
-        Ways::new(self.memory.notes())
+        Ways::new(self.notes.clone())
     }
 
     /// What the emulated port on a side says of its link from now on, as `ntbring link` does it from outside. Only what

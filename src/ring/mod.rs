@@ -29,7 +29,6 @@
 
 mod card;
 pub mod cast;
-pub mod cores;
 pub mod crew;
 mod desk;
 mod dress;
@@ -50,7 +49,6 @@ mod probation;
 pub mod relay;
 mod route;
 pub mod served;
-mod sessions;
 pub(crate) mod steward;
 mod tally;
 pub mod topology;
@@ -72,5 +70,5 @@ pub const FORWARDER_DOORBELL: usize = 0;
 
 /// The doorbell of a rank, by its number within its host. Ranks beyond the twelfth share.
 pub fn rank_doorbell(local: usize) -> usize {
-    crew::THREADS_MAX + local % (crate::ntb::DOORBELLS - crew::THREADS_MAX)
+    crew::THREADS_MAX + local % (ntbring_ntb::DOORBELLS - crew::THREADS_MAX)
 }

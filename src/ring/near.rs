@@ -2,8 +2,8 @@
 
 use super::join::{Card, Link};
 use super::Topology;
-use crate::ntb::emu::Reach;
-use crate::ntb::Port;
+use ntbring_host::Reach;
+use ntbring_ntb::Port;
 use std::sync::Arc;
 
 /// Whom the kernel lets this process copy from and to: ranks of its own host, and of those

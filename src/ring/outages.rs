@@ -7,7 +7,7 @@
 
 use super::topology::HOSTS_MAX;
 use super::{Membership, Topology, FORWARDER_DOORBELL};
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -20,10 +20,10 @@ mod local;
 
 pub use local::LocalPlan;
 
-use crate::ntb::Side;
-use crate::queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
 use crate::ring::topology::HOSTS_MAX;
 use crate::ring::Topology;
+use ntbring_ntb::Side;
+use ntbring_queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
 
 /// The smallest lane, bytes.
 pub const LANE_MIN: usize = 4096;

@@ -1,6 +1,6 @@
 //! When a link counts as up: at once for what has no other way, and for everything else only when it has stayed up.
 
-use crate::ntb::LinkState;
+use ntbring_ntb::LinkState;
 use std::time::Duration;
 
 /// How long a link must have been up after it was down, for ways to lead over it that could lead elsewhere. Otherwise a

@@ -3,8 +3,8 @@
 use super::manager::ManagerError;
 use super::served::{Request, REQUEST};
 use super::Topology;
-use crate::ntb::Side;
-use crate::queue::{Consumer, Corrupt, Entry, GaveUp};
+use ntbring_ntb::Side;
+use ntbring_queue::{Consumer, Corrupt, Entry, GaveUp};
 
 /// Why forwarding had to stop.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use super::manager::{Action, Event, Hwid, Manager, ManagerError, Rules};
 use super::probation::{Change, Link};
 use super::ways::Ways;
 use super::Topology;
-use crate::ntb::{LinkState, Side};
+use ntbring_ntb::{LinkState, Side};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

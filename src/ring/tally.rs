@@ -1,6 +1,7 @@
 //! What a forwarder counts.
 
-use crate::ntb::{Region, Side, Word};
+use ntbring_memory::{Region, Word};
+use ntbring_ntb::Side;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a forwarder has done. What concerns one link is counted for each side.

@@ -1,6 +1,6 @@
 //! Hosts and ranks, distances and directions.
 
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 
 /// The most hosts in a ring.
 pub const HOSTS_MAX: usize = 16;

@@ -6,11 +6,11 @@
 //! then whether the rank still polls ([`Lease`]). If it finds something to do then, it goes on until there is nothing more,
 //! beside the rank.
 
-use super::cores::{self, Cores};
 use super::nap::nap;
 use super::relay::{Forwarder, RelayCounters, RelayError};
-use crate::ntb::Vector;
-use crate::thread;
+use ntbring_host::cores::{self, Cores};
+use ntbring_host::thread;
+use ntbring_ntb::Vector;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;

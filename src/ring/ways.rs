@@ -12,7 +12,8 @@
 
 use super::manager::Lid;
 use super::topology::HOSTS_MAX;
-use crate::ntb::{InWindow, OutWindow, Region, Side};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_ntb::Side;
 
 const REACHED: u32 = 16;
 const GENERATION: u32 = 32;

@@ -13,11 +13,11 @@ pub use paper::PaperModel;
 pub use table::{Setting, TABLE};
 pub use tuned::TunedFile;
 
-use crate::ntb::fault::Faults;
-use crate::ntb::timing::Model;
-use crate::queue::Reliability;
 use crate::zerocopy::table::DEFAULTS;
 use crate::zerocopy::Limits;
+use ntbring_ntb::fault::Faults;
+use ntbring_ntb::timing::Model;
+use ntbring_queue::Reliability;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The names of how far links can be trusted.
 
-use crate::queue::Reliability::{self, *};
+use ntbring_queue::Reliability::{self, *};
 
 /// With their names, by their codes.
 const NAMED: [(&str, Reliability); 3] = [("off", Off), ("detect", Detect), ("retry", Retry)];

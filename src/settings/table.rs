@@ -2,10 +2,10 @@
 
 use super::parse::{bytes, number, path, signal, text, within};
 use super::{reliability, BothCopy, PaperModel, Settings, SingleCopy, TunedFile};
-use crate::ntb::fault::Faults;
-use crate::ntb::timing::Model;
 use crate::ring::crew::THREADS_MAX;
 use crate::zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
+use ntbring_ntb::fault::Faults;
+use ntbring_ntb::timing::Model;
 use std::time::Duration;
 
 /// One line of the table of settings.

@@ -1,6 +1,6 @@
 //! What will happen when: the queue of events of a simulation.
 
-use crate::ntb::timing::TICKS_PER_NS;
+use ntbring_ntb::timing::TICKS_PER_NS;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

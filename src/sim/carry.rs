@@ -7,8 +7,9 @@ use crate::endpoint::carrier::parcel::Parcel;
 use crate::endpoint::carrier::receiver::Receiver;
 use crate::endpoint::carrier::sender::Sender;
 use crate::endpoint::carrier::{receiving_half, sending_half};
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region, Side};
-use crate::queue::{Consumer, Producer};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_ntb::Side;
+use ntbring_queue::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Between two looks at a connection on which something is open: a carrier's thread looks so often.

@@ -4,10 +4,11 @@ use super::agenda::ns;
 use super::machine::{Event, Load, Own, Packet, Simulation};
 use super::net::PORTS;
 use super::plan::SimError;
-use crate::ntb::{LinkState, Region, Side};
 use crate::ring::steward::Steward;
 use crate::ring::ways::{Snapshot, Ways};
 use crate::ring::Topology;
+use ntbring_memory::Region;
+use ntbring_ntb::{LinkState, Side};
 use std::sync::Arc;
 use std::time::Instant;
 

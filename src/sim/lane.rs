@@ -4,8 +4,8 @@
 //! returns as its head is held back until its time has come. Of all rules about room there is no second version here: what
 //! fits, what wraps, when a head goes back is decided by the code that ranks and forwarders run.
 
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{entry_max, Consumer, Producer, LINE, LINES_MAX, LINES_MIN};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_queue::{entry_max, Consumer, Producer, LINE, LINES_MAX, LINES_MIN};
 
 /// The layout of a simulation's lanes. Lanes of more lines than there may be, and those of very many hosts, stand for larger
 /// ones: each of their lines for several.

@@ -5,12 +5,12 @@
 //! along the row, then along the column, each of which is a ring for [`Topology`], dateline included; and on longer lines
 //! there is but one way.
 
-use crate::ntb::Side;
 use crate::ring::manager::network::Network;
 use crate::ring::manager::routes::class_step;
 use crate::ring::manager::shape::Shape;
 use crate::ring::manager::{Hwid, Lid, Rules, HOSTS_MAX as MANAGED_MAX};
 use crate::ring::Topology;
+use ntbring_ntb::Side;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

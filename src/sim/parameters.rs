@@ -1,7 +1,7 @@
 //! The figures that a simulation reckons with. They are in one file with their sources, `sim/parameters.toml`.
 
 use super::agenda::{ns, Time};
-use crate::ntb::timing::Model;
+use ntbring_ntb::timing::Model;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

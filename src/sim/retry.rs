@@ -6,9 +6,9 @@
 use super::agenda::{ms, us, Agenda, Time};
 use crate::endpoint::carrier::parcel::Parcel;
 use crate::endpoint::carrier::{receiving_half, sending_half, Odd};
-use crate::ntb::timing::TICKS_PER_NS;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region};
 use fastrand::Rng;
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_ntb::timing::TICKS_PER_NS;
 use std::time::{Duration, Instant};
 
 /// From one end of the link to the other.

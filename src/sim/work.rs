@@ -6,7 +6,7 @@ use super::machine::{Event, Load, Own, Packet, Simulation, Track, DELIVER, KINDS
 use super::net::PORTS;
 use super::plan::SimError;
 use super::pool::{Begun, Centre, Input, Memory, Outcome, State};
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 use std::collections::VecDeque;
 
 /// Bytes of a returned head.

@@ -1,7 +1,7 @@
 //! What a message carries, before it is in a window.
 
-use crate::ntb::{ForeignBytes, OutWindow, Room};
-use crate::queue::Slot;
+use ntbring_memory::{ForeignBytes, OutWindow, Room};
+use ntbring_queue::Slot;
 
 /// Writes bytes of a packed payload, from `offset` on, into the room; returns how many, or None
 /// if it cannot. Fewer than there is room for if an element would be cut. `context` is whatever

@@ -1,11 +1,12 @@
 //! Two hosts in one process, joined by two cables, with any decorators around their ports.
 
-use ntbring::ntb::emu::{EmuHost, MemoryLayout};
-use ntbring::ntb::fault::{Faults, Faulty, Injector, Place};
-use ntbring::ntb::timing::{Model, Timing};
-use ntbring::ntb::trace::{Record, Trace};
-use ntbring::ntb::weak::Weak;
-use ntbring::ntb::{OutWindow, Port, Region, Side};
+use ntbring_emu::{EmuHost, MemoryLayout};
+use ntbring_memory::{OutWindow, Region};
+use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
+use ntbring_ntb::timing::{Model, Timing};
+use ntbring_ntb::trace::{Record, Trace};
+use ntbring_ntb::weak::Weak;
+use ntbring_ntb::{Port, Side};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -2,10 +2,10 @@
 //! makes it. Ranks share nothing but the cards that they exchange at the start.
 
 use ntbring::endpoint::{Endpoint, Event, Idle};
-use ntbring::queue::Reliability;
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::Topology;
 use ntbring::settings::Settings;
+use ntbring_queue::Reliability;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -9,7 +9,8 @@ mod vectors;
 mod windows;
 
 use common::ports::{aim, Bench, Dress, WINDOW};
-use ntbring::ntb::{ForeignBytes, LinkState, NtbError, Port, Side, DOORBELLS, SCRATCHPADS};
+use ntbring_memory::ForeignBytes;
+use ntbring_ntb::{LinkState, NtbError, Port, Side, DOORBELLS, SCRATCHPADS};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
@@ -87,6 +88,6 @@ fn every_error_names_its_cause() {
 fn ports_are_shared_between_threads() {
     fn shared<T: Send + Sync + ?Sized>() {}
     shared::<dyn Port>();
-    shared::<ntbring::ntb::InWindow>();
-    shared::<ntbring::ntb::OutWindow>();
+    shared::<ntbring_memory::InWindow>();
+    shared::<ntbring_memory::OutWindow>();
 }

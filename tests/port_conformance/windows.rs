@@ -118,7 +118,7 @@ pub fn windows_do_not_mix(bench: &Bench) {
     }
     // Not into what is beside the windows either.
     for host in &bench.hosts {
-        let local = ntbring::ntb::InWindow::new(host.local());
+        let local = ntbring_memory::InWindow::new(host.local());
         assert!((0..local.len()).step_by(8).all(|at| local.load(at) == 0));
     }
 }

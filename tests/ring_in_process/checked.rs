@@ -1,8 +1,8 @@
 //! Rings that do not trust their links.
 
 use super::*;
-use ntbring::ntb::fault::Faults;
-use ntbring::queue::Reliability;
+use ntbring_ntb::fault::Faults;
+use ntbring_queue::Reliability;
 
 #[test]
 fn everything_crosses_checked_lanes() {

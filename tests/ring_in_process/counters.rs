@@ -3,9 +3,9 @@
 use super::*;
 use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::{Event, Figures, COUNTERS};
-use ntbring::ntb::emu::RunningProcess;
-use ntbring::ntb::ForeignBytes;
 use ntbring::zerocopy::Cut;
+use ntbring_host::RunningProcess;
+use ntbring_memory::ForeignBytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;

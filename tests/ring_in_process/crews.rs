@@ -1,7 +1,7 @@
 //! One, two and more transfer threads a host, also beside hosts with another number of them.
 
 use super::*;
-use ntbring::queue::Reliability;
+use ntbring_queue::Reliability;
 
 /// Messages of all kinds between all pairs, on hosts whose ranks sleep at once or look on.
 fn traffic(layout: &Layout, threads: impl Fn(usize) -> usize + Sync, reliability: Reliability, messages: usize) {

@@ -3,8 +3,8 @@
 use super::*;
 use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::{Accepted, Event};
-use ntbring::ntb::{ForeignBytes, ForeignRoom};
-use ntbring::queue::Reliability;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_queue::Reliability;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SIZE: usize = 3 << 20;

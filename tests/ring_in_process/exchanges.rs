@@ -2,7 +2,7 @@
 
 use super::*;
 use ntbring::endpoint::{Blocks, Exchanged};
-use ntbring::ntb::{ForeignBytes, ForeignRoom};
+use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::time::Instant;
 
 const GROUP: u32 = 3;

@@ -3,7 +3,7 @@
 
 use super::*;
 use common::ring::try_run;
-use ntbring::ntb::fault::Faults;
+use ntbring_ntb::fault::Faults;
 
 fn faulty(settings: Settings, text: &str) -> Settings {
     Settings { fault: Faults::parse(text).unwrap(), ..settings }

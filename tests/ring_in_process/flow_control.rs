@@ -3,7 +3,7 @@
 use super::*;
 use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::Event;
-use ntbring::ntb::ForeignBytes;
+use ntbring_memory::ForeignBytes;
 use std::collections::VecDeque;
 
 /// Whose messages are charged, and whose are not.

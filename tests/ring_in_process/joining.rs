@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_cannot_be_sent_is_refused_and_does_no_harm() {
-    fn fails(_: [usize; 2], _: u64, room: ntbring::ntb::Room) -> Option<usize> {
+    fn fails(_: [usize; 2], _: u64, room: ntbring_memory::Room) -> Option<usize> {
         // SAFETY: the room is writable, and as long as it says.
         unsafe { room.address().write_bytes(0x77, room.len()) };
         None
@@ -65,7 +65,7 @@ fn settings_that_differ_are_named_on_both_sides() {
         ("NTBRING_WINDOW", |s| s.window = Some(2 << 20)),
         ("NTBRING_CHUNK", |s| s.chunk = Some(1024)),
         ("NTBRING_LINK_MODEL", |s| s.link_model = Model::parse("gen3x8").unwrap()),
-        ("NTBRING_RELIABILITY", |s| s.reliability = ntbring::queue::Reliability::Retry),
+        ("NTBRING_RELIABILITY", |s| s.reliability = ntbring_queue::Reliability::Retry),
     ];
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {

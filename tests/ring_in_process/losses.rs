@@ -3,8 +3,8 @@
 use super::*;
 use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::{Endpoint, Event};
-use ntbring::ntb::ForeignBytes;
-use ntbring::queue::Reliability;
+use ntbring_memory::ForeignBytes;
+use ntbring_queue::Reliability;
 use std::collections::VecDeque;
 use std::process::{Child, Command};
 use std::time::Instant;

@@ -25,14 +25,14 @@ use common::ring::{run, run_each, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
 use ntbring::endpoint::wire::Head;
 use ntbring::endpoint::{EndpointError, Message, Sent, Token};
-use ntbring::ntb::timing::Model;
-use ntbring::ntb::Side;
-use ntbring::queue::{lines_for, Tag, LINE};
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::plan::WindowPlan;
 use ntbring::settings::{BothCopy, Settings, SingleCopy};
 use ntbring::zerocopy::Payload;
+use ntbring_ntb::timing::Model;
+use ntbring_ntb::Side;
+use ntbring_queue::{lines_for, Tag, LINE};
 use std::path::Path;
 use std::time::Duration;
 

@@ -4,10 +4,10 @@ use super::healing::{put, took_any, Ring};
 use super::*;
 use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::{Event, MULTICAST_MAX};
-use ntbring::queue::Reliability;
 use ntbring::ring::cast::{Cast, HostSet, CAST};
 use ntbring::ring::relay::{RelayError, ROUTED};
 use ntbring::ring::Topology;
+use ntbring_queue::Reliability;
 
 fn sets(hosts: usize) -> impl Iterator<Item = HostSet> {
     (0..1u64 << hosts).map(HostSet::from_word)

@@ -2,9 +2,9 @@
 
 use super::losses::{Doomed, MANY, PAYLOAD};
 use super::*;
-use ntbring::ntb::fault::Faults;
-use ntbring::ntb::LinkState::{self, Down, Up};
-use ntbring::queue::Reliability::{Detect, Off};
+use ntbring_ntb::fault::Faults;
+use ntbring_ntb::LinkState::{self, Down, Up};
+use ntbring_queue::Reliability::{Detect, Off};
 use std::time::Instant;
 
 /// Over links whose ports lose what is sent while they are down, or only say that they are.

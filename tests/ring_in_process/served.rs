@@ -2,10 +2,10 @@
 
 use super::*;
 use ntbring::endpoint::{Event, Operation};
-use ntbring::ntb::emu::{Segment, SegmentAddress};
-use ntbring::ntb::{ForeignBytes, ForeignRoom};
 use ntbring::ring::served::operate::{accumulate, Kind, Op};
 use ntbring::ring::served::{Action, GRAIN};
+use ntbring_host::{Segment, SegmentAddress};
+use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::sync::Mutex;
 
 /// Bytes of every segment: a counter, one that the window's lock guards, and a part for each rank.

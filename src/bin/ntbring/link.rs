@@ -4,7 +4,7 @@ use crate::running::{choose, down, running};
 use clap::{Args, ValueEnum};
 use comfy_table::presets::NOTHING;
 use comfy_table::Table;
-use ntbring::ntb::{LinkState, Side};
+use ntbring_ntb::{LinkState, Side};
 use serde_json::json;
 use std::error::Error;
 

@@ -1,7 +1,7 @@
 //! Jobs of this user that are running on this machine, found from outside.
 
-use ntbring::ntb::emu::RunningHost;
-use ntbring::ntb::{LinkState, Side};
+use ntbring_emu::RunningHost;
+use ntbring_ntb::{LinkState, Side};
 use std::collections::BTreeMap;
 use std::error::Error;
 

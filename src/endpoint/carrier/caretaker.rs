@@ -2,7 +2,7 @@
 
 use super::Carrier;
 use crate::endpoint::EndpointError;
-use crate::thread;
+use ntbring_host::thread;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;

@@ -3,12 +3,13 @@
 use super::parcel::{Parcel, PARCEL};
 use super::Odd;
 use crate::endpoint::EndpointError;
-use crate::ntb::{ForeignBytes, LinkState, Port, Side};
-use crate::queue::{Consumer, Producer};
 use crate::ring::join::Link;
 use crate::ring::plan::{Class, End};
 use crate::ring::relay::{Route, ROUTED};
 use crate::ring::{rank_doorbell, Topology};
+use ntbring_memory::ForeignBytes;
+use ntbring_ntb::{LinkState, Port, Side};
+use ntbring_queue::{Consumer, Producer};
 use std::sync::Arc;
 use std::time::Instant;
 

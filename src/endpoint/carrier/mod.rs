@@ -28,12 +28,13 @@ pub use receiver::Receiver;
 pub use sender::{Outgoing, Sender};
 
 use super::EndpointError;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region, Side};
-use crate::queue::{Consumer, Producer, Reliability, LINE};
 use crate::ring::relay::Route;
 use crate::ring::ways::{Snapshot, Ways};
 use crate::ring::{Membership, Topology};
 use hop::Hop;
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_ntb::Side;
+use ntbring_queue::{Consumer, Producer, Reliability, LINE};
 use std::sync::Arc;
 use std::time::Instant;
 

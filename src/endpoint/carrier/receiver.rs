@@ -2,8 +2,8 @@
 
 use super::parcel::{Parcel, Place};
 use super::Odd;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow};
-use crate::queue::{lines_for, Tag, LINE, PAD, TAG};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow};
+use ntbring_queue::{lines_for, Tag, LINE, PAD, TAG};
 use std::time::{Duration, Instant};
 
 /// The longest that the sender is not told what has come, if nothing else goes to it.

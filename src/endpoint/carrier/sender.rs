@@ -2,8 +2,8 @@
 
 use super::parcel::{Parcel, Place};
 use super::Odd;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow};
-use crate::queue::{lines_for, Tag, LINE, PAD, TAG};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow};
+use ntbring_queue::{lines_for, Tag, LINE, PAD, TAG};
 use std::time::{Duration, Instant};
 
 /// Until the receiver is asked for the first time how far it has come; after that it is twice as long each time.

@@ -1,7 +1,7 @@
 //! One connection over a network that loses, doubles and reorders, in virtual time.
 
 use super::*;
-use crate::queue::Slot;
+use ntbring_queue::Slot;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -255,7 +255,7 @@ fn what_is_lost_is_complained_of_once() {
 fn who_claims_to_have_a_part_of_an_entry_gets_nothing_more() {
     let mut pair = Pair::new();
     let mut bytes = message(0, 200);
-    let tag = crate::queue::Tag { sequence: 1, kind: 1, len: 1 << 20, meta: 0, asks: false };
+    let tag = ntbring_queue::Tag { sequence: 1, kind: 1, len: 1 << 20, meta: 0, asks: false };
     bytes[56..64].copy_from_slice(&tag.word().to_le_bytes());
     assert!(pair.produce(&bytes));
     pair.outgoing();
@@ -289,7 +289,7 @@ fn what_cannot_be_is_refused() {
         pair.arrive(&flying).unwrap();
     }
     let place = pair.sender.place();
-    let tag = crate::queue::Tag { sequence: place.entries as u16, kind: 1, len: 50, meta: 0, asks: false };
+    let tag = ntbring_queue::Tag { sequence: place.entries as u16, kind: 1, len: 50, meta: 0, asks: false };
     let parcel = Parcel { place, tag: Some(tag.word()), ..Parcel::default() };
     let much = Flying { parcel, bytes: Region::anonymous(56), len: 50 };
     assert_eq!(pair.arrive(&much), Err(Odd("sent more than there is room for")));

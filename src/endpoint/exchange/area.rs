@@ -4,8 +4,9 @@
 //! | half of even rounds | half of odd rounds |        each: | what is own, and what is in transit, for the right | for the left |
 //! ```
 
-use crate::ntb::emu::Segment;
-use crate::ntb::{ForeignBytes, ForeignRoom, InWindow, OutWindow, Side};
+use ntbring_host::Segment;
+use ntbring_memory::{ForeignBytes, ForeignRoom, InWindow, OutWindow};
+use ntbring_ntb::Side;
 
 /// Bytes of each block that move in a round.
 pub const ROUND: usize = 64 << 10;

@@ -27,13 +27,15 @@ mod card;
 mod member;
 
 use super::{Endpoint, EndpointError};
-use crate::ntb::emu::Segment;
-use crate::ntb::{ForeignBytes, ForeignRoom, NtbError, Side};
-use crate::queue::Reliability;
 use crate::zerocopy::contest::{Mover, Outcome};
 use area::Area;
 use card::{Introduction, Note, Told};
 use member::{Current, Exchange, State};
+use ntbring_host::HostError;
+use ntbring_host::Segment;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_ntb::Side;
+use ntbring_queue::Reliability;
 use smallvec::SmallVec;
 
 /// Hosts of the largest ring on which nobody is further away than a neighbour's neighbour.
@@ -185,7 +187,7 @@ impl Endpoint {
         self.share(id, Some(&Introduction { area, kernel_from: x.kernel_from }.write()))
     }
 
-    fn does_without(&self, error: &NtbError) {
+    fn does_without(&self, error: &HostError) {
         log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank());
     }
 

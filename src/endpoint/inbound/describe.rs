@@ -1,7 +1,7 @@
 //! What can be said of the lanes to a rank.
 
 use super::{describe, Inbound};
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 
 impl Inbound {
     /// Entries that a link had lost or damaged on their way here.

@@ -2,9 +2,9 @@
 
 use super::{Inbound, Inbox, VACANT};
 use crate::endpoint::bell::Bell;
-use crate::queue::Consumer;
 use crate::ring::plan::{Class, End};
 use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use ntbring_queue::Consumer;
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use super::{Outbound, Outbox};
 use crate::endpoint::EndpointError;
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 use std::time::Instant;
 
 /// How often a receiver is reminded of what it has not taken before its sender may leave: a thread goes on (`linger`).

@@ -5,9 +5,9 @@ use super::super::EndpointError;
 use super::held::Allowance;
 use super::Released;
 use crate::endpoint::paper::SendSide;
-use crate::queue::Producer;
 use crate::ring::relay::Route;
 use crate::zerocopy::{Cut, Payload};
+use ntbring_queue::Producer;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 

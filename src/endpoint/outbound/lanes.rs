@@ -8,12 +8,12 @@ use crate::endpoint::bell::Bell;
 use crate::endpoint::credit::Tariff;
 use crate::endpoint::paper::SendSide;
 use crate::endpoint::wire::PREFIX_MAX;
-use crate::queue::Producer;
 use crate::ring::plan::{Class, End};
 use crate::ring::relay::Route;
 use crate::ring::{rank_doorbell, Membership};
 use crate::settings::Settings;
 use crate::zerocopy::Cut;
+use ntbring_queue::Producer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ impl Outbound {
 
     /// Bytes of the smallest lane.
     pub fn smallest_lane(&self) -> usize {
-        self.outboxes.iter().map(|o| o.lane.lines() * crate::queue::LINE).min().unwrap_or(0)
+        self.outboxes.iter().map(|o| o.lane.lines() * ntbring_queue::LINE).min().unwrap_or(0)
     }
 
     /// Most bytes of a piece that others bring further, where the lane is not too small for that.

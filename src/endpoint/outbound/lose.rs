@@ -1,7 +1,7 @@
 //! Ranks that are lost: what waits for them is forgotten, as is what is sent to them later.
 
 use super::{Outbound, LOST};
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 
 impl Outbound {
     /// Whether a rank is lost.

@@ -4,7 +4,7 @@
 use super::super::wire::{plain_meta, Head, HANDLERS, MESSAGE};
 use super::Outbound;
 use crate::endpoint::Endpoint;
-use crate::ntb::ForeignBytes;
+use ntbring_memory::ForeignBytes;
 
 impl Endpoint {
     /// Sends a packed message, if nothing is in the way; if false, [`Endpoint::send_now`] knows more.

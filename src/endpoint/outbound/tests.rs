@@ -2,11 +2,11 @@
 
 use crate::endpoint::wire::{plain_meta, Head, MESSAGE};
 use crate::endpoint::{Endpoint, EndpointError, Event};
-use crate::ntb::ForeignBytes;
-use crate::queue::META_MAX;
 use crate::ring::join::Candidate;
 use crate::ring::Topology;
 use crate::settings::Settings;
+use ntbring_memory::ForeignBytes;
+use ntbring_queue::META_MAX;
 
 /// A rank that is a ring of its own.
 fn alone() -> Endpoint {

@@ -12,7 +12,7 @@ mod send;
 pub(super) use receive::ReceiveSide;
 pub(super) use send::SendSide;
 
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 
 /// The stream that joins the two entries of a message whose header travels alone. Flows never
 /// number so many.

@@ -5,10 +5,10 @@ use crate::endpoint::outbound::flow::{put_bare, put_message};
 use crate::endpoint::outbound::Message;
 use crate::endpoint::wire::{Head, Offer, Packet, PREFIX_MAX};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::queue::{Producer, Slot};
 use crate::ring::relay::Route;
 use crate::settings::PaperModel;
 use crate::zerocopy::{PackFailed, Payload};
+use ntbring_queue::{Producer, Slot};
 
 /// What a model does to what it sends.
 pub(in super::super) struct SendSide {

@@ -2,9 +2,9 @@
 
 use super::RIGHTWARD;
 use crate::endpoint::EndpointError;
-use crate::queue::{BoardReader, CoreId, Posted};
 use crate::ring::topology::HOSTS_MAX;
 use crate::ring::Loss;
+use ntbring_queue::{BoardReader, CoreId, Posted};
 
 /// The furthest that a block goes.
 pub const REACH_MAX: usize = HOSTS_MAX / 2;
@@ -108,8 +108,8 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ntb::{InWindow, Region};
-    use crate::queue::{BoardPlan, PLACE};
+    use ntbring_memory::{InWindow, Region};
+    use ntbring_queue::{BoardPlan, PLACE};
 
     /// Of one direction, in which blocks have come from these cores and are missing as the bits say.
     fn stream(sees_beyond: bool, cores: &[usize], missing: u16) -> Stream {

@@ -93,7 +93,7 @@ proptest! {
 fn the_smallest_messages_need_one_line() {
     // MPICH's header for a send has 48 bytes.
     let packet = Packet::Message { head: Head::default(), header: 48, payload: 8 };
-    assert_eq!(crate::queue::lines_for(packet.prefix(None).end() + 48 + 8), 1);
+    assert_eq!(ntbring_queue::lines_for(packet.prefix(None).end() + 48 + 8), 1);
 }
 
 #[test]

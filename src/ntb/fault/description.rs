@@ -2,8 +2,8 @@
 
 use super::links::{LinkName, Place};
 use super::outage::Outage;
-use crate::ntb::timing::model::scaled;
-use crate::ntb::{Side, DOORBELLS};
+use crate::timing::model::scaled;
+use crate::{Side, DOORBELLS};
 use std::fmt;
 use std::time::Duration;
 

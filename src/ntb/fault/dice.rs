@@ -3,7 +3,7 @@
 
 use super::description::{Faults, Rate};
 use super::links::Place;
-use crate::ntb::Side;
+use crate::Side;
 use fastrand::Rng;
 
 /// Keeps the numbers of rings apart from those of writes.

@@ -2,8 +2,9 @@
 
 use super::description::{Begin, Faults};
 use super::links::Place;
-use crate::ntb::timing::clock;
-use crate::ntb::{Region, Side};
+use crate::Side;
+use ntbring_host::clock;
+use ntbring_memory::Region;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;

@@ -5,9 +5,9 @@
 //! pass. A thread of its own delivers, so the sender is held up no more than by a real link.
 
 use super::wire::{Cable, Posted};
-use crate::ntb::timing::clock;
-use crate::ntb::OutWindow;
-use crate::thread;
+use ntbring_host::clock;
+use ntbring_host::thread;
+use ntbring_memory::OutWindow;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

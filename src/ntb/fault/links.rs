@@ -1,6 +1,6 @@
 //! Names of links, and where the process is that asks whether one is its own.
 
-use crate::ntb::Side;
+use crate::Side;
 use std::fmt;
 
 /// A process of a host among the host's neighbours.

@@ -40,7 +40,8 @@ pub use links::{LinkName, Place};
 pub use outage::Outage;
 
 use super::delegate::left_to_inner;
-use super::{LinkState, NtbError, OutWindow, Port};
+use super::{LinkState, NtbError, Port};
+use ntbring_memory::OutWindow;
 use std::io;
 use std::sync::Arc;
 use wire::{Sink, Wire};

@@ -1,29 +1,29 @@
 //! A host with faulty ports, cabled to one that sees what arrives.
 
 use super::*;
-use crate::ntb::emu::{EmuHost, EmuPort, Introduction, MemoryLayout, RunningHost};
-use crate::ntb::{InWindow, Region, Side, WriteSink};
-use std::path::Path;
+use crate::loopback::LoopbackHost;
+use crate::software::SoftPort;
+use crate::Side;
+use ntbring_memory::{InWindow, Region, WriteSink};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const WINDOW: u64 = 64 << 10;
 
 struct Bench {
-    hosts: [EmuHost; 2],
+    hosts: [LoopbackHost; 2],
     injector: Arc<Injector>,
     /// Of host 0, left and right.
     from: [Faulty; 2],
     /// The ports of host 1 at the other ends of these.
-    to: [EmuPort; 2],
+    to: [SoftPort; 2],
 }
 
 impl Bench {
     /// Without the call that begins it.
     fn quiet(text: &str) -> Bench {
-        let layout = MemoryLayout { window: WINDOW, local: 4096, accounts: false };
-        let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout).unwrap());
-        let port = |host: usize, side| hosts[host].port(side, &hosts[1 - host].address()).unwrap();
+        let hosts = [(); 2].map(|()| LoopbackHost::new(WINDOW as usize));
+        let port = |host: usize, side| hosts[host].port(side, &hosts[1 - host]).unwrap();
         let pair = Side::BOTH.map(|side| port(0, side));
         let place = Place { host: 0, process: 0, neighbours: [1, 1] };
         let starts = [pair[0].faults_since(), pair[1].faults_since()];
@@ -143,7 +143,7 @@ fn lines_are_lost_whole_and_the_rest_arrives() {
 fn what_is_doubled_arrives_again_before_the_next_fence() {
     let bench = Bench::new("double=1");
     let out = bench.out(Side::Right);
-    let plain = bench.hosts[0].port(Side::Right, &bench.hosts[1].address()).unwrap();
+    let plain = bench.hosts[0].port(Side::Right, &bench.hosts[1]).unwrap();
     let plain = plain.outgoing(bench.to[1].incoming_offset(), WINDOW).unwrap();
     out.store(0, 5);
     out.write_bytes(64, &[6; 8]);
@@ -246,7 +246,7 @@ fn writes_of_many_threads_keep_their_order_however_late_they_are() {
 #[test]
 fn a_link_is_down_at_its_times_for_both_ends() {
     let bench = Bench::quiet("down=at:0s:for:300ms+left:at:0s");
-    let peer = bench.hosts[1].port(Side::Left, &bench.hosts[0].address()).unwrap();
+    let peer = bench.hosts[1].port(Side::Left, &bench.hosts[0]).unwrap();
     let place = Place { host: 1, process: 0, neighbours: [0, 0] };
     let starts = [peer.faults_since(), Region::anonymous(8)];
     let other = Injector::new(bench.injector.faults().clone(), place, starts);
@@ -279,13 +279,9 @@ fn a_link_is_down_at_its_times_for_both_ends() {
 fn a_link_goes_down_and_up_on_command() {
     let bench = Bench::new("command");
     let (out, incoming, port) = (bench.out(Side::Right), bench.incoming(Side::Right), &bench.from[1]);
-    let is = Introduction { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
-    bench.hosts[0].introduce(is);
-    let running = RunningHost::all().unwrap();
-    let host = running.iter().find(|host| host.is == is).unwrap();
+    let host = &bench.hosts[0];
     for (n, state) in [(1, LinkState::Up), (2, LinkState::Down), (3, LinkState::Up)] {
         host.set_link(Side::Right, state);
-        assert_eq!(host.link(Side::Right), state);
         // To say the same again changes nothing.
         host.set_link(Side::Right, state);
         assert_eq!((port.link(), bench.from[0].link()), (state, LinkState::Up));

@@ -11,7 +11,7 @@
 //! One process or thread at a time stores to a line, as in every protocol here. If two do, a store
 //! may be seen too early.
 
-use crate::ntb::Region;
+use ntbring_memory::Region;
 use std::sync::atomic::Ordering;
 
 /// Bytes of a line, and of its account.

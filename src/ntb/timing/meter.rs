@@ -1,9 +1,10 @@
 //! The accounts of one link that all processes of a host share: how long the link is taken, and
 //! which rings are on their way.
 
-use super::clock;
 use super::model::{Model, Prices, TICKS_PER_NS};
-use crate::ntb::{Region, Vector, DOORBELLS};
+use crate::{Vector, DOORBELLS};
+use ntbring_host::clock;
+use ntbring_memory::Region;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;

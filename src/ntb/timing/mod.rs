@@ -6,7 +6,6 @@
 //! | `model` | what a link costs; the reckoning, without any I/O |
 //! | `line` | what is on its way to a line of a window |
 //! | `meter` | the accounts of a link: when it is free, which rings are on their way |
-//! | `clock` | the time, and waiting for a moment |
 //!
 //! What is written is in the neighbour's memory at once, and so is what is stored; but each store
 //! is entered into an account beside the window with the moment at which it arrives, and a load
@@ -18,7 +17,6 @@
 //! All writes of a host's processes to one neighbour share the link: its next free moment lies in
 //! memory that they share. Each direction has its own.
 
-pub mod clock;
 pub mod line;
 pub mod meter;
 pub mod model;
@@ -26,9 +24,11 @@ pub mod model;
 pub use model::{Model, Prices, TICKS_PER_NS};
 
 use super::delegate::left_to_inner;
-use super::{InWindow, NtbError, OutWindow, Port, ReadGate, Region, Vector, WriteSink, DOORBELLS};
+use super::{NtbError, Port, Vector, DOORBELLS};
 use line::Line;
 use meter::{Bells, Direction, TimedVector};
+use ntbring_host::clock;
+use ntbring_memory::{InWindow, OutWindow, ReadGate, Region, WriteSink};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 

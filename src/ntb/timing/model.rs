@@ -156,7 +156,7 @@ impl Prices {
 }
 
 /// A decimal number with an optional suffix, scaled and rounded.
-pub(in crate::ntb) fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
+pub(crate) fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
     let text = text.trim();
     let (digits, scale) = units
         .iter()

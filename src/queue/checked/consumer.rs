@@ -1,14 +1,14 @@
 //! What the consumer of a checked lane looks at, and what it says to the producer.
 
 use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{Corrupt, Tag, LINE, TAG};
+use crate::{Corrupt, Tag, LINE, TAG};
+use ntbring_memory::{InWindow, OutWindow, Region};
 
 /// Looks at a damaged entry between two complaints: the first one may have been lost.
 const LOOKS: u32 = 256;
 
 /// What a checked consumer has beside an ordinary one.
-pub(in crate::queue) struct Verifier {
+pub(crate) struct Verifier {
     mode: Reliability,
     /// Where entries are copied to when they have been verified: what lies in the lane may yet be written once more.
     copy_out: OutWindow,
@@ -26,7 +26,7 @@ pub(in crate::queue) struct Verifier {
 }
 
 /// What lies where the next entry must begin.
-pub(in crate::queue) enum Finding {
+pub(crate) enum Finding {
     /// It.
     Entry(Tag),
     /// Nothing yet.

@@ -1,8 +1,8 @@
 //! What the producer of a checked lane keeps, and when it does something about it.
 
 use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{LINE, TAG};
+use crate::{LINE, TAG};
+use ntbring_memory::{InWindow, OutWindow, Region};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ struct Kept {
 }
 
 /// What a checked producer has beside an ordinary one.
-pub(in crate::queue) struct Keeper {
+pub(crate) struct Keeper {
     mode: Reliability,
     /// The lane as it should be, but for what is free.
     copy: InWindow,

@@ -1,9 +1,9 @@
 //! Boards: two ranks that need something of each other in each turn.
 
-use crate::ntb::{InWindow, OutWindow, Region};
 #[cfg(not(loom))]
-use crate::queue::{post_max, Corrupt};
-use crate::queue::{BoardPlan, BoardReader, BoardWriter, CoreId, Posted, PLACE};
+use crate::{post_max, Corrupt};
+use crate::{BoardPlan, BoardReader, BoardWriter, CoreId, Posted, PLACE};
+use ntbring_memory::{InWindow, OutWindow, Region};
 
 #[cfg(not(loom))]
 const POST_MAX: usize = post_max(PLACE.0);

@@ -1,8 +1,8 @@
 //! Checked lanes over links that lose, change, double and delay what crosses them, in virtual time.
 
-use crate::ntb::{InWindow, OutWindow, Region, WriteSink};
-use crate::queue::{Consumer, Corrupt, Producer, Reliability, LINE};
+use crate::{Consumer, Corrupt, Producer, Reliability, LINE};
 use fastrand::Rng;
+use ntbring_memory::{InWindow, OutWindow, Region, WriteSink};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Faults of a sender, each made of correct writes that are tampered with on their way out. So
 //! it is the production code that runs, and what the other tests find wrong is the fault alone.
 
-use crate::ntb::{OutWindow, WriteSink};
+use ntbring_memory::{OutWindow, WriteSink};
 use std::sync::{Arc, Mutex};
 
 /// What is done wrong.

@@ -2,9 +2,9 @@
 //! nor reaches beyond its memory, nor goes on for ever.
 
 use super::take_by_kind;
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{entry_max, lines_for, Consumer, Corrupt, Producer, Tag, LEN_MAX, LINE, META_MAX, PAD, TAG};
+use crate::{entry_max, lines_for, Consumer, Corrupt, Producer, Tag, LEN_MAX, LINE, META_MAX, PAD, TAG};
 use fastrand::Rng;
+use ntbring_memory::{InWindow, OutWindow, Region};
 use proptest::prelude::*;
 
 struct Lane {

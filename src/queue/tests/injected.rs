@@ -1,12 +1,11 @@
 //! Lanes over links with faults (`ntb::fault`): what is doubled or late does no harm; what is lost or
 //! damaged is delivered wrong, refused, or missing, but breaks neither end.
 
-use crate::ntb::emu::{EmuHost, MemoryLayout};
-use crate::ntb::fault::{Faults, Faulty, Injector, Place};
-use crate::ntb::{Port, Side};
-use crate::queue::{entry_max, Consumer, Producer, LINE, META_MAX, PAD};
+use crate::{entry_max, Consumer, Producer, LINE, META_MAX, PAD};
 use fastrand::Rng;
-use std::path::Path;
+use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
+use ntbring_ntb::loopback::LoopbackHost;
+use ntbring_ntb::{Port, Side};
 use std::time::{Duration, Instant};
 
 /// Where the lane begins in its window; the credit is at the start of the other one.
@@ -16,16 +15,15 @@ const LANE: usize = 4096;
 struct Cabled {
     producer: Producer,
     consumer: Consumer,
-    _hosts: [EmuHost; 2],
+    _hosts: [LoopbackHost; 2],
 }
 
 impl Cabled {
     fn new(lines: usize, text: &str) -> Cabled {
         let window = (LANE + lines * LINE).next_multiple_of(4096) as u64;
-        let layout = MemoryLayout { window, local: 4096, accounts: false };
-        let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout).unwrap());
+        let hosts = [(); 2].map(|()| LoopbackHost::new(window as usize));
         let faulty = |host: usize, side| {
-            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host].address()).unwrap());
+            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host]).unwrap());
             let starts = [pair[0].faults_since(), pair[1].faults_since()];
             let place = Place { host, process: 0, neighbours: [1 - host; 2] };
             let injector = Injector::new(Faults::parse(text).unwrap().unwrap(), place, starts);

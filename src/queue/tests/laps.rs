@@ -1,7 +1,7 @@
 //! Pieces that turn back early.
 
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{Consumer, Entry, Producer, LINE};
+use crate::{Consumer, Entry, Producer, LINE};
+use ntbring_memory::{InWindow, OutWindow, Region};
 
 const LINES: usize = 1000;
 const LAP: usize = 208;

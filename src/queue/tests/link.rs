@@ -1,8 +1,8 @@
 //! A link without threads: posted writes wait in it until the test lets them arrive, whole or in
 //! pieces, in any order between two fences.
 
-use crate::ntb::{OutWindow, WriteSink};
 use fastrand::Rng;
+use ntbring_memory::{OutWindow, WriteSink};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -9,8 +9,8 @@
 
 use super::faults::Fault;
 use super::take_by_kind;
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{lines_for, Consumer, Producer, LINE, TAG};
+use crate::{lines_for, Consumer, Producer, LINE, TAG};
+use ntbring_memory::{InWindow, OutWindow, Region};
 
 const LINES: usize = 8;
 /// Where the second line of an entry begins, counted from its first byte.

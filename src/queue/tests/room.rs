@@ -1,8 +1,8 @@
 //! All states that the smallest lane can come into by entries of one line and of as many as there can be: how full it is, where
 //! in its lap, and which heads were returned. Each is reached with the real ends of a lane, by a shortest way to it.
 
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{entry_max, Consumer, Producer, LINE, LINES_MIN, TAG};
+use crate::{entry_max, Consumer, Producer, LINE, LINES_MIN, TAG};
+use ntbring_memory::{InWindow, OutWindow, Region};
 use std::collections::{HashSet, VecDeque};
 
 /// What can happen.

@@ -7,9 +7,9 @@
 
 use super::faults::Fault;
 use super::link::Link;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region};
-use crate::queue::{entry_max, lines_for, Consumer, Entry, Producer, LINE, LINES_MAX, META_MAX, PAD};
+use crate::{entry_max, lines_for, Consumer, Entry, Producer, LINE, LINES_MAX, META_MAX, PAD};
 use fastrand::Rng;
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -74,7 +74,7 @@ impl Simulation {
         let (plain_lane, plain_credit) = (OutWindow::new(lane.clone()), OutWindow::new(credit.clone()));
         let mut cable = |window: OutWindow| match plan.way {
             Way::Direct => (window, None),
-            Way::Weak => (crate::ntb::weak::disorder(window, rng.u64(..)), None),
+            Way::Weak => (ntbring_ntb::weak::disorder(window, rng.u64(..)), None),
             Way::Delayed => {
                 let (window, link) = Link::between(window);
                 (window, Some(link))

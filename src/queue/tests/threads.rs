@@ -1,10 +1,10 @@
 //! A producer and a consumer in two threads, over windows that `ntb::weak` disorders on both ways.
 
 use super::take_by_kind;
-use crate::ntb::weak::disorder;
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{Consumer, Producer, LINE};
+use crate::{Consumer, Producer, LINE};
 use fastrand::Rng;
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_ntb::weak::disorder;
 use std::time::{Duration, Instant};
 
 /// Stops a test that would hang.

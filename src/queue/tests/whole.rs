@@ -1,8 +1,8 @@
 //! Entries that are put in at once, as a whole, among others.
 
 use super::take_by_kind;
-use crate::ntb::{ForeignBytes, InWindow, OutWindow, Region, WriteSink};
-use crate::queue::{Consumer, Producer, Tag, LINE, LINES_MIN, TAG};
+use crate::{Consumer, Producer, Tag, LINE, LINES_MIN, TAG};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region, WriteSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

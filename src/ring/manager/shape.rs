@@ -2,8 +2,8 @@
 
 use super::record::{Peer, Ports};
 use super::{Graph, Hwid, HOSTS_MAX, PORTS};
-use crate::ntb::timing::Model;
-use crate::ntb::Side;
+use ntbring_ntb::timing::Model;
+use ntbring_ntb::Side;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The port of a ring's host on a side.

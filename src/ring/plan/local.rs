@@ -1,8 +1,8 @@
 //! How a host's local part is divided.
 
 use super::{End, LANE_MIN};
-use crate::queue::{LINE, LINES_MAX};
 use crate::ring::served::registry::Registry;
+use ntbring_queue::{LINE, LINES_MAX};
 
 /// The division of a host's local part: a control block, then lanes between its own ranks (for
 /// messages that MPICH gives to the netmod although both ranks are on one host), and from its forwarder to each of them (for

@@ -18,8 +18,8 @@
 use super::super::route::Allowed;
 use super::super::track::Track;
 use super::Route;
-use crate::ntb::Side;
 use crate::ring::Topology;
+use ntbring_ntb::Side;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A lane between forwarders: the host that writes it, and its number there.

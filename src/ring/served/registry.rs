@@ -4,8 +4,8 @@
 //! A rank fills in its slot, wakes the forwarder, and waits until it has been told what came of it; so
 //! the forwarder can open a segment before its owner closes the way to it.
 
-use crate::ntb::emu::{HostAddress, SegmentAddress};
-use crate::ntb::{InWindow, OutWindow, Region};
+use ntbring_host::{FileAddress, SegmentAddress};
+use ntbring_memory::{InWindow, OutWindow, Region};
 
 /// Bytes of a slot.
 const SLOT: usize = 64;
@@ -109,7 +109,7 @@ pub fn words(a: &SegmentAddress) -> [u64; 4] {
 /// An address from its words.
 pub fn address(words: [u64; 4]) -> SegmentAddress {
     let [process, inode, token, size] = words;
-    SegmentAddress { file: HostAddress { pid: (process >> 32) as u32, fd: process as u32, inode, token }, size }
+    SegmentAddress { file: FileAddress { pid: (process >> 32) as u32, fd: process as u32, inode, token }, size }
 }
 
 #[cfg(test)]

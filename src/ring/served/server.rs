@@ -5,11 +5,11 @@
 
 use super::registry::{Registry, Wish};
 use super::{Action, Reply, Request, Status, OPEN_MAX, REPLY};
-use crate::ntb::emu::Segment;
-use crate::ntb::InWindow;
-use crate::queue::Producer;
 use crate::ring::relay::{Route, ROUTED};
 use crate::ring::Membership;
+use ntbring_host::Segment;
+use ntbring_memory::InWindow;
+use ntbring_queue::Producer;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

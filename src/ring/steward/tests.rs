@@ -1,11 +1,11 @@
 //! The stewards of a whole ring, which talk through memory, in virtual time.
 
 use super::*;
-use crate::ntb::{InWindow, OutWindow, Region};
-use crate::queue::{Producer, Reliability};
 use crate::ring::manager::packet::PACKET_MAX;
 use crate::ring::plan::LANE_MIN;
 use crate::ring::probation::PROBATION;
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_queue::{Producer, Reliability};
 
 const STEP: Duration = Duration::from_millis(1);
 

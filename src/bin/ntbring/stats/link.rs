@@ -2,7 +2,7 @@
 
 use super::Rank;
 use ntbring::endpoint::LINK_COUNTERS;
-use ntbring::ntb::Side;
+use ntbring_ntb::Side;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 

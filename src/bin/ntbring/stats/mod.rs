@@ -11,7 +11,7 @@ use crate::running::{choose_of, down, running};
 use clap::Args;
 use link::Link;
 use ntbring::endpoint::Figures;
-use ntbring::ntb::emu::RunningProcess;
+use ntbring_host::RunningProcess;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -2,11 +2,11 @@
 
 use crate::running::{choose, down};
 use comfy_table::{presets::NOTHING, Table};
-use ntbring::ntb::{LinkState, Side};
 use ntbring::ring::manager::shape::Shape;
 use ntbring::ring::manager::Hwid;
 use ntbring::ring::ways::Ways;
 use ntbring::ring::Topology;
+use ntbring_ntb::{LinkState, Side};
 use serde::Serialize;
 use std::error::Error;
 

@@ -1,9 +1,9 @@
 //! A network as text.
 
 use comfy_table::{presets, Table};
-use ntbring::ntb::Side;
 use ntbring::ring::manager::shape::{port_of, Layout};
 use ntbring::ring::manager::survey::{HostView, LinkView, Survey};
+use ntbring_ntb::Side;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

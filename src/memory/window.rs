@@ -192,13 +192,13 @@ impl OutWindow {
     /// Whether something stands between its writes and the memory.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(super) fn is_decorated(&self) -> bool {
+    pub(crate) fn is_decorated(&self) -> bool {
         self.sink.is_some()
     }
 
     /// Whether `len` bytes for `offset` may be written where they are to lie, whatever is around the window.
     #[cfg(not(loom))]
-    pub(super) fn lets_through(&self, offset: usize, len: usize) -> bool {
+    pub fn lets_through(&self, offset: usize, len: usize) -> bool {
         self.sink.as_ref().is_none_or(|sink| sink.let_through(self.start + offset, len))
     }
 
@@ -259,7 +259,7 @@ impl OutWindow {
     /// The word that a store to `offset` will replace. Only for decorators that model a device:
     /// on hardware nothing can be read here.
     #[cfg(not(loom))]
-    pub(super) fn replaced(&self, offset: usize) -> u64 {
+    pub fn replaced(&self, offset: usize) -> u64 {
         self.region.word(offset).load(Ordering::Relaxed)
     }
 

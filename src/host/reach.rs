@@ -2,7 +2,7 @@
 //! another process of this machine is read or written where it lies. Only possible where the
 //! "hosts" are one machine, and only if the kernel allows it.
 
-use crate::ntb::{ForeignBytes, ForeignRoom};
+use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::io;
 
 /// What [`Reach::probe`] looks for in the other process.

@@ -1,9 +1,9 @@
-//! The register page of an emulated host: what lies behind BAR 0 of real adapters.
+//! The register page of a host without adapters: the part of real adapters that lies behind BAR 0.
 
-use super::running::Introduction;
-use super::{barrier, futex};
-use crate::ntb::timing::meter::METER;
-use crate::ntb::{LinkState, Region, Side, Vector, DOORBELLS, SCRATCHPADS};
+use crate::timing::meter::METER;
+use crate::{LinkState, Side, Vector, DOORBELLS, SCRATCHPADS};
+use ntbring_host::{barrier, futex};
+use ntbring_memory::Region;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -11,15 +11,12 @@ use std::time::Duration;
 pub const PAGE: usize = 4096;
 
 const LINE: usize = 64;
-const IDENTITY: usize = 0; // magic, token, size of the file, who it is: four 64-bit words
-const NOTES: usize = LINE / 2; // two words for the layers above
+// The first line belongs to the file, if the page is in one.
 const SCRATCHPAD: usize = LINE; // a line per side
 const DOORBELL: usize = 3 * LINE; // a line per side
 const LINK: usize = 5 * LINE; // a line per side: how often it went down or up; since when there are faults (only of the right one)
 const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
 const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
-const LOCK: usize = VECTOR + DOORBELLS * LINE; // of a segment: who holds it
-const HOLDERS: usize = LOCK + LINE; // of a segment: who has locked the window there
 const METERS: usize = 32 * LINE; // for a link model: a meter per side
 
 /// A doorbell register holds the doorbells that are pending and, this much further up, those that
@@ -28,8 +25,6 @@ const RAISED: u32 = DOORBELLS as u32;
 
 /// The bit of a link's count of changes that says that it is down.
 const DOWN: u32 = 1;
-
-const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x01");
 
 /// The registers of one host, mapped by its own processes and its neighbours'.
 #[derive(Clone)]
@@ -46,60 +41,6 @@ impl Registers {
         Registers { page, expedited: barrier::available() }
     }
 
-    /// Marks the memory as that of a host, once, by its creator.
-    pub fn identify(&self, token: u64, size: u64) {
-        let out = crate::ntb::OutWindow::new(self.page.clone());
-        out.store(IDENTITY + 8, token);
-        out.store(IDENTITY + 16, size);
-        out.store(IDENTITY, MAGIC);
-    }
-
-    /// The token and size it was marked with; None if it is not a host's memory.
-    pub fn identity(&self) -> Option<(u64, u64)> {
-        let page = crate::ntb::InWindow::new(self.page.clone());
-        (page.load(IDENTITY) == MAGIC).then(|| (page.load(IDENTITY + 8), page.load(IDENTITY + 16)))
-    }
-
-    /// Whether a host's memory begins so.
-    pub fn is_magic(first: [u8; 8]) -> bool {
-        u64::from_le_bytes(first) == MAGIC
-    }
-
-    /// Says whose memory it is, once that is known.
-    pub fn introduce(&self, is: Introduction) {
-        crate::ntb::OutWindow::new(self.page.clone()).store(IDENTITY + 24, is.word());
-    }
-
-    /// Says that it is a mailbox of one of a job's processes.
-    pub fn introduce_process(&self, job: u32) {
-        crate::ntb::OutWindow::new(self.page.clone()).store(IDENTITY + 24, Introduction::of_process(job));
-    }
-
-    /// The job of the process whose mailbox it is; None if it is none, or nobody has said so.
-    pub fn process(&self) -> Option<u32> {
-        Introduction::parse_process(crate::ntb::InWindow::new(self.page.clone()).load(IDENTITY + 24))
-    }
-
-    /// Whose memory it is; None if nobody has said so, or it is no host's.
-    pub fn introduction(&self) -> Option<Introduction> {
-        Introduction::parse(crate::ntb::InWindow::new(self.page.clone()).load(IDENTITY + 24))
-    }
-
-    /// Two words in which the host's processes leave what they, and whoever looks from outside, are to know.
-    pub fn notes(&self) -> Region {
-        self.page.part(NOTES, 16)
-    }
-
-    /// The lock of a segment, which has no other use for its registers.
-    pub fn lock(&self) -> &AtomicU32 {
-        self.page.register(LOCK)
-    }
-
-    /// The lock of the window that a segment is part of.
-    pub fn holders(&self) -> &AtomicU32 {
-        self.page.register(HOLDERS)
-    }
-
     /// To be called by every process of the host before it can be rung: says whether it is able to
     /// spare its neighbours a fence a ring.
     pub fn attend(&self) {
@@ -108,6 +49,7 @@ impl Registers {
         }
     }
 
+    /// One of the scratchpads on a side.
     pub fn scratchpad(&self, side: Side, register: usize) -> &AtomicU32 {
         assert!(register < SCRATCHPADS, "no scratchpad {register}");
         self.page.register(SCRATCHPAD + side as usize * LINE + 4 * register)
@@ -207,13 +149,20 @@ impl Registers {
     }
 }
 
-/// One interrupt vector.
-pub struct EmuVector {
-    pub registers: Registers,
-    pub doorbell: usize,
+/// One interrupt vector of a host without adapters: a futex in its register page.
+pub struct SoftVector {
+    registers: Registers,
+    doorbell: usize,
 }
 
-impl Vector for EmuVector {
+impl SoftVector {
+    /// The vector that `doorbell` raises.
+    pub fn new(registers: Registers, doorbell: usize) -> Self {
+        SoftVector { registers, doorbell }
+    }
+}
+
+impl Vector for SoftVector {
     fn arm(&self) -> u32 {
         let r = &self.registers;
         r.sleepers(self.doorbell).fetch_add(1, Ordering::SeqCst);

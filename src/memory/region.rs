@@ -69,8 +69,9 @@ impl Region {
         Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
     }
 
+    /// The word at `offset`, as an atomic that other processes may use, too. Panics beyond the end, or if misaligned.
     #[inline(always)]
-    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
         assert!(offset % 8 == 0, "a word lies at a multiple of 8");
         // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`; an
@@ -78,8 +79,8 @@ impl Region {
         unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }
     }
 
-    /// The 32-bit register at `offset`, for register files of emulated devices.
-    pub(crate) fn register(&self, offset: usize) -> &AtomicU32 {
+    /// The 32-bit register at `offset`, for register files of emulated devices. Panics beyond the end, or if misaligned.
+    pub fn register(&self, offset: usize) -> &AtomicU32 {
         self.check(offset, 4);
         assert_eq!(offset % 4, 0, "a register lies at a multiple of 4");
         // SAFETY: inside the mapping (checked), aligned (checked), alive through `_owner`.
@@ -110,7 +111,8 @@ impl Region {
         Region { words: self.words.clone(), first: self.first + from / 8, len }
     }
 
-    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
+    /// The word at `offset`. Panics beyond the end, or if misaligned.
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
         assert_eq!(offset % 8, 0, "a word lies at a multiple of 8");
         &self.words[self.first + offset / 8]

@@ -1,18 +1,22 @@
 //! A segment: memory of one process that others map too, and a lock for what must be atomic there.
 
-use super::holders;
-use super::memory::{HostAddress, Memory, MemoryLayout};
-use super::registers::{Registers, PAGE};
-use crate::ntb::{InWindow, NtbError, OutWindow, Region};
+use crate::holders;
+use crate::memory_file::{FileAddress, MemoryFile, HEADER, PAGE};
+use crate::HostError;
+use ntbring_memory::{InWindow, OutWindow, Region};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Where another process finds a segment.
+/// The lock of the bytes, and that of the window which the segment is part of: 32-bit words in the file's first page, a line each.
+const LOCK: usize = HEADER;
+const HOLDERS: usize = 2 * HEADER;
+
+/// The address of a segment, for another process of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentAddress {
     /// Its memory file.
-    pub file: HostAddress,
+    pub file: FileAddress,
     /// Bytes that were asked for.
     pub size: u64,
 }
@@ -20,8 +24,8 @@ pub struct SegmentAddress {
 /// A segment, as one of the processes that map it holds it.
 pub struct Segment {
     /// Only in its owner, and until all others have opened it.
-    memory: Option<Memory>,
-    registers: Registers,
+    memory: Option<MemoryFile>,
+    first_page: Region,
     bytes: Region,
     size: u64,
     token: u64,
@@ -29,32 +33,32 @@ pub struct Segment {
 
 impl Segment {
     /// Creates a segment of `size` bytes in `dir`, all of them zero, and allocates every page of it.
-    pub fn create(dir: &Path, size: u64) -> Result<(Segment, SegmentAddress), NtbError> {
-        let no_segment = |cause| NtbError::NoSegment { bytes: size, dir: dir.display().to_string(), cause };
-        let layout = layout(size).ok_or_else(|| no_segment(io::ErrorKind::OutOfMemory.into()))?;
-        let (memory, file) = Memory::create(dir, &layout).map_err(|error| match error {
-            NtbError::NoSpace { cause, .. } => no_segment(cause),
+    pub fn create(dir: &Path, size: u64) -> Result<(Segment, SegmentAddress), HostError> {
+        let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
+        let pages = pages(size).ok_or_else(|| no_space(io::ErrorKind::OutOfMemory.into()))?;
+        let (memory, file) = MemoryFile::create(dir, PAGE as u64 + pages).map_err(|error| match error {
+            HostError::NoSpace { cause, .. } => no_space(cause),
             other => other,
         })?;
-        let mut segment = Self::with(&memory, &layout, size, file.token)?;
+        let mut segment = Self::with(&memory, pages, size, file.token)?;
         segment.memory = Some(memory);
         Ok((segment, SegmentAddress { file, size }))
     }
 
     /// Opens a segment that another process has created and not sealed.
-    pub fn open(address: &SegmentAddress) -> Result<Segment, NtbError> {
-        let memory = Memory::open(&address.file)?;
-        match layout(address.size) {
-            Some(layout) if layout.total() == memory.size() => {
-                Self::with(&memory, &layout, address.size, address.file.token)
+    pub fn open(address: &SegmentAddress) -> Result<Segment, HostError> {
+        let memory = MemoryFile::open(&address.file)?;
+        match pages(address.size) {
+            Some(pages) if PAGE as u64 + pages == memory.size() => {
+                Self::with(&memory, pages, address.size, address.file.token)
             }
-            _ => Err(NtbError::Foreign { pid: address.file.pid, what: "its size differs" }),
+            _ => Err(HostError::Foreign { pid: address.file.pid, what: "its size differs" }),
         }
     }
 
-    fn with(memory: &Memory, layout: &MemoryLayout, size: u64, token: u64) -> Result<Segment, NtbError> {
-        let bytes = memory.map(layout.local_offset(), layout.local)?;
-        Ok(Segment { memory: None, registers: memory.registers()?, bytes, size, token })
+    fn with(memory: &MemoryFile, pages: u64, size: u64, token: u64) -> Result<Segment, HostError> {
+        let bytes = memory.map(PAGE as u64, pages)?;
+        Ok(Segment { memory: None, first_page: memory.first_page()?, bytes, size, token })
     }
 
     /// Bytes that were asked for.
@@ -90,20 +94,20 @@ impl Segment {
     /// Takes the lock for `holder`, unless somebody has it.
     #[inline]
     pub fn try_lock(&self, holder: u32) -> bool {
-        let lock = self.registers.lock();
+        let lock = self.first_page.register(LOCK);
         lock.load(Ordering::Relaxed) == 0
             && lock.compare_exchange(0, holder + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Who has the lock.
     pub fn holder(&self) -> Option<u32> {
-        self.registers.lock().load(Ordering::Relaxed).checked_sub(1)
+        self.first_page.register(LOCK).load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Gives the lock back.
     #[inline]
     pub fn unlock(&self) {
-        self.registers.lock().store(0, Ordering::Release);
+        self.first_page.register(LOCK).store(0, Ordering::Release);
     }
 
     /// Locks the window here for `rank`, alone or with others who do not want it alone, unless that
@@ -111,22 +115,21 @@ impl Segment {
     #[inline]
     pub fn try_hold(&self, rank: u32, alone: bool) -> bool {
         match alone {
-            true => holders::take_alone(self.registers.holders(), rank),
-            false => holders::take(self.registers.holders()),
+            true => holders::take_alone(self.first_page.register(HOLDERS), rank),
+            false => holders::take(self.first_page.register(HOLDERS)),
         }
     }
 
     /// Unlocks the window here. False if nobody has locked it so.
     #[inline]
     pub fn let_go(&self, alone: bool) -> bool {
-        holders::give_back(self.registers.holders(), alone)
+        holders::give_back(self.first_page.register(HOLDERS), alone)
     }
 }
 
-/// None if no file is that large.
-fn layout(size: u64) -> Option<MemoryLayout> {
-    let local = size.checked_next_multiple_of(PAGE as u64).filter(|&local| local < i64::MAX as u64 / 2)?;
-    Some(MemoryLayout { window: 0, local, accounts: false })
+/// Bytes of the whole pages that hold `size` bytes; None if no file is that large.
+fn pages(size: u64) -> Option<u64> {
+    size.checked_next_multiple_of(PAGE as u64).filter(|&pages| pages < i64::MAX as u64 / 2)
 }
 
 #[cfg(test)]
@@ -157,9 +160,9 @@ mod tests {
         let (own, address) = create(100);
         for size in [0, 4097, u64::MAX] {
             let wrong = SegmentAddress { size, ..address };
-            assert!(matches!(Segment::open(&wrong), Err(NtbError::Foreign { .. })), "{size}");
+            assert!(matches!(Segment::open(&wrong), Err(HostError::Foreign { .. })), "{size}");
         }
-        let wrong = SegmentAddress { file: HostAddress { token: address.file.token ^ 1, ..address.file }, ..address };
+        let wrong = SegmentAddress { file: FileAddress { token: address.file.token ^ 1, ..address.file }, ..address };
         assert!(Segment::open(&wrong).is_err());
         drop(own);
     }

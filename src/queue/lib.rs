@@ -56,7 +56,7 @@ pub const LINES_MIN: usize = 16;
 pub const LINES_MIN: usize = 8;
 
 /// The kind that fills the rest of a lap. Every other kind belongs to the layers above.
-pub(crate) const PAD: u8 = 0xff;
+pub const PAD: u8 = 0xff;
 
 /// What a peer wrote into a lane that the protocol does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

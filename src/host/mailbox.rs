@@ -2,10 +2,11 @@
 //! Hardware has nothing like it; it serves processes that meet outside the ring. Behind it lies the
 //! process's [`Bulletin`].
 
-use super::bulletin::Bulletin;
-use super::memory::{HostAddress, Memory, MemoryLayout};
-use super::registers::PAGE;
-use crate::ntb::{InWindow, NtbError, OutWindow, Region};
+use crate::bulletin::Bulletin;
+use crate::memory_file::{FileAddress, MemoryFile, PAGE};
+use crate::running;
+use crate::HostError;
+use ntbring_memory::{InWindow, OutWindow, Region};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -23,15 +24,13 @@ const FULL: u32 = 2;
 /// A mailbox, one's own or another's.
 pub struct Mailbox {
     /// Keeps it open for others.
-    memory: Memory,
+    memory: MemoryFile,
     page: Region,
     seen: u32,
 }
 
-/// With a bulletin of so many bytes behind it.
-fn layout(bulletin: u64) -> MemoryLayout {
-    MemoryLayout { window: 0, local: PAGE as u64 + bulletin, accounts: false }
-}
+/// The page of the notes: the one after the file's first.
+const NOTES: u64 = PAGE as u64;
 
 fn slot(i: usize) -> usize {
     (i + 1) * SLOT
@@ -39,28 +38,26 @@ fn slot(i: usize) -> usize {
 
 impl Mailbox {
     /// A new, empty mailbox, and a bulletin for so many words.
-    pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, HostAddress), NtbError> {
-        let layout = layout(Bulletin::bytes(words));
-        let (memory, address) = Memory::create(dir, &layout)?;
-        let page = memory.map(layout.local_offset(), PAGE as u64)?;
+    pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, FileAddress), HostError> {
+        let (memory, address) = MemoryFile::create(dir, NOTES + PAGE as u64 + Bulletin::bytes(words))?;
+        let page = memory.map(NOTES, PAGE as u64)?;
         Ok((Mailbox { memory, page, seen: 0 }, address))
     }
 
     /// Says to whoever looks for jobs that it is one of this job's processes.
-    pub fn introduce(&self, job: u32) -> Result<(), NtbError> {
-        self.memory.registers()?.introduce_process(job);
-        Ok(())
+    pub fn introduce(&self, job: u32) -> Result<(), HostError> {
+        self.memory.set_kind(running::process_of(job))
     }
 
     /// What its owner says of itself.
-    pub fn bulletin(&self) -> Result<Bulletin, NtbError> {
+    pub fn bulletin(&self) -> Result<Bulletin, HostError> {
         Bulletin::of(&self.memory)
     }
 
     /// Another process's mailbox.
-    pub fn open(address: &HostAddress) -> Result<Mailbox, NtbError> {
-        let memory = Memory::open(address)?;
-        let page = memory.map(layout(0).local_offset(), PAGE as u64)?;
+    pub fn open(address: &FileAddress) -> Result<Mailbox, HostError> {
+        let memory = MemoryFile::open(address)?;
+        let page = memory.map(NOTES, PAGE as u64)?;
         Ok(Mailbox { memory, page, seen: 0 })
     }
 

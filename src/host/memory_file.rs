@@ -1,11 +1,11 @@
-//! A host's memory: one file without a name, allocated in full before it is used.
+//! Shared memory: one file without a name, allocated in full before it is used.
 
-use super::group;
-use super::registers::{Registers, PAGE};
-use crate::ntb::{NtbError, Region, Side};
+use crate::group;
+use crate::HostError;
 use bytes::{Buf, BufMut};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::statvfs::statvfs;
+use ntbring_memory::{InWindow, OutWindow, Region};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,64 +13,35 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a host's memory is divided: register page, left window, right window, local part; and, for
-/// a link model, the accounts of both windows.
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+/// Bytes at the start of every memory file that [`MemoryFile`] uses itself; the rest of its first page is its owner's.
+pub const HEADER: usize = 64;
+
+/// Words of the header, by offset: magic number, token, bytes of the file, the owner's kind; then two words for the owner.
+const MAGIC_AT: usize = 0;
+const TOKEN_AT: usize = 8;
+const SIZE_AT: usize = 16;
+const KIND_AT: usize = 24;
+const NOTES_AT: usize = 32;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x02");
+
+/// The address of a memory file: enough for another process of the same user and host to open it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryLayout {
-    /// Bytes of each incoming window, a multiple of the page size.
-    pub window: u64,
-    /// Bytes that only this host's own processes map, a multiple of the page size.
-    pub local: u64,
-    /// Whether a link model keeps accounts of the windows: as much memory again.
-    pub accounts: bool,
-}
-
-impl MemoryLayout {
-    /// Where the incoming window of a side starts, bytes.
-    pub fn window_offset(&self, side: Side) -> u64 {
-        PAGE as u64 + side as u64 * self.window
-    }
-
-    /// Where the local part starts, bytes.
-    pub fn local_offset(&self) -> u64 {
-        PAGE as u64 + 2 * self.window
-    }
-
-    /// Bytes in total.
-    pub fn total(&self) -> u64 {
-        self.local_offset() + self.local + self.accounts_total()
-    }
-
-    /// Bytes of the accounts of both windows, at the end.
-    pub fn accounts_total(&self) -> u64 {
-        if self.accounts {
-            2 * self.window
-        } else {
-            0
-        }
-    }
-
-    /// Where in a memory of `size` bytes the accounts for `offset` are, which lies in a window.
-    pub fn accounts_offset(&self, size: u64, offset: u64) -> Option<u64> {
-        (size.checked_sub(self.accounts_total())?).checked_add(offset.checked_sub(PAGE as u64)?)
-    }
-}
-
-/// Where another process finds a host's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostAddress {
+pub struct FileAddress {
     /// The process that created it and keeps it open.
     pub pid: u32,
     /// Its descriptor there.
     pub fd: u32,
     /// Inode number, to notice a descriptor that was reused.
     pub inode: u64,
-    /// A random number that is also in the register page.
+    /// A random number that is also in the file's header.
     pub token: u64,
 }
 
-impl HostAddress {
-    /// Bytes that [`HostAddress::put`] writes.
+impl FileAddress {
+    /// Bytes that [`FileAddress::put`] writes.
     pub const LEN: usize = 24;
 
     /// As bytes.
@@ -81,10 +52,10 @@ impl HostAddress {
         to.put_u64_le(self.token);
     }
 
-    /// From [`HostAddress::LEN`] bytes; panics if there are fewer.
-    pub fn get(from: &mut impl Buf) -> HostAddress {
+    /// From [`FileAddress::LEN`] bytes; panics if there are fewer.
+    pub fn get(from: &mut impl Buf) -> FileAddress {
         let (pid, fd) = (from.get_u32_le(), from.get_u32_le());
-        HostAddress { pid, fd, inode: from.get_u64_le(), token: from.get_u64_le() }
+        FileAddress { pid, fd, inode: from.get_u64_le(), token: from.get_u64_le() }
     }
 
     fn path(&self) -> String {
@@ -101,17 +72,16 @@ impl HostAddress {
 }
 
 /// An open memory file.
-pub struct Memory {
+pub struct MemoryFile {
     file: File,
     pid: u32,
     size: u64,
 }
 
-impl Memory {
-    /// Creates a host's memory in `dir` and allocates every page of it.
-    pub fn create(dir: &Path, layout: &MemoryLayout) -> Result<(Memory, HostAddress), NtbError> {
-        let size = layout.total();
-        let no_space = |cause| NtbError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
+impl MemoryFile {
+    /// Creates a memory file of `size` bytes in `dir` and allocates every page of it. It is zero but for its header.
+    pub fn create(dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
+        let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -130,45 +100,48 @@ impl Memory {
         }
         let token = random().map_err(no_space)?;
         let inode = file.metadata().map_err(no_space)?.ino();
-        let address = HostAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token };
-        let memory = Memory { file, pid: address.pid, size };
-        memory.registers()?.identify(token, size);
+        let address = FileAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token };
+        let memory = MemoryFile { file, pid: address.pid, size };
+        let header = OutWindow::new(memory.first_page()?);
+        header.store(TOKEN_AT, token);
+        header.store(SIZE_AT, size);
+        header.store(MAGIC_AT, MAGIC);
         Ok((memory, address))
     }
 
     /// Opens another process's memory and checks that it is what the address says.
-    pub fn open(address: &HostAddress) -> Result<Memory, NtbError> {
+    pub fn open(address: &FileAddress) -> Result<MemoryFile, HostError> {
         let pid = address.pid;
-        let foreign = |what| NtbError::Foreign { pid, what };
+        let foreign = |what| HostError::Foreign { pid, what };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_CLOEXEC)
             .open(address.path())
-            .map_err(|cause| NtbError::Open { pid, cause })?;
-        let meta = file.metadata().map_err(|cause| NtbError::Open { pid, cause })?;
+            .map_err(|cause| HostError::Open { pid, cause })?;
+        let meta = file.metadata().map_err(|cause| HostError::Open { pid, cause })?;
         if meta.ino() != address.inode {
             return Err(foreign("another file has taken its place"));
         }
-        let memory = Memory { file, pid, size: meta.len() };
+        let memory = MemoryFile { file, pid, size: meta.len() };
         if memory.size < PAGE as u64 {
-            return Err(foreign("it is shorter than a register page"));
+            return Err(foreign("it is shorter than a page"));
         }
-        match memory.registers()?.identity() {
+        match memory.identity()? {
             Some((token, size)) if token == address.token && size == memory.size => Ok(memory),
             Some(_) => Err(foreign("it belongs to another job")),
-            None => Err(foreign("it is not an ntbring host's memory")),
+            None => Err(foreign("it is not memory of ntbring")),
         }
     }
 
-    /// The memory behind a process's descriptor, and its inode; None if it is not that of a host.
-    pub fn found(pid: u32, descriptor: &Path) -> Option<(Memory, u64)> {
+    /// The memory file behind a process's descriptor, and its inode; None if the descriptor is anything else.
+    pub fn found(pid: u32, descriptor: &Path) -> Option<(MemoryFile, u64)> {
         let meta = std::fs::metadata(descriptor).ok().filter(|meta| meta.is_file() && meta.len() >= PAGE as u64)?;
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(descriptor).ok()?;
         let mut first = [0; 8];
         file.read_exact_at(&mut first, 0).ok()?;
-        let memory = Memory { file, pid, size: meta.len() };
-        let identity = Registers::is_magic(first).then(|| memory.registers().ok()?.identity()).flatten();
+        let memory = MemoryFile { file, pid, size: meta.len() };
+        let identity = (u64::from_le_bytes(first) == MAGIC).then(|| memory.identity().ok()?).flatten();
         identity.filter(|&(_, size)| size == memory.size).map(|_| (memory, meta.ino()))
     }
 
@@ -178,34 +151,56 @@ impl Memory {
     }
 
     /// Maps a part of it; nothing else of it becomes reachable.
-    pub fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
+    pub fn map(&self, offset: u64, len: u64) -> Result<Region, HostError> {
         if offset > self.size || len > self.size - offset {
-            return Err(NtbError::Aperture { offset, len, size: self.size });
+            return Err(HostError::Beyond { offset, len, size: self.size });
         }
         let map: MmapRaw = MmapOptions::new()
             .offset(offset)
             .len(len as usize)
             .map_raw(&self.file)
-            .map_err(|cause| NtbError::Open { pid: self.pid, cause })?;
+            .map_err(|cause| HostError::Open { pid: self.pid, cause })?;
         let base = map.as_mut_ptr();
         // SAFETY: the mapping is readable and writable, page-aligned, `len` long, and lives as
         // long as the Arc; nobody holds references into it.
         Ok(unsafe { Region::new(base, len as usize, Arc::new(map)) })
     }
 
-    /// Maps the register page.
-    pub fn registers(&self) -> Result<Registers, NtbError> {
-        Ok(Registers::new(self.map(0, PAGE as u64)?))
+    /// Maps its first page, which begins with [`HEADER`] bytes of the file's own.
+    pub fn first_page(&self) -> Result<Region, HostError> {
+        self.map(0, PAGE as u64)
+    }
+
+    /// Token and size in its header; None without the magic number.
+    fn identity(&self) -> Result<Option<(u64, u64)>, HostError> {
+        let header = InWindow::new(self.first_page()?);
+        Ok((header.load(MAGIC_AT) == MAGIC).then(|| (header.load(TOKEN_AT), header.load(SIZE_AT))))
+    }
+
+    /// Leaves a word that tells tools the kind of memory and its owner.
+    pub fn set_kind(&self, kind: u64) -> Result<(), HostError> {
+        OutWindow::new(self.first_page()?).store(KIND_AT, kind);
+        Ok(())
+    }
+
+    /// The word of [`MemoryFile::set_kind`]; 0 before the first call.
+    pub fn kind(&self) -> Result<u64, HostError> {
+        Ok(InWindow::new(self.first_page()?).load(KIND_AT))
+    }
+
+    /// Two words of the header, 0 at first, that the owners may use as they like.
+    pub fn notes(&self) -> Result<Region, HostError> {
+        Ok(self.first_page()?.part(NOTES_AT, 16))
     }
 }
 
 /// Whether `reserve` bytes are left in `dir`, for others who do not look before they write.
-pub fn check_space(dir: &Path, reserve: u64) -> Result<(), NtbError> {
+pub fn check_space(dir: &Path, reserve: u64) -> Result<(), HostError> {
     let shown = || dir.display().to_string();
-    let stat = statvfs(dir).map_err(|e| NtbError::NoSpace { bytes: reserve, dir: shown(), cause: e.into() })?;
+    let stat = statvfs(dir).map_err(|e| HostError::NoSpace { bytes: reserve, dir: shown(), cause: e.into() })?;
     let left = stat.blocks_available() as u64 * stat.fragment_size() as u64;
     if left < reserve {
-        return Err(NtbError::NoReserve { left, reserve, dir: shown() });
+        return Err(HostError::NoReserve { left, reserve, dir: shown() });
     }
     Ok(())
 }

@@ -13,11 +13,11 @@
 //! Whoever reads takes only what was not written meanwhile. Asking costs the owner nothing before it looks into its mailbox:
 //! it finds news there, as if there were a note.
 
-use super::mailbox::POSTED;
-use super::memory::Memory;
-use super::registers::PAGE;
-use crate::ntb::timing::clock;
-use crate::ntb::{InWindow, NtbError, OutWindow, Region};
+use crate::clock;
+use crate::mailbox::POSTED;
+use crate::memory_file::{MemoryFile, PAGE};
+use crate::HostError;
+use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Bulletin {
     }
 
     /// The one behind the mailbox in this memory.
-    pub(super) fn of(memory: &Memory) -> Result<Bulletin, NtbError> {
+    pub(super) fn of(memory: &MemoryFile) -> Result<Bulletin, HostError> {
         let (mailbox, start) = (PAGE as u64, 2 * PAGE as u64);
         // If it is too small for one, mapping it fails.
         let len = memory.size().saturating_sub(start).max(PAGE as u64);
@@ -148,7 +148,7 @@ impl Bulletin {
 mod tests {
     use super::super::mailbox::Mailbox;
     use super::*;
-    use crate::ntb::Word;
+    use ntbring_memory::Word;
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
 

@@ -1,0 +1,47 @@
+//! Services among the processes of one *host*, that is of one kernel: they can map each other's memory, wake each other
+//! and see each other die. Nothing in here crosses a link.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `memory_file` | shared memory without a name in the file system: creating it, opening another process's |
+//! | `segment`, `holders` | memory of one process that others map, with its locks |
+//! | `mailbox`, `bulletin` | notes between processes of different jobs; counters for tools |
+//! | `running` | the processes of running jobs, found from outside |
+//! | `futex`, `barrier` | sleeping and waking; a fence that the sleeper pays for |
+//! | `watch` | detection of processes that have ended |
+//! | `reach` | copies between processes, by the kernel |
+//! | `place` | identity of the machine and process namespace |
+//! | `cores`, `sessions`, `cgroup`, `group` | processors and memory that the host grants |
+//! | `thread`, `clock` | background threads; the monotonic clock |
+//!
+//! A memory file has no name, so nothing is left when the last process that maps it has ended, however it ended. Other
+//! processes of the same user open it through `/proc/PID/fd`, which the kernel refuses to other users.
+
+pub mod barrier;
+mod bulletin;
+mod cgroup;
+pub mod clock;
+pub mod cores;
+mod error;
+pub mod futex;
+mod group;
+mod holders;
+mod mailbox;
+mod memory_file;
+mod place;
+mod reach;
+mod running;
+mod segment;
+pub mod sessions;
+pub mod thread;
+mod watch;
+
+pub use bulletin::{Bulletin, Posted};
+pub use error::HostError;
+pub use mailbox::Mailbox;
+pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, PAGE};
+pub use place::place;
+pub use reach::Reach;
+pub use running::{look_through, RunningProcess};
+pub use segment::{Segment, SegmentAddress};
+pub use watch::Watch;

@@ -1,0 +1,27 @@
+//! Memory that another process, or another host, may write at any time.
+//!
+//! | type | is |
+//! |---|---|
+//! | [`Region`] | a stretch of mapped memory together with the owner of the mapping |
+//! | [`InWindow`] | memory of this host that a neighbour writes: it can be read |
+//! | [`OutWindow`] | memory of a neighbour: it can be written and never read |
+//! | [`Word`] | one word of a region, as an atomic |
+//! | [`ForeignBytes`], [`ForeignRoom`] | the application's buffers |
+//!
+//! The rule of this crate: shared memory is never turned into a Rust reference. Every access is checked against the
+//! region's length and is volatile or atomic. Under `--cfg loom` a region is an array of loom's atomics, so that code
+//! above it can be model-checked as it stands.
+
+mod bytes;
+mod region;
+mod window;
+pub use bytes::{Address, ForeignBytes, ForeignRoom, Room};
+pub use region::Region;
+pub use window::{InWindow, OutWindow, ReadGate, WriteSink};
+
+#[cfg(not(loom))]
+mod deposit;
+#[cfg(not(loom))]
+mod word;
+#[cfg(not(loom))]
+pub use word::Word;

@@ -1,0 +1,22 @@
+//! The device: one NTB adapter as the protocol sees it, its decorators, and ports without an adapter.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `port` | [`Port`]: the operations of every adapter |
+//! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators: ports, or windows, around others |
+//! | [`software`], [`loopback`] | ports whose bridge is memory; those between threads of one process |
+//!
+//! `ntbring-emu` emulates adapters between processes of one machine. `tests/port_conformance` is the suite that every
+//! backend and decorator must pass.
+
+pub mod cut;
+mod delegate;
+pub mod fault;
+pub mod loopback;
+mod port;
+pub mod software;
+pub mod timing;
+pub mod trace;
+pub mod weak;
+
+pub use port::{LinkState, NtbError, Port, Side, Vector, DOORBELLS, SCRATCHPADS};

@@ -1,0 +1,11 @@
+//! Ports without an adapter: registers and windows in memory that both ends of a cable map.
+//!
+//! Two backends are made of them: `loopback`, whose hosts are threads of one process, and the emulated ring of
+//! `ntbring-emu`, whose hosts are groups of processes of one machine. They differ only in the origin of the memory
+//! ([`WindowMemory`]).
+
+mod port;
+mod registers;
+
+pub use port::{SoftPort, WindowMemory};
+pub use registers::{Registers, SoftVector, PAGE};
