@@ -23,14 +23,10 @@ mod ffi;
 #[cfg(not(loom))]
 pub mod ring;
 #[cfg(not(loom))]
-pub mod settings;
-#[cfg(not(loom))]
 #[doc(hidden)]
 pub mod sim;
 #[cfg(not(loom))]
 pub mod tune;
-#[cfg(not(loom))]
-pub mod zerocopy;
 
 // Of what loom has no need to build, this is for it.
 #[cfg(all(loom, test))]

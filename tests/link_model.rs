@@ -7,7 +7,7 @@ mod common;
 use common::ports::{aim, Bench, Dress, MODEL};
 use common::ring::{run, Layout};
 use common::traffic::{crossing, exchange, Plan, Shape};
-use ntbring::settings::Settings;
+use ntbring::endpoint::Settings;
 use ntbring_emu::{EmuHost, MemoryLayout};
 use ntbring_memory::OutWindow;
 use ntbring_ntb::cut::cut;
@@ -263,7 +263,10 @@ fn no_stream_is_faster_than_the_link() {
     for (hosts, dst) in [(2, 1), (4, 2), (5, 3)] {
         for (messages, size) in [(40, 100_000), (400, 5_000), (3000, 8)] {
             for spin in [None, Some(0)] {
-                let settings = Settings { link_model: Some(SLOW), spin, ..Settings::default() };
+                let settings = Settings::default().with(|s| {
+                    s.links.model = Some(SLOW);
+                    s.endpoint.spin = spin;
+                });
                 let took = stream(&Layout::blocks(&vec![1; hosts]), &settings, dst, messages, size);
                 let shape = Shape::contiguous(48, size);
                 let bytes: u64 = (0..messages).map(|n| crossing(n, shape) as u64).sum();
@@ -290,8 +293,13 @@ fn everything_arrives_under_a_model() {
             [(None, "gen3x8"), (Some(0), "bandwidth=500M,latency=30us"), (Some(0), "latency=0ns,doorbell=0ns")]
         {
             let link_model = Model::parse(model).unwrap();
-            let settings =
-                Settings { link_model, weak, spin, yields: 0, window: Some(128 << 10), ..Settings::default() };
+            let settings = Settings::default().with(|s| {
+                s.links.model = link_model;
+                s.links.weak = weak;
+                s.endpoint.spin = spin;
+                s.endpoint.yields = 0;
+                s.ring.window = Some(128 << 10);
+            });
             run(&layout, &settings, |rank| exchange(rank, 9, &plan).map(drop));
         }
     }
@@ -327,7 +335,11 @@ fn messages_are_whole_over_devices_that_take_little_at_once() {
     let plan = |_: u32, _: u32| [8, 1000, 8_000, 8_192, 100_000].map(|size| Shape::contiguous(48, size)).to_vec();
     for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[1; 4])] {
         for weak in [None, Some(3)] {
-            let settings = Settings { link_model: Some(model), weak, chunk: Some(8 << 10), ..Settings::default() };
+            let settings = Settings::default().with(|s| {
+                s.links.model = Some(model);
+                s.links.weak = weak;
+                s.ring.chunk = Some(8 << 10);
+            });
             run(&layout, &settings, |rank| exchange(rank, 5, &plan).map(drop));
         }
     }

@@ -5,10 +5,12 @@ mod common;
 
 use common::ring::{run, try_to_join, Layout};
 use common::traffic::{exchange, Shape};
+use ntbring::endpoint::Settings;
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::JoinError;
-use ntbring::settings::{PaperModel, Settings, SingleCopy};
 use ntbring_ntb::timing::Model;
+use ntbring_queue::PaperModel;
+use ntbring_zerocopy::SingleCopy;
 use std::path::Path;
 
 /// MPICH's header of an ordinary message.
@@ -17,7 +19,10 @@ const HEADER: usize = 48;
 const MODELS: [&str; 6] = ["1", "1-packed", "2", "3", "4", "5"];
 
 fn settings(model: &str) -> Settings {
-    Settings { paper_model: PaperModel::parse(model).unwrap(), single_copy: SingleCopy::Never, ..Settings::default() }
+    Settings::default().with(|s| {
+        s.ring.paper_model = PaperModel::parse(model).unwrap();
+        s.limits.single_copy = SingleCopy::Never;
+    })
 }
 
 /// Few enough that every offer is accepted as a whole (see `common::traffic`): some models send
@@ -66,7 +71,11 @@ fn every_model_carries_everything_where_lanes_are_small_and_windows_weak() {
     for model in MODELS {
         for (ranks, weak) in [(&[1, 1][..], None), (&[1, 1, 1, 1], None), (&[1, 1], Some(3)), (&[1, 2, 1, 1], Some(4))]
         {
-            let settings = Settings { window: Some(96 << 10), local_lane: 4096, weak, ..settings(model) };
+            let settings = settings(model).with(|s| {
+                s.ring.window = Some(96 << 10);
+                s.ring.local_lane = 4096;
+                s.links.weak = weak;
+            });
             run(&Layout::blocks(ranks), &settings, |rank| exchange(rank, 6, &plan(6, MESSAGES, 30_000)).map(drop));
         }
     }
@@ -77,7 +86,11 @@ fn every_model_carries_everything_over_a_modelled_link_and_wakes_who_sleeps() {
     for model in MODELS {
         for spin in [None, Some(0)] {
             let link_model = Model::parse("gen3x8").unwrap();
-            let settings = Settings { link_model, spin, yields: 0, ..settings(model) };
+            let settings = settings(model).with(|s| {
+                s.links.model = link_model;
+                s.endpoint.spin = spin;
+                s.endpoint.yields = 0;
+            });
             run(&Layout::blocks(&[1, 1]), &settings, |rank| exchange(rank, 7, &plan(7, MESSAGES, 100_000)).map(drop));
         }
     }
@@ -112,7 +125,7 @@ fn recorded(trace: &Path, rank: usize) -> Recorded {
 fn cost(model: &str) -> [Recorded; 2] {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
-    let settings = Settings { trace: Some(trace.clone()), ..settings(model) };
+    let settings = settings(model).with(|s| s.links.trace = Some(trace.clone()));
     run(&Layout::blocks(&[1, 1]), &settings, |rank| {
         let plan = |src: u32, dst: u32| match (src, dst) {
             // Even numbers are not offered.

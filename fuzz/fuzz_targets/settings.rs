@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::settings::{Settings, TABLE};
+use ntbring_settings::{Settings, TABLE};
 
 fuzz_target!(|vars: Vec<(Option<u8>, String, String)>| {
     let named = vars.into_iter().map(|(known, name, value)| match known {

@@ -27,7 +27,7 @@ pub(super) struct Interim {
 impl Endpoint {
     /// Whether payloads are under way that [`Endpoint::carry_on`] may have something to do for, sooner or later.
     pub fn has_bulk(&self) -> bool {
-        let able = self.settings.paper_model.is_production() && self.lingering.is_none();
+        let able = self.settings.ring.paper_model.is_production() && self.lingering.is_none();
         let able = able && !self.interim.broken && self.interim.fault.is_none();
         able && (self.offers.is_open() || self.out.is_sending())
     }

@@ -4,9 +4,9 @@ use super::carrier::Odd;
 use super::wire::WireError;
 use crate::ring::relay::RelayError;
 use crate::ring::{Loss, Obstacle};
-use crate::zerocopy::PackFailed;
 use ntbring_host::HostError;
 use ntbring_queue::{Corrupt, GaveUp};
+use ntbring_zerocopy::PackFailed;
 use std::sync::Arc;
 
 /// Why an endpoint cannot go on.

@@ -128,7 +128,7 @@ impl Endpoint {
             return Ok(Some(peer));
         }
         if self.guests.known[i].to.is_none() {
-            let (dir, lane) = (&self.settings.shm_dir, self.settings.local_lane);
+            let (dir, lane) = (&self.settings.host.shm_dir, self.settings.ring.local_lane);
             let made = match call(dir, lane, &self.guest_address(), address) {
                 Err(_) if address.mailbox.is_gone() => {
                     self.forget_guest(i, Loss::GuestDied { peer, pid: address.mailbox.pid });

@@ -1,10 +1,10 @@
 //! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
 //! it, that a process of the job is gone, or a link.
 
+use crate::endpoint::Settings;
 use crate::ring::nap::nap;
 use crate::ring::transfer::Lease;
 use crate::ring::{rank_doorbell, Damage, Herald, Membership};
-use crate::settings::Settings;
 use ntbring_host::Bulletin;
 use ntbring_ntb::Vector;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -87,19 +87,19 @@ impl Idle {
         let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
         // The emulated hosts share one machine.
         let crowded = members.is_crowded();
-        let spins = settings.spin.unwrap_or(if crowded { SPINS_CROWDED } else { SPINS_ALONE });
+        let spins = settings.endpoint.spin.unwrap_or(if crowded { SPINS_CROWDED } else { SPINS_ALONE });
         let quiet = if crowded { (SPINS_QUIET, NOBODY) } else { (SPINS_ALONE, NO_STRANGER) };
-        let quiet = settings.spin.is_none().then_some(quiet);
+        let quiet = settings.endpoint.spin.is_none().then_some(quiet);
         let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
-        log::debug!("{spins} polls{range}, {} yields, then sleep", settings.yields);
+        log::debug!("{spins} polls{range}, {} yields, then sleep", settings.endpoint.yields);
         let herald = (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| Herald::new(&members));
-        let patience = settings.fault.as_ref().and_then(|faults| faults.patience);
+        let patience = settings.links.faults.as_ref().and_then(|faults| faults.patience);
         Idle {
             vector,
             lease,
             spins: AtomicU32::new(spins),
             quiet,
-            yields: settings.yields,
+            yields: settings.endpoint.yields,
             longest: patience.map_or(Duration::MAX, |patience| patience / 4),
             calls: AtomicU32::new(0),
             calls_when_tested: AtomicU32::new(0),

@@ -35,7 +35,7 @@ impl Endpoint {
 
     /// Creates a segment of this rank; its host serves it to those who are not near.
     pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
-        let (segment, address) = Segment::create(&self.settings.shm_dir, size).map_err(EndpointError::Segment)?;
+        let (segment, address) = Segment::create(&self.settings.host.shm_dir, size).map_err(EndpointError::Segment)?;
         if self.members.is_served() {
             if !self.wish(Wish::Open(address))? {
                 return Err(EndpointError::Unserved(self.members.host()));

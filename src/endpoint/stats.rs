@@ -192,7 +192,7 @@ impl Endpoint {
     /// Appends the line to the file of NTBRING_STATS, if there is one. It goes out in one write,
     /// so that ranks that share the file do not mix.
     pub(super) fn write_stats(&self) {
-        let Some(path) = &self.settings.stats else { return };
+        let Some(path) = &self.settings.endpoint.stats else { return };
         let figures = self.figures().and(&self.relay);
         let result = serde_json::to_string(&figures).map_err(std::io::Error::from).and_then(|mut line| {
             line.push('\n');

@@ -41,7 +41,7 @@ impl Endpoint {
     /// payloads wait then.
     pub fn start_deputy(&self, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
         // Ranks that share cores leave none free while they compute.
-        if !self.settings.overlap.unwrap_or(!self.members.is_crowded()) {
+        if !self.settings.endpoint.overlap.unwrap_or(!self.members.is_crowded()) {
             return None;
         }
         let beside = self.members.cores_beside_ranks();

@@ -3,7 +3,7 @@
 use super::abi::*;
 use crate::endpoint::EndpointError;
 use crate::ring::JoinError;
-use crate::settings::SettingError;
+use ntbring_settings::SettingError;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;

@@ -3,10 +3,11 @@
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
 use super::deputy::{self, Deputy, Guarded, Owned};
 use super::{argument, variables, Failure};
+use crate::endpoint::Settings;
 use crate::endpoint::{Endpoint, Idle};
 use crate::ring::join::{Candidate, Card, JoinError};
 use crate::ring::Topology;
-use crate::settings::{Loaded, Settings};
+use ntbring_settings::Loaded;
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -87,13 +88,13 @@ impl Shared {
 impl Handle {
     pub fn open(job: &ntbring_job_t, host_of: &[i32]) -> Result<Handle, Failure> {
         let (rank, vci) = (job.rank as u32, job.vci as u32);
-        let loaded = Loaded::from_env()?;
+        let loaded = Settings::load()?;
         let values = variables::values(&loaded);
         let Loaded { mut settings, remark, .. } = loaded;
-        if let Some(file) = settings.trace.as_mut().filter(|_| vci > 0) {
+        if let Some(file) = settings.links.trace.as_mut().filter(|_| vci > 0) {
             file.as_mut_os_string().push(format!(".vci{vci}"));
         }
-        let filter = settings.log.as_deref().unwrap_or("warn");
+        let filter = settings.endpoint.log.as_deref().unwrap_or("warn");
         // Somebody else in the process may have a logger: theirs is as good.
         let _ = env_logger::Builder::new().parse_filters(filter).try_init();
         let topology = Topology::new(job.hosts.max(0) as usize, host_of).map_err(JoinError::from)?;

@@ -6,8 +6,8 @@ use super::{argument, Failure};
 use crate::endpoint::wire::{Head, Offer, Packet};
 use crate::endpoint::{Event, Message, Plain, Token};
 use crate::ring::Loss;
-use crate::zerocopy::Payload;
 use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
+use ntbring_zerocopy::Payload;
 use std::ffi::c_void;
 
 /// A message as the endpoint takes it.

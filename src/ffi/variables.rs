@@ -3,8 +3,10 @@
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::Handle;
+use crate::endpoint::settings::{Settings, TABLE};
 use crate::endpoint::COUNTERS;
-use crate::settings::{Loaded, Setting, TABLE};
+use ntbring_settings::Loaded;
+use ntbring_settings::Setting;
 use std::ffi::CString;
 use std::sync::{Mutex, OnceLock};
 
@@ -21,7 +23,7 @@ fn text(text: String) -> CString {
 fn settings() -> &'static [Described] {
     static SETTINGS: OnceLock<Vec<Described>> = OnceLock::new();
     let describe = |s: &Setting| (text(s.name.into()), text(format!("{} ({}: {})", s.meaning, s.unit, s.allowed)));
-    SETTINGS.get_or_init(|| TABLE.iter().map(describe).collect())
+    SETTINGS.get_or_init(|| TABLE.settings().map(describe).collect())
 }
 
 fn counters() -> &'static [Described] {
@@ -32,8 +34,8 @@ fn counters() -> &'static [Described] {
 }
 
 /// The values of all settings, in the table's order.
-pub fn values(loaded: &Loaded) -> Vec<CString> {
-    TABLE.iter().map(|setting| text(loaded.value(setting).0.to_string())).collect()
+pub fn values(loaded: &Loaded<Settings>) -> Vec<CString> {
+    TABLE.settings().map(|setting| text(loaded.value(setting).0.to_string())).collect()
 }
 
 /// See `include/ntbring.h`.

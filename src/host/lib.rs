@@ -12,6 +12,7 @@
 //! | `reach` | copies between processes, by the kernel |
 //! | `place` | identity of the machine and process namespace |
 //! | `cores`, `sessions`, `cgroup`, `group` | processors and memory that the host grants |
+//! | [`settings`] | settings of these services |
 //! | `thread`, `clock` | background threads; the monotonic clock |
 //!
 //! A memory file has no name, so nothing is left when the last process that maps it has ended, however it ended. Other
@@ -33,6 +34,7 @@ mod reach;
 mod running;
 mod segment;
 pub mod sessions;
+pub mod settings;
 pub mod thread;
 mod watch;
 
@@ -44,4 +46,5 @@ pub use place::place;
 pub use reach::Reach;
 pub use running::{look_through, RunningProcess};
 pub use segment::{Segment, SegmentAddress};
+pub use settings::HostSettings;
 pub use watch::Watch;

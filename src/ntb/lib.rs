@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `port` | [`Port`]: the operations of every adapter |
 //! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators: ports, or windows, around others |
+//! | [`settings`] | settings of links |
 //! | [`software`], [`loopback`] | ports whose bridge is memory; those between threads of one process |
 //!
 //! `ntbring-emu` emulates adapters between processes of one machine. `tests/port_conformance` is the suite that every
@@ -14,9 +15,11 @@ mod delegate;
 pub mod fault;
 pub mod loopback;
 mod port;
+pub mod settings;
 pub mod software;
 pub mod timing;
 pub mod trace;
 pub mod weak;
 
 pub use port::{LinkState, NtbError, Port, Side, Vector, DOORBELLS, SCRATCHPADS};
+pub use settings::LinkSettings;

@@ -31,13 +31,16 @@ mod board;
 mod checked;
 mod consumer;
 mod pace;
+mod paper_model;
 mod pieces;
 mod producer;
+mod reliability;
 mod tag;
 
 pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, CoreId, Posted, PLACE};
 pub use checked::{Damage, GaveUp, Reliability};
 pub use consumer::{Consumer, Entry, Taken};
+pub use paper_model::PaperModel;
 pub use producer::{Producer, Slot};
 pub use tag::{Tag, LEN_MAX, META_MAX};
 

@@ -3,8 +3,8 @@
 //! what the protocol did.
 
 use super::join::JoinError;
+use super::settings::JoinSettings;
 use super::Topology;
-use crate::settings::Settings;
 use ntbring_emu::EmuPort;
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
 use ntbring_ntb::timing::Timing;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What a process puts around its ports.
 pub(super) struct Dress<'a> {
-    pub settings: &'a Settings,
+    pub settings: &'a JoinSettings,
     pub rank: u32,
     pub record: Option<&'a Record>,
     pub injector: Option<Arc<Injector>>,
@@ -24,7 +24,7 @@ pub(super) struct Dress<'a> {
 impl Dress<'_> {
     /// Both ports of a host, left first.
     pub fn pair(&self, pair: [EmuPort; 2]) -> Result<Vec<Arc<dyn Port>>, JoinError> {
-        match self.settings.link_model {
+        match self.settings.links.model {
             None => pair.into_iter().map(|port| self.faulty(port)).collect(),
             Some(model) => Timing::pair(pair, model)?.into_iter().map(|port| self.faulty(port)).collect(),
         }
@@ -38,7 +38,7 @@ impl Dress<'_> {
     }
 
     fn weak(&self, port: impl Port + 'static) -> Arc<dyn Port> {
-        match self.settings.weak {
+        match self.settings.links.weak {
             None => self.traced(port),
             Some(seed) => self.traced(Weak::new(port, seed ^ u64::from(self.rank) << 8)),
         }
@@ -53,8 +53,8 @@ impl Dress<'_> {
 }
 
 /// The record of a rank's accesses, if there is to be one.
-pub(super) fn open_record(settings: &Settings, rank: u32) -> Result<Option<Record>, JoinError> {
-    let Some(file) = &settings.trace else { return Ok(None) };
+pub(super) fn open_record(settings: &JoinSettings, rank: u32) -> Result<Option<Record>, JoinError> {
+    let Some(file) = &settings.links.trace else { return Ok(None) };
     let mut path = file.clone().into_os_string();
     path.push(format!(".{rank}"));
     let record = Record::create(path.as_ref());
@@ -77,12 +77,12 @@ pub(super) fn check(faults: &Faults, topology: &Topology) -> Result<(), JoinErro
 
 /// The faults of a rank's ports.
 pub(super) fn injector(
-    settings: &Settings,
+    settings: &JoinSettings,
     topology: &Topology,
     rank: u32,
     pair: &[EmuPort; 2],
 ) -> Option<Arc<Injector>> {
-    let faults = settings.fault.clone()?;
+    let faults = settings.links.faults.clone()?;
     if rank == 0 {
         log::warn!("faults are injected into what hosts send (NTBRING_FAULT): {faults}");
     }

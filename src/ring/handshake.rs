@@ -5,8 +5,8 @@
 //! out. (Ids, offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
 
 use super::PROTOCOL_VERSION;
-use crate::settings::{reliability, PaperModel};
 use ntbring_ntb::timing::Model;
+use ntbring_queue::{PaperModel, Reliability};
 
 const MAGIC: u32 = 0x4e54; // "NT"
 
@@ -253,7 +253,7 @@ impl Handshake {
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
         let chunk: Show = |n| if n == 0 { "auto".into() } else { n.to_string() };
         let paper: Show = |code| PaperModel::name_of(code as u8);
-        let reliability: Show = |code| reliability::name_of(code as u8);
+        let reliability: Show = |code| Reliability::name_of(code as u8);
         let yes: Show = |yes| if yes == 1 { "yes".into() } else { "no".into() };
         let pairs: [(_, u64, u64, Show); 8] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),

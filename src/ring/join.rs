@@ -9,8 +9,8 @@ use super::meeting::{died, Control, Meeting};
 use super::membership::Membership;
 use super::near::{find_reach, is_served};
 use super::plan::{LocalPlan, WindowPlan};
+use super::settings::JoinSettings;
 use super::{crew, rank_doorbell, Topology, PROTOCOL_VERSION};
-use crate::settings::{Settings, SingleCopy};
 use ntbring_emu::{EmuHost, EmuPort, Introduction, MemoryLayout};
 use ntbring_host::cores;
 use ntbring_host::{check_space, place, size_of, FileAddress, Mailbox, Reach, Watch};
@@ -37,7 +37,7 @@ const MPICH_SHM_DIR: &str = "/dev/shm";
 pub struct Candidate {
     topology: Arc<Topology>,
     rank: u32,
-    settings: Settings,
+    settings: JoinSettings,
     layout: MemoryLayout,
     local_plan: LocalPlan,
     memory: Option<EmuHost>,
@@ -49,31 +49,32 @@ pub struct Candidate {
 impl Candidate {
     /// Checks that the job makes a ring whose windows fit, and creates the host's memory if this
     /// is the first rank of its host.
-    pub fn new(topology: Topology, rank: u32, settings: Settings) -> Result<Candidate, JoinError> {
+    pub fn new(topology: Topology, rank: u32, settings: impl Into<JoinSettings>) -> Result<Candidate, JoinError> {
+        let settings = settings.into();
         let host = topology.host_of(rank);
-        let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.local_lane);
-        let managed = settings.reliability == Reliability::Retry;
-        let accounts = settings.link_model.is_some();
+        let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.ring.local_lane);
+        let managed = settings.ring.reliability == Reliability::Retry;
+        let accounts = settings.links.model.is_some();
         let window = match topology.hosts() {
             1 => 0,
-            _ => settings.window.unwrap_or_else(|| {
-                let room = size_of(&settings.shm_dir);
+            _ => settings.ring.window.unwrap_or_else(|| {
+                let room = size_of(&settings.host.shm_dir);
                 WindowPlan::good_window(&topology, managed, accounts, room)
             }),
         };
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window, managed)?;
         }
-        if let Some(faults) = &settings.fault {
+        if let Some(faults) = &settings.links.faults {
             dress::check(faults, &topology)?;
         }
         let layout = MemoryLayout { window, local: local_plan.total(), accounts };
         let memory = match topology.local_of(rank) {
-            0 => Some(EmuHost::create(&settings.shm_dir, layout)?),
+            0 => Some(EmuHost::create(&settings.host.shm_dir, layout)?),
             _ => None,
         };
-        let mailbox = Mailbox::create(&settings.shm_dir, BULLETIN + BULLETIN_PER_RANK * topology.size())?;
-        let threads = crew::threads(settings.xfer_threads, &topology, cores::own());
+        let mailbox = Mailbox::create(&settings.host.shm_dir, BULLETIN + BULLETIN_PER_RANK * topology.size())?;
+        let threads = crew::threads(settings.ring.xfer_threads, &topology, cores::own());
         Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory, mailbox, threads })
     }
 
@@ -134,7 +135,7 @@ impl Candidate {
             None => EmuHost::join(address(host)?, layout)?,
         };
         if rank == leader {
-            let (job, faulty) = (pids[0], settings.fault.is_some());
+            let (job, faulty) = (pids[0], settings.links.faults.is_some());
             memory.introduce(Introduction { job, host: host as u8, hosts: topology.hosts() as u8, faulty })?;
         }
         mailbox.0.introduce(pids[0])?;
@@ -169,20 +170,21 @@ impl Candidate {
         } else {
             meeting.leader(&control, leader)?
         };
-        let (trusted, managed) = (settings.reliability == Reliability::Off, settings.reliability == Reliability::Retry);
+        let (trusted, managed) =
+            (settings.ring.reliability == Reliability::Off, settings.ring.reliability == Reliability::Retry);
         let served = is_served(&topology, &ports, trusted);
         let packet_max = match topology.hosts() {
             // Nothing is forwarded.
             0..4 if !served => usize::MAX,
             _ => {
                 let lines = WindowPlan::smallest_lane(&topology, layout.window, managed)? / LINE;
-                entry_max(lines) - settings.reliability.trailer()
+                entry_max(lines) - settings.ring.reliability.trailer()
             }
         };
         let block_max = WindowPlan::block_max(&topology, layout.window);
-        let announced = settings.paper_model.announces();
+        let announced = settings.ring.paper_model.announces();
         // Of several ranks a host not all boards are in the same turn.
-        let sees_beyond = trusted && settings.paper_model.is_production() && topology.hosts() == topology.size();
+        let sees_beyond = trusted && settings.ring.paper_model.is_production() && topology.hosts() == topology.size();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
@@ -208,17 +210,15 @@ impl Candidate {
                 beyond,
                 announced,
                 threads: threads(neighbour),
-                reliability: settings.reliability,
+                reliability: settings.ring.reliability,
                 outages_before: port.outages().saturating_sub((port.link() == LinkState::Down).into()),
                 port,
             });
         }
         let (links, threads) = (links.try_into().ok(), threads(host));
-        let reach = match settings.single_copy {
-            SingleCopy::Auto(_) | SingleCopy::Above(_) if settings.paper_model.is_production() => {
-                find_reach(&topology, rank, links.as_ref(), cards)
-            }
-            _ => vec![None; topology.size()],
+        let reach = match settings.kernel_copies && settings.ring.paper_model.is_production() {
+            true => find_reach(&topology, rank, links.as_ref(), cards),
+            false => vec![None; topology.size()],
         };
         let cores = cores::count(cards.iter().map(|c| c.cores));
         // Whatever the neighbours still have to read of the handshake has been written.

@@ -2,8 +2,8 @@
 
 use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
 use super::join::JoinError;
+use super::settings::JoinSettings;
 use super::{Topology, PROTOCOL_VERSION};
-use crate::settings::{reliability, Settings};
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::{LinkState, Port, SCRATCHPADS};
@@ -64,7 +64,7 @@ pub(super) struct Meeting<'a> {
     pub topology: &'a Topology,
     pub host: usize,
     pub window: u64,
-    pub settings: &'a Settings,
+    pub settings: &'a JoinSettings,
     pub watch: &'a Watch,
     pub pids: &'a [u32],
 }
@@ -90,12 +90,12 @@ impl Meeting<'_> {
                 if let Some(&rank) = self.watch.dead().first() {
                     return Err(died(self.topology, self.pids, rank));
                 }
-                if start.elapsed() > self.settings.connect_timeout {
+                if start.elapsed() > self.settings.ring.connect_timeout {
                     break;
                 }
             }
         }
-        let seconds = self.settings.connect_timeout.as_secs();
+        let seconds = self.settings.ring.connect_timeout.as_secs();
         Err(JoinError::Timeout { host: self.host, whom: whom(), seconds })
     }
 
@@ -166,10 +166,10 @@ impl Meeting<'_> {
             ranks: self.topology.ranks_of(self.host).len() as u16,
             window: self.window,
             offset: port.incoming_offset(),
-            chunk: self.settings.chunk.unwrap_or(0) as u32,
-            link_model: self.settings.link_model.map_or(0, |model| model.digest()),
-            paper_model: self.settings.paper_model.code(),
-            reliability: reliability::code(self.settings.reliability),
+            chunk: self.settings.ring.chunk.unwrap_or(0) as u32,
+            link_model: self.settings.links.model.map_or(0, |model| model.digest()),
+            paper_model: self.settings.ring.paper_model.code(),
+            reliability: self.settings.ring.reliability.code(),
             coherent: port.coherent(),
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)

@@ -49,6 +49,7 @@ mod probation;
 pub mod relay;
 mod route;
 pub mod served;
+pub mod settings;
 pub(crate) mod steward;
 mod tally;
 pub mod topology;
@@ -60,6 +61,7 @@ pub use join::JoinError;
 pub use losses::{Damage, Dead, Loss, Obstacle};
 pub use membership::Membership;
 pub use outages::{Herald, LinkSet};
+pub use settings::{JoinSettings, RingSettings};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.

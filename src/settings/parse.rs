@@ -1,12 +1,14 @@
-//! Values of settings, as they are written.
+//! Values of settings, in the notation of the environment. Each function returns the value, or the problem in words.
 
 use std::path::PathBuf;
 
-pub(super) fn number(text: &str) -> Result<u64, String> {
+/// A whole number.
+pub fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "not a whole number".to_string())
 }
 
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
+/// A number of bytes, with an optional suffix K, M or G.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
@@ -17,7 +19,8 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     n.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
 }
 
-pub(super) fn within(n: u64, least: u64, most: u64) -> Result<u64, String> {
+/// `n` if it lies between `least` and `most`.
+pub fn within(n: u64, least: u64, most: u64) -> Result<u64, String> {
     match n {
         n if n < least => Err("too small".into()),
         n if n > most => Err("too large".into()),
@@ -25,18 +28,21 @@ pub(super) fn within(n: u64, least: u64, most: u64) -> Result<u64, String> {
     }
 }
 
-pub(super) fn text(text: &str) -> Result<&str, String> {
+/// Text that is not empty.
+pub fn text(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("empty".into());
     }
     Ok(text)
 }
 
-pub(super) fn path(value: &str) -> Result<Option<PathBuf>, String> {
+/// A path, or `off` for None.
+pub fn path(value: &str) -> Result<Option<PathBuf>, String> {
     Ok(if value == "off" { None } else { Some(text(value)?.into()) })
 }
 
-pub(super) fn signal(value: &str) -> Result<Option<i32>, String> {
+/// A signal by name or number, or `off` for None.
+pub fn signal(value: &str) -> Result<Option<i32>, String> {
     Ok(match value.trim_start_matches("SIG") {
         "off" => None,
         "USR1" => Some(libc::SIGUSR1),

@@ -1,7 +1,7 @@
 //! The file in which `ntbring tune` keeps the thresholds that it has measured.
 
-use super::{Setting, SettingError, Settings, TABLE};
-use crate::zerocopy::table;
+use crate::parse::text;
+use crate::{Row, Setting, SettingError, Table};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,18 +12,41 @@ use std::path::{Path, PathBuf};
 /// The format of the file.
 const FORMAT: u32 = 1;
 
-/// Which file of tuned thresholds is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The choice of the file of tuned thresholds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TunedFile {
     /// The user's, if there is one.
+    #[default]
     Auto,
     /// None.
     Off,
-    /// This one; it must be there.
+    /// This one; it must exist.
     At(PathBuf),
 }
 
-/// For what thresholds were measured.
+/// The setting of that choice.
+pub const ROWS: &[Row<TunedFile>] = &[Row {
+    setting: Setting {
+        name: "NTBRING_TUNED",
+        default: "auto",
+        unit: "file",
+        allowed: "auto, off, or a path",
+        shared: false,
+        meaning: "file of thresholds that `ntbring tune` has measured, for those that the environment does not set; \
+                  auto: $XDG_CONFIG_HOME/ntbring/tuned.json or ~/.config/ntbring/tuned.json, if it exists",
+        tunable: false,
+    },
+    parse: |file, value| {
+        *file = match value {
+            "auto" => TunedFile::Auto,
+            "off" => TunedFile::Off,
+            _ => TunedFile::At(text(value)?.into()),
+        };
+        Ok(())
+    },
+}];
+
+/// The machine and link that thresholds were measured on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
@@ -36,9 +59,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// This machine, with the link model of these settings.
-    pub fn here(settings: &Settings) -> Place {
-        let link_model = settings.link_model.map_or_else(|| "none".into(), |model| model.to_string());
+    /// This machine, with this link model ("none" without one).
+    pub fn here(link_model: String) -> Place {
         Place { cpu: cpu(), cores: cores(), link_model }
     }
 }
@@ -79,30 +101,30 @@ fn cores() -> usize {
     counts.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// What was measured in one place.
+/// The thresholds of one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// For what it was measured.
+    /// The place.
     pub made_for: Place,
-    /// The version of ntbring that has measured it.
+    /// The version of ntbring that measured them.
     pub ntbring: String,
-    /// Values of settings, by their names; what is not here stays at its default.
+    /// Values of settings, by name; others stay at their defaults.
     pub thresholds: BTreeMap<String, String>,
 }
 
 impl Entry {
-    /// The settings that it sets, with their values.
-    fn set(&self) -> Result<Vec<(&'static Setting, &str)>, String> {
-        let one = |(name, value): (&String, &'_ String)| match TABLE.iter().find(|setting| setting.name == name) {
-            Some(setting) if table::TABLE.iter().any(|t| t.name == name) => {
-                (setting.parse)(&mut Settings::default(), value)
-                    .map_err(|problem| format!("has {name}={value:?}: {problem}; allowed: {}", setting.allowed))?;
-                Ok(setting)
-            }
-            _ => {
-                let names: Vec<&str> = table::TABLE.iter().map(|t| t.name).collect();
-                Err(format!("sets {name}; allowed: {}", names.join(", ")))
+    /// Its settings and values; an error, in words, unless each of them is tunable and parses.
+    fn set<S: Default + 'static>(&self, table: &Table<S>) -> Result<Vec<(&'static str, &str)>, String> {
+        let tunable = |name: &str| table.settings().find(|setting| setting.tunable && setting.name == name);
+        let one = |(name, value): (&String, &'_ String)| match tunable(name) {
+            Some(setting) => match table.set(&mut S::default(), name, value) {
+                Ok(()) => Ok(setting.name),
+                Err(error) => Err(format!("has {error}")),
+            },
+            None => {
+                let names = table.settings().filter(|setting| setting.tunable).map(|setting| setting.name);
+                Err(format!("sets {name}; allowed: {}", names.collect::<Vec<_>>().join(", ")))
             }
         };
         self.thresholds.iter().map(|pair| Ok((one(pair)?, pair.1.as_str()))).collect()
@@ -117,18 +139,18 @@ struct File {
     tuned: Vec<Entry>,
 }
 
-/// What a file has for this place.
-pub(super) enum Found {
+/// The contents of a file for this place.
+pub(crate) enum Found {
     /// There is no file.
     Nothing,
     /// Settings to be used, with their values.
-    Values(Vec<(&'static Setting, String)>),
+    Values(Vec<(&'static str, String)>),
     /// Nothing that fits, for this reason.
     Unfit(String),
 }
 
 impl TunedFile {
-    /// Where the file is, if one is used; `home` tells the variables that lead to the user's.
+    /// The path of the file, if one is used; `home` returns the variables that lead to the user's.
     pub fn path(&self, home: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         match self {
             TunedFile::Off => None,
@@ -162,8 +184,13 @@ fn read(path: &Path) -> Result<Option<Result<Vec<Entry>, u32>>, SettingError> {
     }
 }
 
-/// What the file has for a place; all of it must make sense, whether it fits or not.
-pub(super) fn find(path: &Path, must_exist: bool, here: impl FnOnce() -> Place) -> Result<Found, SettingError> {
+/// Looks a place up in the file. Every entry must be valid, also those for other places.
+pub(crate) fn find<S: Default + 'static>(
+    table: &Table<S>,
+    path: &Path,
+    must_exist: bool,
+    here: impl FnOnce() -> Place,
+) -> Result<Found, SettingError> {
     let entries = match read(path)? {
         None if must_exist => return Err(unusable(path, "is not there")),
         None => return Ok(Found::Nothing),
@@ -173,7 +200,7 @@ pub(super) fn find(path: &Path, must_exist: bool, here: impl FnOnce() -> Place) 
     let here = here();
     let mut found = None;
     for entry in &entries {
-        let set = entry.set().map_err(|problem| unusable(path, problem))?;
+        let set = entry.set(table).map_err(|problem| unusable(path, problem))?;
         if entry.made_for == here {
             found = Some(set.into_iter().map(|(setting, value)| (setting, value.to_string())).collect());
         }

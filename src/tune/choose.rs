@@ -1,9 +1,10 @@
 //! From times to thresholds.
 
 use super::Method;
-use crate::settings::Settings;
-use crate::zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
-use crate::zerocopy::{BothCopy, LONG_HEADER};
+use crate::endpoint::Settings;
+use ntbring_settings::Setting;
+use ntbring_zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
+use ntbring_zerocopy::{BothCopy, LONG_HEADER};
 use serde::{Deserialize, Serialize};
 
 /// A default stays unless another threshold makes the messages between the two faster by this.
@@ -123,10 +124,10 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
         BothCopy::Auto(bytes) | BothCopy::From(bytes) => bytes as usize,
         BothCopy::Never => usize::MAX,
     };
-    let single_default = default.single_copy.least().unwrap_or(default.eager_max);
+    let single_default = default.limits.single_copy.least().unwrap_or(default.limits.eager_max);
     vec![
-        of(&PACKED_MAX, &packed, up_to(default.packed_max), size, figures.packed_max),
-        of(&EAGER_MAX, &offered, up_to(default.eager_max), size, EAGER_MAX.most as usize),
+        of(&PACKED_MAX, &packed, up_to(default.limits.packed_max), size, figures.packed_max),
+        of(&EAGER_MAX, &offered, up_to(default.limits.eager_max), size, EAGER_MAX.most as usize),
         of(
             &SINGLE_COPY,
             &single,
@@ -153,7 +154,7 @@ fn of(
     written: impl Fn(usize) -> String,
     end: usize,
 ) -> Choice {
-    let Threshold { name, default, .. } = *threshold;
+    let Setting { name, default, .. } = threshold.setting;
     if pairs.is_empty() {
         return Choice { name, default, chosen: None, saved: 0.0 };
     }

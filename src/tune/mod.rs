@@ -21,8 +21,8 @@ pub use rank::measure;
 
 use crate::endpoint::EndpointError;
 use crate::ring::join::JoinError;
-use crate::settings::SettingError;
 use choose::Figures;
+use ntbring_settings::SettingError;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};

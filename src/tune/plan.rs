@@ -1,8 +1,9 @@
 //! What is measured: the ways, the sizes, and how long.
 
-use crate::settings::{PaperModel, Settings};
-use crate::zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
-use crate::zerocopy::{BothCopy, SingleCopy, LONG_HEADER, SHORT_HEADER};
+use crate::endpoint::Settings;
+use ntbring_queue::PaperModel;
+use ntbring_zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
+use ntbring_zerocopy::{BothCopy, SingleCopy, LONG_HEADER, SHORT_HEADER};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -86,17 +87,16 @@ impl fmt::Display for Method {
 /// The settings of the rings that are measured, one for each group of ways: what decides the way is
 /// fixed, all else is as the user has it.
 pub(super) fn ends(user: &Settings) -> [Settings; 4] {
-    let eager = Settings {
-        packed_max: PACKED_MAX.most as usize,
-        eager_max: EAGER_MAX.most as usize,
-        single_copy: SingleCopy::Never,
-        both_copy: BothCopy::Never,
-        paper_model: PaperModel::All,
-        ..user.clone()
-    };
-    let separate = Settings { packed_max: 0, ..eager.clone() };
-    let single = Settings { single_copy: SingleCopy::Above(0), ..separate.clone() };
-    let both = Settings { both_copy: BothCopy::From(BOTH_COPY.least), ..single.clone() };
+    let eager = user.clone().with(|s| {
+        s.limits.packed_max = PACKED_MAX.most as usize;
+        s.limits.eager_max = EAGER_MAX.most as usize;
+        s.limits.single_copy = SingleCopy::Never;
+        s.limits.both_copy = BothCopy::Never;
+        s.ring.paper_model = PaperModel::All;
+    });
+    let separate = eager.clone().with(|s| s.limits.packed_max = 0);
+    let single = separate.clone().with(|s| s.limits.single_copy = SingleCopy::Above(0));
+    let both = single.clone().with(|s| s.limits.both_copy = BothCopy::From(BOTH_COPY.least));
     [eager, separate, single, both]
 }
 

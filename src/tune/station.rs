@@ -4,8 +4,8 @@ use super::plan::{Method, LARGEST};
 use super::TuneError;
 use crate::endpoint::wire::{Head, Packet};
 use crate::endpoint::{Accepted, Arrival, Endpoint, Event, Idle, Message, Sent};
-use crate::zerocopy::{Payload, LONG_HEADER};
 use ntbring_memory::{ForeignBytes, ForeignRoom, InWindow, OutWindow, Region};
+use ntbring_zerocopy::{Payload, LONG_HEADER};
 use std::sync::Arc;
 use std::time::Duration;
 

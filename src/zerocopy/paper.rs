@@ -1,7 +1,7 @@
 //! The ways of the models that the experiments compare: see `settings::PaperModel`.
 
 use super::{Thresholds, LONG_HEADER, SHORT_HEADER};
-use crate::settings::PaperModel;
+use ntbring_queue::PaperModel;
 
 impl Thresholds {
     /// Those of a model, given production's and the most that one entry holds.

@@ -6,71 +6,135 @@
 //! was offered to it, and each takes whatever the other has chosen.
 
 use super::{Thresholds, LONG_HEADER};
+use ntbring_settings::parse::{bytes, within};
+use ntbring_settings::{Row, Setting};
 
-/// A threshold that can be set.
+/// A threshold: a setting in bytes, with its limits.
 #[derive(Debug)]
 pub struct Threshold {
-    /// The setting.
-    pub name: &'static str,
-    /// What it is if nobody says anything, as it would be written.
-    pub default: &'static str,
-    /// What is allowed.
-    pub allowed: &'static str,
+    /// Its description.
+    pub setting: Setting,
     /// The least number of bytes that is allowed.
     pub least: u64,
     /// The largest.
     pub most: u64,
-    /// What it decides.
-    pub meaning: &'static str,
 }
 
-/// Where [`super::Way::Packed`] ends.
+impl Threshold {
+    fn parse(&self, text: &str) -> Result<u64, String> {
+        within(bytes(text)?, self.least, self.most)
+    }
+}
+
+/// The end of [`super::Way::Packed`].
 pub const PACKED_MAX: Threshold = Threshold {
-    name: "NTBRING_PACKED_MAX",
-    default: "16K",
-    allowed: "0 to 4M",
+    setting: Setting {
+        name: "NTBRING_PACKED_MAX",
+        default: "16K",
+        unit: "bytes",
+        allowed: "0 to 4M",
+        shared: false,
+        meaning: "largest header + payload that is written as one entry; at most a quarter of a lane is used",
+        tunable: true,
+    },
     least: 0,
     most: 4 << 20,
-    meaning: "largest header + payload that is written as one entry; at most a quarter of a lane is used",
 };
 
-/// Where [`super::Way::Separate`] ends. More than MPICH's buffers for unexpected messages hold
-/// cannot be sent without asking.
+/// The end of [`super::Way::Separate`]. More than MPICH's buffers for unexpected messages hold cannot be sent without asking.
 pub const EAGER_MAX: Threshold = Threshold {
-    name: "NTBRING_EAGER_MAX",
-    default: "66K",
-    allowed: "0 to 66K",
+    setting: Setting {
+        name: "NTBRING_EAGER_MAX",
+        default: "66K",
+        unit: "bytes",
+        allowed: "0 to 66K",
+        shared: false,
+        meaning:
+            "largest header + payload that is sent without asking the receiver first (64K of payload by default); \
+                  messages without payload are always sent so",
+        tunable: true,
+    },
     least: 0,
     most: 66 << 10,
-    meaning: "largest header + payload that is sent without asking the receiver first (64K of payload by default); \
-              what has no payload always is",
 };
 
-/// Where both end if the kernel can copy, so that [`super::Fetching::Single`] begins.
+/// The end of both where the kernel can copy, and the beginning of [`super::Fetching::Single`].
 pub const SINGLE_COPY: Threshold = Threshold {
-    name: "NTBRING_SINGLE_COPY",
-    default: "auto:6K",
-    allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
+    setting: Setting {
+        name: "NTBRING_SINGLE_COPY",
+        default: "auto:6K",
+        unit: "bytes",
+        allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
+        shared: false,
+        meaning:
+            "largest header + payload that the kernel does not copy straight from buffer to buffer, where it can; \
+                  auto:N: unless lanes are found to be faster",
+        tunable: true,
+    },
     least: 0,
     most: 64 << 10,
-    meaning:
-        "largest header + payload that is not copied straight from buffer to buffer by the kernel, where it can be; \
-         auto:N: so as long as lanes are not found to be faster",
 };
 
-/// Where [`super::Fetching::Both`] begins.
+/// The beginning of [`super::Fetching::Both`].
 pub const BOTH_COPY: Threshold = Threshold {
-    name: "NTBRING_BOTH_COPY",
-    default: "auto:64K",
-    allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
+    setting: Setting {
+        name: "NTBRING_BOTH_COPY",
+        default: "auto:64K",
+        unit: "bytes",
+        allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
+        shared: false,
+        meaning: "smallest such payload of which both sides copy a half (8 times as large if payloads are exchanged); \
+                  auto:N: N, or off with more ranks than cores",
+        tunable: true,
+    },
     least: 2,
     most: 1 << 30,
-    meaning: "smallest such payload of which both sides copy a half (8 times as large if payloads are exchanged); \
-              auto:N: N, or off with more ranks than cores",
 };
 
-/// All of them.
+/// All thresholds.
 pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &BOTH_COPY];
+
+/// The rows of the thresholds.
+pub const ROWS: &[Row<Limits>] = &[
+    Row {
+        setting: PACKED_MAX.setting,
+        parse: |s, v| {
+            s.packed_max = PACKED_MAX.parse(v)? as usize;
+            Ok(())
+        },
+    },
+    Row {
+        setting: EAGER_MAX.setting,
+        parse: |s, v| {
+            s.eager_max = EAGER_MAX.parse(v)? as usize;
+            Ok(())
+        },
+    },
+    Row {
+        setting: SINGLE_COPY.setting,
+        parse: |s, v| {
+            s.single_copy = match (v, v.strip_prefix("auto:")) {
+                ("auto", _) => DEFAULTS.single_copy,
+                ("off", _) => SingleCopy::Never,
+                (_, Some(size)) => SingleCopy::Auto(SINGLE_COPY.parse(size)? as usize),
+                _ => SingleCopy::Above(SINGLE_COPY.parse(v)? as usize),
+            };
+            Ok(())
+        },
+    },
+    Row {
+        setting: BOTH_COPY.setting,
+        parse: |s, v| {
+            s.both_copy = match (v, v.strip_prefix("auto:")) {
+                ("auto", _) => DEFAULTS.both_copy,
+                ("off", _) => BothCopy::Never,
+                (_, Some(size)) => BothCopy::Auto(BOTH_COPY.parse(size)?),
+                _ => BothCopy::From(BOTH_COPY.parse(v)?),
+            };
+            Ok(())
+        },
+    },
+];
 
 /// The values that the defaults above stand for.
 pub const DEFAULTS: Limits = Limits {
@@ -91,6 +155,12 @@ pub struct Limits {
     pub single_copy: SingleCopy,
     /// See [`BOTH_COPY`].
     pub both_copy: BothCopy,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        DEFAULTS
+    }
 }
 
 /// When the kernel copies.

@@ -1,10 +1,10 @@
 //! A whole ring in one process: every rank is a thread with its own endpoint, made as the C side
 //! makes it. Ranks share nothing but the cards that they exchange at the start.
 
+use ntbring::endpoint::Settings;
 use ntbring::endpoint::{Endpoint, Event, Idle};
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::Topology;
-use ntbring::settings::Settings;
 use ntbring_queue::Reliability;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -219,7 +219,7 @@ pub fn try_run(
             return Err("something is still to be sent".into());
         }
         // As in MPICH, nobody leaves before all are done.
-        let trusted = settings(rank.rank).reliability == Reliability::Off;
+        let trusted = settings(rank.rank).ring.reliability == Reliability::Off;
         rank.endpoint.linger().map_err(|e| e.to_string())?;
         rank.barrier()?;
         // By now nothing can be under way, if nothing is lost, but a question whether others are stalled, too: it may go

@@ -4,8 +4,8 @@ use super::ring::{Rank, DEPUTIZES};
 use ntbring::endpoint::wire::Offer;
 use ntbring::endpoint::wire::{Head, Packet, HANDLERS};
 use ntbring::endpoint::{Accepted, Arrival, Event, Message, Sent};
-use ntbring::zerocopy::Payload;
 use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
+use ntbring_zerocopy::Payload;
 use std::collections::HashMap;
 
 /// What a message looks like.

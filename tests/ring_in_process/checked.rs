@@ -13,7 +13,10 @@ fn everything_crosses_checked_lanes() {
             (Layout::blocks(&[2, 1, 2, 1]), 20, None),
             (Layout::blocks(&[1; 5]), 10, Some(5)),
         ] {
-            let settings = Settings { reliability, weak, ..tiny(&layout) };
+            let settings = tiny(&layout).with(|s| {
+                s.ring.reliability = reliability;
+                s.links.weak = weak;
+            });
             everybody_to_everybody(&layout, &settings, messages, 100 << 10);
         }
     }
@@ -24,7 +27,10 @@ fn what_is_checked_needs_no_retries_on_good_links() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1; 4]);
-    let settings = Settings { reliability: Reliability::Retry, stats: Some(stats.clone()), ..settings() };
+    let settings = settings().with(|s| {
+        s.ring.reliability = Reliability::Retry;
+        s.endpoint.stats = Some(stats.clone());
+    });
     everybody_to_everybody(&layout, &settings, 20, 100 << 10);
     let lines = std::fs::read_to_string(stats).unwrap();
     for line in lines.lines() {
@@ -35,7 +41,10 @@ fn what_is_checked_needs_no_retries_on_good_links() {
 }
 
 fn faulty(faults: &str, reliability: Reliability) -> Settings {
-    Settings { fault: Faults::parse(faults).unwrap(), reliability, ..settings() }
+    settings().with(|s| {
+        s.links.faults = Faults::parse(faults).unwrap();
+        s.ring.reliability = reliability;
+    })
 }
 
 #[test]
@@ -52,7 +61,7 @@ fn what_links_do_to_messages_is_mended() {
     {
         let stats = dir.path().join(number.to_string());
         let faults = "flip=0.001,drop=0.001,double=0.01,delay=0.001:50us,bell=0.05";
-        let settings = Settings { stats: Some(stats.clone()), ..faulty(faults, Reliability::Retry) };
+        let settings = faulty(faults, Reliability::Retry).with(|s| s.endpoint.stats = Some(stats.clone()));
         everybody_to_everybody(&layout, &settings, messages, 60 << 10);
         let lines = std::fs::read_to_string(stats).unwrap();
         let resent = |line| serde_json::from_str::<serde_json::Value>(line).unwrap()["resent"].as_u64().unwrap();
@@ -76,7 +85,7 @@ fn a_link_that_stays_down_is_gone_round() {
     for (number, layout) in layouts.into_iter().map(Layout::blocks).enumerate() {
         let stats = dir.path().join(number.to_string());
         let faults = faulty("down=0-1:at:10ms,flip=0.0005,drop=0.0005", Reliability::Retry);
-        everybody_to_everybody(&layout, &Settings { stats: Some(stats.clone()), ..faults }, 500, 20 << 10);
+        everybody_to_everybody(&layout, &faults.with(|s| s.endpoint.stats = Some(stats.clone())), 500, 20 << 10);
         let lines = std::fs::read_to_string(stats).unwrap();
         let value = |line| serde_json::from_str::<serde_json::Value>(line).unwrap();
         let sum = |counter: &str| lines.lines().map(|line| value(line)[counter].as_u64().unwrap()).sum::<u64>();

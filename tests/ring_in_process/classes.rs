@@ -63,7 +63,7 @@ fn what_is_urgent_passes_bulk_that_cannot_go_on() {
 #[test]
 fn what_is_urgent_passes_a_transfer_of_64_mib() {
     const TOTAL: usize = 64 << 20;
-    let mut ring = Ring::with(6, Settings { window: Some(4 << 20), ..settings() });
+    let mut ring = Ring::with(6, settings().with(|s| s.ring.window = Some(4 << 20)));
     let mut piece = packet(0, 3);
     piece.resize(8 << 10, 7);
     let ((mut bulk, mut arrived), urgent) = (bulk_lanes(&ring, 3), packet(0, 3));
@@ -114,7 +114,10 @@ fn bulk_is_not_left_to_wait() {
 fn messages_of_both_classes_between_everybody() {
     for layout in [Layout::blocks(&[1; 5]), Layout::blocks(&[2, 1, 1, 2])] {
         for settings in [settings(), tiny(&layout)] {
-            let settings = Settings { single_copy: SingleCopy::Never, eager_max: 1000, ..settings };
+            let settings = settings.with(|s| {
+                s.limits.single_copy = SingleCopy::Never;
+                s.limits.eager_max = 1000;
+            });
             let plan = |src: u32, dst: u32| {
                 let small = |n: u32| Shape::contiguous(HEADER, ((src + dst + n) % 7 * 100) as usize);
                 let large = |n: u32| Shape::contiguous(HEADER, 30_000 + (src * 7 + dst * 3 + n) as usize);

@@ -3,9 +3,9 @@
 use super::*;
 use ntbring::endpoint::wire::Packet;
 use ntbring::endpoint::{Event, Figures, COUNTERS};
-use ntbring::zerocopy::Cut;
 use ntbring_host::RunningProcess;
 use ntbring_memory::ForeignBytes;
+use ntbring_zerocopy::Cut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -26,7 +26,7 @@ fn statistics_tell_the_path_of_every_message() {
     let layout = Layout::blocks(&[1, 1, 2, 1, 1]);
     // The second one is offered.
     let plan = |_: u32, _: u32| [100, 50_000, 50_000].map(|n| Shape::contiguous(HEADER, n)).to_vec();
-    let settings = Settings { stats: Some(stats.clone()), ..settings() };
+    let settings = settings().with(|s| s.endpoint.stats = Some(stats.clone()));
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let t = layout.topology();
     let lines = statistics(&stats, layout.size());
@@ -59,7 +59,7 @@ fn statistics_tell_the_path_of_every_message() {
     // On a ring of five everything relayed is forwarded once: whole, beginning and pieces, or
     // offer, acceptance, beginning and pieces.
     let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
-    let pieces = 50_000u64.div_ceil(Cut::new(settings.chunk, false).most() as u64);
+    let pieces = 50_000u64.div_ceil(Cut::new(settings.ring.chunk, false).most() as u64);
     assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
     // What the receiver has asked for is bulk.
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
@@ -101,7 +101,7 @@ fn payloads_are_fetched_both_ways_until_one_has_won() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1, 1]);
-    let settings = Settings { stats: Some(stats.clone()), ..settings() };
+    let settings = settings().with(|s| s.endpoint.stats = Some(stats.clone()));
     let large = |_: u32, _: u32| vec![Shape::contiguous(HEADER, 1 << 20); 16];
     // By rank: whether it takes lanes in the end, and whom it sends more without asking than kernels like.
     let (takes, asks_less) = (Mutex::new([false; 2]), Mutex::new([[false; 2]; 2]));
@@ -141,7 +141,7 @@ fn nobody_forwards_on_small_rings() {
     for hosts in 2..=3 {
         let layout = Layout::blocks(&vec![1; hosts]);
         let stats = dir.path().join(hosts.to_string());
-        let settings = Settings { stats: Some(stats.clone()), ..settings() };
+        let settings = settings().with(|s| s.endpoint.stats = Some(stats.clone()));
         run(&layout, &settings, |rank| exchange(rank, 0, &|_, _| vec![Shape::contiguous(HEADER, 9); 3]).map(drop));
         for line in statistics(&stats, hosts) {
             assert_eq!((line["msgs_relayed"].as_u64(), line["forwarded_chunks"].as_u64()), (Some(0), Some(0)));
@@ -182,14 +182,17 @@ fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
     let dir = tempfile::tempdir().unwrap();
     let (stats, trace) = (dir.path().join("stats"), dir.path().join("trace"));
     let layout = Layout::blocks(&[1, 1]);
-    let settings = Settings { stats: Some(stats.clone()), trace: Some(trace.clone()), ..tiny(&layout) };
+    let settings = tiny(&layout).with(|s| {
+        s.endpoint.stats = Some(stats.clone());
+        s.links.trace = Some(trace.clone());
+    });
     let plan = |src: u32, _: u32| vec![Shape::contiguous(HEADER, 8); if src == 0 { MESSAGES } else { 0 }];
     // To itself a rank sends through its host's own lanes, which are no business of the ports.
     let plan = move |src: u32, dst: u32| if dst == 1 { plan(src, dst) } else { vec![] };
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let lines = statistics(&stats, 2);
     let count = |rank: usize, name: &str| lines[rank][name].as_u64().unwrap();
-    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.window.unwrap(), false).unwrap();
+    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.ring.window.unwrap(), false).unwrap();
     let lane_lines = (window.lane_bytes() / LINE) as u64;
     let used = (MESSAGES * lines_for(HEADER + 8)) as u64;
     assert_eq!(used, MESSAGES as u64, "one line each");
@@ -211,7 +214,7 @@ fn a_ping_pong_needs_no_heads_but_at_lap_changes() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1, 1]);
-    let settings = Settings { stats: Some(stats.clone()), ..tiny(&layout) };
+    let settings = tiny(&layout).with(|s| s.endpoint.stats = Some(stats.clone()));
     let shape = Shape::contiguous(HEADER, 8);
     let plan = move |src: u32, dst: u32| vec![shape; if src == dst { 0 } else { ROUNDS }];
     run(&layout, &settings, |rank| {
@@ -241,7 +244,10 @@ fn a_ping_pong_needs_no_heads_but_at_lap_changes() {
 fn large_payloads_are_copied_in_halves_by_both_sides() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
-    let both = Settings { both_copy: BothCopy::From(100_000), stats: Some(stats.clone()), ..settings() };
+    let both = settings().with(|s| {
+        s.limits.both_copy = BothCopy::From(100_000);
+        s.endpoint.stats = Some(stats.clone());
+    });
     let layout = Layout::blocks(&[1, 1]);
     // These are offered, and accepted as a whole; the rest is small.
     let large = [(1, 99_999u64), (9, 100_000), (13, 3_000_001)];
@@ -332,7 +338,7 @@ fn links_are_in_the_line_of_each_rank() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1; 4]);
-    let settings = Settings { stats: Some(stats.clone()), ..settings() };
+    let settings = settings().with(|s| s.endpoint.stats = Some(stats.clone()));
     run(&layout, &settings, |rank| exchange(rank, 0, &|_, _| vec![Shape::contiguous(HEADER, 9); 3]).map(drop));
     let lines = statistics(&stats, 4);
     let link = |rank: usize, side: usize, name: &str| lines[rank]["links"][side][name].as_u64().unwrap();
@@ -352,7 +358,7 @@ fn transfer_threads_that_have_nothing_to_do_sleep() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1; 4]);
-    run(&layout, &Settings { stats: Some(stats.clone()), ..settings() }, |rank| {
+    run(&layout, &settings().with(|s| s.endpoint.stats = Some(stats.clone())), |rank| {
         rank.barrier()?;
         std::thread::sleep(Duration::from_secs(3));
         rank.barrier()

@@ -8,13 +8,14 @@ fn traffic(layout: &Layout, threads: impl Fn(usize) -> usize + Sync, reliability
     for spin in [None, Some(0)] {
         let seed = layout.size() as u64 * 31 + spin.map_or(0, u64::from);
         let plan = all_kinds(seed, messages, 60 << 10);
-        let of = |rank: u32| Settings {
-            xfer_threads: Some(threads(layout.topology().host_of(rank))),
-            reliability,
-            spin,
-            yields: if spin.is_some() { 0 } else { settings().yields },
-            eager_max: 4 << 10,
-            ..tiny(layout)
+        let of = |rank: u32| {
+            tiny(layout).with(|s| {
+                s.ring.xfer_threads = Some(threads(layout.topology().host_of(rank)));
+                s.ring.reliability = reliability;
+                s.endpoint.spin = spin;
+                s.endpoint.yields = if spin.is_some() { 0 } else { settings().yields };
+                s.limits.eager_max = 4 << 10;
+            })
         };
         run_each(layout, of, |rank| exchange(rank, seed, &plan).map(drop));
     }
@@ -53,7 +54,7 @@ fn threads_forward_while_ranks_do_not_poll() {
             (0, 2) | (2, 0) => vec![Shape::contiguous(HEADER, 300_000), Shape::contiguous(HEADER, 8)],
             _ => vec![],
         };
-        let settings = Settings { xfer_threads: Some(threads), ..settings() };
+        let settings = settings().with(|s| s.ring.xfer_threads = Some(threads));
         run(&layout, &settings, |rank| {
             if rank.rank % 2 == 0 {
                 exchange(rank, 0, &plan)?;

@@ -11,11 +11,20 @@ const SIZE: usize = 3 << 20;
 
 /// How payloads get from rank to rank.
 fn ways() -> [Settings; 4] {
-    let streamed = Settings { single_copy: SingleCopy::Never, both_copy: BothCopy::Never, ..settings() };
+    let streamed = settings().with(|s| {
+        s.limits.single_copy = SingleCopy::Never;
+        s.limits.both_copy = BothCopy::Never;
+    });
     [
-        Settings { reliability: Reliability::Retry, ..streamed.clone() },
-        Settings { single_copy: SingleCopy::Above(0), both_copy: BothCopy::Never, ..settings() },
-        Settings { single_copy: SingleCopy::Above(0), both_copy: BothCopy::From(2), ..settings() },
+        streamed.clone().with(|s| s.ring.reliability = Reliability::Retry),
+        settings().with(|s| {
+            s.limits.single_copy = SingleCopy::Above(0);
+            s.limits.both_copy = BothCopy::Never;
+        }),
+        settings().with(|s| {
+            s.limits.single_copy = SingleCopy::Above(0);
+            s.limits.both_copy = BothCopy::From(2);
+        }),
         streamed,
     ]
 }

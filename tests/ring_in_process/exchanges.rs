@@ -101,7 +101,7 @@ fn must(end: Exchanged, expected: Exchanged, what: &str) -> Result<(), String> {
 }
 
 fn of(single_copy: SingleCopy) -> Settings {
-    Settings { single_copy, ..settings() }
+    settings().with(|s| s.limits.single_copy = single_copy)
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn what_one_of_them_cannot_is_an_error_for_all() {
 
 #[test]
 fn where_memory_is_not_reached_there_are_messages() {
-    let links = Settings { link_model: Model::parse("gen3x8").unwrap(), ..settings() };
+    let links = settings().with(|s| s.links.model = Model::parse("gen3x8").unwrap());
     for (hosts, modelled) in [(6, false), (4, true), (5, true)] {
         let each = |_| if modelled { links.clone() } else { settings() };
         run_each(&Layout::blocks(&vec![1; hosts]), each, |rank| {

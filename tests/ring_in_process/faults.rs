@@ -6,7 +6,7 @@ use common::ring::try_run;
 use ntbring_ntb::fault::Faults;
 
 fn faulty(settings: Settings, text: &str) -> Settings {
-    Settings { fault: Faults::parse(text).unwrap(), ..settings }
+    settings.with(|s| s.links.faults = Faults::parse(text).unwrap())
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn what_is_doubled_or_late_does_no_harm() {
         (Layout::blocks(&[1; 5]), 10),
     ] {
         for (weak, text) in [(None, "double=0.2,delay=0.002:100us"), (Some(3), "double=0.2,delay=0.0005:300us")] {
-            let settings = faulty(Settings { weak, ..tiny(&layout) }, text);
+            let settings = faulty(tiny(&layout).with(|s| s.links.weak = weak), text);
             everybody_to_everybody(&layout, &settings, messages, 30 << 10);
         }
     }
@@ -28,7 +28,10 @@ fn what_is_doubled_or_late_does_no_harm() {
 fn rings_that_are_lost_cost_time_and_nothing_else() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
     // Ranks that do not sleep need no rings; transfer threads look without, now and then.
-    let awake = Settings { spin: Some(100), yields: 1_000_000, ..tiny(&layout) };
+    let awake = tiny(&layout).with(|s| {
+        s.endpoint.spin = Some(100);
+        s.endpoint.yields = 1_000_000;
+    });
     for text in ["bell=0.5", "stuck=all"] {
         everybody_to_everybody(&layout, &faulty(awake.clone(), text), 10, 20_000);
     }
@@ -85,7 +88,7 @@ fn what_was_injected_is_counted_and_memory_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1, 1]);
-    let settings = Settings { stats: Some(stats.clone()), ..faulty(settings(), "double=0.5,bell=0.01") };
+    let settings = faulty(settings(), "double=0.5,bell=0.01").with(|s| s.endpoint.stats = Some(stats.clone()));
     let plan = |src: u32, dst: u32| vec![Shape::contiguous(HEADER, 50_000); if src == dst { 0 } else { 2 }];
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     for line in std::fs::read_to_string(&stats).unwrap().lines() {
@@ -101,7 +104,7 @@ fn what_was_injected_is_counted_and_memory_is_left_alone() {
 #[test]
 fn the_handshake_is_spared_unless_it_is_asked_for() {
     let layout = Layout::blocks(&[1, 1, 1]);
-    let brief = Settings { connect_timeout: Duration::from_secs(1), ..settings() };
+    let brief = settings().with(|s| s.ring.connect_timeout = Duration::from_secs(1));
     let join = |text: &str| try_to_join(&layout, |_| faulty(brief.clone(), text));
     assert!(join("drop=1,flip=1").iter().all(Result::is_ok));
     assert!(join("from=start,double=1,delay=1:1ms").iter().all(Result::is_ok));

@@ -17,7 +17,7 @@ const SHARE_MIN: u64 = LIMIT / 2;
 static PAYLOAD: [u8; 1000] = [7; 1000];
 
 fn limited() -> Settings {
-    Settings { unexpected: Some(LIMIT), ..settings() }
+    settings().with(|s| s.endpoint.unexpected = Some(LIMIT))
 }
 
 /// A rank with what it has received and not asked for.
@@ -255,7 +255,7 @@ fn who_leaves_takes_what_is_held_for_it() {
 #[test]
 fn hosts_may_have_different_limits() {
     let settings =
-        |rank: u32| Settings { unexpected: [None, Some(LIMIT), Some(8 * LIMIT)][rank as usize], ..settings() };
+        |rank: u32| settings().with(|s| s.endpoint.unexpected = [None, Some(LIMIT), Some(8 * LIMIT)][rank as usize]);
     run_each(&Layout::blocks(&[1; 3]), settings, |rank| {
         let mut m = Matching::new(rank);
         let me = m.rank.rank;

@@ -25,13 +25,19 @@ pub(super) const KIND: u8 = ROUTED | 1;
 fn join(hosts: usize, reliability: Reliability) -> Vec<Arc<Membership>> {
     let layout = Layout::blocks(&vec![1; hosts]);
     let fault = Faults::parse("command").unwrap();
-    join_with(hosts, &Settings { reliability, fault, ..tiny(&layout) })
+    join_with(
+        hosts,
+        &tiny(&layout).with(|s| {
+            s.ring.reliability = reliability;
+            s.links.faults = fault;
+        }),
+    )
 }
 
 fn join_with(hosts: usize, settings: &Settings) -> Vec<Arc<Membership>> {
     let layout = Layout::blocks(&vec![1; hosts]);
     // The tests are the threads.
-    let settings = Settings { xfer_threads: Some(1), ..settings.clone() };
+    let settings = settings.clone().with(|s| s.ring.xfer_threads = Some(1));
     let candidate = |rank: u32| Candidate::new(layout.topology(), rank, settings.clone()).unwrap();
     let candidates: Vec<Candidate> = (0..hosts as u32).map(candidate).collect();
     let cards: Vec<Card> = candidates.iter().map(Candidate::card).collect();

@@ -62,10 +62,10 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
 fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
     let changes: [(&str, Change); 4] = [
-        ("NTBRING_WINDOW", |s| s.window = Some(2 << 20)),
-        ("NTBRING_CHUNK", |s| s.chunk = Some(1024)),
-        ("NTBRING_LINK_MODEL", |s| s.link_model = Model::parse("gen3x8").unwrap()),
-        ("NTBRING_RELIABILITY", |s| s.reliability = ntbring_queue::Reliability::Retry),
+        ("NTBRING_WINDOW", |s| s.ring.window = Some(2 << 20)),
+        ("NTBRING_CHUNK", |s| s.ring.chunk = Some(1024)),
+        ("NTBRING_LINK_MODEL", |s| s.links.model = Model::parse("gen3x8").unwrap()),
+        ("NTBRING_RELIABILITY", |s| s.ring.reliability = ntbring_queue::Reliability::Retry),
     ];
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {
@@ -95,18 +95,18 @@ fn settings_that_differ_are_named_on_both_sides() {
 #[test]
 fn windows_that_are_too_small_are_refused_with_a_size_that_is_not() {
     let layout = Layout::blocks(&[8; 4]);
-    let small = Settings { window: Some(64 << 10), ..settings() };
+    let small = settings().with(|s| s.ring.window = Some(64 << 10));
     let error = Candidate::new(layout.topology(), 0, small).err().expect("81 lanes in 64 KiB");
     assert!(matches!(error, JoinError::TooSmall(_)), "{error}");
     let text = error.to_string();
     let (_, needed) = text.rsplit_once("NTBRING_WINDOW=").unwrap();
     let needed: u64 = needed.split_whitespace().next().unwrap().parse().unwrap();
-    assert!(Candidate::new(layout.topology(), 0, Settings { window: Some(needed), ..settings() }).is_ok(), "{text}");
+    assert!(Candidate::new(layout.topology(), 0, settings().with(|s| s.ring.window = Some(needed))).is_ok(), "{text}");
 }
 
 fn cards(ranks: usize) -> (Vec<Candidate>, Vec<Card>) {
     let layout = Layout::blocks(&vec![1; ranks]);
-    let brief = Settings { connect_timeout: Duration::from_secs(1), ..settings() };
+    let brief = settings().with(|s| s.ring.connect_timeout = Duration::from_secs(1));
     let candidates: Vec<_> =
         (0..ranks as u32).map(|r| Candidate::new(layout.topology(), r, brief.clone()).unwrap()).collect();
     let cards = candidates.iter().map(Candidate::card).collect();

@@ -27,7 +27,7 @@ pub(super) struct Doomed {
 
 impl Doomed {
     pub(super) fn new(layout: &Layout, settings: &Settings, doomed: &[usize]) -> Doomed {
-        let settings = Settings { single_copy: SingleCopy::Never, ..settings.clone() };
+        let settings = settings.clone().with(|s| s.limits.single_copy = SingleCopy::Never);
         let candidate = |rank: u32| Candidate::new(layout.topology(), rank, settings.clone()).unwrap();
         let candidates: Vec<Candidate> = (0..layout.size() as u32).map(candidate).collect();
         let mut cards: Vec<Card> = candidates.iter().map(Candidate::card).collect();
@@ -125,7 +125,7 @@ impl Drop for Doomed {
 #[test]
 fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
     let layout = Layout::blocks(&[1; 3]);
-    let mut ring = Doomed::new(&layout, &Settings { unexpected: Some(1 << 20), ..tiny(&layout) }, &[1]);
+    let mut ring = Doomed::new(&layout, &tiny(&layout).with(|s| s.endpoint.unexpected = Some(1 << 20)), &[1]);
     ring.endpoints.iter_mut().flatten().for_each(|endpoint| endpoint.charge(1 << 1));
     // In the lane, behind it, without credit; in pieces; offered.
     (0..MANY).for_each(|_| _ = ring.send(0, 1, 1, 1000));
@@ -175,7 +175,7 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
     ring.send(0, 3, 6, 10);
     ring.until("a message", |ring| ring.came[3].contains(&(0, 6)));
 
-    let mut ring = Doomed::new(&layout, &Settings { reliability: Reliability::Retry, ..tiny(&layout) }, &[1]);
+    let mut ring = Doomed::new(&layout, &tiny(&layout).with(|s| s.ring.reliability = Reliability::Retry), &[1]);
     // Under way by host 1, most of it, and to it.
     (0..MANY).for_each(|_| _ = ring.send(0, 1, 1, 1000));
     (0..200).for_each(|n| _ = ring.send(0, 2, n, 1000));
@@ -193,7 +193,7 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
 #[test]
 fn a_hosts_other_ranks_go_with_its_forwarder_where_neighbours_need_it() {
     let layout = Layout::blocks(&[2; 4]);
-    let mut ring = Doomed::new(&layout, &Settings { reliability: Reliability::Detect, ..tiny(&layout) }, &[2]);
+    let mut ring = Doomed::new(&layout, &tiny(&layout).with(|s| s.ring.reliability = Reliability::Detect), &[2]);
     ring.kill(2);
     let zero = [
         "rank 2 on host 1 (process",

@@ -24,15 +24,17 @@ mod waiting;
 use common::ring::{run, run_each, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
 use ntbring::endpoint::wire::Head;
+use ntbring::endpoint::Settings;
 use ntbring::endpoint::{EndpointError, Message, Sent, Token};
 use ntbring::ring::handshake::HandshakeError;
 use ntbring::ring::join::{Candidate, Card, JoinError};
 use ntbring::ring::plan::WindowPlan;
-use ntbring::settings::{BothCopy, Settings, SingleCopy};
-use ntbring::zerocopy::Payload;
 use ntbring_ntb::timing::Model;
 use ntbring_ntb::Side;
 use ntbring_queue::{lines_for, Tag, LINE};
+use ntbring_zerocopy::BothCopy;
+use ntbring_zerocopy::Payload;
+use ntbring_zerocopy::SingleCopy;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,7 +42,7 @@ use std::time::Duration;
 const HEADER: usize = 48;
 
 fn settings() -> Settings {
-    Settings { connect_timeout: Duration::from_secs(30), ..Settings::default() }
+    Settings::default().with(|s| s.ring.connect_timeout = Duration::from_secs(30))
 }
 
 /// The smallest windows that such hosts can do with, if headers are of up to 984 bytes and links may repeat what they have
@@ -58,7 +60,7 @@ fn tiny(layout: &Layout) -> Settings {
     while !fits(window) {
         window += 4096;
     }
-    Settings { window: Some(window), ..settings() }
+    settings().with(|s| s.ring.window = Some(window))
 }
 
 /// Messages of all kinds between all pairs, different for each. Headers are of at most
@@ -158,7 +160,7 @@ fn over_weakly_ordered_windows() {
         (Layout::blocks(&[1; 5]), 10),
         (Layout::blocks(&[1; 8]), 5),
     ] {
-        let settings = Settings { weak: Some(layout.size() as u64), ..tiny(&layout) };
+        let settings = tiny(&layout).with(|s| s.links.weak = Some(layout.size() as u64));
         everybody_to_everybody(&layout, &settings, messages, 40 << 10);
     }
 }
@@ -174,7 +176,7 @@ fn large_messages_to_everybody_through_tiny_windows() {
         (Layout::blocks(&[1; 8]), Some(8)),
     ] {
         let size = if weak.is_some() { 40_000 } else { 200_000 };
-        let settings = Settings { weak, ..tiny(&layout) };
+        let settings = tiny(&layout).with(|s| s.links.weak = weak);
         let plan = move |src: u32, dst: u32| match (src + dst) % 2 {
             0 => vec![Shape::contiguous(HEADER, size); 2],
             _ => vec![Shape::packed(HEADER, size / 24, 24), Shape::contiguous(HEADER, 8)],
@@ -187,14 +189,31 @@ fn large_messages_to_everybody_through_tiny_windows() {
 fn settings_at_their_limits() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
     for settings in [
-        Settings { packed_max: 0, ..settings() },
-        Settings { packed_max: 4 << 20, chunk: Some(4 << 20), ..settings() },
-        Settings { chunk: Some(64), packed_max: 100, local_lane: 4096, ..tiny(&layout) },
-        Settings { eager_max: 0, spin: Some(0), yields: 0, ..settings() },
-        Settings { spin: Some(1_000_000), ..settings() },
-        Settings { single_copy: SingleCopy::Never, ..settings() },
-        Settings { single_copy: SingleCopy::Above(0), both_copy: BothCopy::Never, ..settings() },
-        Settings { single_copy: SingleCopy::Above(64 << 10), both_copy: BothCopy::From(2), ..settings() },
+        settings().with(|s| s.limits.packed_max = 0),
+        settings().with(|s| {
+            s.limits.packed_max = 4 << 20;
+            s.ring.chunk = Some(4 << 20);
+        }),
+        tiny(&layout).with(|s| {
+            s.ring.chunk = Some(64);
+            s.limits.packed_max = 100;
+            s.ring.local_lane = 4096;
+        }),
+        settings().with(|s| {
+            s.limits.eager_max = 0;
+            s.endpoint.spin = Some(0);
+            s.endpoint.yields = 0;
+        }),
+        settings().with(|s| s.endpoint.spin = Some(1_000_000)),
+        settings().with(|s| s.limits.single_copy = SingleCopy::Never),
+        settings().with(|s| {
+            s.limits.single_copy = SingleCopy::Above(0);
+            s.limits.both_copy = BothCopy::Never;
+        }),
+        settings().with(|s| {
+            s.limits.single_copy = SingleCopy::Above(64 << 10);
+            s.limits.both_copy = BothCopy::From(2);
+        }),
     ] {
         everybody_to_everybody(&layout, &settings, 12, 30_000);
     }
@@ -205,15 +224,22 @@ fn settings_at_their_limits() {
 fn ranks_need_not_have_the_same_thresholds() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
     let mixed = |rank: u32| match rank % 4 {
-        0 => Settings { packed_max: 4 << 20, single_copy: SingleCopy::Never, both_copy: BothCopy::Never, ..settings() },
-        1 => Settings {
-            packed_max: 0,
-            eager_max: 0,
-            single_copy: SingleCopy::Above(0),
-            both_copy: BothCopy::From(2),
-            ..settings()
-        },
-        2 => Settings { packed_max: 0, eager_max: 0, single_copy: SingleCopy::Never, ..settings() },
+        0 => settings().with(|s| {
+            s.limits.packed_max = 4 << 20;
+            s.limits.single_copy = SingleCopy::Never;
+            s.limits.both_copy = BothCopy::Never;
+        }),
+        1 => settings().with(|s| {
+            s.limits.packed_max = 0;
+            s.limits.eager_max = 0;
+            s.limits.single_copy = SingleCopy::Above(0);
+            s.limits.both_copy = BothCopy::From(2);
+        }),
+        2 => settings().with(|s| {
+            s.limits.packed_max = 0;
+            s.limits.eager_max = 0;
+            s.limits.single_copy = SingleCopy::Never;
+        }),
         _ => settings(),
     };
     let plan = all_kinds(77, 20, 200 << 10);
@@ -223,7 +249,10 @@ fn ranks_need_not_have_the_same_thresholds() {
 #[test]
 fn ranks_that_sleep_at_once_are_woken() {
     let layout = Layout::blocks(&[1, 2, 1, 1, 1]);
-    let settings = Settings { spin: Some(0), yields: 0, ..tiny(&layout) };
+    let settings = tiny(&layout).with(|s| {
+        s.endpoint.spin = Some(0);
+        s.endpoint.yields = 0;
+    });
     everybody_to_everybody(&layout, &settings, 20, 50_000);
 }
 

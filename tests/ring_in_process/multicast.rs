@@ -55,7 +55,7 @@ fn every_set_of_hosts_gets_what_was_sent_to_it() {
     for hosts in 3..=6 {
         let layout = Layout::blocks(&vec![1; hosts]);
         for reliability in [Reliability::Off, Reliability::Detect] {
-            everybody_to_all_sets(&layout, &Settings { reliability, ..tiny(&layout) });
+            everybody_to_all_sets(&layout, &tiny(&layout).with(|s| s.ring.reliability = reliability));
         }
     }
 }
@@ -64,16 +64,25 @@ fn every_set_of_hosts_gets_what_was_sent_to_it() {
 fn every_rank_of_the_hosts_gets_it_whoever_forwards() {
     let layout = Layout::blocks(&[2, 1, 3, 1, 2]);
     for threads in [1, 2, 4] {
-        let settings = Settings { xfer_threads: Some(threads), local_lane: 4096, ..tiny(&layout) };
+        let settings = tiny(&layout).with(|s| {
+            s.ring.xfer_threads = Some(threads);
+            s.ring.local_lane = 4096;
+        });
         everybody_to_all_sets(&layout, &settings);
-        everybody_to_all_sets(&layout, &Settings { spin: Some(0), yields: 0, ..settings });
+        everybody_to_all_sets(
+            &layout,
+            &settings.with(|s| {
+                s.endpoint.spin = Some(0);
+                s.endpoint.yields = 0;
+            }),
+        );
     }
 }
 
 #[test]
 fn it_is_repeated_where_links_are_not_trusted() {
     for layout in [Layout::blocks(&[1, 2, 1]), Layout::blocks(&[1; 4])] {
-        everybody_to_all_sets(&layout, &Settings { reliability: Reliability::Retry, ..tiny(&layout) });
+        everybody_to_all_sets(&layout, &tiny(&layout).with(|s| s.ring.reliability = Reliability::Retry));
     }
 }
 

@@ -9,15 +9,21 @@ use std::time::Instant;
 
 /// Over links whose ports lose what is sent while they are down, or only say that they are.
 fn kinds(layout: &Layout) -> Vec<Settings> {
-    let base = Settings { unexpected: Some(1 << 20), ..tiny(layout) };
+    let base = tiny(layout).with(|s| s.endpoint.unexpected = Some(1 << 20));
     let fault = Faults::parse("command").unwrap();
     assert!(fault.is_some());
     vec![
         base.clone(),
-        Settings { reliability: Detect, ..base.clone() },
-        Settings { fault: fault.clone(), xfer_threads: Some(4), ..base.clone() },
-        Settings { fault, reliability: Detect, ..base.clone() },
-        Settings { link_model: Model::parse("gen3x8").unwrap(), ..base },
+        base.clone().with(|s| s.ring.reliability = Detect),
+        base.clone().with(|s| {
+            s.links.faults = fault.clone();
+            s.ring.xfer_threads = Some(4);
+        }),
+        base.clone().with(|s| {
+            s.links.faults = fault;
+            s.ring.reliability = Detect;
+        }),
+        base.with(|s| s.links.model = Model::parse("gen3x8").unwrap()),
     ]
 }
 
@@ -148,7 +154,13 @@ fn links_that_come_and_go_all_the_time_end_only_what_crosses_them() {
     let layout = Layout::blocks(&[1; 4]);
     for reliability in [Off, Detect] {
         let fault = Faults::parse("down=1-2:every:20ms:for:3ms").unwrap();
-        let mut ring = ring(&layout, &Settings { reliability, fault, ..tiny(&layout) });
+        let mut ring = ring(
+            &layout,
+            &tiny(&layout).with(|s| {
+                s.ring.reliability = reliability;
+                s.links.faults = fault;
+            }),
+        );
         for _ in 0..20 {
             for (a, b) in [(1, 2), (2, 1), (1, 3), (3, 1), (0, 2), (2, 0)] {
                 ring.send(a, b, 1, 20_000);

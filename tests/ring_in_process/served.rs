@@ -183,10 +183,10 @@ fn far_ranks_work_on_memory_of_a_rank_that_does_nothing() {
 #[test]
 fn next_hosts_do_so_too_where_ports_are_not_coherent() {
     for hosts in 2..=4 {
-        let weak = Settings { weak: Some(7), ..settings() };
+        let weak = settings().with(|s| s.links.weak = Some(7));
         serve(&Layout::cyclic(hosts, hosts + 2), &weak, hosts as u32);
     }
-    let modelled = Settings { link_model: Model::parse("gen3x8").unwrap(), ..settings() };
+    let modelled = settings().with(|s| s.links.model = Model::parse("gen3x8").unwrap());
     serve(&Layout::blocks(&[1, 1, 1]), &modelled, 1);
 }
 

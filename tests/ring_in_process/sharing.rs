@@ -109,16 +109,19 @@ fn everybody_gets_every_block() {
 fn blocks_cross_weakly_ordered_tiny_windows() {
     for hosts in [2, 4, 5] {
         let layout = Layout::blocks(&vec![1; hosts]);
-        everybody_shares(&layout, &Settings { weak: Some(hosts as u64), ..tiny(&layout) }, 40);
+        everybody_shares(&layout, &tiny(&layout).with(|s| s.links.weak = Some(hosts as u64)), 40);
     }
 }
 
 #[test]
 fn members_that_sleep_are_woken() {
-    let sleeping = Settings { spin: Some(0), yields: 0, ..settings() };
+    let sleeping = settings().with(|s| {
+        s.endpoint.spin = Some(0);
+        s.endpoint.yields = 0;
+    });
     everybody_shares(&Layout::blocks(&[1; 5]), &sleeping, 20);
     // Blocks are on their way for longer than it takes to get ready to sleep.
-    let modelled = Settings { link_model: Model::parse("gen3x8").unwrap(), ..sleeping };
+    let modelled = sleeping.with(|s| s.links.model = Model::parse("gen3x8").unwrap());
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
 }
 
@@ -129,7 +132,7 @@ fn what_a_neighbour_has_to_pass_on_is_seen_before_it_does() {
     const GROUP: u32 = 1;
     for (hosts, coherent) in [(4, true), (5, true), (6, true), (4, false)] {
         let layout = Layout::blocks(&vec![1; hosts]);
-        let weak = Settings { weak: Some(5), ..tiny(&layout) };
+        let weak = tiny(&layout).with(|s| s.links.weak = Some(5));
         let mut ring = losses::Doomed::new(&layout, &if coherent { settings() } else { weak }, &[]);
         let mut endpoints: Vec<_> = ring.endpoints.iter_mut().flatten().collect();
         let members: Vec<u32> = (0..hosts as u32).collect();
@@ -199,7 +202,7 @@ fn groups_cross() {
         (&[[0, 2, 4], [1, 3, 5]], 2, true),
     ];
     for window in [None, Some(64 << 10)] {
-        run(&Layout::blocks(&[2; 3]), &Settings { window, ..settings() }, |rank| {
+        run(&Layout::blocks(&[2; 3]), &settings().with(|s| s.ring.window = window), |rank| {
             for (step, (groups, turns, close)) in steps.iter().enumerate() {
                 let mine = groups.iter().find(|g| g.contains(&rank.rank));
                 let (mask, all) = agree(rank, &offers, mine.map(|g| &g[..]))?;
@@ -244,7 +247,7 @@ fn a_board_of_a_sharing_that_was_given_up_is_not_used_again() {
 #[test]
 fn windows_may_be_too_small_for_boards() {
     let layout = Layout::blocks(&[4, 4]);
-    let settings = Settings { window: Some(27 << 12), ..settings() };
+    let settings = settings().with(|s| s.ring.window = Some(27 << 12));
     run(&layout, &settings, |rank| match rank.endpoint.offer_boards() {
         0 => Ok(()),
         boards => Err(format!("boards {boards:#x}")),

@@ -10,7 +10,7 @@ const IN_VAIN: usize = 100_000;
 fn who_only_looks_gives_way_too() {
     for spin in [None, Some(0), Some(1), Some(500)] {
         let layout = Layout::blocks(&[1, 1]);
-        let settings = Settings { spin, ..settings() };
+        let settings = settings().with(|s| s.endpoint.spin = spin);
         let plan = |src: u32, _| if src == 1 { vec![Shape::contiguous(HEADER, 8)] } else { vec![] };
         run(&layout, &settings, |rank| {
             let mut traffic = Traffic::new(layout.size());

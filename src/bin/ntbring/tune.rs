@@ -2,10 +2,12 @@
 
 use clap::Args;
 use comfy_table::{presets, CellAlignment, Table};
-use ntbring::settings::tuned::{self, Entry, Place};
-use ntbring::settings::{environment, Settings, TunedFile};
+use ntbring::endpoint::Settings;
 use ntbring::tune::choose::{choose, size, Choice, Figures};
 use ntbring::tune::{self, Method};
+use ntbring_settings::environment;
+use ntbring_settings::tuned::{self, Entry, Place};
+use ntbring_settings::TunedFile;
 use serde::Serialize;
 use std::error::Error;
 use std::io::IsTerminal;
@@ -63,7 +65,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
     // Not what was tuned before: that may be what is wrong.
     let settings = Settings::from_vars(environment())?;
     let file = file(args, &settings)?;
-    let here = Place::here(&settings);
+    let here = Place::here(settings.link_model());
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
     let command = |rank: u32| {
         let mut command = Command::new(&program);

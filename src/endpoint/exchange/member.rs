@@ -4,10 +4,10 @@ use super::area::{Area, Layout, Slot, ROUND};
 use super::card::Card;
 use super::Blocks;
 use crate::endpoint::EndpointError;
-use crate::zerocopy::contest::{Contest, Mover, Outcome};
-use crate::zerocopy::SingleCopy;
 use ntbring_host::{Reach, Segment};
 use ntbring_ntb::Side;
+use ntbring_zerocopy::contest::{Contest, Mover, Outcome};
+use ntbring_zerocopy::SingleCopy;
 use std::io;
 use std::time::Instant;
 

@@ -27,7 +27,6 @@ mod card;
 mod member;
 
 use super::{Endpoint, EndpointError};
-use crate::zerocopy::contest::{Mover, Outcome};
 use area::Area;
 use card::{Introduction, Note, Told};
 use member::{Current, Exchange, State};
@@ -36,6 +35,7 @@ use ntbring_host::Segment;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_ntb::Side;
 use ntbring_queue::Reliability;
+use ntbring_zerocopy::contest::{Mover, Outcome};
 use smallvec::SmallVec;
 
 /// Hosts of the largest ring on which nobody is further away than a neighbour's neighbour.
@@ -110,9 +110,10 @@ impl Endpoint {
         let rank_on = |side| ranks[t.neighbour(me, side)];
         let sides = Side::BOTH.map(|side| (rank_on(side), self.members.reach(rank_on(side))));
         // All ranks see that alike, and nobody who is lost meanwhile can keep them from it.
-        let trusted = self.settings.reliability == Reliability::Off && self.settings.paper_model.is_production();
+        let trusted =
+            self.settings.ring.reliability == Reliability::Off && self.settings.ring.paper_model.is_production();
         let possible = trusted && (2..=HOSTS_MOST).contains(&t.hosts());
-        self.exchanges.open(id, Exchange::new(me, t.hosts(), sides, self.settings.single_copy, possible));
+        self.exchanges.open(id, Exchange::new(me, t.hosts(), sides, self.settings.limits.single_copy, possible));
     }
 
     /// Begins an exchange of a group that shares nothing now: each member gives a block of so many bytes to each other one. It
@@ -178,7 +179,7 @@ impl Endpoint {
     fn introduce(&mut self, id: u32, x: &mut Exchange, current: Current) -> Result<(), EndpointError> {
         let mut area = None;
         if x.sides.iter().all(|side| self.members.is_near(side.rank)) {
-            match Segment::create(&self.settings.shm_dir, x.layout.bytes() as u64) {
+            match Segment::create(&self.settings.host.shm_dir, x.layout.bytes() as u64) {
                 Ok((segment, at)) => (x.mine, area) = (Area::new(segment, x.layout), Some(at)),
                 Err(error) => self.does_without(&error),
             }

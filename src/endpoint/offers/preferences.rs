@@ -1,6 +1,6 @@
 //! Which way payloads are rather fetched from ranks whose memory is reached, and what ranks have told each other of it.
 
-use crate::zerocopy::contest::{self, Contests, Mover, Outcome};
+use ntbring_zerocopy::contest::{self, Contests, Mover, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

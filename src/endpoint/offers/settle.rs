@@ -4,7 +4,7 @@ use super::{Copy, Fetch, Given, Part};
 use crate::endpoint::arrival::{Arrival, Event, Piece, Token};
 use crate::endpoint::wire::{Packet, Request};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::zerocopy::Payload;
+use ntbring_zerocopy::Payload;
 
 /// What the caller has to see of a piece.
 struct Shown {

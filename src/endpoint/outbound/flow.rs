@@ -6,8 +6,8 @@ use super::held::Allowance;
 use super::Released;
 use crate::endpoint::paper::SendSide;
 use crate::ring::relay::Route;
-use crate::zerocopy::{Cut, Payload};
 use ntbring_queue::Producer;
+use ntbring_zerocopy::{Cut, Payload};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 

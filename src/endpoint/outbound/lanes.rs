@@ -8,12 +8,12 @@ use crate::endpoint::bell::Bell;
 use crate::endpoint::credit::Tariff;
 use crate::endpoint::paper::SendSide;
 use crate::endpoint::wire::PREFIX_MAX;
+use crate::endpoint::Settings;
 use crate::ring::plan::{Class, End};
 use crate::ring::relay::Route;
 use crate::ring::{rank_doorbell, Membership};
-use crate::settings::Settings;
-use crate::zerocopy::Cut;
 use ntbring_queue::Producer;
+use ntbring_zerocopy::Cut;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Outbound {
         let mut requests = vec![NOWHERE; topology.size()];
         let mut casts = Casts::default();
         // What others bring further has to fit into their lanes, too.
-        let cut = |near| Cut::new(settings.chunk, near).within(packet_max - PREFIX_MAX);
+        let cut = |near| Cut::new(settings.ring.chunk, near).within(packet_max - PREFIX_MAX);
         let mut boxed = |lane: Producer, bell: Bell, near: bool| {
             outboxes.push(Outbox::new(lane, bell, cut(near)));
             outboxes.len() - 1
@@ -44,7 +44,7 @@ impl Outbound {
             flows[rank as usize].line.outbox = boxed(members.local_producer(local), bell, true);
         }
         // Ranks that take turns on a core had better fill a lane in each, and the experiments' lanes are all alike.
-        let near = !members.is_crowded() && settings.paper_model.is_production();
+        let near = !members.is_crowded() && settings.ring.paper_model.is_production();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
             flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier, false);
@@ -64,7 +64,8 @@ impl Outbound {
             let transit = boxed(link.producer(me, End::Forwarder, false), bell(Class::Urgent), false);
             casts.goes_by(side, transit);
             // The experiments feed what nobody has asked for, and so must not overtake its offer.
-            let bulk = link.bulk_producer(me, End::Forwarder, false).filter(|_| settings.paper_model.is_production());
+            let bulk =
+                link.bulk_producer(me, End::Forwarder, false).filter(|_| settings.ring.paper_model.is_production());
             let bulk = bulk.map(|lane| boxed(lane, bell(Class::Bulk), false));
             for rank in 0..topology.size() as u32 {
                 let dest = topology.host_of(rank);
@@ -109,7 +110,7 @@ impl Outbound {
             packed: 0,
             separate: 0,
         };
-        out.paper = SendSide::new(settings.paper_model, out.smallest_entry());
+        out.paper = SendSide::new(settings.ring.paper_model, out.smallest_entry());
         if out.paper.is_some() {
             // All pieces are alike, also of who comes later.
             out.cuts = [out.cuts[0].within(out.smallest_entry() - PREFIX_MAX); 2];

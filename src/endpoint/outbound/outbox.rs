@@ -3,8 +3,8 @@
 use crate::endpoint::bell::Bell;
 use crate::endpoint::wire::PREFIX_MAX;
 use crate::endpoint::EndpointError;
-use crate::zerocopy::Cut;
 use ntbring_queue::Producer;
+use ntbring_zerocopy::Cut;
 use std::time::Instant;
 
 /// A lane, and whom to ring.

@@ -1,10 +1,10 @@
 //! What a rank may find in a lane that no rank would put there.
 
 use crate::endpoint::wire::{plain_meta, Head, MESSAGE};
+use crate::endpoint::Settings;
 use crate::endpoint::{Endpoint, EndpointError, Event};
 use crate::ring::join::Candidate;
 use crate::ring::Topology;
-use crate::settings::Settings;
 use ntbring_memory::ForeignBytes;
 use ntbring_queue::META_MAX;
 

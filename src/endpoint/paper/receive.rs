@@ -10,8 +10,8 @@ use crate::endpoint::arrival::{Arrival, Event, Token};
 use crate::endpoint::offers::Accepted;
 use crate::endpoint::wire::{Head, Packet};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::settings::PaperModel;
 use ntbring_memory::{Address, ForeignRoom};
+use ntbring_queue::PaperModel;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 

@@ -6,9 +6,9 @@ use crate::endpoint::outbound::Message;
 use crate::endpoint::wire::{Head, Offer, Packet, PREFIX_MAX};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::ring::relay::Route;
-use crate::settings::PaperModel;
-use crate::zerocopy::{PackFailed, Payload};
+use ntbring_queue::PaperModel;
 use ntbring_queue::{Producer, Slot};
+use ntbring_zerocopy::{PackFailed, Payload};
 
 /// What a model does to what it sends.
 pub(in super::super) struct SendSide {

@@ -34,9 +34,9 @@ pub use payload::{PackFailed, PackFn, Payload};
 pub use table::{BothCopy, Limits, SingleCopy};
 
 /// Bytes that a message of the short kind has before its payload: `MPIDI_NTBRING_short_hdr_t`.
-pub(crate) const SHORT_HEADER: usize = 16;
+pub const SHORT_HEADER: usize = 16;
 /// Bytes that a message of MPICH's own has before its payload: `MPIDIG_hdr_t`.
-pub(crate) const LONG_HEADER: usize = 48;
+pub const LONG_HEADER: usize = 48;
 
 /// How much larger payloads must be for halves to be worth their messages if both sides have something to copy.
 const EXCHANGED: u64 = 8;

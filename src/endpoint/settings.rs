@@ -1,0 +1,238 @@
+//! The settings of an endpoint, and those of the whole library.
+
+use crate::ring::{JoinSettings, RingSettings};
+use ntbring_host::HostSettings;
+use ntbring_ntb::LinkSettings;
+use ntbring_settings::parse::{bytes, number, path, signal, text, within};
+use ntbring_settings::{environment, Loaded, Row, Setting, SettingError, Table, TunedFile};
+use ntbring_zerocopy::{Limits, SingleCopy};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// Settings of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSettings {
+    /// Most bytes that unexpected messages may take here; None: any number.
+    pub unexpected: Option<u64>,
+    /// Polls in vain before a waiting rank yields its core; None: chosen from the cores.
+    pub spin: Option<u32>,
+    /// Yields before it sleeps on its doorbell.
+    pub yields: u32,
+    /// Whether large payloads go on while their rank computes; None: if cores can be free then.
+    pub overlap: Option<bool>,
+    /// File that takes one line of statistics a rank.
+    pub stats: Option<PathBuf>,
+    /// Signal that makes a rank describe its state on stderr.
+    pub dump_signal: Option<i32>,
+    /// Filter of the log, in env_logger's syntax.
+    pub log: Option<String>,
+}
+
+impl Default for EndpointSettings {
+    fn default() -> Self {
+        EndpointSettings {
+            unexpected: Some(64 << 20),
+            spin: None,
+            yields: 2000,
+            overlap: None,
+            stats: None,
+            dump_signal: None,
+            log: None,
+        }
+    }
+}
+
+/// Their rows.
+pub const ROWS: &[Row<EndpointSettings>] = &[
+    Row {
+        setting: Setting {
+            name: "NTBRING_UNEXPECTED",
+            default: "64M",
+            unit: "bytes",
+            allowed: "off, or 1M to 1024G",
+            shared: false,
+            meaning: "memory of a rank for unexpected messages, in equal shares for all senders, at least 512K each; a sender that has used \
+                      its share waits; off: no limit",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.unexpected = if v == "off" { None } else { Some(within(bytes(v)?, 1 << 20, 1 << 40)?) };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_SPIN",
+            default: "auto",
+            unit: "polls",
+            allowed: "auto, or 0 to 1000000",
+            shared: false,
+            meaning: "polls in vain before a waiting rank yields its core; auto: few with more ranks than cores, else many",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.spin = if v == "auto" { None } else { Some(within(number(v)?, 0, 1_000_000)? as u32) };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_YIELDS",
+            default: "2000",
+            unit: "yields",
+            allowed: "0 to 1000000",
+            shared: false,
+            meaning: "yields of a waiting rank before it sleeps until its doorbell rings",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.yields = within(number(v)?, 0, 1_000_000)? as u32;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_OVERLAP",
+            default: "auto",
+            unit: "switch",
+            allowed: "auto, on or off",
+            shared: false,
+            meaning: "whether large payloads with a matching receive go on while their rank computes, by a thread of the lowest priority; \
+                      auto: on with at least as many cores as ranks",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.overlap = match v {
+                "auto" => None,
+                "on" => Some(true),
+                "off" => Some(false),
+                _ => return Err("it is a switch".into()),
+            };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_STATS",
+            default: "off",
+            unit: "file",
+            allowed: "off, or a path",
+            shared: false,
+            meaning: "appends one JSON line of counters a rank to the file when the rank leaves the ring",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.stats = path(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_DUMP_SIGNAL",
+            default: "off",
+            unit: "signal",
+            allowed: "off, USR1, USR2, or a number from 1 to 64",
+            shared: false,
+            meaning: "signal that makes a rank write its queues, credits and pending work to stderr",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.dump_signal = signal(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_LOG",
+            default: "warn",
+            unit: "filter",
+            allowed: "error, warn, info, debug, trace, or env_logger's syntax",
+            shared: false,
+            meaning: "messages that are logged to stderr; debug includes what was chosen and why",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.log = Some(text(v)?.to_string());
+            Ok(())
+        },
+    },
+];
+
+/// All settings of the library, by the crate that they belong to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Shared memory.
+    pub host: HostSettings,
+    /// Links and their decorators.
+    pub links: LinkSettings,
+    /// The ring.
+    pub ring: RingSettings,
+    /// Thresholds of protocol selection.
+    pub limits: Limits,
+    /// Messages and waiting.
+    pub endpoint: EndpointSettings,
+    /// The file of tuned thresholds.
+    pub tuned: TunedFile,
+}
+
+impl From<Settings> for JoinSettings {
+    fn from(settings: Settings) -> JoinSettings {
+        let kernel_copies = settings.limits.single_copy != SingleCopy::Never;
+        JoinSettings { host: settings.host, links: settings.links, ring: settings.ring, kernel_copies }
+    }
+}
+
+/// The table of all settings.
+pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
+    Table::new()
+        .with(crate::ring::settings::ROWS, |s: &mut Settings| &mut s.ring)
+        .with(ntbring_zerocopy::table::ROWS, |s| &mut s.limits)
+        .with(ntbring_settings::tuned::ROWS, |s| &mut s.tuned)
+        .with(ROWS, |s| &mut s.endpoint)
+        .with(ntbring_host::settings::ROWS, |s| &mut s.host)
+        .with(ntbring_ntb::settings::ROWS, |s| &mut s.links)
+});
+
+impl Settings {
+    /// The settings of this process, with their origin.
+    pub fn load() -> Result<Loaded<Settings>, SettingError> {
+        Settings::load_from(environment())
+    }
+
+    /// The settings of a process with these variables, with their origin.
+    pub fn load_from(vars: impl IntoIterator<Item = (String, String)>) -> Result<Loaded<Settings>, SettingError> {
+        let loaded = Loaded::from_vars(&TABLE, vars, |s: &Settings| (s.tuned.clone(), s.link_model()))?;
+        loaded.settings.check()?;
+        Ok(loaded)
+    }
+
+    /// The settings among these variables, without those of a tuned file.
+    pub fn from_vars(vars: impl IntoIterator<Item = (String, String)>) -> Result<Settings, SettingError> {
+        let settings = TABLE.from_vars(vars)?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// The same settings after `change`.
+    pub fn with(mut self, change: impl FnOnce(&mut Settings)) -> Settings {
+        change(&mut self);
+        self
+    }
+
+    /// The link model by name; "none" without one.
+    pub fn link_model(&self) -> String {
+        self.links.model.map_or_else(|| "none".into(), |model| model.to_string())
+    }
+
+    /// Whether the values go together.
+    fn check(&self) -> Result<(), SettingError> {
+        if self.ring.reliability != ntbring_queue::Reliability::Off && !self.ring.paper_model.is_production() {
+            let why = "the papers' experiments trust their links";
+            return Err(SettingError::Together("NTBRING_RELIABILITY", "NTBRING_PAPER_MODEL", why));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

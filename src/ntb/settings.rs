@@ -1,0 +1,87 @@
+//! The settings of links: their model, their faults and other decorators of ports.
+
+use crate::fault::Faults;
+use crate::timing::Model;
+use ntbring_settings::parse::{number, path};
+use ntbring_settings::{Row, Setting};
+use std::path::PathBuf;
+
+/// Settings of links.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkSettings {
+    /// The cost of the real link that every cable behaves like; None: that of memory.
+    pub model: Option<Model>,
+    /// Faults to inject, for tests; None: none.
+    pub faults: Option<Faults>,
+    /// Seed of the disorder, if windows are to be weakly ordered.
+    pub weak: Option<u64>,
+    /// File that records accesses to the ports; the rank is appended to its name.
+    pub trace: Option<PathBuf>,
+}
+
+/// Their rows.
+pub const ROWS: &[Row<LinkSettings>] = &[
+    Row {
+        setting: Setting {
+            name: "NTBRING_LINK_MODEL",
+            default: "none",
+            unit: "model",
+            allowed: "none, gen3x8, pex8733, pex8749, or values such as bandwidth=6G,latency=900ns,doorbell=2us,register=1us,transfer=1M \
+                      (a name may stand before them; other values are those of gen3x8)",
+            shared: true,
+            meaning: "gives every link the bandwidth, latency, doorbell and register cost of a real one (docs/link-model.md)",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.model = Model::parse(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_FAULT",
+            default: "none",
+            unit: "faults",
+            allowed: "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+4,\
+                      down=every:1s:for:200ms,link=0-1,from=join,patience=30s,seed=1",
+            shared: true,
+            meaning: "injects faults into the writes between hosts (docs/faults.md; for tests): bits flipped, writes lost, doubled \
+                      or delayed, doorbells lost, links down; command: only those of `ntbring link`",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.faults = Faults::parse(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_WEAK",
+            default: "off",
+            unit: "seed",
+            allowed: "off, or a number",
+            shared: false,
+            meaning: "makes the windows weakly ordered: writes between fences arrive in any order and in pieces (for tests; slow)",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.weak = if v == "off" { None } else { Some(number(v)?) };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_TRACE",
+            default: "off",
+            unit: "file",
+            allowed: "off, or a path",
+            shared: false,
+            meaning: "records every access to the ports in FILE.RANK, one JSON object a line (for tests; slow)",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.trace = path(v)?;
+            Ok(())
+        },
+    },
+];

@@ -1,0 +1,31 @@
+//! The setting of reliability.
+
+use crate::Reliability::{self, *};
+use std::fmt;
+
+/// All levels with their names; the index is the code in the handshake.
+const NAMED: [(&str, Reliability); 3] = [("off", Off), ("detect", Detect), ("retry", Retry)];
+
+impl Reliability {
+    /// The level of that name.
+    pub fn parse(text: &str) -> Result<Reliability, String> {
+        let found = NAMED.iter().find(|(name, _)| *name == text);
+        found.map(|(_, reliability)| *reliability).ok_or_else(|| "unknown".into())
+    }
+
+    /// Its number in the handshake; 0 for `off`.
+    pub fn code(self) -> u8 {
+        NAMED.iter().position(|(_, r)| *r == self).unwrap_or(0) as u8
+    }
+
+    /// The name of the level with that number.
+    pub fn name_of(code: u8) -> String {
+        NAMED.get(usize::from(code)).map_or_else(|| format!("unknown ({code})"), |(name, _)| name.to_string())
+    }
+}
+
+impl fmt::Display for Reliability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAMED[usize::from(self.code())].0)
+    }
+}

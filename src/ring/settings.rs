@@ -1,0 +1,185 @@
+//! The settings of the ring: windows, lanes, forwarders, reliability.
+
+use crate::ring::crew::THREADS_MAX;
+use ntbring_host::HostSettings;
+use ntbring_ntb::LinkSettings;
+use ntbring_queue::{PaperModel, Reliability};
+use ntbring_settings::parse::{bytes, number, within};
+use ntbring_settings::{Row, Setting};
+use std::time::Duration;
+
+/// Settings of the ring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RingSettings {
+    /// Bytes of each incoming window; None: chosen by [`super::plan::WindowPlan`].
+    pub window: Option<u64>,
+    /// Largest chunk of a message that is sent in chunks, bytes; None: chosen by its size.
+    pub chunk: Option<usize>,
+    /// Bytes of each lane between ranks of one host.
+    pub local_lane: u64,
+    /// Longest wait for neighbours when joining the ring.
+    pub connect_timeout: Duration,
+    /// Forwarder threads of this host; None: chosen from the cores.
+    pub xfer_threads: Option<usize>,
+    /// Treatment of packets that links lose or damage.
+    pub reliability: Reliability,
+    /// The mechanisms of MPI-VMMC that are used: all but in experiments.
+    pub paper_model: PaperModel,
+}
+
+impl Default for RingSettings {
+    fn default() -> Self {
+        RingSettings {
+            window: None,
+            chunk: None,
+            local_lane: 64 << 10,
+            connect_timeout: Duration::from_secs(60),
+            xfer_threads: None,
+            reliability: Reliability::Off,
+            paper_model: PaperModel::All,
+        }
+    }
+}
+
+/// All settings that joining a ring needs, by the crate that they belong to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JoinSettings {
+    /// Shared memory.
+    pub host: HostSettings,
+    /// Links and their decorators.
+    pub links: LinkSettings,
+    /// The ring itself.
+    pub ring: RingSettings,
+    /// Whether payloads may be copied by the kernel, between processes that it allows to.
+    pub kernel_copies: bool,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match number(text)? as usize {
+        n if n > THREADS_MAX => Err(format!(
+            "more than {THREADS_MAX} would have nothing to do: packets are urgent or bulk, to the left or to the right"
+        )),
+        n => Ok(within(n as u64, 1, THREADS_MAX as u64)? as usize),
+    }
+}
+
+/// Their rows.
+pub const ROWS: &[Row<RingSettings>] = &[
+    Row {
+        setting: Setting {
+            name: "NTBRING_WINDOW",
+            default: "auto",
+            unit: "bytes",
+            allowed: "auto, or 64K to 1G",
+            shared: true,
+            meaning: "size of each incoming window, which is divided into boards and lanes; auto: 1M to 4M, more with fewer hosts and a \
+                      larger NTBRING_SHM_DIR; 8M under a link model; more with many ranks, or lanes for bulk",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.window = match v {
+                "auto" => None,
+                _ => Some(within(bytes(v)?, 64 << 10, 1 << 30)?.next_multiple_of(4096)),
+            };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_CHUNK",
+            default: "auto",
+            unit: "bytes",
+            allowed: "auto, or 64 to 4M",
+            shared: true,
+            meaning: "largest chunk of a message that is sent in chunks; at most a quarter of a lane is used; auto: 16K, between neighbours \
+                      in coherent memory 32K to 128K, more for larger messages",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.chunk = match v {
+                "auto" => None,
+                _ => Some(within(bytes(v)?, 64, 4 << 20)? as usize),
+            };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_LOCAL_LANE",
+            default: "64K",
+            unit: "bytes",
+            allowed: "4K to 2M",
+            shared: false,
+            meaning: "size of each lane between two ranks of one host (used when MPICH has no shared-memory module), and from its forwarder \
+                      to a rank",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.local_lane = within(bytes(v)?, 4 << 10, 2 << 20)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_CONNECT_TIMEOUT",
+            default: "60",
+            unit: "seconds",
+            allowed: "1 to 86400",
+            shared: false,
+            meaning: "longest wait for the neighbours when joining the ring",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.connect_timeout = Duration::from_secs(within(number(v)?, 1, 86400)?);
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_XFER_THREADS",
+            default: "auto",
+            unit: "threads",
+            allowed: "auto, or 1 to 4",
+            shared: false,
+            meaning: "threads that forward at this host what is in transit; auto: 1, or more if there are clearly more cores than ranks \
+             (docs/tuning.md)",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.xfer_threads = if v == "auto" { None } else { Some(threads(v)?) };
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_RELIABILITY",
+            default: "off",
+            unit: "level",
+            allowed: "off, detect, or retry",
+            shared: true,
+            meaning: "treatment of packets that a link loses or damages: off none (PCIe links check themselves), detect ends the job with \
+                      an error, retry sends them again",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.reliability = Reliability::parse(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_PAPER_MODEL",
+            default: "5",
+            unit: "model",
+            allowed: "1, 1-packed, 2, 3, 4, or 5",
+            shared: true,
+            meaning: "leaves out mechanisms for an experiment (docs/experiments.md): 1 all of them, 2 all but queue management, \
+                      3 zero-copy send, 4 zero-copy receive, 5 none",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.paper_model = PaperModel::parse(v)?;
+            Ok(())
+        },
+    },
+];
