@@ -17,16 +17,7 @@
 //! `docs/architecture.md` draws the path of one message through them.
 
 #[cfg(not(loom))]
-pub mod endpoint;
-#[cfg(not(loom))]
 mod ffi;
-#[cfg(not(loom))]
-pub mod ring;
-#[cfg(not(loom))]
-#[doc(hidden)]
-pub mod sim;
-#[cfg(not(loom))]
-pub mod tune;
 
 // Of what loom has no need to build, this is for it.
 #[cfg(all(loom, test))]

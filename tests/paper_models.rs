@@ -5,11 +5,11 @@ mod common;
 
 use common::ring::{run, try_to_join, Layout};
 use common::traffic::{exchange, Shape};
-use ntbring::endpoint::Settings;
-use ntbring::ring::handshake::HandshakeError;
-use ntbring::ring::join::JoinError;
+use ntbring_endpoint::Settings;
 use ntbring_ntb::timing::Model;
 use ntbring_queue::PaperModel;
+use ntbring_ring::handshake::HandshakeError;
+use ntbring_ring::join::JoinError;
 use ntbring_zerocopy::SingleCopy;
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::ring::guest::GuestAddress;
-use ntbring::ring::join::Card;
+use ntbring_ring::guest::GuestAddress;
+use ntbring_ring::join::Card;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(card) = Card::parse(data) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::ring::handshake::{Greeting, Handshake, Outcome};
+use ntbring_ring::handshake::{Greeting, Handshake, Outcome};
 
 fuzz_target!(|steps: Vec<[u32; 8]>| {
     let mine = Greeting { hosts: 4, window: 1 << 20, chunk: 16 << 10, ..Greeting::default() };

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::ring::manager::packet::{Body, Header, Method, PACKET_MAX};
-use ntbring::ring::manager::{Action, Event, Hwid, Manager, Path, Rules, Table};
+use ntbring_manager::packet::{Body, Header, Method, PACKET_MAX};
+use ntbring_manager::{Action, Event, Hwid, Manager, Path, Rules, Table};
 use std::time::Duration;
 
 const METHODS: [Method; 4] = [Method::Ask, Method::Answer, Method::Returned, Method::Table];

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::endpoint::wire::{Packet, PREFIX_MAX};
+use ntbring_endpoint::wire::{Packet, PREFIX_MAX};
 
 fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
     let (kind, meta, len, routed, bytes) = input;

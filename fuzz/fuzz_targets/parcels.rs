@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring::endpoint::carrier::{Parcel, Place, Receiver, Sender};
+use ntbring_endpoint::carrier::{Parcel, Place, Receiver, Sender};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_queue::{Consumer, Producer, Tag, LINE};
 use std::time::{Duration, Instant};

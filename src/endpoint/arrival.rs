@@ -1,8 +1,8 @@
 //! What polls find: events, and what has arrived in a lane.
 
 use super::wire::{Head, Packet};
-use crate::ring::Loss;
 use ntbring_memory::Address;
+use ntbring_ring::Loss;
 
 /// What a poll has found.
 pub enum Event {

@@ -1,8 +1,8 @@
 //! Whom to ring when something was deposited, or a head returned.
 
-use crate::ring::Membership;
 use ntbring_emu::ForeignBell;
 use ntbring_ntb::{Port, Side};
+use ntbring_ring::Membership;
 use std::sync::Arc;
 
 /// A doorbell, wherever it is.

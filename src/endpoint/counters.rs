@@ -1,9 +1,9 @@
 //! The counters of a rank: one table for the line of NTBRING_STATS and for what tools read.
 
 use super::Endpoint;
-use crate::ring::relay::RelayCounters;
 use ntbring_ntb::fault::Injected;
 use ntbring_ntb::Side;
+use ntbring_ring::relay::RelayCounters;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Something that a rank counts. It never becomes less.

@@ -2,10 +2,10 @@
 
 use super::carrier::Odd;
 use super::wire::WireError;
-use crate::ring::relay::RelayError;
-use crate::ring::{Loss, Obstacle};
 use ntbring_host::HostError;
 use ntbring_queue::{Corrupt, GaveUp};
+use ntbring_ring::relay::RelayError;
+use ntbring_ring::{Loss, Obstacle};
 use ntbring_zerocopy::PackFailed;
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 use super::bell::Bell;
 use super::{Endpoint, EndpointError, Event};
-use crate::ring::guest::{answer, call, GuestAddress, Signs};
-use crate::ring::Loss;
 use ntbring_emu::{EmuHost, ForeignBell};
 use ntbring_host::HostError;
 use ntbring_host::Mailbox;
+use ntbring_ring::guest::{answer, call, GuestAddress, Signs};
+use ntbring_ring::Loss;
 use std::sync::Arc;
 
 /// Whether it is this process that cannot open anything more.

@@ -1,12 +1,12 @@
 //! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
 //! it, that a process of the job is gone, or a link.
 
-use crate::endpoint::Settings;
-use crate::ring::nap::nap;
-use crate::ring::transfer::Lease;
-use crate::ring::{rank_doorbell, Damage, Herald, Membership};
+use crate::Settings;
+use ntbring_host::backoff;
 use ntbring_host::Bulletin;
 use ntbring_ntb::Vector;
+use ntbring_ring::transfer::Lease;
+use ntbring_ring::{rank_doorbell, Damage, Herald, Membership};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ impl Idle {
                 self.sleeps.fetch_add(1, Ordering::Relaxed);
                 let hurried = self.hurried.load(Ordering::Relaxed);
                 let vain = self.vain.fetch_add(1, Ordering::Relaxed);
-                let max = nap(max, vain).min(self.longest);
+                let max = backoff(max, vain).min(self.longest);
                 self.asleep.store(true, Ordering::Relaxed);
                 self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
                 self.asleep.store(false, Ordering::Relaxed);

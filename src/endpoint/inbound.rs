@@ -7,10 +7,10 @@ use super::arrival::{Arrival, Look, Piece, Plain, Token};
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
-use crate::ring::Membership;
 use ntbring_memory::{Address, ForeignBytes, ForeignRoom};
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Entry, Taken};
+use ntbring_ring::Membership;
 use smallvec::SmallVec;
 use std::sync::Arc;
 

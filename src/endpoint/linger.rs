@@ -3,8 +3,8 @@
 
 use super::outbound::Outbox;
 use super::{Endpoint, EndpointError};
-use crate::ring::transfer::Transfer;
 use ntbring_host::thread;
+use ntbring_ring::transfer::Transfer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;

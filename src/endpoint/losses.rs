@@ -5,7 +5,7 @@
 //! who knows all of that too, ends it when it hears [`Event::Lost`].
 
 use super::{Endpoint, EndpointError, Event};
-use crate::ring::Loss;
+use ntbring_ring::Loss;
 
 /// Who is lost to a rank.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use super::arrival::Arrival;
 use super::wire::Packet;
 use super::{Endpoint, EndpointError};
-use crate::ring::cast::{HostSet, CAST_MAX};
+use ntbring_ring::cast::{HostSet, CAST_MAX};
 
 /// The most bytes of a message to several hosts.
 pub const MULTICAST_MAX: usize = CAST_MAX;

@@ -4,7 +4,7 @@ use super::arrival::{Event, Look};
 use super::outbound::TURN_BYTES;
 use super::wire::Packet;
 use super::{Endpoint, EndpointError};
-use crate::ring::transfer::Transfer;
+use ntbring_ring::transfer::Transfer;
 
 /// Of so many looks by a rank that spins, one is at everything: cold lanes, transit, news.
 const THOROUGH_EVERY: u32 = 8;

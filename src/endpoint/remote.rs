@@ -5,10 +5,10 @@
 
 use super::arrival::{Arrival, Event};
 use super::{Endpoint, EndpointError};
-use crate::ring::relay::Route;
-use crate::ring::served::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
-use crate::ring::Membership;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_ring::relay::Route;
+use ntbring_ring::served::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
+use ntbring_ring::Membership;
 use slab::Slab;
 use std::collections::VecDeque;
 

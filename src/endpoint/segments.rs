@@ -1,9 +1,9 @@
 //! Segments: memory of this rank that near ranks map, and theirs.
 
 use super::{Endpoint, EndpointError};
-use crate::ring::served::registry::Wish;
-use crate::ring::{Loss, FORWARDER_DOORBELL};
 use ntbring_host::{Segment, SegmentAddress};
+use ntbring_ring::served::registry::Wish;
+use ntbring_ring::{Loss, FORWARDER_DOORBELL};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! The settings of an endpoint, and those of the whole library.
 
-use crate::ring::{JoinSettings, RingSettings};
 use ntbring_host::HostSettings;
 use ntbring_ntb::LinkSettings;
+use ntbring_ring::{JoinSettings, RingSettings};
 use ntbring_settings::parse::{bytes, number, path, signal, text, within};
 use ntbring_settings::{environment, Loaded, Row, Setting, SettingError, Table, TunedFile};
 use ntbring_zerocopy::{Limits, SingleCopy};
@@ -185,7 +185,7 @@ impl From<Settings> for JoinSettings {
 /// The table of all settings.
 pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
     Table::new()
-        .with(crate::ring::settings::ROWS, |s: &mut Settings| &mut s.ring)
+        .with(ntbring_ring::settings::ROWS, |s: &mut Settings| &mut s.ring)
         .with(ntbring_zerocopy::table::ROWS, |s| &mut s.limits)
         .with(ntbring_settings::tuned::ROWS, |s| &mut s.tuned)
         .with(ROWS, |s| &mut s.endpoint)

@@ -9,11 +9,11 @@ mod group;
 
 use super::bell::Bell;
 use super::{Endpoint, EndpointError};
-use crate::ring::plan::BOARDS;
-use crate::ring::{rank_doorbell, Loss, Membership, Obstacle};
 use group::{Group, Stream, REACH_MAX};
 use ntbring_ntb::Side;
 use ntbring_queue::{post_max, BoardReader, BoardWriter, CoreId, Posted, PLACE};
+use ntbring_ring::plan::BOARDS;
+use ntbring_ring::{rank_doorbell, Loss, Membership, Obstacle};
 
 /// The most bytes of a block in any ring; [`Endpoint::block_max`] is for this one.
 pub const BLOCK_MAX: usize = post_max(PLACE.1);

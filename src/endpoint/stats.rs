@@ -3,9 +3,9 @@
 
 use super::counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
 use super::Endpoint;
-use crate::ring::relay::RelayCounters;
 use ntbring_host::Bulletin;
 use ntbring_ntb::Side;
+use ntbring_ring::relay::RelayCounters;
 use serde::{Serialize, Serializer};
 use std::fs::OpenOptions;
 use std::io::Write;

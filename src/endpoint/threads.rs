@@ -2,11 +2,11 @@
 
 use super::carrier::{Caretaker, Carrier};
 use super::Endpoint;
-use crate::ring::relay::{Forwarder, RelayCounters};
-use crate::ring::transfer::Transfer;
-use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use ntbring_host::cores;
 use ntbring_host::thread;
+use ntbring_ring::relay::{Forwarder, RelayCounters};
+use ntbring_ring::transfer::Transfer;
+use ntbring_ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 

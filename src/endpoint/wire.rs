@@ -14,11 +14,11 @@ mod parts;
 pub use error::WireError;
 pub use parts::{About, GreetingKind, Offer, Request};
 
-use crate::ring::cast::{HostSet, CAST};
-use crate::ring::relay::{Route, ROUTED};
-use crate::ring::served::{Reply, REPLY};
 use bytes::Buf;
 use ntbring_queue::{LINE, META_MAX, TAG};
+use ntbring_ring::cast::{HostSet, CAST};
+use ntbring_ring::relay::{Route, ROUTED};
+use ntbring_ring::served::{Reply, REPLY};
 
 /// A whole message.
 pub const MESSAGE: u8 = 1;

@@ -1,8 +1,8 @@
 //! Codes and texts of errors, and the wall that panics stop at.
 
 use super::abi::*;
-use crate::endpoint::EndpointError;
-use crate::ring::JoinError;
+use ::ntbring_endpoint::EndpointError;
+use ntbring_ring::JoinError;
 use ntbring_settings::SettingError;
 use std::any::Any;
 use std::cell::RefCell;

@@ -3,10 +3,10 @@
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::{Handle, Shared};
-use crate::endpoint::{Blocks, Exchanged, BLOCK_MAX};
-use crate::ring::plan::BLOCKS_MAX;
-use crate::ring::topology::HOSTS_MAX;
+use ::ntbring_endpoint::{Blocks, Exchanged, BLOCK_MAX};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_ring::plan::BLOCKS_MAX;
+use ntbring_ring::topology::HOSTS_MAX;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 

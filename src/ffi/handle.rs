@@ -3,10 +3,10 @@
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
 use super::deputy::{self, Deputy, Guarded, Owned};
 use super::{argument, variables, Failure};
-use crate::endpoint::Settings;
-use crate::endpoint::{Endpoint, Idle};
-use crate::ring::join::{Candidate, Card, JoinError};
-use crate::ring::Topology;
+use ::ntbring_endpoint::Settings;
+use ::ntbring_endpoint::{Endpoint, Idle};
+use ntbring_ring::join::{Candidate, Card, JoinError};
+use ntbring_ring::Topology;
 use ntbring_settings::Loaded;
 use std::cell::OnceCell;
 use std::ffi::CString;

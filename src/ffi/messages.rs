@@ -3,10 +3,10 @@
 use super::abi::*;
 use super::error::remember;
 use super::{argument, Failure};
-use crate::endpoint::wire::{Head, Offer, Packet};
-use crate::endpoint::{Event, Message, Plain, Token};
-use crate::ring::Loss;
+use ::ntbring_endpoint::wire::{Head, Offer, Packet};
+use ::ntbring_endpoint::{Event, Message, Plain, Token};
 use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
+use ntbring_ring::Loss;
 use ntbring_zerocopy::Payload;
 use std::ffi::c_void;
 

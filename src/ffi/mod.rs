@@ -18,13 +18,13 @@ mod peers;
 mod segments;
 mod variables;
 
-use crate::endpoint::wire::Head;
-use crate::endpoint::{Endpoint, Look, Message};
-use crate::ring::join::Card;
+use ::ntbring_endpoint::wire::Head;
+use ::ntbring_endpoint::{Endpoint, Look, Message};
 use abi::*;
 use error::{argument, guard, Failure};
 use handle::{Handle, Shared};
 use ntbring_memory::ForeignBytes;
+use ntbring_ring::join::Card;
 use ntbring_zerocopy::Payload;
 use std::ffi::c_void;
 use std::os::raw::c_char;
@@ -167,8 +167,8 @@ pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message
         // SAFETY: not null, valid by contract.
         let sent = endpoint.send(unsafe { messages::outgoing(&*message) }?)?;
         Ok(match sent {
-            crate::endpoint::Sent::Done => NTBRING_OK as i32,
-            crate::endpoint::Sent::Pending => NTBRING_PENDING as i32,
+            ::ntbring_endpoint::Sent::Done => NTBRING_OK as i32,
+            ::ntbring_endpoint::Sent::Pending => NTBRING_PENDING as i32,
         })
     })
 }

@@ -4,7 +4,7 @@ use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::Handle;
 use super::messages;
-use crate::endpoint::Accepted;
+use ::ntbring_endpoint::Accepted;
 use ntbring_memory::ForeignRoom;
 use std::ffi::c_void;
 

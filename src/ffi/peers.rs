@@ -3,8 +3,8 @@
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::Handle;
-use crate::endpoint::GREETING_MAX;
-use crate::ring::guest::GuestAddress;
+use ::ntbring_endpoint::GREETING_MAX;
+use ntbring_ring::guest::GuestAddress;
 use std::ffi::c_void;
 
 const _: () = assert!(NTBRING_GREETING_MAX as usize == GREETING_MAX);

@@ -3,11 +3,11 @@
 use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::Handle;
-use crate::endpoint::Operation;
-use crate::ring::served::registry::{address, words};
-use crate::ring::served::Action;
+use ::ntbring_endpoint::Operation;
 use ntbring_host::Segment;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_ring::served::registry::{address, words};
+use ntbring_ring::served::Action;
 use std::ffi::c_void;
 
 /// The segment behind a pointer.

@@ -3,8 +3,8 @@
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::Handle;
-use crate::endpoint::settings::{Settings, TABLE};
-use crate::endpoint::COUNTERS;
+use ::ntbring_endpoint::settings::{Settings, TABLE};
+use ::ntbring_endpoint::COUNTERS;
 use ntbring_settings::Loaded;
 use ntbring_settings::Setting;
 use std::ffi::CString;

@@ -8,6 +8,7 @@
 //! | `mailbox`, `bulletin` | notes between processes of different jobs; counters for tools |
 //! | `running` | the processes of running jobs, found from outside |
 //! | `futex`, `barrier` | sleeping and waking; a fence that the sleeper pays for |
+//! | `backoff` | the sleeps of a wait without a doorbell |
 //! | `watch` | detection of processes that have ended |
 //! | `reach` | copies between processes, by the kernel |
 //! | `place` | identity of the machine and process namespace |
@@ -18,6 +19,7 @@
 //! A memory file has no name, so nothing is left when the last process that maps it has ended, however it ended. Other
 //! processes of the same user open it through `/proc/PID/fd`, which the kernel refuses to other users.
 
+mod backoff;
 pub mod barrier;
 mod bulletin;
 mod cgroup;
@@ -38,6 +40,7 @@ pub mod settings;
 pub mod thread;
 mod watch;
 
+pub use backoff::backoff;
 pub use bulletin::{Bulletin, Posted};
 pub use error::HostError;
 pub use mailbox::Mailbox;

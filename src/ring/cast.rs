@@ -155,7 +155,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::plan::LANE_MIN;
+    use crate::plan::LANE_MIN;
     use ntbring_queue::{entry_max, Reliability, LINE};
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_host_is_in_one_part_and_the_parts_go_round_the_ring_once() {
-        for hosts in 1..=crate::ring::topology::HOSTS_MAX {
+        for hosts in 1..=crate::topology::HOSTS_MAX {
             let t = Topology::new(hosts, &(0..hosts as i32).collect::<Vec<_>>()).unwrap();
             for from in 0..hosts {
                 let [left, right] = HostSet::all(&t).parted(&t, from);

@@ -5,7 +5,7 @@
 //! receiver's mailbox; the receiver opens it when it next polls. Each direction has its own lane.
 //! This needs coherent memory, so it exists on the emulated NTB only.
 
-use crate::ring::plan::LANE_MIN;
+use crate::plan::LANE_MIN;
 use bytes::{Buf, BufMut};
 use ntbring_emu::{EmuHost, MemoryLayout};
 use ntbring_host::HostError;

@@ -20,8 +20,8 @@ mod local;
 
 pub use local::LocalPlan;
 
-use crate::ring::topology::HOSTS_MAX;
-use crate::ring::Topology;
+use crate::topology::HOSTS_MAX;
+use crate::Topology;
 use ntbring_ntb::Side;
 use ntbring_queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
 

@@ -10,7 +10,7 @@ pub(super) const PROBATION: Duration = Duration::from_millis(200);
 /// What a hop over a link costs in the eyes of the network manager...
 const PROVEN: u32 = 1;
 /// ...and over one that is on probation: more than any way over others.
-const UNPROVEN: u32 = crate::ring::topology::HOSTS_MAX as u32;
+const UNPROVEN: u32 = crate::topology::HOSTS_MAX as u32;
 
 /// What has become of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,6 @@ mod tests {
 
     #[test]
     fn every_other_way_is_cheaper_than_an_unproven_link() {
-        assert!(UNPROVEN > (crate::ring::topology::HOSTS_MAX as u32 - 1) * PROVEN);
+        assert!(UNPROVEN > (crate::topology::HOSTS_MAX as u32 - 1) * PROVEN);
     }
 }

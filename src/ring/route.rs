@@ -1,8 +1,8 @@
 //! Where a packet comes from and where it goes, and whether it may come this way.
 
-use super::manager::ManagerError;
 use super::served::{Request, REQUEST};
 use super::Topology;
+use ntbring_manager::ManagerError;
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Corrupt, Entry, GaveUp};
 

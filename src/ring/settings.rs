@@ -1,6 +1,6 @@
 //! The settings of the ring: windows, lanes, forwarders, reliability.
 
-use crate::ring::crew::THREADS_MAX;
+use crate::crew::THREADS_MAX;
 use ntbring_host::HostSettings;
 use ntbring_ntb::LinkSettings;
 use ntbring_queue::{PaperModel, Reliability};

@@ -4,10 +4,10 @@
 //!
 //! No I/O in here: what ports say, packets and the time in; packets, and the word of [`Ways`], out.
 
-use super::manager::{Action, Event, Hwid, Manager, ManagerError, Rules};
 use super::probation::{Change, Link};
 use super::ways::Ways;
 use super::Topology;
+use ntbring_manager::{Action, Event, Hwid, Manager, ManagerError, Rules};
 use ntbring_ntb::{LinkState, Side};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ const RULES: Rules =
     Rules { classes: 2, patience: Duration::from_millis(100), tries: 100, poll: Duration::from_millis(500) };
 
 /// What keeps a host's ways right.
-pub(crate) struct Steward {
+pub struct Steward {
     topology: Arc<Topology>,
     host: usize,
     manager: Manager,

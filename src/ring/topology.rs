@@ -57,7 +57,7 @@ impl Topology {
     }
 
     /// A ring of any number of hosts with one rank each, for the simulator: no job has more than [`HOSTS_MAX`].
-    pub(crate) fn simulated(hosts: usize) -> Topology {
+    pub fn simulated(hosts: usize) -> Topology {
         let host_of = (0..hosts as u16).collect();
         let ranks_of = (0..hosts as u32).map(|rank| vec![rank]).collect();
         Topology { host_of, local_of: vec![0; hosts], ranks_of }
@@ -145,7 +145,7 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::plan::Class;
+    use crate::plan::Class;
 
     fn ring(hosts: usize) -> Topology {
         Topology::new(hosts, &(0..hosts as i32).collect::<Vec<_>>()).unwrap()

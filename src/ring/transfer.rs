@@ -6,8 +6,8 @@
 //! then whether the rank still polls ([`Lease`]). If it finds something to do then, it goes on until there is nothing more,
 //! beside the rank.
 
-use super::nap::nap;
 use super::relay::{Forwarder, RelayCounters, RelayError};
+use ntbring_host::backoff;
 use ntbring_host::cores::{self, Cores};
 use ntbring_host::thread;
 use ntbring_ntb::Vector;
@@ -248,7 +248,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
         }
         if moved == 0 && !shared.stop.load(Ordering::Acquire) {
             counters.sleeps.fetch_add(1, Ordering::Relaxed);
-            vector.sleep(ticket, lock_queue.map_or(pause, |_| pause.min(nap(NAP, vain))));
+            vector.sleep(ticket, lock_queue.map_or(pause, |_| pause.min(backoff(NAP, vain))));
         }
         vain = if lock_queue.is_some() && moved == 0 { vain.saturating_add(1) } else { 0 };
         vector.disarm();

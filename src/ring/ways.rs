@@ -10,8 +10,8 @@
 //! Everything is in one word, so whoever reads it sees ways that belong together. A second word says what the host's manager
 //! has agreed on with the others, for people: its local id (bits 0-7), and the host that is the master (8-15).
 
-use super::manager::Lid;
 use super::topology::HOSTS_MAX;
+use ntbring_manager::Lid;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::Side;
 

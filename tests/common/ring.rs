@@ -1,11 +1,11 @@
 //! A whole ring in one process: every rank is a thread with its own endpoint, made as the C side
 //! makes it. Ranks share nothing but the cards that they exchange at the start.
 
-use ntbring::endpoint::Settings;
-use ntbring::endpoint::{Endpoint, Event, Idle};
-use ntbring::ring::join::{Candidate, Card, JoinError};
-use ntbring::ring::Topology;
+use ntbring_endpoint::Settings;
+use ntbring_endpoint::{Endpoint, Event, Idle};
 use ntbring_queue::Reliability;
+use ntbring_ring::join::{Candidate, Card, JoinError};
+use ntbring_ring::Topology;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,9 @@
 //! Messages whose every byte can be told from who sent it to whom and when.
 
 use super::ring::{Rank, DEPUTIZES};
-use ntbring::endpoint::wire::Offer;
-use ntbring::endpoint::wire::{Head, Packet, HANDLERS};
-use ntbring::endpoint::{Accepted, Arrival, Event, Message, Sent};
+use ntbring_endpoint::wire::Offer;
+use ntbring_endpoint::wire::{Head, Packet, HANDLERS};
+use ntbring_endpoint::{Accepted, Arrival, Event, Message, Sent};
 use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
 use ntbring_zerocopy::Payload;
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 
 use super::healing::{packet, put, took, Ring, KIND};
 use super::*;
-use ntbring::ring::plan::End;
 use ntbring_queue::{Consumer, Producer, Reliability};
+use ntbring_ring::plan::End;
 
 /// Pieces that one input may pass on in one step of a forwarder.
 const ROUNDS: usize = 8;

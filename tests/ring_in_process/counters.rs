@@ -1,8 +1,8 @@
 //! Statistics and the record of accesses: what has gone which way.
 
 use super::*;
-use ntbring::endpoint::wire::Packet;
-use ntbring::endpoint::{Event, Figures, COUNTERS};
+use ntbring_endpoint::wire::Packet;
+use ntbring_endpoint::{Event, Figures, COUNTERS};
 use ntbring_host::RunningProcess;
 use ntbring_memory::ForeignBytes;
 use ntbring_zerocopy::Cut;

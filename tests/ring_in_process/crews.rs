@@ -13,7 +13,7 @@ fn traffic(layout: &Layout, threads: impl Fn(usize) -> usize + Sync, reliability
                 s.ring.xfer_threads = Some(threads(layout.topology().host_of(rank)));
                 s.ring.reliability = reliability;
                 s.endpoint.spin = spin;
-                s.endpoint.yields = if spin.is_some() { 0 } else { settings().yields };
+                s.endpoint.yields = if spin.is_some() { 0 } else { settings().endpoint.yields };
                 s.limits.eager_max = 4 << 10;
             })
         };

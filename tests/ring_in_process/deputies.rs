@@ -1,8 +1,8 @@
 //! Ranks that compute, and whoever goes on with large payloads in their place.
 
 use super::*;
-use ntbring::endpoint::wire::Packet;
-use ntbring::endpoint::{Accepted, Event};
+use ntbring_endpoint::wire::Packet;
+use ntbring_endpoint::{Accepted, Event};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_queue::Reliability;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! Alltoalls of neighbours that access each other's memory.
 
 use super::*;
-use ntbring::endpoint::{Blocks, Exchanged};
+use ntbring_endpoint::{Blocks, Exchanged};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::time::Instant;
 

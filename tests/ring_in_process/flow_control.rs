@@ -1,8 +1,8 @@
 //! Messages that nobody has asked for: how many may lie at their receiver, and what waits for what.
 
 use super::*;
-use ntbring::endpoint::wire::Packet;
-use ntbring::endpoint::Event;
+use ntbring_endpoint::wire::Packet;
+use ntbring_endpoint::Event;
 use ntbring_memory::ForeignBytes;
 use std::collections::VecDeque;
 

@@ -2,13 +2,13 @@
 //! ways that are gone. The test is the ranks; time is virtual but for the transfer threads'.
 
 use super::*;
-use ntbring::ring::plan::End;
-use ntbring::ring::relay::{Forwarder, RelayCounters, RelayError, Route, ROUTED};
-use ntbring::ring::transfer::Transfer;
-use ntbring::ring::{Membership, Topology, FORWARDER_DOORBELL};
 use ntbring_ntb::fault::Faults;
 use ntbring_ntb::LinkState;
 use ntbring_queue::{Consumer, Producer, Reliability};
+use ntbring_ring::plan::End;
+use ntbring_ring::relay::{Forwarder, RelayCounters, RelayError, Route, ROUTED};
+use ntbring_ring::transfer::Transfer;
+use ntbring_ring::{Membership, Topology, FORWARDER_DOORBELL};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;

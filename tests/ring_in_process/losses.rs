@@ -1,8 +1,8 @@
 //! Ranks that die: who else is lost then, what is forgotten, and that all the rest goes on.
 
 use super::*;
-use ntbring::endpoint::wire::Packet;
-use ntbring::endpoint::{Endpoint, Event};
+use ntbring_endpoint::wire::Packet;
+use ntbring_endpoint::{Endpoint, Event};
 use ntbring_memory::ForeignBytes;
 use ntbring_queue::Reliability;
 use std::collections::VecDeque;

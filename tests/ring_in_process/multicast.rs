@@ -2,12 +2,12 @@
 
 use super::healing::{put, took_any, Ring};
 use super::*;
-use ntbring::endpoint::wire::Packet;
-use ntbring::endpoint::{Event, MULTICAST_MAX};
-use ntbring::ring::cast::{Cast, HostSet, CAST};
-use ntbring::ring::relay::{RelayError, ROUTED};
-use ntbring::ring::Topology;
+use ntbring_endpoint::wire::Packet;
+use ntbring_endpoint::{Event, MULTICAST_MAX};
 use ntbring_queue::Reliability;
+use ntbring_ring::cast::{Cast, HostSet, CAST};
+use ntbring_ring::relay::{RelayError, ROUTED};
+use ntbring_ring::Topology;
 
 fn sets(hosts: usize) -> impl Iterator<Item = HostSet> {
     (0..1u64 << hosts).map(HostSet::from_word)

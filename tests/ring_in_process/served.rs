@@ -1,11 +1,11 @@
 //! Operations on segments of ranks that are not near, which never poll meanwhile.
 
 use super::*;
-use ntbring::endpoint::{Event, Operation};
-use ntbring::ring::served::operate::{accumulate, Kind, Op};
-use ntbring::ring::served::{Action, GRAIN};
+use ntbring_endpoint::{Event, Operation};
 use ntbring_host::{Segment, SegmentAddress};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_ring::served::operate::{accumulate, Kind, Op};
+use ntbring_ring::served::{Action, GRAIN};
 use std::sync::Mutex;
 
 /// Bytes of every segment: a counter, one that the window's lock guards, and a part for each rank.

@@ -1,7 +1,7 @@
 //! Small collectives that go round the ring.
 
 use super::*;
-use ntbring::endpoint::Endpoint;
+use ntbring_endpoint::Endpoint;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Whose turn it is when several lanes have something.
 
 use super::*;
-use ntbring::endpoint::Event;
+use ntbring_endpoint::Event;
 
 /// Messages of the rank that sends many.
 const MANY: usize = 200;

@@ -1,7 +1,7 @@
 //! The thread that carries on while the rank computes, or waits where nobody polls.
 
 use super::Carrier;
-use crate::endpoint::EndpointError;
+use crate::EndpointError;
 use ntbring_host::thread;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

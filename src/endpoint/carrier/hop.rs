@@ -2,14 +2,14 @@
 
 use super::parcel::{Parcel, PARCEL};
 use super::Odd;
-use crate::endpoint::EndpointError;
-use crate::ring::join::Link;
-use crate::ring::plan::{Class, End};
-use crate::ring::relay::{Route, ROUTED};
-use crate::ring::{rank_doorbell, Topology};
+use crate::EndpointError;
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::{LinkState, Port, Side};
 use ntbring_queue::{Consumer, Producer};
+use ntbring_ring::join::Link;
+use ntbring_ring::plan::{Class, End};
+use ntbring_ring::relay::{Route, ROUTED};
+use ntbring_ring::{rank_doorbell, Topology};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -16,9 +16,9 @@
 
 mod caretaker;
 mod hop;
-pub(crate) mod parcel;
-pub(crate) mod receiver;
-pub(crate) mod sender;
+pub mod parcel;
+pub mod receiver;
+pub mod sender;
 #[cfg(test)]
 mod tests;
 
@@ -28,13 +28,13 @@ pub use receiver::Receiver;
 pub use sender::{Outgoing, Sender};
 
 use super::EndpointError;
-use crate::ring::relay::Route;
-use crate::ring::ways::{Snapshot, Ways};
-use crate::ring::{Membership, Topology};
 use hop::Hop;
 use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Producer, Reliability, LINE};
+use ntbring_ring::relay::Route;
+use ntbring_ring::ways::{Snapshot, Ways};
+use ntbring_ring::{Membership, Topology};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -281,14 +281,14 @@ impl Carrier {
 }
 
 /// The sending half of a connection, and what fills its lane.
-pub(crate) fn sending_half() -> (Producer, Sender) {
+pub fn sending_half() -> (Producer, Sender) {
     let (lane, credit) = (Region::anonymous(LANE), Region::anonymous(LINE));
     let producer = Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone()));
     (producer, Sender::new(InWindow::new(lane), OutWindow::new(credit)))
 }
 
 /// The receiving half of a connection, and what empties its lane.
-pub(crate) fn receiving_half() -> (Consumer, Receiver) {
+pub fn receiving_half() -> (Consumer, Receiver) {
     let (lane, credit) = (Region::anonymous(LANE), Region::anonymous(LINE));
     let consumer = Consumer::new(InWindow::new(lane.clone()), OutWindow::new(credit.clone()));
     (consumer, Receiver::new(OutWindow::new(lane), InWindow::new(credit)))

@@ -4,8 +4,8 @@
 //! route 8 | place: lines 8, entries 8 | has: lines 8, entries 8 | head 8 | flags 8 | tag 8 | the entry's bytes
 //! ```
 
-use crate::ring::relay::Route;
 use bytes::Buf;
+use ntbring_ring::relay::Route;
 
 /// The kind of a hop lane's entries that are parcels; they are all routed.
 pub const PARCEL: u8 = 15;

@@ -1,7 +1,7 @@
 //! What the members of a group tell each other about exchanges: blocks of sharings.
 
-use crate::ring::served::registry::{address, words};
 use ntbring_host::SegmentAddress;
+use ntbring_ring::served::registry::{address, words};
 
 /// Before the first exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::area::{Area, Layout, Slot, ROUND};
 use super::card::Card;
 use super::Blocks;
-use crate::endpoint::EndpointError;
+use crate::EndpointError;
 use ntbring_host::{Reach, Segment};
 use ntbring_ntb::Side;
 use ntbring_zerocopy::contest::{Contest, Mover, Outcome};

@@ -1,10 +1,10 @@
 //! Which lanes a rank receives from.
 
 use super::{Inbound, Inbox, VACANT};
-use crate::endpoint::bell::Bell;
-use crate::ring::plan::{Class, End};
-use crate::ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use crate::bell::Bell;
 use ntbring_queue::Consumer;
+use ntbring_ring::plan::{Class, End};
+use ntbring_ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

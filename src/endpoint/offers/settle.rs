@@ -1,9 +1,9 @@
 //! What others send of payloads that are offered or fetched.
 
 use super::{Copy, Fetch, Given, Part};
-use crate::endpoint::arrival::{Arrival, Event, Piece, Token};
-use crate::endpoint::wire::{Packet, Request};
-use crate::endpoint::{Endpoint, EndpointError};
+use crate::arrival::{Arrival, Event, Piece, Token};
+use crate::wire::{Packet, Request};
+use crate::{Endpoint, EndpointError};
 use ntbring_zerocopy::Payload;
 
 /// What the caller has to see of a piece.
@@ -15,7 +15,7 @@ struct Shown {
 impl Endpoint {
     /// Takes the next piece for which there is a place, if that is what comes next. Its bytes; None if it is something else.
     #[inline]
-    pub(in crate::endpoint) fn settle_piece(&mut self) -> Result<Option<usize>, EndpointError> {
+    pub(crate) fn settle_piece(&mut self) -> Result<Option<usize>, EndpointError> {
         let offers = &self.offers;
         let Some(piece) = self.inbound.poll_piece(|fetch| offers.has_room(fetch)) else { return Ok(None) };
         self.place(&piece);
@@ -46,7 +46,7 @@ impl Endpoint {
     }
 
     /// Handles an arrival that concerns an offer. Returns it if it is for the caller.
-    pub(in crate::endpoint) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
+    pub(crate) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
         match a.packet {
             Packet::Chunk { stream, payload } => {
                 let Some(fetch) = a.fetch else { return Ok(Some(Event::Arrival(a))) };

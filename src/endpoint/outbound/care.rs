@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::{Outbound, Outbox};
-use crate::endpoint::EndpointError;
+use crate::EndpointError;
 use ntbring_ntb::Side;
 use std::time::Instant;
 

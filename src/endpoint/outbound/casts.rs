@@ -1,8 +1,8 @@
 //! What goes to several hosts, until there is room for it in the lanes to the forwarders on either side.
 
 use super::{Outbound, Outbox};
-use crate::ring::cast::{Cast, HostSet};
 use ntbring_ntb::Side;
+use ntbring_ring::cast::{Cast, HostSet};
 use std::collections::VecDeque;
 
 /// Stands in the list of ranks whose flow has something waiting, for what goes to several hosts.

@@ -4,15 +4,15 @@ use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use super::super::EndpointError;
 use super::held::Allowance;
 use super::Released;
-use crate::endpoint::paper::SendSide;
-use crate::ring::relay::Route;
+use crate::paper::SendSide;
 use ntbring_queue::Producer;
+use ntbring_ring::relay::Route;
 use ntbring_zerocopy::{Cut, Payload};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Bytes in pieces that are sent, or taken in, before something else has its turn.
-pub(in crate::endpoint) const TURN_BYTES: usize = 128 << 10;
+pub(crate) const TURN_BYTES: usize = 128 << 10;
 
 /// Payloads of one flow that may be under way in pieces at once.
 const STREAMS_AT_ONCE: usize = 8;

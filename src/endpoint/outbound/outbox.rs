@@ -1,14 +1,14 @@
 //! A lane that is sent into.
 
-use crate::endpoint::bell::Bell;
-use crate::endpoint::wire::PREFIX_MAX;
-use crate::endpoint::EndpointError;
+use crate::bell::Bell;
+use crate::wire::PREFIX_MAX;
+use crate::EndpointError;
 use ntbring_queue::Producer;
 use ntbring_zerocopy::Cut;
 use std::time::Instant;
 
 /// A lane, and whom to ring.
-pub(in crate::endpoint) struct Outbox {
+pub(crate) struct Outbox {
     pub(super) lane: Producer,
     pub(super) bell: Bell,
     /// How large pieces of payloads are in it.

@@ -3,7 +3,7 @@
 
 use super::super::wire::{plain_meta, Head, HANDLERS, MESSAGE};
 use super::Outbound;
-use crate::endpoint::Endpoint;
+use crate::Endpoint;
 use ntbring_memory::ForeignBytes;
 
 impl Endpoint {

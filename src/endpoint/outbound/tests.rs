@@ -1,12 +1,12 @@
 //! What a rank may find in a lane that no rank would put there.
 
-use crate::endpoint::wire::{plain_meta, Head, MESSAGE};
-use crate::endpoint::Settings;
-use crate::endpoint::{Endpoint, EndpointError, Event};
-use crate::ring::join::Candidate;
-use crate::ring::Topology;
+use crate::wire::{plain_meta, Head, MESSAGE};
+use crate::Settings;
+use crate::{Endpoint, EndpointError, Event};
 use ntbring_memory::ForeignBytes;
 use ntbring_queue::META_MAX;
+use ntbring_ring::join::Candidate;
+use ntbring_ring::Topology;
 
 /// A rank that is a ring of its own.
 fn alone() -> Endpoint {

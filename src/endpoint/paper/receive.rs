@@ -6,10 +6,10 @@
 //! an arrival stay where they are until the next poll.
 
 use super::{Buffer, MOST, WHOLE};
-use crate::endpoint::arrival::{Arrival, Event, Token};
-use crate::endpoint::offers::Accepted;
-use crate::endpoint::wire::{Head, Packet};
-use crate::endpoint::{Endpoint, EndpointError};
+use crate::arrival::{Arrival, Event, Token};
+use crate::offers::Accepted;
+use crate::wire::{Head, Packet};
+use crate::{Endpoint, EndpointError};
 use ntbring_memory::{Address, ForeignRoom};
 use ntbring_queue::PaperModel;
 use smallvec::SmallVec;

@@ -1,13 +1,13 @@
 //! Sending, as the models of the experiments do it.
 
 use super::{Buffer, MOST, WHOLE};
-use crate::endpoint::outbound::flow::{put_bare, put_message};
-use crate::endpoint::outbound::Message;
-use crate::endpoint::wire::{Head, Offer, Packet, PREFIX_MAX};
-use crate::endpoint::{Endpoint, EndpointError};
-use crate::ring::relay::Route;
+use crate::outbound::flow::{put_bare, put_message};
+use crate::outbound::Message;
+use crate::wire::{Head, Offer, Packet, PREFIX_MAX};
+use crate::{Endpoint, EndpointError};
 use ntbring_queue::PaperModel;
 use ntbring_queue::{Producer, Slot};
+use ntbring_ring::relay::Route;
 use ntbring_zerocopy::{PackFailed, Payload};
 
 /// What a model does to what it sends.

@@ -1,10 +1,10 @@
 //! What a rank knows of a group, and of its sharing that goes on.
 
 use super::RIGHTWARD;
-use crate::endpoint::EndpointError;
-use crate::ring::topology::HOSTS_MAX;
-use crate::ring::Loss;
+use crate::EndpointError;
 use ntbring_queue::{BoardReader, CoreId, Posted};
+use ntbring_ring::topology::HOSTS_MAX;
+use ntbring_ring::Loss;
 
 /// The furthest that a block goes.
 pub const REACH_MAX: usize = HOSTS_MAX / 2;

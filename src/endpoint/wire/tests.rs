@@ -1,5 +1,5 @@
 use super::*;
-use crate::ring::served::Status;
+use ntbring_ring::served::Status;
 use proptest::prelude::*;
 
 fn packets() -> impl Strategy<Value = Packet> {

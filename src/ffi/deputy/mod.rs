@@ -16,7 +16,7 @@ mod guarded;
 
 pub use guarded::{Guarded, Owned};
 
-use crate::endpoint::{Endpoint, Idle};
+use ::ntbring_endpoint::{Endpoint, Idle};
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;

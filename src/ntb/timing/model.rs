@@ -102,6 +102,11 @@ impl Model {
         }
     }
 
+    /// The time that a transfer of `bytes` takes over one link, ns.
+    pub fn transfer_ns(&self, bytes: u64) -> u64 {
+        self.latency + bytes * 1_000_000_000 / self.bandwidth.max(1)
+    }
+
     /// The price list of this model.
     pub fn prices(&self) -> Prices {
         let per_second = u128::from(TICKS_PER_NS) * 1_000_000_000;

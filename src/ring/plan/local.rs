@@ -1,7 +1,7 @@
 //! How a host's local part is divided.
 
 use super::{End, LANE_MIN};
-use crate::ring::served::registry::Registry;
+use crate::served::registry::Registry;
 use ntbring_queue::{LINE, LINES_MAX};
 
 /// The division of a host's local part: a control block, then lanes between its own ranks (for

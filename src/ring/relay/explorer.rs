@@ -18,7 +18,7 @@
 use super::super::route::Allowed;
 use super::super::track::Track;
 use super::Route;
-use crate::ring::Topology;
+use crate::Topology;
 use ntbring_ntb::Side;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -5,8 +5,8 @@
 
 use super::registry::{Registry, Wish};
 use super::{Action, Reply, Request, Status, OPEN_MAX, REPLY};
-use crate::ring::relay::{Route, ROUTED};
-use crate::ring::Membership;
+use crate::relay::{Route, ROUTED};
+use crate::Membership;
 use ntbring_host::Segment;
 use ntbring_memory::InWindow;
 use ntbring_queue::Producer;

@@ -1,9 +1,9 @@
 //! The stewards of a whole ring, which talk through memory, in virtual time.
 
 use super::*;
-use crate::ring::manager::packet::PACKET_MAX;
-use crate::ring::plan::LANE_MIN;
-use crate::ring::probation::PROBATION;
+use crate::plan::LANE_MIN;
+use crate::probation::PROBATION;
+use ntbring_manager::packet::PACKET_MAX;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_queue::{Producer, Reliability};
 

@@ -1,0 +1,84 @@
+//! The counters of a job as text.
+
+use super::{Link, Rank};
+use comfy_table::{presets::NOTHING, CellAlignment, Table};
+use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
+
+/// Ranks that have a column each; if there are more, only what all of them come to is shown.
+const COLUMNS: usize = 12;
+
+/// What is older was not written because somebody has asked for it.
+const OLD_MS: u64 = 1000;
+
+/// A column for each rank and a line for each counter that is not 0 everywhere, and a line for each direction of a link.
+pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
+    let facts = &ranks[0].figures;
+    let mut text = format!("job {job}: {} ranks on {} hosts\n", facts.size, facts.hosts);
+    let old: Vec<String> = ranks.iter().filter(|rank| rank.age_ms >= OLD_MS).map(age).collect();
+    if !old.is_empty() {
+        text += &format!("not in MPI at present, so what they counted is old: {}\n", old.join(", "));
+    }
+    text += &format!("\n{}\n", counters(ranks));
+    if !links.is_empty() {
+        text += &format!("\n{}\n", by_link(links));
+    }
+    text
+}
+
+fn name(rank: &Rank) -> String {
+    match rank.figures.vci {
+        0 => format!("rank {}", rank.figures.rank),
+        vci => format!("rank {} vci {vci}", rank.figures.rank),
+    }
+}
+
+fn age(rank: &Rank) -> String {
+    format!("{} ({:.1} s)", name(rank), rank.age_ms as f64 / 1000.0)
+}
+
+fn table(header: Vec<String>, left: usize) -> Table {
+    let columns = header.len();
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(header);
+    for column in left..columns {
+        table.column_mut(column).into_iter().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    }
+    table
+}
+
+fn counters(ranks: &[Rank]) -> Table {
+    let wide = ranks.len() <= COLUMNS;
+    let names: Vec<String> = match wide {
+        true => ranks.iter().map(name).collect(),
+        false => ["all", "least", "most"].map(String::from).into(),
+    };
+    let mut table = table([vec!["".into()], names].concat(), 1);
+    let hosts = ranks.iter().map(|rank| format!("host {}", rank.figures.host));
+    if wide {
+        table.add_row([String::new()].into_iter().chain(hosts));
+    }
+    for (i, counter) in COUNTERS.iter().enumerate() {
+        let values: Vec<u64> = ranks.iter().map(|rank| rank.figures.counters[i]).collect();
+        let sum: u64 = values.iter().sum();
+        if sum > 0 {
+            let (least, most) = (values.iter().min(), values.iter().max());
+            let shown = match wide {
+                true => values,
+                false => [sum].into_iter().chain(least.copied()).chain(most.copied()).collect(),
+            };
+            table.add_row([counter.name.to_string()].into_iter().chain(shown.iter().map(u64::to_string)));
+        }
+    }
+    table
+}
+
+fn by_link(links: &[Link]) -> Table {
+    let header = ["link", "state", "direction"].into_iter().chain(LINK_COUNTERS.iter().map(|counter| counter.name));
+    let mut table = table(header.map(String::from).collect(), 3);
+    for link in links {
+        let direction = format!("{} to {}", link.from, link.to);
+        let facts = [link.link.clone(), link.state.to_string(), direction];
+        table.add_row(facts.into_iter().chain(link.counters.iter().map(u64::to_string)));
+    }
+    table
+}

@@ -1,0 +1,197 @@
+//! Messages that are sent again until they have come: both halves of real connections, with a network between them.
+
+use super::agenda::{ms, Time};
+use super::machine::{Event, Load, Own, Packet, Simulation};
+use super::plan::SimError;
+use ntbring_endpoint::carrier::parcel::Parcel;
+use ntbring_endpoint::carrier::receiver::Receiver;
+use ntbring_endpoint::carrier::sender::Sender;
+use ntbring_endpoint::carrier::{receiving_half, sending_half};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_ntb::Side;
+use ntbring_queue::{Consumer, Producer};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Between two looks at a connection on which something is open: a carrier's thread looks so often.
+const TEND: Time = ms(1);
+
+/// Bytes of an entry that say what it is: message, bytes of it.
+const LABEL: usize = 16;
+
+/// One end of a connection.
+struct End {
+    producer: Producer,
+    sender: Sender,
+    consumer: Consumer,
+    receiver: Receiver,
+    side: Option<Side>,
+    /// Messages that are not all in the lane.
+    pending: VecDeque<usize>,
+    /// A parcel is in the queue of the host. There is never another one, so that none is old when it leaves.
+    queued: bool,
+    /// There is a look at it to come.
+    tended: bool,
+}
+
+/// All ends, by host and peer.
+#[derive(Default)]
+pub(super) struct Ends {
+    all: BTreeMap<(usize, usize), End>,
+}
+
+impl Ends {
+    /// Entries that were sent again.
+    pub fn resent(&self) -> u64 {
+        self.all.values().map(|end| end.sender.resent).sum()
+    }
+}
+
+impl Simulation<'_> {
+    fn end(&mut self, host: usize, peer: usize) -> &mut End {
+        let side = Some(self.net.side(host, peer));
+        let side = self.control.as_ref().map_or(side, |control| control.side(host, peer, side));
+        self.ends.all.entry((host, peer)).or_insert_with(|| {
+            let ((producer, sender), (consumer, receiver)) = (sending_half(), receiving_half());
+            let (pending, queued, tended) = (VecDeque::new(), false, false);
+            End { producer, sender, consumer, receiver, side, pending, queued, tended }
+        })
+    }
+
+    /// A message is to be sent by a connection.
+    pub fn carry(&mut self, src: usize, dst: usize, message: usize) {
+        self.end(src, dst).pending.push_back(message);
+        self.pump(src, dst);
+    }
+
+    /// Puts into the connection what there is room for, and sends the next parcel.
+    fn pump(&mut self, host: usize, peer: usize) {
+        self.fill(host, peer);
+        let now = self.instant();
+        let since = self.agenda.now();
+        let end = self.end(host, peer);
+        let mut parcel = None;
+        if let (Some(side), false) = (end.side, end.queued) {
+            if let Some(entry) = end.sender.outgoing() {
+                let head = Parcel { tag: Some(entry.tag), ..end.receiver.telling(entry.place) };
+                let copy = Region::anonymous(entry.bytes.len().max(8));
+                let len = entry.bytes.len();
+                end.sender.sent(&entry, now);
+                OutWindow::new(copy.clone()).write(0, entry.bytes);
+                parcel = Some((side, head, copy, len));
+            } else {
+                let asks = end.sender.is_to_ask(now);
+                if asks || end.receiver.is_to_tell(now) {
+                    let head = Parcel { asks, ..end.receiver.telling(end.sender.place()) };
+                    if asks {
+                        end.sender.has_asked(now);
+                    }
+                    parcel = Some((side, head, Region::anonymous(8), 0));
+                }
+            }
+        }
+        if let Some((side, head, bytes, len)) = parcel {
+            end.receiver.has_told(&head);
+            end.queued = true;
+            let load = Load::Parcel { parcel: head, bytes, len };
+            let size = (Parcel::HEAD + len) as u64;
+            let (src, dst) = (host, peer);
+            let packet = Packet {
+                src,
+                dst,
+                side,
+                hops: 0,
+                bytes: size,
+                urgent: false,
+                acknowledges: false,
+                lost: false,
+                since,
+                load,
+            };
+            let track = self.way_out(host, peer, side, host, 0, false);
+            self.put_source(host, track, Own::Packet(packet));
+        }
+        let end = self.end(host, peer);
+        let open = !end.sender.is_settled() || end.receiver.owes() || !end.pending.is_empty();
+        if open && !std::mem::replace(&mut end.tended, true) {
+            self.agenda.after(TEND, Event::Tend(host, peer));
+        }
+    }
+
+    /// Puts pieces of messages into the lane of a connection.
+    fn fill(&mut self, host: usize, peer: usize) {
+        let chunk = self.plan.protocol.chunk;
+        loop {
+            let Some(&message) = self.end(host, peer).pending.front() else { return };
+            let (bytes, sent) = (self.messages[message].bytes, self.messages[message].sent);
+            let piece = chunk.min(bytes - sent);
+            let end = self.end(host, peer);
+            let len = (piece as usize).max(LABEL);
+            let Some(mut slot) = end.producer.reserve(len) else { return };
+            slot.write_bytes(0, &(message as u64).to_le_bytes());
+            slot.write_bytes(8, &piece.to_le_bytes());
+            slot.commit(1, len, 0);
+            self.messages[message].sent += piece;
+            if sent + piece == bytes {
+                self.end(host, peer).pending.pop_front();
+                self.left(message);
+            }
+        }
+    }
+
+    /// A connection's parcel has left the host.
+    pub fn parcel_left(&mut self, host: usize, peer: usize) {
+        self.end(host, peer).queued = false;
+        self.pump(host, peer);
+    }
+
+    /// A parcel has come.
+    pub fn parcel_came(
+        &mut self,
+        src: usize,
+        host: usize,
+        parcel: &Parcel,
+        bytes: &Region,
+        len: usize,
+    ) -> Result<(), SimError> {
+        let now = self.instant();
+        let bytes = if len == 0 { ForeignBytes::EMPTY } else { InWindow::new(bytes.clone()).foreign(0, len) };
+        let end = self.end(host, src);
+        let odd = |what: String| SimError::Protocol { host, what };
+        end.sender.told(parcel, now).map_err(|error| odd(error.to_string()))?;
+        end.receiver.take(parcel, bytes, now).map_err(|error| odd(error.to_string()))?;
+        let mut pieces = Vec::new();
+        while let Some(entry) = end.consumer.take().map_err(|error| odd(error.to_string()))? {
+            let [mut message, mut piece] = [[0; 8]; 2];
+            end.consumer.window().read(entry.offset, &mut message);
+            end.consumer.window().read(entry.offset + 8, &mut piece);
+            end.consumer.release();
+            pieces.push((u64::from_le_bytes(message) as usize, u64::from_le_bytes(piece)));
+        }
+        pieces.into_iter().for_each(|(message, piece)| self.come(message, piece));
+        self.pump(host, src);
+        Ok(())
+    }
+
+    /// A look at a connection on which something was open.
+    pub fn tend(&mut self, host: usize, peer: usize) {
+        self.end(host, peer).tended = false;
+        self.pump(host, peer);
+    }
+
+    /// The ways of a host have changed: what it has sent by another one is sent again, as by a carrier.
+    pub fn turn(&mut self, host: usize) {
+        let now = self.instant();
+        let peers: Vec<usize> = self.ends.all.range((host, 0)..(host + 1, 0)).map(|(key, _)| key.1).collect();
+        for peer in peers {
+            let before = self.end(host, peer).side;
+            let side = self.control.as_ref().and_then(|control| control.side(host, peer, before));
+            let end = self.end(host, peer);
+            if side != before {
+                end.side = side;
+                end.sender.turned(now);
+                end.receiver.repeat(now);
+            }
+            self.pump(host, peer);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Links that go down, and the stewards that lead round them: the code that runs in the forwarders of a job.
+
+use super::agenda::ns;
+use super::machine::{Event, Load, Own, Packet, Simulation};
+use super::net::PORTS;
+use super::plan::SimError;
+use ntbring_memory::Region;
+use ntbring_ntb::{LinkState, Side};
+use ntbring_ring::steward::Steward;
+use ntbring_ring::ways::{Snapshot, Ways};
+use ntbring_ring::Topology;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A host's steward, and what its ranks read of it.
+struct Watch {
+    steward: Steward,
+    ways: Ways,
+    seen: Snapshot,
+    /// Whether the link on a side could be used when this was last looked at.
+    open: [bool; 2],
+}
+
+/// The stewards of all hosts.
+pub(super) struct Control {
+    watches: Vec<Watch>,
+}
+
+impl Control {
+    pub fn new(hosts: usize) -> Control {
+        let topology = Arc::new(Topology::simulated(hosts));
+        let start = Instant::now();
+        let watch = |host: usize| {
+            let memory = Region::anonymous(Ways::BYTES);
+            let ways = Ways::new(memory.clone());
+            let seen = ways.read();
+            Watch {
+                steward: Steward::new(topology.clone(), host, Ways::new(memory), start),
+                ways,
+                seen,
+                open: [true; 2],
+            }
+        };
+        Control { watches: (0..hosts).map(watch).collect() }
+    }
+
+    /// Whether a host's steward has seen that the link at a port is down.
+    pub fn is_closed(&self, host: usize, port: usize) -> bool {
+        !self.watches[host].open[port]
+    }
+
+    pub fn reroutes(&self) -> u64 {
+        self.watches.iter().map(|watch| watch.steward.reroutes()).sum()
+    }
+
+    /// The side by which a host reaches another; None if there is none.
+    pub fn side(&self, host: usize, to: usize, before: Option<Side>) -> Option<Side> {
+        let seen = self.watches[host].seen;
+        if seen.is_published() {
+            seen.side(to)
+        } else {
+            before
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// A link goes down or comes up. What is in its lanes stays there, and comes late.
+    pub fn cable(&mut self, cable: usize, up: bool) {
+        let link = cable * PORTS + Side::Right as usize;
+        let (peer, port) = self.end_of(link);
+        for link in [link, peer * PORTS + port] {
+            self.links[link].up = up;
+            if up {
+                let latency = ns(self.plan.links[self.links[link].kind].latency_ns);
+                for event in std::mem::take(&mut self.links[link].held) {
+                    self.agenda.after(latency, event);
+                }
+            }
+        }
+    }
+
+    /// A steward looks after its links, and says when it wants to be called again.
+    pub fn attend(&mut self, host: usize) -> Result<(), SimError> {
+        let now = self.instant();
+        let Some(control) = &mut self.control else { return Ok(()) };
+        let watch = &mut control.watches[host];
+        let links = &self.links;
+        let state = |side: Side| match links[host * PORTS + side as usize].up {
+            true => LinkState::Up,
+            false => LinkState::Down,
+        };
+        watch.steward.attend(now, state);
+        let rest = watch.steward.rest();
+        self.follow(host);
+        self.agenda.after(ns(rest.as_nanos() as u64), Event::Attend(host));
+        Ok(())
+    }
+
+    /// A steward hears from its neighbour's.
+    pub fn order_came(&mut self, host: usize, port: usize, bytes: &[u8]) -> Result<(), SimError> {
+        let Some(control) = &mut self.control else { return Ok(()) };
+        let taken = control.watches[host].steward.take(Side::BOTH[port], bytes);
+        taken.map_err(|error| SimError::Protocol { host, what: error.to_string() })?;
+        self.follow(host);
+        Ok(())
+    }
+
+    /// Does what follows from what a steward has decided.
+    fn follow(&mut self, host: usize) {
+        let mut orders = Vec::new();
+        let mut closed = Vec::new();
+        let Some(control) = &mut self.control else { return };
+        let watch = &mut control.watches[host];
+        for side in Side::BOTH {
+            while let Some(packet) = watch.steward.next(side) {
+                orders.push((side, packet.to_vec()));
+                watch.steward.sent(side);
+            }
+            let open = watch.steward.is_up(side);
+            let before = std::mem::replace(&mut watch.open[side as usize], open);
+            closed.extend((before && !open).then_some(side));
+        }
+        let seen = watch.ways.read();
+        let news = std::mem::replace(&mut watch.seen, seen) != seen;
+        for (side, bytes) in orders {
+            let track = self.way_of_orders(host, side);
+            let dst = self.end_of(host * PORTS + side as usize).0;
+            let (len, since) = (bytes.len() as u64, self.agenda.now());
+            let load = Load::Order(bytes);
+            let packet = Packet {
+                src: host,
+                dst,
+                side,
+                hops: 0,
+                bytes: len,
+                urgent: true,
+                acknowledges: false,
+                lost: false,
+                since,
+                load,
+            };
+            self.put_source(host, track, Own::Packet(packet));
+        }
+        // What waits for room behind a link that is down is dropped.
+        for side in closed {
+            let link = host * PORTS + side as usize;
+            for track in 0..self.tracks.len() {
+                if self.link_of(track) == link && self.tracks[track].is_some() {
+                    self.unblock(track);
+                }
+            }
+        }
+        if news {
+            self.turn(host);
+        }
+    }
+}

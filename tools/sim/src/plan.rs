@@ -1,0 +1,149 @@
+//! All that a run is made of.
+
+use super::agenda::{seconds, Time};
+use super::lane::LayoutError;
+use super::net::{Form, NetError};
+use super::parameters::{HostFigures, LinkFigures, ProtocolFigures};
+use super::traffic::Traffic;
+use ntbring_ring::topology::HOSTS_MAX as JOB_MAX;
+
+/// The most transfer threads of a host.
+pub const THREADS_MAX: usize = 8;
+
+/// The most hosts between which messages are sent again until they have come: every pair has a connection.
+pub const CONNECTED_MAX: usize = 64;
+
+/// A run before it begins.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The network.
+    pub form: Form,
+    /// What links cost. One for all, or several that cables have in turn.
+    pub links: Vec<LinkFigures>,
+    /// The hosts.
+    pub host: HostFigures,
+    /// What software does.
+    pub protocol: ProtocolFigures,
+    /// Transfer threads of a host.
+    pub threads: usize,
+    /// What is sent.
+    pub traffic: Traffic,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// From which chance is derived.
+    pub seed: u64,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// Whether what was lost is sent again, by both halves of real connections; and stewards lead round links that are down.
+    pub retry: bool,
+    /// The chance of a packet to be lost at a hop.
+    pub loss: f64,
+    /// When which links are down.
+    pub outages: Vec<Outage>,
+}
+
+/// A link that goes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The host to the left of it.
+    pub cable: usize,
+    /// When it goes down.
+    pub down: Time,
+    /// When it comes up again.
+    pub up: Time,
+}
+
+/// A run that cannot be, or that did not end as it must.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// The network.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Lanes.
+    #[error("{0}; the protocol's lane and chunk in the parameters say how large they are")]
+    Layout(#[from] LayoutError),
+    /// Something else in the plan.
+    #[error("{0}")]
+    Plan(String),
+    /// Nothing happens any more and not everything has come.
+    #[error(
+        "deadlock: at {at:.6} s nothing can go on, and {missing} of {messages} messages have not come; {waiting} inputs wait \
+         for room"
+    )]
+    Deadlock {
+        /// When, in seconds of virtual time.
+        at: f64,
+        /// Messages that have not come.
+        missing: u64,
+        /// Messages that were sent.
+        messages: u64,
+        /// Inputs that wait for room.
+        waiting: usize,
+    },
+    /// Nothing has come for long.
+    #[error("at {at:.6} s nothing has come for {patience:.0} s, and {missing} messages are missing")]
+    Stuck {
+        /// When, in seconds of virtual time.
+        at: f64,
+        /// How long that is.
+        patience: f64,
+        /// Messages that have not come.
+        missing: u64,
+    },
+    /// The protocol's own code has found something that cannot be.
+    #[error("host {host}: {what}")]
+    Protocol {
+        /// Where.
+        host: usize,
+        /// What.
+        what: String,
+    },
+}
+
+impl SimError {
+    pub(super) fn stuck(at: Time, patience: Time, missing: u64) -> SimError {
+        SimError::Stuck { at: seconds(at), patience: seconds(patience), missing }
+    }
+}
+
+impl Plan {
+    /// Whether there can be such a run.
+    pub(super) fn check(&self) -> Result<(), SimError> {
+        let wrong = |what: String| Err(SimError::Plan(what));
+        let (hosts, faults) = (self.form.hosts(), &self.faults);
+        if self.links.is_empty() || self.links.iter().any(|link| link.bandwidth == 0 || link.transfer_max == 0) {
+            return wrong("a link needs a bandwidth and a largest transfer".into());
+        }
+        if !(1..=THREADS_MAX).contains(&self.threads) {
+            return wrong(format!("a host has 1 to {THREADS_MAX} transfer threads, not {}", self.threads));
+        }
+        if self.protocol.chunk == 0 || self.host.cores == 0 {
+            return wrong("a protocol needs a chunk of at least one byte, a host at least one core".into());
+        }
+        if !(0.0..1.0).contains(&faults.loss) {
+            return wrong(format!("a chance of loss is at least 0 and below 1, not {}", faults.loss));
+        }
+        if !faults.retry && (faults.loss > 0.0 || !faults.outages.is_empty()) {
+            return wrong("what is lost would never come: links that lose packets or go down need retry".into());
+        }
+        if faults.retry && hosts > CONNECTED_MAX {
+            return wrong(format!("retry has a connection for every pair of hosts: at most {CONNECTED_MAX} hosts"));
+        }
+        let of_a_job = matches!(self.form, Form::Ring(_)) && (3..=JOB_MAX).contains(&hosts);
+        if !faults.outages.is_empty() && !of_a_job {
+            return wrong(format!(
+                "the stewards that lead round links are those of jobs: rings of 3 to {JOB_MAX} hosts"
+            ));
+        }
+        if !faults.outages.is_empty() && self.protocol.one_way {
+            return wrong("a protocol that goes one way only has no way round a link that is down".into());
+        }
+        match faults.outages.iter().find(|outage| outage.cable >= hosts || outage.up <= outage.down) {
+            Some(outage) => wrong(format!("there is no such outage: {outage:?}")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! One connection over a link that loses packets: how many attempts a message takes.
+//!
+//! SPAX (ETRI 1995) reckons that a message has come within n attempts with probability 1 - p^n, if one attempt fails with
+//! probability p. Here the attempts are those of a real sender, which learns from a real receiver that something is missing.
+
+use super::agenda::{ms, us, Agenda, Time};
+use fastrand::Rng;
+use ntbring_endpoint::carrier::parcel::Parcel;
+use ntbring_endpoint::carrier::{receiving_half, sending_half, Odd};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_ntb::timing::TICKS_PER_NS;
+use std::time::{Duration, Instant};
+
+/// From one end of the link to the other.
+const LATENCY: Time = us(1);
+
+enum Event {
+    /// The sender looks whether there is something to send or to ask.
+    Look,
+    /// A parcel arrives, with its entry's bytes if it brings one.
+    There(Parcel, Region, usize),
+    /// What the receiver says arrives.
+    Back(Parcel),
+}
+
+/// The attempts that each of so many messages of `bytes` bytes took to come, one after the other. An attempt is lost with
+/// probability `loss`; with `back`, what the receiver says is lost as often.
+pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64) -> Result<Vec<u32>, Odd> {
+    let ((mut producer, mut sender), (mut consumer, mut receiver)) = (sending_half(), receiving_half());
+    let (mut agenda, mut rng, start) = (Agenda::default(), Rng::with_seed(seed), Instant::now());
+    let (mut taken, mut tries, mut sent) = (Vec::with_capacity(messages), 0, 0);
+    let payload = vec![0x5a; bytes];
+    agenda.at(0, Event::Look);
+    while let Some(event) = agenda.take() {
+        let now = start + Duration::from_nanos(agenda.now() / TICKS_PER_NS);
+        match event {
+            Event::Look => {
+                if sent == taken.len() && sent < messages {
+                    if let Some(mut slot) = producer.reserve(bytes) {
+                        slot.write_bytes(0, &payload);
+                        slot.commit(1, bytes, 0);
+                        (sent, tries) = (sent + 1, 0);
+                    }
+                }
+                while let Some(entry) = sender.outgoing() {
+                    let parcel = Parcel { place: entry.place, tag: Some(entry.tag), ..Parcel::default() };
+                    let len = entry.bytes.len();
+                    let copy = Region::anonymous(len.max(8));
+                    sender.sent(&entry, now);
+                    OutWindow::new(copy.clone()).write(0, entry.bytes);
+                    // The filling of a lap is no message: it is not counted, and never lost.
+                    tries += u32::from(len > 0);
+                    if len == 0 || rng.f64() >= loss {
+                        agenda.after(LATENCY, Event::There(parcel, copy, len));
+                    }
+                }
+                if sender.is_to_ask(now) {
+                    sender.has_asked(now);
+                    let parcel = Parcel { place: sender.place(), asks: true, ..Parcel::default() };
+                    agenda.after(LATENCY, Event::There(parcel, Region::anonymous(8), 0));
+                }
+                if taken.len() < messages {
+                    agenda.after(ms(1), Event::Look);
+                }
+            }
+            Event::There(parcel, copy, len) => {
+                let bytes = if len == 0 { ForeignBytes::EMPTY } else { InWindow::new(copy.clone()).foreign(0, len) };
+                receiver.take(&parcel, bytes, now)?;
+                while let Ok(Some(_)) = consumer.take() {
+                    consumer.release();
+                    taken.push(tries);
+                }
+                if receiver.is_to_tell(now) || receiver.owes() {
+                    let answer = receiver.telling(Default::default());
+                    receiver.has_told(&answer);
+                    if !back || rng.f64() >= loss {
+                        agenda.after(LATENCY, Event::Back(answer));
+                    }
+                }
+            }
+            Event::Back(parcel) => {
+                sender.told(&parcel, now)?;
+            }
+        }
+    }
+    Ok(taken)
+}

@@ -1,0 +1,306 @@
+//! From times to thresholds.
+
+use super::Method;
+use ntbring_endpoint::Settings;
+use ntbring_settings::Setting;
+use ntbring_zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
+use ntbring_zerocopy::{BothCopy, LONG_HEADER};
+use serde::{Deserialize, Serialize};
+
+/// A default stays unless another threshold makes the messages between the two faster by this.
+const WORTH: f64 = 0.03;
+
+/// With more batches disturbed, what was measured says more about the others on the machine.
+const DISTURBED_MOST: f64 = 0.1;
+
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The most header and payload that one entry took, bytes.
+    pub packed_max: usize,
+    /// Whether the kernel could copy between the two ranks.
+    pub reached: bool,
+    /// The share of batches that took more than twice as long as others of the same kind: another
+    /// process had one of the cores.
+    pub disturbed: f64,
+    /// All times.
+    pub figures: Vec<Figure>,
+}
+
+/// The time of messages of one size, one way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Bytes of payload.
+    pub bytes: usize,
+    /// How they went.
+    pub way: Method,
+    /// Half of the way there and back, microseconds.
+    pub us: f64,
+}
+
+impl Figures {
+    /// Whether other processes had the cores so often that nothing should be concluded.
+    pub fn is_disturbed(&self) -> bool {
+        self.disturbed > DISTURBED_MOST
+    }
+
+    /// Adds a figure.
+    pub fn add(&mut self, bytes: usize, way: Method, us: f64) {
+        self.figures.push(Figure { bytes, way, us });
+    }
+
+    /// The time of a message, microseconds.
+    pub fn time(&self, bytes: usize, way: Method) -> Option<f64> {
+        self.figures.iter().find(|f| f.bytes == bytes && f.way == way).map(|f| f.us)
+    }
+
+    /// All sizes, bytes, from small to large.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = self.figures.iter().map(|f| f.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The mean for a receiver that waits and one that is late, microseconds: which it will be is
+    /// not known when a message is sent.
+    fn mean(&self, bytes: usize, waiting: Method, late: Method) -> Option<f64> {
+        Some((self.time(bytes, waiting)? + self.time(bytes, late)?) / 2.0)
+    }
+
+    /// The time of a message that is not offered, microseconds.
+    pub fn eager(&self, bytes: usize) -> Option<f64> {
+        let packed = self.mean(bytes, Method::Packed, Method::PackedLate);
+        let separate = self.mean(bytes, Method::Separate, Method::SeparateLate);
+        packed.into_iter().chain(separate).reduce(f64::min)
+    }
+
+    /// The way that takes least time, if there was a choice; of those that are not offered the mean.
+    pub fn winner(&self, bytes: usize) -> Option<Method> {
+        let offered = [Method::Streamed, Method::Single, Method::Both];
+        let mut all: Vec<(f64, Method)> =
+            offered.into_iter().filter_map(|way| Some((self.time(bytes, way)?, way))).collect();
+        for (waiting, late) in [(Method::Packed, Method::PackedLate), (Method::Separate, Method::SeparateLate)] {
+            all.extend(self.mean(bytes, waiting, late).map(|us| (us, waiting)));
+        }
+        all.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, way)| way)
+    }
+}
+
+/// What a threshold should be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The setting.
+    pub name: &'static str,
+    /// Its default.
+    pub default: &'static str,
+    /// The value that was found; None if it could not be measured here.
+    pub chosen: Option<String>,
+    /// How much less time the messages take that go another way than by default, per cent.
+    pub saved: f64,
+}
+
+/// What is compared at one size: the way below the threshold, the way above.
+type Pair = (usize, f64, f64);
+
+/// All thresholds.
+pub fn choose(figures: &Figures) -> Vec<Choice> {
+    let pairs = |most: usize, first: &dyn Fn(usize) -> Option<f64>, second: &dyn Fn(usize) -> Option<f64>| {
+        let sizes = figures.sizes().into_iter().filter(|&bytes| bytes + LONG_HEADER <= most);
+        sizes.filter_map(|bytes| Some((bytes, first(bytes)?, second(bytes)?))).collect::<Vec<Pair>>()
+    };
+    let time = |way| move |bytes| figures.time(bytes, way);
+    let eager = |bytes| figures.eager(bytes);
+    let up_to = |default: usize| move |bytes: usize| bytes + LONG_HEADER <= default;
+
+    let packed = pairs(figures.packed_max, &time(Method::Packed), &time(Method::Separate));
+    let offered = pairs(EAGER_MAX.most as usize, &eager, &time(Method::Streamed));
+    // A message just as large as the setting can be has no room for its header.
+    let single = pairs(SINGLE_COPY.most as usize, &eager, &time(Method::Single));
+    let both = pairs(usize::MAX, &time(Method::Single), &time(Method::Both));
+
+    let default = Settings::default();
+    let auto = match DEFAULTS.both_copy {
+        BothCopy::Auto(bytes) | BothCopy::From(bytes) => bytes as usize,
+        BothCopy::Never => usize::MAX,
+    };
+    let single_default = default.limits.single_copy.least().unwrap_or(default.limits.eager_max);
+    vec![
+        of(&PACKED_MAX, &packed, up_to(default.limits.packed_max), size, figures.packed_max),
+        of(&EAGER_MAX, &offered, up_to(default.limits.eager_max), size, EAGER_MAX.most as usize),
+        of(
+            &SINGLE_COPY,
+            &single,
+            up_to(single_default),
+            |bytes| format!("auto:{}", size(bytes)),
+            SINGLE_COPY.most as usize,
+        ),
+        of(
+            &BOTH_COPY,
+            &both,
+            |bytes| bytes < auto,
+            |bytes| if bytes == usize::MAX { "off".into() } else { format!("auto:{}", size(bytes)) },
+            usize::MAX,
+        ),
+    ]
+}
+
+/// One threshold. `below` tells which sizes are below the default, `written` writes a size as a value
+/// of the setting, `end` is the size that stands for all of them.
+fn of(
+    threshold: &'static Threshold,
+    pairs: &[Pair],
+    below: impl Fn(usize) -> bool,
+    written: impl Fn(usize) -> String,
+    end: usize,
+) -> Choice {
+    let Setting { name, default, .. } = threshold.setting;
+    if pairs.is_empty() {
+        return Choice { name, default, chosen: None, saved: 0.0 };
+    }
+    let usual = pairs.iter().filter(|pair| below(pair.0)).count();
+    let (best, saved) = crossover(pairs, usual);
+    let chosen = match best {
+        best if best == usual => default.to_string(),
+        best if best == pairs.len() => written(end),
+        // Somewhere between the last size of the one way and the first of the other.
+        best => written(best.checked_sub(1).map_or(0, |last| pairs[last].0).midpoint(pairs[best].0)),
+    };
+    Choice { name, default, chosen: Some(chosen), saved: 100.0 * saved }
+}
+
+/// How many of the sizes should go the first way, and the share of time that this saves of those that
+/// by default, where `usual` go the first way, go the other. The whole is looked at: a single size
+/// that is out of line, by chance or because of some cache, decides nothing.
+fn crossover(pairs: &[Pair], usual: usize) -> (usize, f64) {
+    // In logarithms, so that a share of a short time counts as much as that of a long one.
+    let cost = |first: usize| -> f64 {
+        pairs.iter().enumerate().map(|(i, pair)| if i < first { pair.1.ln() } else { pair.2.ln() }).sum()
+    };
+    let costs: Vec<f64> = (0..=pairs.len()).map(cost).collect();
+    let best = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(usual);
+    if best == usual {
+        return (usual, 0.0);
+    }
+    let saved = 1.0 - ((costs[best] - costs[usual]) / best.abs_diff(usual) as f64).exp();
+    if saved >= WORTH {
+        (best, saved)
+    } else {
+        (usual, 0.0)
+    }
+}
+
+/// A number of bytes as it is written in a setting.
+pub fn size(bytes: usize) -> String {
+    match bytes {
+        0 => "0".into(),
+        n if n % (1 << 20) == 0 => format!("{}M", n >> 20),
+        n if n % (1 << 10) == 0 => format!("{}K", n >> 10),
+        n => n.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: usize = 1 << 10;
+
+    fn figures(times: impl Fn(usize, Method) -> Option<f64>) -> Figures {
+        let mut figures = Figures { packed_max: 50_000, reached: true, ..Figures::default() };
+        for bytes in [K, 2 * K, 4 * K, 8 * K, 16 * K, 32 * K, 64 * K, 128 * K, 256 * K] {
+            for way in Method::ALL {
+                if let Some(us) = times(bytes, way) {
+                    figures.add(bytes, way, us);
+                }
+            }
+        }
+        figures
+    }
+
+    /// A line for each way: so much for a message, so much for each KiB.
+    fn lines(way: Method) -> (f64, f64) {
+        match way {
+            Method::Packed => (0.2, 0.2),
+            Method::Separate => (0.8, 0.1),
+            Method::PackedLate => (0.2, 0.3),
+            Method::SeparateLate => (0.8, 0.2),
+            Method::Streamed => (3.0, 0.1),
+            Method::Single => (2.0, 0.05),
+            Method::Both => (5.0, 0.025),
+        }
+    }
+
+    fn chosen(figures: &Figures) -> Vec<Option<String>> {
+        choose(figures).into_iter().map(|choice| choice.chosen).collect()
+    }
+
+    #[test]
+    fn thresholds_are_where_the_lines_cross() {
+        let figures = figures(|bytes, way| {
+            let (message, kib) = lines(way);
+            Some(message + kib * (bytes / K) as f64)
+        });
+        // Packed and separate meet at 6 KiB; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and single at 1.2 / 0.1 = 12 KiB; single and both at
+        // 3 / 0.025 = 120 KiB.
+        let found: Vec<String> = chosen(&figures).into_iter().flatten().collect();
+        assert_eq!(found, ["6K", "48K", "auto:12K", "auto:96K"]);
+        assert_eq!(
+            [K, 16 * K, 256 * K].map(|b| figures.winner(b).unwrap()),
+            [Method::Packed, Method::Single, Method::Both]
+        );
+        assert!(choose(&figures)[1].saved > 0.0);
+    }
+
+    #[test]
+    fn a_default_stays_where_nothing_better_was_found() {
+        let alike = figures(|bytes, way| {
+            // Noise, less than is worth a word.
+            let noise = 1.0 + 0.01 * ((bytes / K + way as usize) % 2) as f64;
+            Some(noise * (bytes / K) as f64)
+        });
+        for choice in choose(&alike) {
+            assert_eq!((choice.chosen.as_deref(), choice.saved), (Some(choice.default), 0.0));
+        }
+    }
+
+    #[test]
+    fn a_single_size_out_of_line_decides_nothing() {
+        let pairs: Vec<Pair> =
+            (0..10).map(|i| (i, if i < 6 { 1.0 } else { 2.0 }, if i == 2 { 0.9 } else { 1.5 })).collect();
+        assert_eq!(crossover(&pairs, 3).0, 6);
+        assert_eq!(crossover(&pairs, 6), (6, 0.0));
+    }
+
+    #[test]
+    fn what_always_wins_has_no_end() {
+        let figures = figures(|_, way| {
+            Some(if way as usize <= Method::SeparateLate as usize { 1.0 } else { 9.0 + way as usize as f64 })
+        });
+        let found = chosen(&figures);
+        assert_eq!(found[1..], [Some("66K".into()), Some("auto:64K".into()), Some("off".into())]);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_left_alone() {
+        let far = figures(|_, way| (!matches!(way, Method::Single | Method::Both)).then_some(1.0));
+        let found = chosen(&far);
+        assert_eq!(found[2..], [None, None]);
+        assert!(found[0].is_some() && found[1].is_some());
+        assert_eq!(chosen(&Figures::default()), [None, None, None, None]);
+    }
+
+    #[test]
+    fn every_choice_is_a_value_of_its_setting() {
+        for seed in 0..200 {
+            let time = |bytes: usize, way: Method| {
+                0.1 + fastrand::Rng::with_seed(seed ^ (bytes << 8 | way as usize) as u64).f64() * bytes as f64
+            };
+            let figures = figures(|bytes, way| Some(time(bytes, way)));
+            for choice in choose(&figures) {
+                let (name, value) = (choice.name.to_string(), choice.chosen.unwrap());
+                assert!(Settings::from_vars([(name.clone(), value.clone())]).is_ok(), "{name}={value}");
+            }
+        }
+    }
+}
