@@ -2,16 +2,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring_settings::{Settings, TABLE};
+use ntbring_endpoint::settings::{Settings, TABLE};
 
 fuzz_target!(|vars: Vec<(Option<u8>, String, String)>| {
+    let names: Vec<&str> = TABLE.settings().map(|setting| setting.name).collect();
     let named = vars.into_iter().map(|(known, name, value)| match known {
-        Some(i) => (TABLE[i as usize % TABLE.len()].name.to_string(), value),
+        Some(i) => (names[i as usize % names.len()].to_string(), value),
         None => (name, value),
     });
     match Settings::from_vars(named) {
         Ok(s) => {
-            assert!(s.window.is_none_or(|w| w % 4096 == 0 && w >= 64 << 10) && s.chunk.is_none_or(|c| c >= 64));
+            assert!(s.ring.window.is_none_or(|w| w % 4096 == 0 && w >= 64 << 10) && s.ring.chunk.is_none_or(|c| c >= 64));
         }
         Err(error) => assert!(error.to_string().contains("NTBRING_")),
     }

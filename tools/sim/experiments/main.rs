@@ -30,7 +30,7 @@ struct Cli {
 
 #[derive(Args)]
 struct Common {
-    /// Figures of links, hosts and protocols; default: those of sim/parameters.toml
+    /// Figures of links, hosts and protocols; default: those of tools/sim/parameters.toml
     #[arg(long, value_name = "FILE", global = true)]
     parameters: Option<PathBuf>,
     /// Prints the tables as one JSON object
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<bool> {
     let Common { parameters: file, json, plot, seed } = &cli.common;
     let figures = match file {
-        None => parameters(PARAMETERS, "sim/parameters.toml")?,
+        None => parameters(PARAMETERS, "tools/sim/parameters.toml")?,
         Some(file) => {
             let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
             parameters(&text, &file.display().to_string())?

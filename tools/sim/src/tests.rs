@@ -9,7 +9,7 @@ use super::traffic::{Pacing, Pattern, Traffic};
 use super::{run, Parameters, Plan, Report, SimError};
 
 fn parameters() -> Parameters {
-    toml::from_str(include_str!("../../sim/parameters.toml")).unwrap()
+    toml::from_str(include_str!("../parameters.toml")).unwrap()
 }
 
 fn plan(form: &str, traffic: Traffic) -> Plan {

@@ -101,7 +101,7 @@ fn jobs(context: &Context) -> Result<Tally> {
 fn loom(_: &Context) -> Result<Tally> {
     let mut command = cargo();
     command
-        .args(["test", "--release", "--package", "ntbring", "--lib", "--target-dir"])
+        .args(["test", "--release", "--lib", "--package", "ntbring", "--package", "ntbring-queue", "--target-dir"])
         .arg(paths::target().join("loom"))
         .env("RUSTFLAGS", "--cfg loom")
         // Only the tests that loom runs are built with this flag, and soon over: build them quickly.
