@@ -192,15 +192,9 @@ impl Idle {
     /// [`Idle::wait`]: spins or yields, and is not counted. Learns nothing: that takes as long as a look.
     #[inline]
     pub fn pause(&self) {
-        if self.gives_way() {
+        if self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning() {
             std::thread::yield_now();
         }
-    }
-
-    /// Whether [`Idle::pause`] would yield.
-    #[inline]
-    pub fn gives_way(&self) -> bool {
-        self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning()
     }
 
     /// Yields, and learns from how long that takes whether others want the core.

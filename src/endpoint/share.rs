@@ -2,8 +2,7 @@
 //!
 //! A group has one rank on each host of the ring. Blocks go from neighbour to neighbour, both ways, half
 //! of the way round each, over boards (`queue::board`). A rank looks at them only while it shares itself:
-//! whoever waits for what it has to pass on waits for its own block, too. Where a rank can read its neighbours' boards it does
-//! not wait for them to pass on what is there.
+//! whoever waits for what it has to pass on waits for its own block, too.
 
 mod group;
 
@@ -11,7 +10,7 @@ use super::bell::Bell;
 use super::{Endpoint, EndpointError};
 use group::{Group, Stream, REACH_MAX};
 use ntbring_ntb::Side;
-use ntbring_queue::{post_max, BoardReader, BoardWriter, CoreId, Posted, PLACE};
+use ntbring_queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
 use ntbring_ring::plan::BOARDS;
 use ntbring_ring::{rank_doorbell, Loss, Membership, Obstacle};
 
@@ -128,16 +127,12 @@ impl Groups {
         let waits = |g: &&Group| !g.is_complete();
         let line = |g: &Group| {
             format!(
-                "collective of communicator {}: nothing from its neighbours, ranks {:?}, or from beyond them",
+                "collective of communicator {}: nothing from its neighbours, ranks {:?}, or from behind them",
                 g.id,
                 g.missing()
             )
         };
         self.open.iter().filter(waits).map(line).collect()
-    }
-
-    fn waits_elsewhere(&mut self, id: u32) -> bool {
-        self.find(id).is_ok_and(|i| self.open[i].waits_elsewhere())
     }
 
     /// Takes what has come for a group and passes it on. Whether there was anything.
@@ -151,20 +146,14 @@ impl Groups {
                 let place = left.trailing_zeros() as usize;
                 left &= left - 1;
                 let origin = &self.origin[d][stream.from];
-                let wrong = |of, error| EndpointError::Corrupt { from: format!("{of} {}", origin.rank), error };
-                let (mut board, mut at) = (&origin.boards[group.board], place);
-                let mut found = board.look(place).map_err(|error| wrong("rank", error))?;
-                if let (None, Some(beyond), 1..) = (found, &stream.beyond, place) {
-                    (board, at) = (beyond, place - 1);
-                    found = board.look(at).map_err(|error| wrong("beyond rank", error))?;
-                    stream.seen_beyond |= u16::from(found.is_some()) << place;
-                }
-                let Some(posted) = found else { continue };
+                let board = &origin.boards[group.board];
+                let wrong = |error| EndpointError::Corrupt { from: format!("rank {}", origin.rank), error };
+                let Some(posted) = board.look(place).map_err(wrong)? else { continue };
                 any = true;
                 stream.missing &= !(1 << place);
                 stream.posted[place] = posted;
                 if place + 1 < stream.reach {
-                    let bytes = board.foreign(at, posted.len);
+                    let bytes = board.foreign(place, posted.len);
                     let onward = &self.onward[d][stream.to];
                     onward.boards[group.board].repost(place + 1, bytes, posted);
                     onward.bell.ring();
@@ -220,19 +209,12 @@ impl Endpoint {
             let side = leaving(rightward);
             let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
-            let link = self.members.links().map(|links| links[side.opposite() as usize]);
-            let mut beyond = link.and_then(|link| link.board_beyond(board));
-            if let Some(beyond) = &mut beyond {
-                beyond.follow(&self.groups.origin[usize::from(rightward)][from].boards[board]);
-            }
-            let posted = [Posted::default(); REACH_MAX];
-            Stream { reach, to, from, beyond, seen_beyond: 0, missing: 0, posted }
+            Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }
         });
         let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
         self.open_exchanges(id, ranks, me);
-        let (ranks, core) = (ranks.to_vec(), CoreId::default());
-        let group = Group { id, board, ranks, me, streams, mine, has_block: false, core, looks_elsewhere: 0, lost };
+        let group = Group { id, board, ranks: ranks.to_vec(), me, streams, mine, has_block: false, lost };
         self.groups.open.push(group);
         Ok(true)
     }
@@ -268,14 +250,14 @@ impl Endpoint {
             let text = format!("a block of {size} bytes in group {id}, missing those of {:?}", group.missing());
             return Err(EndpointError::Argument(text));
         }
-        group.begin(block, nix::sched::sched_getcpu().map_or(CoreId::default(), CoreId::new));
+        group.begin(block);
         groups.begun += 1;
         for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.reach > 0) {
             stream.begin();
             groups.origin[d][stream.from].boards[group.board].turn();
             let onward = &mut groups.onward[d][stream.to];
             onward.boards[group.board].turn();
-            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none(), group.core);
+            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none());
             onward.bell.ring();
             groups.doorbells += 1;
         }
@@ -308,15 +290,6 @@ impl Endpoint {
             if self.relay_heat > 0 && self.forward_some() {
                 continue;
             }
-            while self.idle.gives_way() && self.groups.waits_elsewhere(id) {
-                // Others may wait for what is to be forwarded, and this rank for them.
-                if self.relay_heat > 0 {
-                    self.forward_some();
-                }
-                if self.is_shared(id)? {
-                    return Ok(true);
-                }
-            }
             self.idle.pause();
         }
         self.is_shared(id)
@@ -347,11 +320,8 @@ impl Endpoint {
                 if posted.len != size {
                     return Err(group.wrong(member, OTHER_SIZE));
                 }
-                let (board, at) = match &stream.beyond {
-                    Some(beyond) if stream.seen_beyond >> place & 1 == 1 => (beyond, place - 1),
-                    _ => (&self.groups.origin[d][stream.from].boards[group.board], place),
-                };
-                board.read(at, &mut to[room(member)]);
+                let board = &self.groups.origin[d][stream.from].boards[group.board];
+                board.read(place, &mut to[room(member)]);
             }
         }
         // What the others sent before may lie in cold lanes, and whoever comes from a barrier may look for it once.

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! place  | tag | bytes ......................... |      4 to 32 lines
-//! tag    turn (32 bits) | length (16) | 1: nobody may use the bytes, there are none (1) | on which core, plus 1, or 0 (15)
+//! tag    turn (32 bits) | length (16) | 1: the rank has failed and gives no bytes (16)
 //! ```
 //!
 //! **Nothing is returned.** Whoever uses a board makes sure that nobody writes in one turn before all
@@ -68,24 +68,6 @@ pub struct Posted {
     pub len: usize,
     /// Whether they are missing, for everybody.
     pub failed: bool,
-    /// Where the rank ran that has given them.
-    pub core: CoreId,
-}
-
-/// A core of a rank's machine, if it is known. Others of that machine may guess from it who has to make room for whom.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoreId(u16);
-
-impl CoreId {
-    /// With a number of the system's; unknown if that is larger than a place can tell.
-    pub fn new(number: usize) -> CoreId {
-        CoreId(u16::try_from(number).ok().filter(|&n| n < (1 << 15) - 1).map_or(0, |n| n + 1))
-    }
-
-    /// Whether it is known to be another one.
-    pub fn differs(self, other: CoreId) -> bool {
-        self != other && self != CoreId::default() && other != CoreId::default()
-    }
 }
 
 impl BoardWriter {
@@ -101,10 +83,10 @@ impl BoardWriter {
 
     /// Posts bytes, as many as [`post_max`] allows, at a place.
     #[inline]
-    pub fn post(&self, place: usize, bytes: &[u8], failed: bool, core: CoreId) {
+    pub fn post(&self, place: usize, bytes: &[u8], failed: bool) {
         let at = self.check(place, bytes.len());
         self.window.write_bytes(at + TAG, bytes);
-        self.publish(at, Posted { len: bytes.len(), failed, core });
+        self.publish(at, Posted { len: bytes.len(), failed });
     }
 
     /// Posts at a place what was found at one of another board.
@@ -123,9 +105,9 @@ impl BoardWriter {
     }
 
     #[inline]
-    fn publish(&self, at: usize, Posted { len, failed, core }: Posted) {
+    fn publish(&self, at: usize, Posted { len, failed }: Posted) {
         self.window.fence();
-        let what = (len as u64) << 32 | u64::from(failed) << 48 | u64::from(core.0) << 49;
+        let what = (len as u64) << 32 | u64::from(failed) << 48;
         self.window.store(at, u64::from(self.turn) | what);
         self.window.fence();
     }
@@ -142,18 +124,13 @@ impl BoardReader {
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// Is in the same turn as another board that is used alike from here on.
-    pub fn follow(&mut self, other: &BoardReader) {
-        self.turn = other.turn;
-    }
-
     /// What was posted at a place in this turn, if anything was yet.
     #[inline]
     pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {
         let word = self.window.load(self.plan.offset(self.turn, place));
-        let (turn, len) = (word as u32, (word >> 32) as u16 as usize);
-        if turn == self.turn && len <= post_max(self.plan.place_bytes) {
-            return Ok(Some(Posted { len, failed: word >> 48 & 1 == 1, core: CoreId((word >> 49) as u16) }));
+        let (turn, len, failed) = (word as u32, (word >> 32) as u16 as usize, word >> 48);
+        if turn == self.turn && len <= post_max(self.plan.place_bytes) && failed <= 1 {
+            return Ok(Some(Posted { len, failed: failed == 1 }));
         }
         match turn == self.turn.wrapping_sub(2) || word == 0 {
             true => Ok(None),

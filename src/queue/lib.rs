@@ -37,7 +37,7 @@ mod producer;
 mod reliability;
 mod tag;
 
-pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, CoreId, Posted, PLACE};
+pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
 pub use checked::{Damage, GaveUp, Reliability};
 pub use consumer::{Consumer, Entry, Taken};
 pub use paper_model::PaperModel;

@@ -183,21 +183,11 @@ impl Candidate {
         };
         let block_max = WindowPlan::block_max(&topology, layout.window);
         let announced = settings.ring.paper_model.announces();
-        // Of several ranks a host not all boards are in the same turn.
-        let sees_beyond = trusted && settings.ring.paper_model.is_production() && topology.hosts() == topology.size();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
             let neighbour = topology.neighbour(host, side);
             let outgoing = port.outgoing(offset, layout.window)?;
-            // What comes from this side is passed on, so that there is something to see.
-            let beyond = match sees_beyond && port.coherent() && topology.reach(side == Side::Left) > 1 {
-                true => Some((
-                    WindowPlan::new(&topology, neighbour, side, layout.window, managed)?,
-                    memory.beyond(side, &address(neighbour)?)?,
-                )),
-                false => None,
-            };
             links.push(Link {
                 neighbour,
                 incoming: port.incoming(),
@@ -207,7 +197,6 @@ impl Candidate {
                 },
                 plan: WindowPlan::new(&topology, host, side, layout.window, managed)?,
                 peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window, managed)?,
-                beyond,
                 announced,
                 threads: threads(neighbour),
                 reliability: settings.ring.reliability,

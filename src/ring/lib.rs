@@ -63,7 +63,7 @@ pub use settings::{JoinSettings, RingSettings};
 pub use topology::Topology;
 
 /// Version of everything that hosts exchange: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 19;
+pub const PROTOCOL_VERSION: u16 = 20;
 
 /// The doorbell of the first of the threads that forward at a host. The others have those after it ([`crew::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;

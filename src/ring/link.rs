@@ -21,9 +21,6 @@ pub struct Link {
     pub(super) plan: WindowPlan,
     /// Of the neighbour's incoming window, which our outgoing window shows.
     pub(super) peer_plan: WindowPlan,
-    /// The window through which the neighbour's other neighbour writes to it, with its plan, to be read where it lies: None where
-    /// that cannot be done, or would be of no use.
-    pub(super) beyond: Option<(WindowPlan, InWindow)>,
     /// Whether heads and tails are control writes of their own.
     pub(super) announced: bool,
     /// The threads that forward at the neighbour.
@@ -151,12 +148,5 @@ impl Link {
     pub fn board_reader(&self, from: usize, to: usize, board: usize) -> BoardReader {
         let plan = &self.plan;
         BoardReader::new(self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes()), plan.board())
-    }
-
-    /// A view of the board on which the host beyond the neighbour writes to the neighbour, if there is one. Both have one rank.
-    pub fn board_beyond(&self, board: usize) -> Option<BoardReader> {
-        let (plan, window) = self.beyond.as_ref()?;
-        let window = window.part(plan.board_offset(0, 0, board), plan.board().bytes());
-        Some(BoardReader::new(window, plan.board()))
     }
 }

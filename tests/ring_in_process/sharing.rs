@@ -1,7 +1,6 @@
 //! Small collectives that go round the ring.
 
 use super::*;
-use ntbring_endpoint::Endpoint;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -123,57 +122,6 @@ fn members_that_sleep_are_woken() {
     // Blocks are on their way for longer than it takes to get ready to sleep.
     let modelled = sleeping.with(|s| s.links.model = Model::parse("gen3x8").unwrap());
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
-}
-
-/// Nobody looks, and passes on what is for others, unless the test lets it. Another rank each time is the first that looks: it takes
-/// what it sees and goes on before anything was passed on to it.
-#[test]
-fn what_a_neighbour_has_to_pass_on_is_seen_before_it_does() {
-    const GROUP: u32 = 1;
-    for (hosts, coherent) in [(4, true), (5, true), (6, true), (4, false)] {
-        let layout = Layout::blocks(&vec![1; hosts]);
-        let weak = tiny(&layout).with(|s| s.links.weak = Some(5));
-        let mut ring = losses::Doomed::new(&layout, &if coherent { settings() } else { weak }, &[]);
-        let mut endpoints: Vec<_> = ring.endpoints.iter_mut().flatten().collect();
-        let members: Vec<u32> = (0..hosts as u32).collect();
-        let most = endpoints[0].block_max();
-        let block = |turn, rank: usize| block_of(GROUP, turn, rank as u32, most);
-        let share = |endpoint: &mut Endpoint, turn, rank| endpoint.share(GROUP, Some(&block(turn, rank))).unwrap();
-        let check = |endpoint: &mut Endpoint, turn| {
-            let expected: Vec<u8> = (0..hosts).flat_map(|rank| block(turn, rank)).collect();
-            let mut found = vec![0; expected.len()];
-            endpoint.shared(GROUP, &mut found).unwrap();
-            assert_eq!(found, expected, "{hosts} hosts, turn {turn}");
-        };
-        for (rank, endpoint) in endpoints.iter_mut().enumerate() {
-            let mine = endpoint.offer_boards();
-            assert!(endpoint.open_group(GROUP, &members, mine, 1).unwrap());
-            share(endpoint, 0, rank);
-        }
-        for turn in 0..2 * hosts {
-            let first = turn * (hosts - 1) % hosts;
-            let mut sees = endpoints[first].is_shared(GROUP).unwrap();
-            assert_eq!(sees, coherent && hosts <= 5, "{hosts} hosts, turn {turn}");
-            if hosts == 6 {
-                // What comes from three hosts away is there once it has been passed on to the neighbour.
-                endpoints[(first + hosts - 2) % hosts].is_shared(GROUP).unwrap();
-                sees = endpoints[first].is_shared(GROUP).unwrap();
-                assert!(sees, "turn {turn}");
-            }
-            if sees {
-                check(endpoints[first], turn);
-                share(endpoints[first], turn + 1, first);
-            }
-            for _ in 0..hosts {
-                let others = endpoints.iter_mut().enumerate().filter(|(rank, _)| !sees || *rank != first);
-                others.for_each(|(_, endpoint)| _ = endpoint.is_shared(GROUP).unwrap());
-            }
-            for (rank, endpoint) in endpoints.iter_mut().enumerate().filter(|(rank, _)| !sees || *rank != first) {
-                check(endpoint, turn);
-                share(endpoint, turn + 1, rank);
-            }
-        }
-    }
 }
 
 /// What all of a group's members have offered, as MPI would combine it.

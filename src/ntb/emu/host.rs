@@ -130,13 +130,6 @@ impl EmuHost {
         let peer_registers = peer.registers()?;
         SoftPort::new(side, (self.memory.clone(), self.registers.clone()), (Arc::new(peer), peer_registers))
     }
-
-    /// The incoming window of the host at `neighbour` on the far side: to be read where it lies, as its
-    /// segments are, by those whose ports are coherent.
-    pub fn beyond(&self, side: Side, neighbour: &FileAddress) -> Result<ntbring_memory::InWindow, NtbError> {
-        let (file, layout) = (MemoryFile::open(neighbour)?, self.memory.layout);
-        Ok(ntbring_memory::InWindow::new(file.map(layout.window_offset(side), layout.window)?))
-    }
 }
 
 /// One emulated NTB adapter.

@@ -32,7 +32,17 @@ fn build(log: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
     command
         .current_dir(paths::root())
-        .args(["build", "--release", "--package", "ntbring", "--package", "ntbring-cli", "--lib", "--bins", "--target-dir"])
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "ntbring",
+            "--package",
+            "ntbring-cli",
+            "--lib",
+            "--bins",
+            "--target-dir",
+        ])
         .arg(paths::target());
     // What cargo will have to do cannot be asked for beforehand; what it has done shows in
     // the age of its output.
