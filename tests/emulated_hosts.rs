@@ -1,18 +1,19 @@
 //! The memory of emulated hosts: who can open it, what is refused, what is left behind.
 
-use ntbring_emu::{EmuHost, Introduction, MemoryLayout, RunningHost};
-use ntbring_host::{check_space, FileAddress, HostError, Watch};
+use ntbring_emu::{address_of, file_of, EmuHost, MemoryLayout, RunningHost};
+use ntbring_host::{check_space, FileAddress, HostError, HostMemory, Introduction, Watch};
 use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::fabric::{Bells, Fabric, Windows};
 use ntbring_ntb::{LinkState, NtbError, Port, Side};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const LAYOUT: MemoryLayout = MemoryLayout { window: 64 << 10, local: 8 << 10, accounts: false };
+const WINDOWS: Windows = Windows { bytes: 64 << 10, accounts: false };
 
 fn create() -> EmuHost {
-    EmuHost::create(Path::new("/dev/shm"), LAYOUT).unwrap()
+    EmuHost::create(Path::new("/dev/shm"), WINDOWS).unwrap()
 }
 
 fn opened(address: &FileAddress) -> PathBuf {
@@ -30,8 +31,12 @@ fn foreign<E: Into<NtbError>>(result: Result<impl Sized, E>) -> &'static str {
     }
 }
 
+fn file_address(host: &EmuHost) -> FileAddress {
+    file_of(&host.address()).unwrap()
+}
+
 /// The address of any open file of this process.
-fn address_of(file: &File) -> FileAddress {
+fn address_of_file(file: &File) -> FileAddress {
     let inode = file.metadata().unwrap().ino();
     FileAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token: 0 }
 }
@@ -39,25 +44,28 @@ fn address_of(file: &File) -> FileAddress {
 #[test]
 fn a_hosts_memory_has_no_name_and_belongs_to_its_user_alone() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let host = EmuHost::create(dir.path(), LAYOUT).unwrap();
-    let meta = fs::metadata(opened(&host.address())).unwrap();
+    let host = EmuHost::create(dir.path(), WINDOWS).unwrap();
+    let meta = fs::metadata(opened(&file_address(&host))).unwrap();
     assert_eq!(meta.mode() & 0o7777, 0o600);
     assert_eq!(meta.nlink(), 0);
-    assert_eq!(meta.len(), LAYOUT.total());
-    assert!(meta.blocks() * 512 >= LAYOUT.total(), "pages are missing that a write would have to find");
+    assert_eq!(meta.len(), MemoryLayout::of(WINDOWS).total());
+    assert!(
+        meta.blocks() * 512 >= MemoryLayout::of(WINDOWS).total(),
+        "pages are missing that a write would have to find"
+    );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn nothing_is_left_of_a_host() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (a, b) = (EmuHost::create(dir.path(), LAYOUT).unwrap(), EmuHost::create(dir.path(), LAYOUT).unwrap());
-    let inode = b.address().inode.to_string();
+    let (a, b) = (EmuHost::create(dir.path(), WINDOWS).unwrap(), EmuHost::create(dir.path(), WINDOWS).unwrap());
+    let inode = file_address(&b).inode.to_string();
     let mapped = || {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| line.split_whitespace().nth(4) == Some(&inode)).count()
     };
-    let port = a.port(Side::Right, &b.address()).unwrap();
+    let port = a.soft_port(Side::Right, &b.address()).unwrap();
     let window = port.outgoing(0, 4096).unwrap();
     assert!(mapped() >= 3);
     drop(b);
@@ -73,9 +81,9 @@ fn nothing_is_left_of_a_host() {
 #[test]
 fn a_port_maps_nothing_but_what_it_is_told_to() {
     let (a, b) = (create(), create());
-    let port = a.port(Side::Right, &b.address()).unwrap();
-    let _window = port.outgoing(LAYOUT.window_offset(Side::Left), LAYOUT.window).unwrap();
-    let inode = b.address().inode.to_string();
+    let port = a.soft_port(Side::Right, &b.address()).unwrap();
+    let _window = port.outgoing(WINDOWS.window_offset(Side::Left), WINDOWS.window).unwrap();
+    let inode = file_address(&b).inode.to_string();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mut mapped: Vec<(u64, u64)> = maps
         .lines()
@@ -93,18 +101,24 @@ fn a_port_maps_nothing_but_what_it_is_told_to() {
     // Mappings that touch are one line in the list.
     let end = |&(offset, len): &(u64, u64)| offset + len;
     assert!(
-        mapped.iter().all(|m| end(m) <= LAYOUT.window_offset(Side::Right) || m.0 >= LAYOUT.local_offset()),
+        mapped.iter().all(|m| end(m) <= WINDOWS.window_offset(Side::Right) || m.0 >= WINDOWS.local_offset()),
         "{mapped:x?}"
     );
-    assert_eq!(mapped.iter().map(end).max(), Some(LAYOUT.total()));
+    assert_eq!(mapped.iter().map(end).max(), Some(MemoryLayout::of(WINDOWS).total()));
 }
 
 #[test]
-fn processes_of_one_host_share_its_memory() {
+fn processes_of_one_host_share_its_memory_and_its_vectors() {
+    let host = HostMemory::create(Path::new("/dev/shm"), 8 << 10).unwrap();
+    let again = HostMemory::open(host.address(), 8 << 10).unwrap();
+    OutWindow::new(host.bytes()).store(16, 42);
+    OutWindow::new(host.notes()).store(8, 43);
+    assert_eq!(InWindow::new(again.bytes()).load(16), 42);
+    assert_eq!(InWindow::new(again.notes()).load(8), 43);
+    let what = foreign(HostMemory::open(host.address(), 16 << 10));
+    assert!(what.contains("different settings"), "{what}");
     let host = create();
-    let again = EmuHost::join(host.address(), LAYOUT).unwrap();
-    OutWindow::new(host.local()).store(16, 42);
-    assert_eq!(InWindow::new(again.local()).load(16), 42);
+    let again = EmuHost::attach(&host.address(), WINDOWS).unwrap();
     assert_eq!(again.address(), host.address());
     let vector = again.vector(3);
     let ticket = vector.arm();
@@ -118,7 +132,7 @@ fn tools_find_hosts_and_take_their_links_down_and_up() {
     let (a, b) = (create(), create());
     let is = Introduction { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
     a.introduce(is).unwrap();
-    let port = a.port(Side::Right, &b.address()).unwrap();
+    let port = a.soft_port(Side::Right, &b.address()).unwrap();
     let running = RunningHost::all().unwrap();
     let host = running.iter().find(|host| host.is == is).unwrap();
     for (state, outages) in [(LinkState::Up, 0), (LinkState::Down, 1), (LinkState::Down, 1), (LinkState::Up, 1)] {
@@ -131,43 +145,43 @@ fn tools_find_hosts_and_take_their_links_down_and_up() {
 #[test]
 fn processes_of_one_host_must_agree_on_its_size() {
     let host = create();
-    let what = foreign(EmuHost::join(host.address(), MemoryLayout { window: 128 << 10, ..LAYOUT }));
+    let what = foreign(EmuHost::attach(&host.address(), Windows { bytes: 128 << 10, ..WINDOWS }));
     assert!(what.contains("different settings"), "{what}");
 }
 
 #[test]
 fn what_is_no_host_is_refused() {
     let host = create();
-    let right = host.address();
+    let right = file_address(&host);
     // Another job's token.
-    let what = foreign(host.port(Side::Right, &FileAddress { token: right.token ^ 1, ..right }));
+    let what = foreign(host.soft_port(Side::Right, &address_of(FileAddress { token: right.token ^ 1, ..right })));
     assert_eq!(what, "it belongs to another job");
     // A descriptor that was closed and reused.
-    let what = foreign(host.port(Side::Right, &FileAddress { inode: right.inode + 1, ..right }));
+    let what = foreign(host.soft_port(Side::Right, &address_of(FileAddress { inode: right.inode + 1, ..right })));
     assert_eq!(what, "another file has taken its place");
     // Files that never were a host's memory.
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
-    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a page");
+    assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is shorter than a page");
     file.set_len(4095).unwrap();
-    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is shorter than a page");
+    assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is shorter than a page");
     file.set_len(1 << 20).unwrap();
-    assert_eq!(foreign(host.port(Side::Left, &address_of(&file))), "it is not memory of ntbring");
+    assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is not memory of ntbring");
     // A host's memory that has been cut.
     let cut = create();
-    File::options().write(true).open(opened(&cut.address())).unwrap().set_len(8192).unwrap();
-    foreign(host.port(Side::Left, &cut.address()));
+    File::options().write(true).open(opened(&file_address(&cut))).unwrap().set_len(8192).unwrap();
+    foreign(host.soft_port(Side::Left, &cut.address()));
 }
 
 #[test]
 fn what_is_not_there_cannot_be_opened() {
     let host = create();
     for address in [
-        FileAddress { fd: 1 << 20, ..host.address() },
-        FileAddress { pid: u32::MAX, ..host.address() },
+        FileAddress { fd: 1 << 20, ..file_address(&host) },
+        FileAddress { pid: u32::MAX, ..file_address(&host) },
         // A directory cannot be written.
-        address_of(&File::open("/dev/shm").unwrap()),
+        address_of_file(&File::open("/dev/shm").unwrap()),
     ] {
-        match host.port(Side::Right, &address) {
+        match host.soft_port(Side::Right, &address_of(address)) {
             Err(NtbError::Host(HostError::Open { pid, .. })) => assert_eq!(pid, address.pid),
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("{address:?} was opened"),
@@ -177,8 +191,8 @@ fn what_is_not_there_cannot_be_opened() {
 
 #[test]
 fn a_place_without_room_is_named() {
-    let huge = MemoryLayout { window: 1 << 50, ..LAYOUT };
-    for (dir, layout) in [("/dev/shm", huge), ("/dev/shm/there is no such directory", LAYOUT)] {
+    let huge = Windows { bytes: 1 << 50, ..WINDOWS };
+    for (dir, layout) in [("/dev/shm", huge), ("/dev/shm/there is no such directory", WINDOWS)] {
         match EmuHost::create(Path::new(dir), layout) {
             Err(error @ HostError::NoSpace { .. }) => {
                 let text = error.to_string();

@@ -7,10 +7,11 @@ mod common;
 use common::ports::{aim, Bench, Dress, MODEL};
 use common::ring::{run, Layout};
 use common::traffic::{crossing, exchange, Plan, Shape};
-use ntbring_emu::{EmuHost, MemoryLayout};
+use ntbring_emu::EmuHost;
 use ntbring_endpoint::Settings;
 use ntbring_memory::OutWindow;
 use ntbring_ntb::cut::cut;
+use ntbring_ntb::fabric::{Fabric, Windows};
 use ntbring_ntb::timing::model::NAMED;
 use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::Side;
@@ -113,11 +114,11 @@ fn words_arrive_in_the_order_in_which_they_were_sent() {
 fn all_senders_of_a_host_share_the_link() {
     const EACH: usize = 4 << 20;
     let bench = Bench::new(Dress::Timing);
-    let layout = MemoryLayout { window: common::ports::WINDOW as u64, local: 4096, accounts: true };
+    let windows = Windows { bytes: common::ports::WINDOW as u64, accounts: true };
     let [a, b] = &bench.hosts;
     let process = || {
-        let host = EmuHost::join(a.address(), layout).unwrap();
-        let pair = Side::BOTH.map(|side| host.port(side, &b.address()).unwrap());
+        let host = EmuHost::attach(&a.address(), windows).unwrap();
+        let pair = Side::BOTH.map(|side| host.soft_port(side, &b.address()).unwrap());
         Timing::pair(pair, MODEL).unwrap()
     };
     let processes = [process(), process()];
@@ -309,7 +310,7 @@ fn everything_arrives_under_a_model() {
 fn what_is_too_long_for_the_device_breaks_off() {
     let bench = Bench::with_model(Dress::Timing, Model { transfer: Some(1024), ..MODEL });
     let (from, to) = bench.cables().remove(0);
-    assert_eq!(from.max_transfer(), Some(1024));
+    assert_eq!(from.caps().max_transfer, Some(1024));
     let out = aim(from.as_ref(), to.as_ref());
     for (window, expected) in [(out.clone(), 1024), (cut(out, 1024), 5000)] {
         window.write_bytes(64, &[0; 5000]);
@@ -325,7 +326,7 @@ fn what_is_too_long_for_the_device_breaks_off() {
 fn decorators_tell_the_limit_of_the_device() {
     for (dress, limit) in [(Dress::TraceWeakTiming, Some(2048)), (Dress::TraceWeakDoubled, None), (Dress::Emu, None)] {
         let bench = Bench::with_model(dress, Model { transfer: Some(2048), ..MODEL });
-        assert_eq!(bench.port(0, Side::Left).max_transfer(), limit, "{dress:?}");
+        assert_eq!(bench.port(0, Side::Left).caps().max_transfer, limit, "{dress:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whom to ring when something was deposited, or a head returned.
 
-use ntbring_emu::ForeignBell;
+use ntbring_ntb::fabric::Bells;
 use ntbring_ntb::{Port, Side};
 use ntbring_ring::Membership;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) enum Bell {
     /// Of another rank of this host, or of this rank itself.
     Local(Arc<Membership>, usize),
     /// Of a process outside the ring.
-    Foreign(Arc<ForeignBell>, usize),
+    Foreign(Arc<dyn Bells>, usize),
     /// Of nobody: a carrier sees by itself what there is, and who is gone does not.
     Carrier,
 }

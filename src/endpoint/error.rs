@@ -3,6 +3,7 @@
 use super::carrier::Odd;
 use super::wire::WireError;
 use ntbring_host::HostError;
+use ntbring_ntb::NtbError;
 use ntbring_queue::{Corrupt, GaveUp};
 use ntbring_ring::relay::RelayError;
 use ntbring_ring::{Loss, Obstacle};
@@ -84,7 +85,7 @@ pub enum EndpointError {
     Gap(Obstacle),
     /// A process outside the ring could not be reached.
     #[error(transparent)]
-    Guest(#[from] HostError),
+    Guest(#[from] NtbError),
     /// A segment could not be created or opened.
     #[error("{0}")]
     Segment(HostError),
@@ -139,4 +140,10 @@ pub enum EndpointError {
     /// The transfer thread could not be started.
     #[error("cannot start the transfer thread: {0}")]
     Thread(std::io::Error),
+}
+
+impl From<HostError> for EndpointError {
+    fn from(error: HostError) -> EndpointError {
+        EndpointError::Guest(error.into())
+    }
 }

@@ -2,17 +2,17 @@
 
 use super::bell::Bell;
 use super::{Endpoint, EndpointError, Event};
-use ntbring_emu::{EmuHost, ForeignBell};
 use ntbring_host::HostError;
-use ntbring_host::Mailbox;
+use ntbring_host::{HostMemory, Mailbox};
+use ntbring_ntb::fabric::Backend;
+use ntbring_ntb::NtbError;
 use ntbring_ring::guest::{answer, call, GuestAddress, Signs};
 use ntbring_ring::Loss;
-use std::sync::Arc;
 
 /// Whether it is this process that cannot open anything more.
-fn is_own(error: &HostError) -> bool {
+fn is_own(error: &NtbError) -> bool {
     let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
-    matches!(error, HostError::Open { cause, .. } if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
+    matches!(error, NtbError::Host(HostError::Open { cause, .. }) if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
 }
 
 /// The processes outside the ring that this one knows.
@@ -30,7 +30,7 @@ struct Guest {
     to: Option<Signs>,
     from: Option<Signs>,
     /// The memory of the lanes between us.
-    lanes: Vec<EmuHost>,
+    lanes: Vec<HostMemory>,
     stage: Stage,
 }
 
@@ -72,12 +72,12 @@ impl Guests {
     }
 
     /// The number of a guest among the guests; it becomes known if it was not.
-    fn index(&mut self, guest: &GuestAddress) -> Result<usize, HostError> {
+    fn index(&mut self, guest: &GuestAddress, backend: &dyn Backend) -> Result<usize, NtbError> {
         if let Some(i) = self.known.iter().position(|g| g.address.mailbox.token == guest.mailbox.token) {
             return Ok(i);
         }
-        let bell = match ForeignBell::open(&guest.host) {
-            Ok(host) => Bell::Foreign(Arc::new(host), guest.doorbell as usize),
+        let bell = match backend.bells(&guest.host) {
+            Ok(bells) => Bell::Foreign(bells, guest.doorbell as usize),
             // Whoever wants to send to it is told so.
             Err(_) if guest.mailbox.is_gone() => Bell::Carrier,
             Err(error) => return Err(error),
@@ -122,7 +122,7 @@ impl Endpoint {
         if let Some(rank) = ranks.position(|a| a.mailbox.token == address.mailbox.token) {
             return Ok(Some(rank as u32));
         }
-        let i = self.guests.index(address)?;
+        let i = self.guests.index(address, self.members.backend().as_ref())?;
         let peer = self.admit(i);
         if matches!(self.guests.known[i].stage, Stage::Gone(_)) {
             return Ok(Some(peer));
@@ -151,12 +151,15 @@ impl Endpoint {
     #[cold]
     pub(super) fn read_mail(&mut self) -> Result<(), EndpointError> {
         while let Some(note) = self.guests.mailbox.read() {
-            let opened = answer(&note).and_then(|lane| Ok((self.guests.index(&lane.from)?, lane)));
+            let opened = answer(&note).map_err(NtbError::from).and_then(|lane| {
+                let i = self.guests.index(&lane.from, self.members.backend().as_ref())?;
+                Ok((i, lane))
+            });
             let (i, lane) = match opened {
                 Ok(found) => found,
                 Err(error) if is_own(&error) => return Err(error.into()),
                 // It had nothing to say, or it would have waited.
-                Err(error @ HostError::Open { .. }) => {
+                Err(error @ NtbError::Host(HostError::Open { .. })) => {
                     log::debug!("rank {}: {error}", self.members.rank());
                     continue;
                 }

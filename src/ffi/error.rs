@@ -81,8 +81,9 @@ impl From<JoinError> for Failure {
             | JoinError::NoRoom(_)
             | JoinError::Trace { .. }
             | JoinError::Late(_)
+            | JoinError::MixedPorts
             | JoinError::Elsewhere { .. } => NTBRING_ERR_RESOURCE,
-            JoinError::Handshake(_) | JoinError::NoLink { .. } => NTBRING_ERR_SETTING,
+            JoinError::Handshake(_) | JoinError::NoLink { .. } | JoinError::RealLinks { .. } => NTBRING_ERR_SETTING,
             JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,
             JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,
         };

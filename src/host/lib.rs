@@ -4,9 +4,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `memory_file` | shared memory without a name in the file system: creating it, opening another process's |
+//! | `host_memory` | memory that all processes of a host share |
+//! | `introduction` | the kinds of memory files, for tools |
 //! | `segment`, `holders` | memory of one process that others map, with its locks |
 //! | `mailbox`, `bulletin` | notes between processes of different jobs; counters for tools |
-//! | `running` | the processes of running jobs, found from outside |
+//! | `running` | the hosts and processes of running jobs, found from outside |
 //! | `futex`, `barrier` | sleeping and waking; a fence that the sleeper pays for |
 //! | `backoff` | the sleeps of a wait without a doorbell |
 //! | `watch` | detection of processes that have ended |
@@ -29,6 +31,8 @@ mod error;
 pub mod futex;
 mod group;
 mod holders;
+mod host_memory;
+mod introduction;
 mod mailbox;
 mod memory_file;
 mod place;
@@ -43,11 +47,13 @@ mod watch;
 pub use backoff::backoff;
 pub use bulletin::{Bulletin, Posted};
 pub use error::HostError;
+pub use host_memory::HostMemory;
+pub use introduction::{FileKind, Introduction};
 pub use mailbox::Mailbox;
-pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, PAGE};
+pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, MEMFD, PAGE};
 pub use place::place;
 pub use reach::Reach;
-pub use running::{look_through, RunningProcess};
+pub use running::{look_through, RunningHostMemory, RunningProcess};
 pub use segment::{Segment, SegmentAddress};
 pub use settings::HostSettings;
 pub use watch::Watch;

@@ -3,8 +3,8 @@
 //! process's [`Bulletin`].
 
 use crate::bulletin::Bulletin;
+use crate::introduction::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
-use crate::running;
 use crate::HostError;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::path::Path;
@@ -46,7 +46,7 @@ impl Mailbox {
 
     /// Says to whoever looks for jobs that it is one of this job's processes.
     pub fn introduce(&self, job: u32) -> Result<(), HostError> {
-        self.memory.set_kind(running::process_of(job))
+        self.memory.set_kind(FileKind::Process { job }.word())
     }
 
     /// What its owner says of itself.

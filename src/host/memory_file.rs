@@ -4,6 +4,7 @@ use crate::group;
 use crate::HostError;
 use bytes::{Buf, BufMut};
 use memmap2::{MmapOptions, MmapRaw};
+use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 use nix::sys::statvfs::statvfs;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::fs::{File, OpenOptions};
@@ -12,6 +13,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The value of `NTBRING_SHM_DIR` that stands for memory in no directory.
+pub const MEMFD: &str = "memfd";
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
@@ -82,13 +86,7 @@ impl MemoryFile {
     /// Creates a memory file of `size` bytes in `dir` and allocates every page of it. It is zero but for its header.
     pub fn create(dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
         let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
-            .open(dir)
-            .map_err(no_space)?;
+        let file = unnamed(dir).map_err(no_space)?;
         group::check(size).map_err(no_space)?;
         loop {
             // SAFETY: a plain system call on a descriptor that `file` owns.
@@ -213,6 +211,14 @@ pub fn size_of(dir: &Path) -> u64 {
         0 => u64::MAX,
         bytes => bytes,
     }
+}
+
+/// A file without a name in `dir`, a directory of a memory file system; or in none, if `dir` is [`MEMFD`].
+fn unnamed(dir: &Path) -> io::Result<File> {
+    if dir == Path::new(MEMFD) {
+        return Ok(memfd_create(c"ntbring", MemFdCreateFlag::MFD_CLOEXEC)?.into());
+    }
+    OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC).open(dir)
 }
 
 fn random() -> io::Result<u64> {

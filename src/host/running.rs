@@ -1,24 +1,35 @@
-//! The processes of running jobs, found from outside: by tools.
+//! The hosts and processes of running jobs, found from outside: by tools.
 
 use crate::bulletin::Bulletin;
+use crate::introduction::FileKind;
 use crate::memory_file::MemoryFile;
+use crate::Introduction;
+use ntbring_memory::Region;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The upper half of the kind of a memory file that is a mailbox; the lower half is the job's number.
-const PROCESS: u64 = 1 << 24;
-
-/// The kind of the mailbox of a process of this job.
-pub(crate) fn process_of(job: u32) -> u64 {
-    u64::from(job) | PROCESS << 32
+/// The memory of a host of a running job.
+pub struct RunningHostMemory {
+    /// The host's place in its job.
+    pub is: Introduction,
+    /// The two words that its processes have left.
+    pub notes: Region,
 }
 
-/// The job whose process has a mailbox of this kind; None if it is no mailbox.
-fn job_of(kind: u64) -> Option<u32> {
-    (kind >> 32 == PROCESS).then_some(kind as u32)
+impl RunningHostMemory {
+    /// Those of all hosts of this user's jobs on this machine. A job with several VCIs has each of its hosts more than once.
+    pub fn all() -> io::Result<Vec<RunningHostMemory>> {
+        let mut found = BTreeMap::new();
+        look_through(|inode, kind, memory| {
+            if let (FileKind::Host(is), Ok(notes)) = (kind, memory.notes()) {
+                found.insert((is, inode), RunningHostMemory { is, notes });
+            }
+        })?;
+        Ok(found.into_values().collect())
+    }
 }
 
 /// A process of a running job: one of its VCIs.
@@ -33,9 +44,8 @@ impl RunningProcess {
     /// All processes of this user's jobs on this machine.
     pub fn all() -> io::Result<Vec<RunningProcess>> {
         let mut found = BTreeMap::new();
-        look_through(|inode, memory| {
-            let job = memory.kind().ok().and_then(job_of);
-            if let Some((job, bulletin)) = job.zip(Bulletin::of(memory).ok()) {
+        look_through(|inode, kind, memory| {
+            if let (FileKind::Process { job }, Ok(bulletin)) = (kind, Bulletin::of(memory)) {
                 found.insert((job, inode), RunningProcess { job, bulletin });
             }
         })?;
@@ -43,8 +53,8 @@ impl RunningProcess {
     }
 }
 
-/// Calls `take` with every memory file of this user's jobs and its inode, with some more than once.
-pub fn look_through(mut take: impl FnMut(u64, &MemoryFile)) -> io::Result<()> {
+/// Calls `take` with the inode, the kind and the memory of every memory file of this user's jobs, with some more than once.
+pub fn look_through(mut take: impl FnMut(u64, FileKind, &MemoryFile)) -> io::Result<()> {
     let me = nix::unistd::geteuid().as_raw();
     for process in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
@@ -52,7 +62,9 @@ pub fn look_through(mut take: impl FnMut(u64, &MemoryFile)) -> io::Result<()> {
             // A process that ends meanwhile has none.
             for descriptor in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
                 if let Some((memory, inode)) = found(pid, &descriptor.path()) {
-                    take(inode, &memory);
+                    if let Some(kind) = memory.kind().ok().and_then(FileKind::parse) {
+                        take(inode, kind, &memory);
+                    }
                 }
             }
         }
@@ -66,16 +78,5 @@ fn found(pid: u32, descriptor: &Path) -> Option<(MemoryFile, u64)> {
     match fs::read_link(descriptor).ok()?.to_string_lossy().ends_with(" (deleted)") {
         true => MemoryFile::found(pid, descriptor),
         false => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_mailboxes_have_the_kind_of_a_process() {
-        assert_eq!(job_of(process_of(4_000_000_000)), Some(4_000_000_000));
-        assert_eq!((job_of(0), job_of(7 << 32 | 5)), (None, None));
     }
 }

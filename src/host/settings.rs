@@ -23,9 +23,9 @@ pub const ROWS: &[Row<HostSettings>] = &[Row {
         name: "NTBRING_SHM_DIR",
         default: "/dev/shm",
         unit: "directory",
-        allowed: "a directory of a memory file system",
+        allowed: "a directory of a memory file system, or memfd",
         shared: false,
-        meaning: "directory in which shared memory is allocated; no file in it has a name",
+        meaning: "directory in which shared memory is allocated; no file in it has a name; memfd: in none, where its size is no limit",
         tunable: false,
     },
     parse: |s, v| {

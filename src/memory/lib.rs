@@ -5,6 +5,7 @@
 //! | [`Region`] | a stretch of mapped memory together with the owner of the mapping |
 //! | [`InWindow`] | memory of this host that a neighbour writes: it can be read |
 //! | [`OutWindow`] | memory of a neighbour: it can be written and never read |
+//! | [`Mapping`] | the kind of a mapping, which decides the fences it needs |
 //! | [`Word`] | one word of a region, as an atomic |
 //! | [`ForeignBytes`], [`ForeignRoom`] | the application's buffers |
 //!
@@ -13,9 +14,11 @@
 //! above it can be model-checked as it stands.
 
 mod bytes;
+mod mapping;
 mod region;
 mod window;
 pub use bytes::{Address, ForeignBytes, ForeignRoom, Room};
+pub use mapping::Mapping;
 pub use region::Region;
 pub use window::{InWindow, OutWindow, ReadGate, WriteSink};
 

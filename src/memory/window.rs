@@ -6,13 +6,14 @@
 use super::bytes::ForeignBytes;
 #[cfg(not(loom))]
 use super::bytes::{copy, ForeignRoom, Room};
+use super::mapping::Mapping;
 use super::region::Region;
 use std::sync::Arc;
 
 #[cfg(loom)]
-use loom::sync::atomic::{fence, Ordering};
+use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]
-use std::sync::atomic::{fence, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Takes the writes of an [`OutWindow`] on their way to the neighbour's memory.
 ///
@@ -159,19 +160,32 @@ pub struct OutWindow {
     /// Where this part starts in the port's whole window, bytes: what a sink counts from.
     start: usize,
     sink: Option<Arc<dyn WriteSink>>,
+    mapping: Mapping,
+    /// Whether writes are ordinary stores to coherent memory: nothing stands between, and publishing needs no instruction.
+    plain: bool,
 }
 
 impl OutWindow {
-    /// The window over `region`, written to directly.
+    /// The window over `region`, coherent memory that is written to directly.
     pub fn new(region: Region) -> Self {
-        OutWindow { region, start: 0, sink: None }
+        OutWindow::mapped(region, Mapping::Coherent)
+    }
+
+    /// The window over `region`, which is mapped in that way.
+    pub fn mapped(region: Region, mapping: Mapping) -> Self {
+        OutWindow { region, start: 0, sink: None, mapping, plain: mapping == Mapping::Coherent }
+    }
+
+    /// The kind of its mapping.
+    pub fn mapping(&self) -> Mapping {
+        self.mapping
     }
 
     /// The same window with all writes going through `sink`, which is handed the plain window.
     pub fn with_sink(self, wrap: impl FnOnce(OutWindow) -> Arc<dyn WriteSink>) -> Self {
         assert_eq!(self.start, 0, "a sink wraps a whole window, not a part");
-        let region = self.region.clone();
-        OutWindow { region, start: 0, sink: Some(wrap(self)) }
+        let (region, mapping) = (self.region.clone(), self.mapping);
+        OutWindow { region, start: 0, sink: Some(wrap(self)), mapping, plain: false }
     }
 
     /// Size in bytes.
@@ -186,14 +200,15 @@ impl OutWindow {
 
     /// The part `[from, from + len)`. Panics if it reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> OutWindow {
-        OutWindow { region: self.region.part(from, len), start: self.start + from, sink: self.sink.clone() }
+        let OutWindow { start, mapping, plain, .. } = *self;
+        OutWindow { region: self.region.part(from, len), start: start + from, sink: self.sink.clone(), mapping, plain }
     }
 
-    /// Whether something stands between its writes and the memory.
+    /// Whether writes are ordinary stores to coherent memory.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(crate) fn is_decorated(&self) -> bool {
-        self.sink.is_some()
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Whether `len` bytes for `offset` may be written where they are to lie, whatever is around the window.
@@ -276,7 +291,7 @@ impl OutWindow {
     #[inline]
     pub fn fence(&self) {
         match &self.sink {
-            None => fence(Ordering::Release),
+            None => self.mapping.fence(),
             Some(sink) => sink.fence(),
         }
     }

@@ -5,8 +5,8 @@
 macro_rules! left_to_inner {
     ($($method:ident)*) => { $($crate::delegate::left_to_inner!(@ $method);)* };
     (@ side) => { fn side(&self) -> $crate::Side { self.inner.side() } };
-    (@ coherent) => { fn coherent(&self) -> bool { self.inner.coherent() } };
-    (@ max_transfer) => { fn max_transfer(&self) -> Option<usize> { self.inner.max_transfer() } };
+    (@ caps) => { fn caps(&self) -> $crate::PortCaps { self.inner.caps() } };
+    (@ shortcuts) => { fn shortcuts(&self) -> $crate::Shortcuts { self.inner.shortcuts() } };
     (@ incoming) => { fn incoming(&self) -> ntbring_memory::InWindow { self.inner.incoming() } };
     (@ incoming_offset) => { fn incoming_offset(&self) -> u64 { self.inner.incoming_offset() } };
     (@ scratchpad) => { fn scratchpad(&self, register: usize) -> u32 { self.inner.scratchpad(register) } };

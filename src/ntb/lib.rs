@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `port` | [`Port`]: the operations of every adapter |
+//! | [`fabric`] | backends, which open the ports of a host |
+//! | `caps` | capabilities of ports, and shortcuts beside them |
 //! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators: ports, or windows, around others |
 //! | [`settings`] | settings of links |
 //! | [`software`], [`loopback`] | ports whose bridge is memory; those between threads of one process |
@@ -10,8 +12,10 @@
 //! `ntbring-emu` emulates adapters between processes of one machine. `tests/port_conformance` is the suite that every
 //! backend and decorator must pass.
 
+mod caps;
 pub mod cut;
 mod delegate;
+pub mod fabric;
 pub mod fault;
 pub mod loopback;
 mod port;
@@ -21,5 +25,6 @@ pub mod timing;
 pub mod trace;
 pub mod weak;
 
+pub use caps::{PortCaps, Shortcuts};
 pub use port::{LinkState, NtbError, Port, Side, Vector, DOORBELLS, SCRATCHPADS};
 pub use settings::LinkSettings;

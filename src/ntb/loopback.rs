@@ -1,9 +1,13 @@
 //! Hosts that are threads of one process: for tests and examples. Nothing is opened, mapped or left behind.
 
+use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows as Wanted};
 use crate::software::{Registers, SoftPort, SoftVector, WindowMemory, PAGE};
-use crate::{LinkState, NtbError, Side, Vector};
+use crate::{LinkState, NtbError, Shortcuts, Side, Vector};
+use ntbring_host::Introduction;
 use ntbring_memory::Region;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Memory of the windows of one host, and of their accounts.
 struct Windows {
@@ -45,6 +49,7 @@ impl WindowMemory for Windows {
 pub struct LoopbackHost {
     windows: Arc<Windows>,
     registers: Registers,
+    id: u64,
 }
 
 impl LoopbackHost {
@@ -55,27 +60,86 @@ impl LoopbackHost {
         let windows = Windows { window: window as u64, bytes: memory(), accounts: memory() };
         let registers = Registers::new(Region::anonymous(PAGE));
         registers.attend();
-        LoopbackHost { windows: Arc::new(windows), registers }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        LoopbackHost { windows: Arc::new(windows), registers, id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Its port on `side`, cabled to the opposite port of `neighbour`.
     pub fn port(&self, side: Side, neighbour: &LoopbackHost) -> Result<SoftPort, NtbError> {
         let end = |host: &LoopbackHost| (host.windows.clone() as Arc<dyn WindowMemory>, host.registers.clone());
-        SoftPort::new(side, end(self), end(neighbour))
+        SoftPort::new(side, Shortcuts::ALL, end(self), end(neighbour))
+    }
+}
+
+impl Bells for LoopbackHost {
+    fn ring(&self, doorbell: usize) {
+        self.registers.interrupt(doorbell);
+    }
+}
+
+impl Fabric for LoopbackHost {
+    fn address(&self) -> FabricAddress {
+        let mut address = FabricAddress([0; FabricAddress::LEN]);
+        address.0[..8].copy_from_slice(&self.id.to_le_bytes());
+        address
     }
 
-    /// One of its vectors, raised by either port or by [`LoopbackHost::ring`].
-    pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+    fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError> {
+        Ok(OpenPort::Software(LoopbackHost::port(self, side, &find(neighbour)?)?))
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
         Arc::new(SoftVector::new(self.registers.clone(), doorbell))
     }
 
-    /// Raises one of its vectors from inside the host.
-    pub fn ring(&self, doorbell: usize) {
-        self.registers.interrupt(doorbell);
+    fn set_link(&self, side: Side, state: LinkState) {
+        self.registers.set_link(side, state);
     }
 
-    /// Makes its port on a side report this state of the link from now on.
-    pub fn set_link(&self, side: Side, state: LinkState) {
-        self.registers.set_link(side, state);
+    fn introduce(&self, _is: Introduction) -> Result<(), NtbError> {
+        Ok(())
+    }
+}
+
+/// The hosts of this process, by their ids.
+static HOSTS: LazyLock<Mutex<HashMap<u64, (Weak<Windows>, Registers)>>> = LazyLock::new(Mutex::default);
+
+fn hosts() -> MutexGuard<'static, HashMap<u64, (Weak<Windows>, Registers)>> {
+    HOSTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The host with this address.
+fn find(address: &FabricAddress) -> Result<LoopbackHost, NtbError> {
+    let mut id = [0; 8];
+    id.copy_from_slice(&address.0[..8]);
+    let id = u64::from_le_bytes(id);
+    let found = hosts().get(&id).and_then(|(windows, registers)| Some((windows.upgrade()?, registers.clone())));
+    let problem = "the host is no host of this process".to_string();
+    let (windows, registers) = found.ok_or(NtbError::Device { device: "loopback".into(), problem })?;
+    Ok(LoopbackHost { windows, registers, id })
+}
+
+/// The backend whose hosts are threads of one process.
+pub struct Loopback;
+
+impl Backend for Loopback {
+    fn name(&self) -> &'static str {
+        "loopback"
+    }
+
+    fn create(&self, windows: Wanted) -> Result<Box<dyn Fabric>, NtbError> {
+        let host = LoopbackHost::new(windows.bytes as usize);
+        let mut hosts = hosts();
+        hosts.retain(|_, (windows, _)| windows.strong_count() > 0);
+        hosts.insert(host.id, (Arc::downgrade(&host.windows), host.registers.clone()));
+        Ok(Box::new(host))
+    }
+
+    fn attach(&self, address: &FabricAddress, _windows: Wanted) -> Result<Box<dyn Fabric>, NtbError> {
+        Ok(Box::new(find(address)?))
+    }
+
+    fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError> {
+        Ok(Arc::new(find(address)?))
     }
 }

@@ -1,5 +1,6 @@
 //! What an NTB adapter offers to the protocol.
 
+use crate::{PortCaps, Shortcuts};
 use ntbring_host::HostError;
 use ntbring_memory::{InWindow, OutWindow};
 use std::sync::Arc;
@@ -56,6 +57,20 @@ pub enum NtbError {
     /// Memory of the host.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// A host on another machine, which this backend does not reach.
+    #[error(
+        "the host is on another machine, or in a container with processes of its own: \
+         the emulated NTB joins processes of one machine that know each other's process ids"
+    )]
+    Elsewhere,
+    /// A backend that does not exist, or cannot be used here.
+    #[error("NTBRING_DEVICE={device}: {problem}")]
+    Device {
+        /// The device.
+        device: String,
+        /// The reason.
+        problem: String,
+    },
     /// A window that lies outside the neighbour's memory was asked for.
     #[error("a window of {len} bytes at {offset} does not fit into the neighbour's {size} bytes")]
     Aperture {
@@ -88,13 +103,12 @@ pub trait Vector: Send + Sync {
 pub trait Port: Send + Sync {
     /// Which of the host's two it is.
     fn side(&self) -> Side;
-    /// Whether the outgoing window is ordinary coherent memory of this machine.
-    fn coherent(&self) -> bool;
+    /// What it can do.
+    fn caps(&self) -> PortCaps;
+    /// The shortcuts to the host at its other end.
+    fn shortcuts(&self) -> Shortcuts;
     /// The incoming window: memory of this host.
     fn incoming(&self) -> InWindow;
-    /// The most bytes that one transfer into the outgoing window may have; None: any number. Whoever writes there sees to it
-    /// ([`super::cut`]).
-    fn max_transfer(&self) -> Option<usize>;
     /// Sets the translation: the outgoing window now shows `len` bytes at `offset` of the
     /// neighbour's memory, as the neighbour gave them through the scratchpads.
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
@@ -140,5 +154,50 @@ pub trait Port: Send + Sync {
                 return false;
             }
         }
+    }
+}
+
+impl<P: Port + ?Sized> Port for Arc<P> {
+    fn side(&self) -> Side {
+        (**self).side()
+    }
+    fn caps(&self) -> PortCaps {
+        (**self).caps()
+    }
+    fn shortcuts(&self) -> Shortcuts {
+        (**self).shortcuts()
+    }
+    fn incoming(&self) -> InWindow {
+        (**self).incoming()
+    }
+    fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        (**self).outgoing(offset, len)
+    }
+    fn incoming_offset(&self) -> u64 {
+        (**self).incoming_offset()
+    }
+    fn scratchpad(&self, register: usize) -> u32 {
+        (**self).scratchpad(register)
+    }
+    fn peer_scratchpad(&self, register: usize, value: u32) {
+        (**self).peer_scratchpad(register, value)
+    }
+    fn ring(&self, doorbell: usize) {
+        (**self).ring(doorbell)
+    }
+    fn doorbells(&self) -> u16 {
+        (**self).doorbells()
+    }
+    fn clear_doorbells(&self, bits: u16) {
+        (**self).clear_doorbells(bits)
+    }
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        (**self).vector(doorbell)
+    }
+    fn link(&self) -> LinkState {
+        (**self).link()
+    }
+    fn outages(&self) -> u64 {
+        (**self).outages()
     }
 }

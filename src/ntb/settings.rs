@@ -2,13 +2,52 @@
 
 use crate::fault::Faults;
 use crate::timing::Model;
+use crate::Shortcuts;
 use ntbring_settings::parse::{number, path};
 use ntbring_settings::{Row, Setting};
+use std::fmt;
 use std::path::PathBuf;
+
+/// The kind of adapters that a job uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// Emulated ones, between processes of one machine.
+    #[default]
+    Emulated,
+    /// Ones between threads of one process, for tests.
+    Loopback,
+    /// PCI adapters, given by the text after `pci:`.
+    Pci(String),
+}
+
+impl Device {
+    fn parse(text: &str) -> Result<Device, String> {
+        match (text, text.strip_prefix("pci:")) {
+            ("emu", _) => Ok(Device::Emulated),
+            ("loopback", _) => Ok(Device::Loopback),
+            (_, Some(adapters)) if !adapters.is_empty() => Ok(Device::Pci(adapters.into())),
+            _ => Err("unknown".into()),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Emulated => f.write_str("emu"),
+            Device::Loopback => f.write_str("loopback"),
+            Device::Pci(adapters) => write!(f, "pci:{adapters}"),
+        }
+    }
+}
 
 /// Settings of links.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSettings {
+    /// The kind of adapters.
+    pub device: Device,
+    /// The shortcuts beside links that may be used, if the device grants them.
+    pub shortcuts: Shortcuts,
     /// The cost of the real link that every cable behaves like; None: that of memory.
     pub model: Option<Model>,
     /// Faults to inject, for tests; None: none.
@@ -21,6 +60,39 @@ pub struct LinkSettings {
 
 /// Their rows.
 pub const ROWS: &[Row<LinkSettings>] = &[
+    Row {
+        setting: Setting {
+            name: "NTBRING_DEVICE",
+            default: "emu",
+            unit: "device",
+            allowed: "emu, loopback, or pci:ADAPTERS",
+            shared: true,
+            meaning: "adapters that join the hosts: emu, emulated between processes of one machine; loopback, between threads of \
+                      one process (for tests); pci:ADAPTERS, real ones (no backend yet)",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.device = Device::parse(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_SHORTCUTS",
+            default: "all",
+            unit: "names",
+            allowed: "all, none, or kernel-copies and segments, joined by +",
+            shared: true,
+            meaning: "possibilities that hosts on one machine have beside their links, and that are used: kernel-copies, copies \
+                      between processes by the kernel; segments, mapping window memory of next hosts; none: hosts behave as \
+                      separate machines do",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.shortcuts = Shortcuts::parse(v)?;
+            Ok(())
+        },
+    },
     Row {
         setting: Setting {
             name: "NTBRING_LINK_MODEL",

@@ -77,7 +77,7 @@ impl WriteSink for Sink {
 
 impl<P: Port> Port for Trace<P> {
     left_to_inner! {
-        side coherent max_transfer incoming incoming_offset scratchpad doorbells clear_doorbells vector link
+        side caps shortcuts incoming incoming_offset scratchpad doorbells clear_doorbells vector link
         outages
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {

@@ -4,7 +4,7 @@
 //! What works over it works over write-combining mappings and on machines whose stores reorder.
 
 use super::delegate::left_to_inner;
-use super::{NtbError, Port};
+use super::{NtbError, Port, PortCaps, Shortcuts};
 use ntbring_memory::{OutWindow, WriteSink};
 use std::sync::{Arc, Mutex};
 
@@ -89,11 +89,15 @@ impl WriteSink for Sink {
 
 impl<P: Port> Port for Weak<P> {
     left_to_inner! {
-        side max_transfer incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
+        side incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
         link outages
     }
-    fn coherent(&self) -> bool {
-        false
+    fn caps(&self) -> PortCaps {
+        self.inner.caps().modelled()
+    }
+    fn shortcuts(&self) -> Shortcuts {
+        // They would go past it.
+        Shortcuts::NONE
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ self.side() as u64))

@@ -3,11 +3,21 @@
 use super::crew::THREADS_MAX;
 use bytes::{Buf, BufMut};
 use ntbring_host::FileAddress;
+use ntbring_ntb::fabric::FabricAddress;
 
 /// Where in the word that says whether there is memory the number of threads begins.
 const THREADS: u32 = 8;
 
-/// What every rank tells all others before they can meet: 104 bytes.
+/// The part of a card that concerns a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCard {
+    /// The address of its windows.
+    pub fabric: FabricAddress,
+    /// The address of the memory that its processes share.
+    pub memory: FileAddress,
+}
+
+/// The message of every rank to all others before they can meet: 136 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
@@ -18,8 +28,8 @@ pub struct Card {
     pub place: u64,
     /// The threads that forward at the host, if the rank is the first there.
     pub threads: u8,
-    /// The host's memory, if the rank is the first of its host.
-    pub memory: Option<FileAddress>,
+    /// The windows of the host and the memory that its processes share, if the rank is the first of its host.
+    pub host: Option<HostCard>,
     /// Where processes of other jobs leave a note for it.
     pub mailbox: FileAddress,
     /// What others look for to see whether the kernel lets them copy from its process.
@@ -30,20 +40,25 @@ pub struct Card {
 
 impl Card {
     /// Bytes that a card takes.
-    pub const LEN: usize = 104;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x06");
+    pub const LEN: usize = 136;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x07");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Card::LEN] {
-        let m = self.memory.unwrap_or(FileAddress { pid: 0, fd: 0, inode: 0, token: 0 });
+        let none = HostCard {
+            fabric: FabricAddress([0; FabricAddress::LEN]),
+            memory: FileAddress { pid: 0, fd: 0, inode: 0, token: 0 },
+        };
+        let host = self.host.unwrap_or(none);
         let mut bytes = [0; Card::LEN];
         let mut to = &mut bytes[..];
         to.put_u64_le(Self::MAGIC);
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
         to.put_u64_le(self.place);
-        to.put_u64_le(u64::from(self.threads) << THREADS | u64::from(self.memory.is_some()));
-        m.put(&mut to);
+        to.put_u64_le(u64::from(self.threads) << THREADS | u64::from(self.host.is_some()));
+        host.memory.put(&mut to);
+        to.put_slice(&host.fabric.0);
         self.mailbox.put(&mut to);
         to.put_u64_le(self.probe);
         to.put_u128_le(self.cores);
@@ -61,12 +76,16 @@ impl Card {
         let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
         let place = bytes.get_u64_le();
         let word = bytes.get_u64_le();
-        let (has_memory, threads) = (word & 1 == 1, (word >> THREADS) as u8);
+        let (has_host, threads) = (word & 1 == 1, (word >> THREADS) as u8);
         if !(1..=THREADS_MAX as u8).contains(&threads) {
             return Err(format!("{threads} threads, 1 to {THREADS_MAX} are possible"));
         }
-        let (address, mailbox) = (FileAddress::get(&mut bytes), FileAddress::get(&mut bytes));
+        let memory = FileAddress::get(&mut bytes);
+        let mut fabric = FabricAddress([0; FabricAddress::LEN]);
+        bytes.copy_to_slice(&mut fabric.0);
+        let mailbox = FileAddress::get(&mut bytes);
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
-        Ok(Card { version, pid, place, threads, memory: has_memory.then_some(address), mailbox, probe, cores })
+        let host = has_host.then_some(HostCard { fabric, memory });
+        Ok(Card { version, pid, place, threads, host, mailbox, probe, cores })
     }
 }

@@ -5,8 +5,9 @@
 use super::join::JoinError;
 use super::settings::JoinSettings;
 use super::Topology;
-use ntbring_emu::EmuPort;
+use ntbring_ntb::fabric::OpenPort;
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
+use ntbring_ntb::software::SoftPort;
 use ntbring_ntb::timing::Timing;
 use ntbring_ntb::trace::{Record, Trace};
 use ntbring_ntb::weak::Weak;
@@ -23,7 +24,12 @@ pub(super) struct Dress<'a> {
 
 impl Dress<'_> {
     /// Both ports of a host, left first.
-    pub fn pair(&self, pair: [EmuPort; 2]) -> Result<Vec<Arc<dyn Port>>, JoinError> {
+    pub fn pair(&self, pair: Pair) -> Result<Vec<Arc<dyn Port>>, JoinError> {
+        let pair = match pair {
+            Pair::Software(pair) => pair,
+            // Checked when they were opened: there is neither a model nor are there faults.
+            Pair::Adapters(pair) => return Ok(pair.map(|port| self.weak(port)).into()),
+        };
         match self.settings.links.model {
             None => pair.into_iter().map(|port| self.faulty(port)).collect(),
             Some(model) => Timing::pair(pair, model)?.into_iter().map(|port| self.faulty(port)).collect(),
@@ -52,6 +58,30 @@ impl Dress<'_> {
     }
 }
 
+/// Both ports of a host without decorators, left first.
+pub(super) enum Pair {
+    /// Ports beside whose windows decorators keep their state.
+    Software([SoftPort; 2]),
+    /// Real adapters.
+    Adapters([Arc<dyn Port>; 2]),
+}
+
+impl Pair {
+    /// From two ports of one backend.
+    pub fn new(pair: [OpenPort; 2], settings: &JoinSettings) -> Result<Pair, JoinError> {
+        match pair {
+            [OpenPort::Software(left), OpenPort::Software(right)] => Ok(Pair::Software([left, right])),
+            [OpenPort::Adapter(left), OpenPort::Adapter(right)] => {
+                let set = |name, set: bool| set.then_some(name);
+                let unfit = set("NTBRING_LINK_MODEL", settings.links.model.is_some())
+                    .or(set("NTBRING_FAULT", settings.links.faults.is_some()));
+                unfit.map_or(Ok(Pair::Adapters([left, right])), |name| Err(JoinError::RealLinks { name }))
+            }
+            _ => Err(JoinError::MixedPorts),
+        }
+    }
+}
+
 /// The record of a rank's accesses, if there is to be one.
 pub(super) fn open_record(settings: &JoinSettings, rank: u32) -> Result<Option<Record>, JoinError> {
     let Some(file) = &settings.links.trace else { return Ok(None) };
@@ -76,12 +106,8 @@ pub(super) fn check(faults: &Faults, topology: &Topology) -> Result<(), JoinErro
 }
 
 /// The faults of a rank's ports.
-pub(super) fn injector(
-    settings: &JoinSettings,
-    topology: &Topology,
-    rank: u32,
-    pair: &[EmuPort; 2],
-) -> Option<Arc<Injector>> {
+pub(super) fn injector(settings: &JoinSettings, topology: &Topology, rank: u32, pair: &Pair) -> Option<Arc<Injector>> {
+    let Pair::Software(pair) = pair else { return None };
     let faults = settings.links.faults.clone()?;
     if rank == 0 {
         log::warn!("faults are injected into what hosts send (NTBRING_FAULT): {faults}");

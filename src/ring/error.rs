@@ -39,10 +39,19 @@ pub enum JoinError {
         /// The time that was given.
         seconds: u64,
     },
-    /// A rank that no process of this machine can reach.
+    /// A decorator for a link that is real.
+    #[error("{name} is for emulated links: with real adapters (NTBRING_DEVICE) it cannot be used")]
+    RealLinks {
+        /// The setting.
+        name: &'static str,
+    },
+    /// A backend that opens ports of several kinds for one host.
+    #[error("the ports of this host are of different kinds")]
+    MixedPorts,
+    /// A rank that should be on this host but is not.
     #[error(
-        "rank {rank} on host {host} is on another machine, or in a container with processes of its own: \
-         the emulated NTB joins processes of one machine that know each other's process ids"
+        "rank {rank} is said to be on host {host} as this rank is, but is on another machine, or in a container with \
+         processes of its own: give hosts of their own to machines and containers"
     )]
     Elsewhere {
         /// The rank.

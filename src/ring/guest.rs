@@ -7,10 +7,10 @@
 
 use crate::plan::LANE_MIN;
 use bytes::{Buf, BufMut};
-use ntbring_emu::{EmuHost, MemoryLayout};
 use ntbring_host::HostError;
-use ntbring_host::{FileAddress, Mailbox};
+use ntbring_host::{FileAddress, HostMemory, Mailbox};
 use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_ntb::fabric::FabricAddress;
 use ntbring_queue::{Consumer, Producer, LINE};
 use std::path::Path;
 
@@ -19,8 +19,8 @@ use std::path::Path;
 pub struct GuestAddress {
     /// Its mailbox, whose token also tells processes apart.
     pub mailbox: FileAddress,
-    /// The memory of its host, which holds its interrupt vectors.
-    pub host: FileAddress,
+    /// The windows of its host, which has its interrupt vectors.
+    pub host: FabricAddress,
     /// Its doorbell there.
     pub doorbell: u32,
 }
@@ -28,7 +28,7 @@ pub struct GuestAddress {
 impl GuestAddress {
     /// Bytes that an address takes.
     pub const LEN: usize = 80;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x02");
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x03");
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; GuestAddress::LEN] {
@@ -36,7 +36,7 @@ impl GuestAddress {
         let mut to = &mut bytes[..];
         to.put_u64_le(Self::MAGIC);
         self.mailbox.put(&mut to);
-        self.host.put(&mut to);
+        to.put_slice(&self.host.0);
         to.put_u32_le(self.doorbell);
         bytes
     }
@@ -46,7 +46,9 @@ impl GuestAddress {
         if bytes.len() < GuestAddress::LEN || bytes.get_u64_le() != Self::MAGIC {
             return None;
         }
-        let (mailbox, host) = (FileAddress::get(&mut bytes), FileAddress::get(&mut bytes));
+        let mailbox = FileAddress::get(&mut bytes);
+        let mut host = FabricAddress([0; FabricAddress::LEN]);
+        bytes.copy_to_slice(&mut host.0);
         let doorbell = bytes.get_u32_le();
         ((doorbell as usize) < ntbring_ntb::DOORBELLS).then_some(GuestAddress { mailbox, host, doorbell })
     }
@@ -71,9 +73,9 @@ fn announced(mut bytes: &[u8]) -> Option<(FileAddress, GuestAddress)> {
     Some((lane, GuestAddress::parse(bytes)?))
 }
 
-fn layout(lane_bytes: u64) -> MemoryLayout {
-    let lane = (lane_bytes as usize / LINE * LINE).max(LANE_MIN);
-    MemoryLayout { window: 0, local: (LINE + lane).next_multiple_of(4096) as u64, accounts: false }
+/// Bytes of the memory of a lane of `lane_bytes` bytes.
+fn bytes_for(lane_bytes: u64) -> u64 {
+    (LINE + (lane_bytes as usize / LINE * LINE).max(LANE_MIN)) as u64
 }
 
 /// Where in the local part of a lane's memory its head is returned, and where its reader and its maker say how far they are;
@@ -120,7 +122,7 @@ impl Signs {
 /// A lane to a guest, as its maker holds it.
 pub struct Call {
     /// Keeps it open for the guest.
-    pub memory: EmuHost,
+    pub memory: HostMemory,
     /// The sending end.
     pub producer: Producer,
     /// How far the guest is.
@@ -129,8 +131,8 @@ pub struct Call {
 
 /// Makes a lane to a guest and announces it there; None if the guest has to read its mail first.
 pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress) -> Result<Option<Call>, HostError> {
-    let memory = EmuHost::create(dir, layout(lane_bytes))?;
-    let local = memory.local();
+    let memory = HostMemory::create(dir, bytes_for(lane_bytes))?;
+    let local = memory.bytes();
     let lane = OutWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let producer = Producer::new(lane, InWindow::new(local.part(HEAD, 8)));
     let signs = Signs::new(&local, READER, MAKER);
@@ -143,7 +145,7 @@ pub struct Answer {
     /// Whose it is.
     pub from: GuestAddress,
     /// Keeps it open.
-    pub memory: EmuHost,
+    pub memory: HostMemory,
     /// The receiving end.
     pub consumer: Consumer,
     /// How far the guest is.
@@ -154,8 +156,8 @@ pub struct Answer {
 pub fn answer(bytes: &[u8]) -> Result<Answer, HostError> {
     let nonsense = HostError::Foreign { pid: 0, what: "its announcement makes no sense" };
     let (address, guest) = announced(bytes).ok_or(nonsense)?;
-    let memory = EmuHost::visit(address)?;
-    let local = memory.local();
+    let memory = HostMemory::open(address, 0)?;
+    let local = memory.bytes();
     if local.len() < LINE + LANE_MIN {
         return Err(HostError::Foreign { pid: address.pid, what: "the lane that it announced is too small" });
     }
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn addresses_survive_their_bytes() {
         let memory = |n: u64| FileAddress { pid: n as u32, fd: 3, inode: n * 7, token: n * 11 };
-        let address = GuestAddress { mailbox: memory(1), host: memory(2), doorbell: 5 };
+        let address = GuestAddress { mailbox: memory(1), host: FabricAddress([7; FabricAddress::LEN]), doorbell: 5 };
         assert_eq!(GuestAddress::parse(&address.bytes()), Some(address));
         assert_eq!(announced(&announcement(memory(3), &address)), Some((memory(3), address)));
         assert_eq!(GuestAddress::parse(&[0; GuestAddress::LEN]), None);

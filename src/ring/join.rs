@@ -1,21 +1,21 @@
 //! A process's way into the ring, and what it then holds of it.
 
-pub use super::card::Card;
-use super::dress::{self, open_record, Dress};
+pub use super::card::{Card, HostCard};
+use super::dress::{self, open_record, Dress, Pair};
 pub use super::error::JoinError;
 use super::guest::GuestAddress;
 pub use super::link::Link;
 use super::meeting::{died, Control, Meeting};
 use super::membership::Membership;
-use super::near::{find_reach, is_served};
+use super::near::{find_reach, is_served, shortcuts_of};
 use super::plan::{LocalPlan, WindowPlan};
 use super::settings::JoinSettings;
 use super::{crew, rank_doorbell, Topology, PROTOCOL_VERSION};
-use ntbring_emu::{EmuHost, EmuPort, Introduction, MemoryLayout};
 use ntbring_host::cores;
-use ntbring_host::{check_space, place, size_of, FileAddress, Mailbox, Reach, Watch};
-use ntbring_memory::{InWindow, OutWindow};
+use ntbring_host::{check_space, place, size_of, FileAddress, HostMemory, Introduction, Mailbox, Reach, Watch};
+use ntbring_memory::{InWindow, Mapping, OutWindow};
 use ntbring_ntb::cut::cut;
+use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
 use ntbring_ntb::{LinkState, Port, Side};
 use ntbring_queue::{entry_max, Reliability, LINE};
 use std::path::Path;
@@ -38,9 +38,11 @@ pub struct Candidate {
     topology: Arc<Topology>,
     rank: u32,
     settings: JoinSettings,
-    layout: MemoryLayout,
+    backend: Arc<dyn Backend>,
+    windows: Windows,
     local_plan: LocalPlan,
-    memory: Option<EmuHost>,
+    /// What the first rank of a host creates for it.
+    created: Option<(Box<dyn Fabric>, HostMemory)>,
     mailbox: (Mailbox, FileAddress),
     /// The threads that forward at this process's host, if it is its first rank.
     threads: usize,
@@ -51,6 +53,17 @@ impl Candidate {
     /// is the first rank of its host.
     pub fn new(topology: Topology, rank: u32, settings: impl Into<JoinSettings>) -> Result<Candidate, JoinError> {
         let settings = settings.into();
+        let backend = ntbring_devices::open(&settings.links.device, &settings.host.shm_dir)?;
+        Candidate::with_backend(topology, rank, settings, backend)
+    }
+
+    /// The same, with a backend of the caller's.
+    pub fn with_backend(
+        topology: Topology,
+        rank: u32,
+        settings: JoinSettings,
+        backend: Arc<dyn Backend>,
+    ) -> Result<Candidate, JoinError> {
         let host = topology.host_of(rank);
         let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.ring.local_lane);
         let managed = settings.ring.reliability == Reliability::Retry;
@@ -68,14 +81,24 @@ impl Candidate {
         if let Some(faults) = &settings.links.faults {
             dress::check(faults, &topology)?;
         }
-        let layout = MemoryLayout { window, local: local_plan.total(), accounts };
-        let memory = match topology.local_of(rank) {
-            0 => Some(EmuHost::create(&settings.host.shm_dir, layout)?),
+        let windows = Windows { bytes: window, accounts };
+        let created = match topology.local_of(rank) {
+            0 => Some((backend.create(windows)?, HostMemory::create(&settings.host.shm_dir, local_plan.total())?)),
             _ => None,
         };
         let mailbox = Mailbox::create(&settings.host.shm_dir, BULLETIN + BULLETIN_PER_RANK * topology.size())?;
         let threads = crew::threads(settings.ring.xfer_threads, &topology, cores::own());
-        Ok(Candidate { topology: Arc::new(topology), rank, settings, layout, local_plan, memory, mailbox, threads })
+        Ok(Candidate {
+            topology: Arc::new(topology),
+            rank,
+            settings,
+            backend,
+            windows,
+            local_plan,
+            created,
+            mailbox,
+            threads,
+        })
     }
 
     /// Whether there is room for what MPICH's shared-memory module will use, on all hosts (they
@@ -88,13 +111,16 @@ impl Candidate {
 
     /// What the others must be told.
     pub fn card(&self) -> Card {
-        let memory = self.memory.as_ref().map(EmuHost::address);
+        let host = |(fabric, memory): &(Box<dyn Fabric>, HostMemory)| HostCard {
+            fabric: fabric.address(),
+            memory: memory.address(),
+        };
         Card {
             version: PROTOCOL_VERSION.into(),
             pid: std::process::id(),
             place: place(),
             threads: self.threads as u8,
-            memory,
+            host: self.created.as_ref().map(host),
             mailbox: self.mailbox.1,
             probe: Reach::probe_address(),
             cores: cores::mine(),
@@ -103,7 +129,7 @@ impl Candidate {
 
     /// Joins, given everybody's card in rank order. Waits for the neighbours, but not for ever.
     pub fn join(self, cards: &[Card]) -> Result<Membership, JoinError> {
-        let Candidate { topology, rank, settings, layout, local_plan, memory, mailbox, .. } = self;
+        let Candidate { topology, rank, settings, backend, windows, local_plan, created, mailbox, .. } = self;
         let host = topology.host_of(rank);
         let leader = topology.ranks_of(host)[0];
         if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
@@ -111,18 +137,17 @@ impl Candidate {
             return Err(JoinError::Address { rank: other as u32, what });
         }
         let here = place();
-        if let Some(other) = cards.iter().position(|card| card.place != here) {
-            let rank = other as u32;
-            return Err(JoinError::Elsewhere { rank, host: topology.host_of(rank) });
+        if let Some(&rank) = topology.ranks_of(host).iter().find(|&&rank| cards[rank as usize].place != here) {
+            return Err(JoinError::Elsewhere { rank, host });
         }
         let address = |host: usize| {
             let rank = topology.ranks_of(host)[0];
             let what = || "the first rank of its host gave no memory".to_string();
-            cards[rank as usize].memory.ok_or_else(|| JoinError::Address { rank, what: what() })
+            cards[rank as usize].host.ok_or_else(|| JoinError::Address { rank, what: what() })
         };
         let guest = |rank: u32| {
             let doorbell = rank_doorbell(topology.local_of(rank)) as u32;
-            let host = address(topology.host_of(rank))?;
+            let host = address(topology.host_of(rank))?.fabric;
             Ok(GuestAddress { mailbox: cards[rank as usize].mailbox, host, doorbell })
         };
         let threads = |host: usize| usize::from(cards[topology.ranks_of(host)[0] as usize].threads);
@@ -130,22 +155,27 @@ impl Candidate {
         let pids: Vec<u32> = cards.iter().map(|c| c.pid).collect();
         let others = (0..topology.size() as u32).filter(|&r| r != rank);
         let watch = Watch::new(others.map(|r| (r, pids[r as usize]))).map_err(|(r, _)| died(&topology, &pids, r))?;
-        let memory = match memory {
-            Some(memory) => memory,
-            None => EmuHost::join(address(host)?, layout)?,
+        let (fabric, memory) = match created {
+            Some(created) => created,
+            None => {
+                let card = address(host)?;
+                (backend.attach(&card.fabric, windows)?, HostMemory::open(card.memory, local_plan.total())?)
+            }
         };
         if rank == leader {
             let (job, faulty) = (pids[0], settings.links.faults.is_some());
-            memory.introduce(Introduction { job, host: host as u8, hosts: topology.hosts() as u8, faulty })?;
+            let is = Introduction { job, host: host as u8, hosts: topology.hosts() as u8, faulty };
+            fabric.introduce(is)?;
+            memory.introduce(is)?;
         }
         mailbox.0.introduce(pids[0])?;
         let record = open_record(&settings, rank)?;
         let (mut ports, mut injector): (Vec<Arc<dyn Port>>, _) = (Vec::new(), None);
         if topology.hosts() > 1 {
-            let port = |side| -> Result<EmuPort, JoinError> {
-                Ok(memory.port(side, &address(topology.neighbour(host, side))?)?)
+            let port = |side| -> Result<OpenPort, JoinError> {
+                Ok(fabric.port(side, &address(topology.neighbour(host, side))?.fabric)?)
             };
-            let pair = [port(Side::Left)?, port(Side::Right)?];
+            let pair = Pair::new([port(Side::Left)?, port(Side::Right)?], &settings)?;
             injector = dress::injector(&settings, &topology, rank, &pair);
             let (record, injector) = (record.as_ref(), injector.clone());
             ports = Dress { settings: &settings, rank, record, injector }.pair(pair)?;
@@ -153,12 +183,12 @@ impl Candidate {
         let meeting = Meeting {
             topology: &topology,
             host,
-            window: layout.window,
+            window: windows.bytes,
             settings: &settings,
             watch: &watch,
             pids: &pids,
         };
-        let control = Control { block: InWindow::new(memory.local()), out: OutWindow::new(memory.local()) };
+        let control = Control { block: InWindow::new(memory.bytes()), out: OutWindow::new(memory.bytes()) };
         let offsets = if rank == leader {
             let result = meeting.neighbours(&ports);
             control.publish(&result);
@@ -170,36 +200,37 @@ impl Candidate {
         } else {
             meeting.leader(&control, leader)?
         };
-        let (trusted, managed) =
-            (settings.ring.reliability == Reliability::Off, settings.ring.reliability == Reliability::Retry);
-        let served = is_served(&topology, &ports, trusted);
+        let managed = settings.ring.reliability == Reliability::Retry;
+        let served = is_served(&topology, &ports, &settings);
         let packet_max = match topology.hosts() {
             // Nothing is forwarded.
             0..4 if !served => usize::MAX,
             _ => {
-                let lines = WindowPlan::smallest_lane(&topology, layout.window, managed)? / LINE;
+                let lines = WindowPlan::smallest_lane(&topology, windows.bytes, managed)? / LINE;
                 entry_max(lines) - settings.ring.reliability.trailer()
             }
         };
-        let block_max = WindowPlan::block_max(&topology, layout.window);
+        let block_max = WindowPlan::block_max(&topology, windows.bytes);
         let announced = settings.ring.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
             let neighbour = topology.neighbour(host, side);
-            let outgoing = port.outgoing(offset, layout.window)?;
+            let outgoing = port.outgoing(offset, windows.bytes)?;
             links.push(Link {
                 neighbour,
                 incoming: port.incoming(),
-                outgoing: match port.max_transfer() {
+                outgoing: match port.caps().max_transfer {
                     Some(max) => cut(outgoing, max),
                     None => outgoing,
                 },
-                plan: WindowPlan::new(&topology, host, side, layout.window, managed)?,
-                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), layout.window, managed)?,
+                plan: WindowPlan::new(&topology, host, side, windows.bytes, managed)?,
+                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?,
                 announced,
                 threads: threads(neighbour),
                 reliability: settings.ring.reliability,
+                shortcuts: shortcuts_of(port.as_ref(), &settings),
+                near: port.caps().mapping == Mapping::Coherent,
                 outages_before: port.outages().saturating_sub((port.link() == LinkState::Down).into()),
                 port,
             });
@@ -213,9 +244,10 @@ impl Candidate {
         // Whatever the neighbours still have to read of the handshake has been written.
         injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {
-            notes: memory.notes()?,
             topology,
             rank,
+            backend,
+            fabric,
             memory,
             local_plan,
             links,

@@ -4,7 +4,7 @@ use super::crew::thread_of;
 use super::plan::{Class, End, WindowPlan};
 use super::FORWARDER_DOORBELL;
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::{Port, Side};
+use ntbring_ntb::{Port, Shortcuts, Side};
 use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
 
@@ -27,6 +27,10 @@ pub struct Link {
     pub(super) threads: usize,
     /// How far its lanes trust it.
     pub(super) reliability: Reliability,
+    /// The shortcuts to the neighbour that may be used.
+    pub(super) shortcuts: Shortcuts,
+    /// Whether the outgoing window is memory behind this machine's caches.
+    pub(super) near: bool,
     /// How often it had gone down before this process joined, and come up again.
     pub(super) outages_before: u64,
 }
@@ -52,9 +56,14 @@ impl Link {
         self.reliability != Reliability::Off
     }
 
-    /// Whether the neighbour's memory is as good as the own one's: what is only written through lanes can be checked.
+    /// The shortcuts to the neighbour that may be used; none where links are not trusted, since only lanes are checked.
+    pub fn shortcuts(&self) -> Shortcuts {
+        self.shortcuts
+    }
+
+    /// Whether the outgoing window is memory behind this machine's caches, and trusted.
     pub fn is_coherent(&self) -> bool {
-        self.port.coherent() && self.reliability == Reliability::Off
+        self.near && self.reliability == Reliability::Off
     }
 
     /// Whether it has gone down since this process joined.

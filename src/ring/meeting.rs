@@ -6,7 +6,7 @@ use super::settings::JoinSettings;
 use super::{Topology, PROTOCOL_VERSION};
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::{LinkState, Port, SCRATCHPADS};
+use ntbring_ntb::{LinkState, Port, Shortcuts, SCRATCHPADS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -170,7 +170,7 @@ impl Meeting<'_> {
             link_model: self.settings.links.model.map_or(0, |model| model.digest()),
             paper_model: self.settings.ring.paper_model.code(),
             reliability: self.settings.ring.reliability.code(),
-            coherent: port.coherent(),
+            coherent: port.shortcuts() & self.settings.links.shortcuts == Shortcuts::ALL,
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }

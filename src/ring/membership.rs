@@ -7,10 +7,10 @@ use super::plan::{End, LocalPlan};
 use super::served::registry::Registry;
 use super::ways::Ways;
 use super::{Dead, Topology};
-use ntbring_emu::EmuHost;
 use ntbring_host::{cores, sessions};
-use ntbring_host::{Mailbox, Reach, Watch};
-use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_host::{HostMemory, Mailbox, Reach, Watch};
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::fabric::{Backend, Fabric};
 use ntbring_ntb::fault::Injector;
 use ntbring_ntb::trace::Record;
 use ntbring_ntb::{LinkState, Side, Vector};
@@ -21,7 +21,9 @@ use std::sync::Arc;
 pub struct Membership {
     pub(super) topology: Arc<Topology>,
     pub(super) rank: u32,
-    pub(super) memory: EmuHost,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) fabric: Box<dyn Fabric>,
+    pub(super) memory: HostMemory,
     pub(super) local_plan: LocalPlan,
     /// Left and right; none in a ring of one host.
     pub(super) links: Option<[Link; 2]>,
@@ -44,8 +46,6 @@ pub struct Membership {
     /// What processes of other jobs must know of each rank.
     pub(super) guests: Vec<GuestAddress>,
     pub(super) mailbox: Option<Mailbox>,
-    /// Two words that the host's processes share.
-    pub(super) notes: Region,
 }
 
 impl Membership {
@@ -89,6 +89,11 @@ impl Membership {
         &self.guests
     }
 
+    /// The backend that opened the ports.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
     /// This process's mailbox. Panics if it was taken before.
     pub fn take_mailbox(&mut self) -> Mailbox {
         self.mailbox.take().expect("the mailbox is taken once")
@@ -99,13 +104,13 @@ impl Membership {
         match &self.links {
             // Through the port's decorators.
             Some([left, _]) => left.port.vector(doorbell),
-            None => self.memory.vector(doorbell),
+            None => self.fabric.vector(doorbell),
         }
     }
 
     /// Rings a doorbell of this process's own host.
     pub fn ring(&self, doorbell: usize) {
-        self.memory.ring(doorbell);
+        self.fabric.ring(doorbell);
     }
 
     /// The sending end of the lane to a rank of the same host, by its number there.
@@ -120,7 +125,7 @@ impl Membership {
     }
 
     fn local_producer_of(&self, from: End, to: usize) -> Producer {
-        let (plan, region) = (&self.local_plan, self.memory.local());
+        let (plan, region) = (&self.local_plan, self.memory.bytes());
         let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
         let producer = Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)));
         match self.announced {
@@ -141,7 +146,7 @@ impl Membership {
 
     fn local_consumer_of(&self, from: End) -> Consumer {
         let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
-        let region = self.memory.local();
+        let region = self.memory.bytes();
         let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
         let consumer = Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)));
         match self.announced {
@@ -175,19 +180,19 @@ impl Membership {
     /// Where the ranks of this process's host tell its forwarder of their segments.
     pub fn registry(&self) -> Registry {
         let ranks = self.topology.ranks_of(self.host()).len();
-        let region = self.memory.local().part(self.local_plan.registry_offset(), Registry::bytes(ranks));
+        let region = self.memory.bytes().part(self.local_plan.registry_offset(), Registry::bytes(ranks));
         Registry::new(region, ranks)
     }
 
     /// Which way packets of this process's host go. Says nothing in jobs whose links are trusted.
     pub fn ways(&self) -> Ways {
-        Ways::new(self.notes.clone())
+        Ways::new(self.memory.notes())
     }
 
     /// What the emulated port on a side says of its link from now on, as `ntbring link` does it from outside. Only what
     /// is sent through ports with faults is lost then.
     pub fn set_link(&self, side: Side, state: LinkState) {
-        self.memory.set_link(side, state);
+        self.fabric.set_link(side, state);
     }
 
     /// The process of a rank.

@@ -1,8 +1,11 @@
 //! Two hosts in one process, joined by two cables, with any decorators around their ports.
 
-use ntbring_emu::{EmuHost, MemoryLayout};
+use ntbring_emu::EmuHost;
 use ntbring_memory::{OutWindow, Region};
+use ntbring_ntb::fabric::{Fabric, Windows};
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
+use ntbring_ntb::loopback::LoopbackHost;
+use ntbring_ntb::software::SoftPort;
 use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::trace::{Record, Trace};
 use ntbring_ntb::weak::Weak;
@@ -15,6 +18,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dress {
     Emu,
+    Loopback,
     Weak,
     Trace,
     TraceWeak,
@@ -53,10 +57,41 @@ impl Write for Paper {
     }
 }
 
+/// A host of one of the backends without adapters.
+pub enum Host {
+    Emu(EmuHost),
+    Loopback(LoopbackHost),
+}
+
+impl Host {
+    fn new(dress: Dress, windows: Windows) -> Host {
+        match dress {
+            Dress::Loopback => Host::Loopback(LoopbackHost::new(windows.bytes as usize)),
+            _ => Host::Emu(EmuHost::create(Path::new("/dev/shm"), windows).unwrap()),
+        }
+    }
+
+    fn port(&self, side: Side, neighbour: &Host) -> SoftPort {
+        match (self, neighbour) {
+            (Host::Emu(host), Host::Emu(neighbour)) => host.soft_port(side, &neighbour.address()).unwrap(),
+            (Host::Loopback(host), Host::Loopback(neighbour)) => host.port(side, neighbour).unwrap(),
+            _ => panic!("hosts of two backends have no cable"),
+        }
+    }
+
+    /// The host as every backend offers it.
+    pub fn fabric(&self) -> &dyn Fabric {
+        match self {
+            Host::Emu(host) => host,
+            Host::Loopback(host) => host,
+        }
+    }
+}
+
 /// Hosts `a` and `b`: the right port of each is cabled to the left one of the other.
 pub struct Bench {
     pub dress: Dress,
-    pub hosts: [EmuHost; 2],
+    pub hosts: [Host; 2],
     ports: [[Arc<dyn Port>; 2]; 2],
     paper: Paper,
 }
@@ -68,12 +103,12 @@ impl Bench {
 
     /// With links of that model, if they are timed.
     pub fn with_model(dress: Dress, model: Model) -> Bench {
-        let layout = MemoryLayout { window: WINDOW as u64, local: 4096, accounts: dress.is_timed() };
-        let hosts = [(); 2].map(|()| EmuHost::create(Path::new("/dev/shm"), layout).unwrap());
+        let windows = Windows { bytes: WINDOW as u64, accounts: dress.is_timed() };
+        let hosts = [(); 2].map(|()| Host::new(dress, windows));
         let paper = Paper::default();
         let record = Record::to(paper.clone());
         let ports = [0, 1].map(|host| {
-            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host].address()).unwrap());
+            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host]));
             if !dress.is_timed() {
                 return pair.map(|port| dressed(port, dress, &record));
             }
@@ -115,7 +150,7 @@ impl Bench {
 fn dressed(port: impl Port + 'static, dress: Dress, record: &Record) -> Arc<dyn Port> {
     let seed = 0x5eed;
     match dress {
-        Dress::Emu | Dress::Timing => Arc::new(port),
+        Dress::Emu | Dress::Loopback | Dress::Timing => Arc::new(port),
         Dress::Weak => Arc::new(Weak::new(port, seed)),
         Dress::Trace => Arc::new(Trace::new(port, record.clone())),
         Dress::TraceWeak | Dress::TraceWeakTiming => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),

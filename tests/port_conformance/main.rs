@@ -30,6 +30,7 @@ mod checks {
 macro_rules! run_on_every_port {
     ($($test:ident)*) => {
         run_on_every_port!(emu Dress::Emu, $($test)*);
+        run_on_every_port!(loopback Dress::Loopback, $($test)*);
         run_on_every_port!(weak Dress::Weak, $($test)*);
         run_on_every_port!(trace Dress::Trace, $($test)*);
         run_on_every_port!(trace_of_weak Dress::TraceWeak, $($test)*);
@@ -49,7 +50,7 @@ macro_rules! run_on_every_port {
 run_on_every_port! {
     sides_and_links
     outages_are_counted_whoever_looks
-    only_memory_is_coherent
+    only_memory_is_coherent_and_has_shortcuts
     what_is_written_before_a_fence_is_there_after_it
     writing_reaches_all_kinds_of_places
     windows_do_not_mix

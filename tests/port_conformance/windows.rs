@@ -1,6 +1,8 @@
 //! Windows: what is written, when it is there, and where it may not go.
 
 use super::*;
+use ntbring_memory::Mapping;
+use ntbring_ntb::Shortcuts;
 
 pub fn sides_and_links(bench: &Bench) {
     for host in [0, 1] {
@@ -21,17 +23,18 @@ pub fn outages_are_counted_whoever_looks(bench: &Bench) {
         let port = bench.port(host, side);
         for outages in 0..3 {
             assert_eq!((port.link(), port.outages()), (LinkState::Up, outages));
-            bench.hosts[host].set_link(side, LinkState::Down);
+            bench.hosts[host].fabric().set_link(side, LinkState::Down);
             assert_eq!((port.link(), port.outages()), (LinkState::Down, outages + 1));
-            bench.hosts[host].set_link(side, LinkState::Up);
+            bench.hosts[host].fabric().set_link(side, LinkState::Up);
         }
     }
 }
 
-pub fn only_memory_is_coherent(bench: &Bench) {
-    let memory = matches!(bench.dress, Dress::Emu | Dress::Trace);
+pub fn only_memory_is_coherent_and_has_shortcuts(bench: &Bench) {
+    let memory = matches!(bench.dress, Dress::Emu | Dress::Loopback | Dress::Trace);
     for (port, _) in bench.cables() {
-        assert_eq!(port.coherent(), memory);
+        assert_eq!(port.caps().mapping == Mapping::Coherent, memory);
+        assert_eq!(port.shortcuts(), if memory { Shortcuts::ALL } else { Shortcuts::NONE });
     }
 }
 
@@ -115,11 +118,6 @@ pub fn windows_do_not_mix(bench: &Bench) {
         let mut bytes = vec![0; WINDOW];
         to.incoming().read(0, &mut bytes);
         assert!(bytes.iter().all(|&b| b == i as u8 + 1), "window {i} holds what belongs to another");
-    }
-    // Not into what is beside the windows either.
-    for host in &bench.hosts {
-        let local = ntbring_memory::InWindow::new(host.local());
-        assert!((0..local.len()).step_by(8).all(|at| local.load(at) == 0));
     }
 }
 

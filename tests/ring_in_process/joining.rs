@@ -145,11 +145,12 @@ fn cards_that_cannot_be_used_are_refused() {
         other => panic!("{other:?}"),
     }
     let (mut candidates, mut others) = cards(3);
-    others[2].memory = None;
+    others[2].host = None;
     assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Address { rank: 2, .. })));
     let (mut candidates, mut others) = cards(3);
-    if let Some(memory) = &mut others[1].memory {
-        memory.token ^= 1;
+    if let Some(host) = &mut others[1].host {
+        // The token of the file.
+        host.fabric.0[16] ^= 1;
     }
     assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Ntb(_))));
     let bytes = others[0].bytes();

@@ -7,6 +7,7 @@ mod common;
 mod counters;
 mod crews;
 mod deputies;
+mod devices;
 mod exchanges;
 mod faults;
 mod flow_control;

@@ -1,35 +1,86 @@
-//! An emulated host and its ports.
+//! The emulated adapters of a host.
 
 use crate::layout::MemoryLayout;
-use crate::running::Introduction;
-use ntbring_host::{FileAddress, HostError, MemoryFile};
+use bytes::{Buf, BufMut};
+use ntbring_host::{place, FileAddress, FileKind, HostError, Introduction, MemoryFile};
 use ntbring_memory::Region;
+use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
 use ntbring_ntb::software::{Registers, SoftPort, SoftVector, WindowMemory};
-use ntbring_ntb::{LinkState, NtbError, Side, Vector};
-use std::path::Path;
+use ntbring_ntb::{LinkState, NtbError, Shortcuts, Side, Vector};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The backend whose hosts are groups of processes of one machine.
+pub struct Emulated {
+    dir: PathBuf,
+}
+
+impl Emulated {
+    /// The backend that allocates windows in this directory of a memory file system.
+    pub fn new(dir: impl Into<PathBuf>) -> Emulated {
+        Emulated { dir: dir.into() }
+    }
+}
+
+impl Backend for Emulated {
+    fn name(&self) -> &'static str {
+        "emu"
+    }
+
+    fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
+        Ok(Box::new(EmuHost::create(&self.dir, windows)?))
+    }
+
+    fn attach(&self, address: &FabricAddress, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
+        Ok(Box::new(EmuHost::attach(address, windows)?))
+    }
+
+    fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError> {
+        let registers = Registers::new(MemoryFile::open(&file_of(address)?)?.first_page()?);
+        Ok(Arc::new(ForeignBells { registers }))
+    }
+}
+
+/// The address of windows in this file: with a number for the machine and process namespace, in which alone the file
+/// can be found.
+pub fn address_of(file: FileAddress) -> FabricAddress {
+    let mut address = FabricAddress([0; FabricAddress::LEN]);
+    let mut to = &mut address.0[..];
+    file.put(&mut to);
+    to.put_u64_le(place());
+    address
+}
+
+/// The file at an address.
+pub fn file_of(address: &FabricAddress) -> Result<FileAddress, NtbError> {
+    let mut from = &address.0[..];
+    let file = FileAddress::get(&mut from);
+    match from.get_u64_le() == place() {
+        true => Ok(file),
+        false => Err(NtbError::Elsewhere),
+    }
+}
 
 /// A host of the emulated ring, as one of its processes holds it.
 pub struct EmuHost {
-    memory: Arc<HostMemory>,
-    address: FileAddress,
+    windows: Arc<WindowFile>,
+    address: FabricAddress,
     registers: Registers,
-    local: Region,
 }
 
-/// A host's memory file and its layout, which all hosts of a ring share.
-struct HostMemory {
+/// The file of a host's windows and its layout, which all hosts of a ring share.
+struct WindowFile {
     file: MemoryFile,
     layout: MemoryLayout,
 }
 
-impl HostMemory {
+impl WindowFile {
     fn registers(&self) -> Result<Registers, HostError> {
         Ok(Registers::new(self.file.first_page()?))
     }
 }
 
-impl WindowMemory for HostMemory {
+impl WindowMemory for WindowFile {
     fn window(&self) -> u64 {
         self.layout.window
     }
@@ -57,97 +108,78 @@ impl WindowMemory for HostMemory {
 }
 
 impl EmuHost {
-    /// Creates the host's memory; done by one of its processes.
-    pub fn create(dir: &Path, layout: MemoryLayout) -> Result<EmuHost, HostError> {
+    /// Creates the host's windows in a directory; done by one of its processes.
+    pub fn create(dir: &std::path::Path, windows: Windows) -> Result<EmuHost, HostError> {
+        let layout = MemoryLayout::of(windows);
         let (file, address) = MemoryFile::create(dir, layout.total())?;
-        Self::with(file, address, layout)
+        Self::with(file, address_of(address), layout)
     }
 
-    /// Joins a host that another process of it created with the same layout.
-    pub fn join(address: FileAddress, layout: MemoryLayout) -> Result<EmuHost, HostError> {
-        let file = MemoryFile::open(&address)?;
+    /// Attaches to a host that another process of it created with the same windows.
+    pub fn attach(address: &FabricAddress, windows: Windows) -> Result<EmuHost, NtbError> {
+        let (at, layout) = (file_of(address)?, MemoryLayout::of(windows));
+        let file = MemoryFile::open(&at)?;
         if file.size() != layout.total() {
             let what = "its size differs: the host's processes have different settings";
-            return Err(HostError::Foreign { pid: address.pid, what });
+            return Err(HostError::Foreign { pid: at.pid, what }.into());
         }
-        Self::with(file, address, layout)
+        Ok(Self::with(file, *address, layout)?)
     }
 
-    /// Opens memory without windows that any process has created.
-    pub fn visit(address: FileAddress) -> Result<EmuHost, HostError> {
-        let file = MemoryFile::open(&address)?;
-        let layout = MemoryLayout { window: 0, local: 0, accounts: false };
-        let local = file.size() - layout.total();
-        Self::with(file, address, MemoryLayout { local, ..layout })
-    }
-
-    fn with(file: MemoryFile, address: FileAddress, layout: MemoryLayout) -> Result<EmuHost, HostError> {
-        let memory = HostMemory { file, layout };
-        let registers = memory.registers()?;
+    fn with(file: MemoryFile, address: FabricAddress, layout: MemoryLayout) -> Result<EmuHost, HostError> {
+        let windows = WindowFile { file, layout };
+        let registers = windows.registers()?;
         registers.attend();
-        let local = memory.file.map(layout.local_offset(), layout.local)?;
-        Ok(EmuHost { memory: Arc::new(memory), address, registers, local })
-    }
-
-    /// Tells tools the host's place in its job.
-    pub fn introduce(&self, is: Introduction) -> Result<(), HostError> {
-        self.memory.file.set_kind(is.word())
-    }
-
-    /// Two words, 0 at first, that processes of the host may use as they like, and that tools can read.
-    pub fn notes(&self) -> Result<Region, HostError> {
-        self.memory.file.notes()
-    }
-
-    /// The address of its memory, for other processes.
-    pub fn address(&self) -> FileAddress {
-        self.address
-    }
-
-    /// The part of its memory that only its own processes map.
-    pub fn local(&self) -> Region {
-        self.local.clone()
-    }
-
-    /// A vector of this host, raised by either port or by [`EmuHost::ring`].
-    pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
-        Arc::new(SoftVector::new(self.registers.clone(), doorbell))
-    }
-
-    /// Raises a vector of this host from inside it.
-    pub fn ring(&self, doorbell: usize) {
-        self.registers.interrupt(doorbell);
-    }
-
-    /// Makes its port on a side report this state of the link from now on.
-    pub fn set_link(&self, side: Side, state: LinkState) {
-        self.registers.set_link(side, state);
+        Ok(EmuHost { windows: Arc::new(windows), address, registers })
     }
 
     /// The port on `side`, cabled to the opposite port of the host at `neighbour`.
-    pub fn port(&self, side: Side, neighbour: &FileAddress) -> Result<EmuPort, NtbError> {
-        let peer = HostMemory { file: MemoryFile::open(neighbour)?, layout: self.memory.layout };
+    pub fn soft_port(&self, side: Side, neighbour: &FabricAddress) -> Result<EmuPort, NtbError> {
+        let peer = WindowFile { file: MemoryFile::open(&file_of(neighbour)?)?, layout: self.windows.layout };
         let peer_registers = peer.registers()?;
-        SoftPort::new(side, (self.memory.clone(), self.registers.clone()), (Arc::new(peer), peer_registers))
+        let own = (self.windows.clone() as Arc<dyn WindowMemory>, self.registers.clone());
+        SoftPort::new(side, Shortcuts::ALL, own, (Arc::new(peer), peer_registers))
+    }
+}
+
+impl Bells for EmuHost {
+    fn ring(&self, doorbell: usize) {
+        self.registers.interrupt(doorbell);
+    }
+}
+
+impl Fabric for EmuHost {
+    fn address(&self) -> FabricAddress {
+        self.address
+    }
+
+    fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError> {
+        Ok(OpenPort::Software(self.soft_port(side, neighbour)?))
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(SoftVector::new(self.registers.clone(), doorbell))
+    }
+
+    fn set_link(&self, side: Side, state: LinkState) {
+        self.registers.set_link(side, state);
+    }
+
+    fn introduce(&self, is: Introduction) -> Result<(), NtbError> {
+        Ok(self.windows.file.set_kind(FileKind::Windows(is).word())?)
     }
 }
 
 /// One emulated NTB adapter.
 pub type EmuPort = SoftPort;
 
-/// The vectors of a host that is no neighbour, for processes that meet outside the ring.
-pub struct ForeignBell {
+/// The vectors of a host that is no neighbour: its register page, and nothing else of it.
+struct ForeignBells {
     registers: Registers,
 }
 
-impl ForeignBell {
-    /// Maps the register page of a host, and nothing else of it.
-    pub fn open(host: &FileAddress) -> Result<ForeignBell, HostError> {
-        Ok(ForeignBell { registers: Registers::new(MemoryFile::open(host)?.first_page()?) })
-    }
-
-    /// Raises one of its vectors.
-    pub fn ring(&self, doorbell: usize) {
+impl Bells for ForeignBells {
+    fn ring(&self, doorbell: usize) {
         self.registers.interrupt(doorbell);
     }
 }

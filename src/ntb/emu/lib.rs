@@ -3,14 +3,14 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `layout` | the layout of a host's memory file |
-//! | `host` | a host, and its ports |
+//! | `layout` | the layout of a host's window file |
+//! | `host` | the backend, a host, and its ports |
 //! | `running` | the hosts of running jobs, found from outside; taking their links down and up |
 
 mod host;
 mod layout;
 mod running;
 
-pub use host::{EmuHost, EmuPort, ForeignBell};
+pub use host::{address_of, file_of, EmuHost, EmuPort, Emulated};
 pub use layout::MemoryLayout;
-pub use running::{Introduction, RunningHost};
+pub use running::RunningHost;

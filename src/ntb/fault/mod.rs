@@ -40,7 +40,7 @@ pub use links::{LinkName, Place};
 pub use outage::Outage;
 
 use super::delegate::left_to_inner;
-use super::{LinkState, NtbError, Port};
+use super::{LinkState, NtbError, Port, PortCaps, Shortcuts};
 use ntbring_memory::OutWindow;
 use std::io;
 use std::sync::Arc;
@@ -63,10 +63,14 @@ impl Faulty {
 }
 
 impl Port for Faulty {
-    left_to_inner! { side max_transfer incoming incoming_offset scratchpad doorbells clear_doorbells vector }
+    left_to_inner! { side incoming incoming_offset scratchpad doorbells clear_doorbells vector }
 
-    fn coherent(&self) -> bool {
-        false
+    fn caps(&self) -> PortCaps {
+        self.inner.caps().modelled()
+    }
+    fn shortcuts(&self) -> Shortcuts {
+        // They would go past it.
+        Shortcuts::NONE
     }
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {

@@ -2,7 +2,7 @@
 
 use super::registers::{Registers, SoftVector};
 use crate::timing::Accounts;
-use crate::{LinkState, NtbError, Port, Side, Vector};
+use crate::{LinkState, NtbError, Port, PortCaps, Shortcuts, Side, Vector};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -28,17 +28,20 @@ pub struct SoftPort {
     peer: Arc<dyn WindowMemory>,
     registers: Registers,
     peer_registers: Registers,
+    shortcuts: Shortcuts,
 }
 
 impl SoftPort {
-    /// The port on `side` of the host with this memory and these registers, cabled to the neighbour with those.
+    /// The port on `side` of the host with this memory and these registers, cabled to the neighbour with those, to
+    /// which there are such shortcuts.
     pub fn new(
         side: Side,
+        shortcuts: Shortcuts,
         (own, registers): (Arc<dyn WindowMemory>, Registers),
         (peer, peer_registers): (Arc<dyn WindowMemory>, Registers),
     ) -> Result<SoftPort, NtbError> {
         let incoming = InWindow::new(own.map(own.window_offset(side), own.window())?);
-        Ok(SoftPort { side, incoming, own, peer, registers, peer_registers })
+        Ok(SoftPort { side, incoming, own, peer, registers, peer_registers, shortcuts })
     }
 
     /// A word that both ends of the link share, 0 at first: the moment since which there are faults on it
@@ -57,12 +60,12 @@ impl Port for SoftPort {
         self.side
     }
 
-    fn coherent(&self) -> bool {
-        true
+    fn caps(&self) -> PortCaps {
+        PortCaps::SOFTWARE
     }
 
-    fn max_transfer(&self) -> Option<usize> {
-        None
+    fn shortcuts(&self) -> Shortcuts {
+        self.shortcuts
     }
 
     fn incoming(&self) -> InWindow {

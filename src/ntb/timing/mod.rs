@@ -24,7 +24,7 @@ pub mod model;
 pub use model::{Model, Prices, TICKS_PER_NS};
 
 use super::delegate::left_to_inner;
-use super::{NtbError, Port, Vector, DOORBELLS};
+use super::{NtbError, Port, PortCaps, Shortcuts, Vector, DOORBELLS};
 use line::Line;
 use meter::{Bells, Direction, TimedVector};
 use ntbring_host::clock;
@@ -146,13 +146,15 @@ impl ReadGate for Gate {
 impl<P: Port + Accounts> Port for Timing<P> {
     left_to_inner! { side incoming_offset link outages }
 
-    fn max_transfer(&self) -> Option<usize> {
-        let (own, inner) = (self.model.transfer.map(|max| max as usize), self.inner.max_transfer());
-        own.into_iter().chain(inner).min()
+    fn caps(&self) -> PortCaps {
+        let inner = self.inner.caps();
+        let own = self.model.transfer.map(|max| max as usize);
+        PortCaps { max_transfer: own.into_iter().chain(inner.max_transfer).min(), ..inner.modelled() }
     }
 
-    fn coherent(&self) -> bool {
-        false
+    fn shortcuts(&self) -> Shortcuts {
+        // They would go past it.
+        Shortcuts::NONE
     }
 
     fn incoming(&self) -> InWindow {

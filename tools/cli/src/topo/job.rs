@@ -2,6 +2,7 @@
 
 use crate::running::{choose, down};
 use comfy_table::{presets::NOTHING, Table};
+use ntbring_host::RunningHostMemory;
 use ntbring_manager::shape::Shape;
 use ntbring_manager::Hwid;
 use ntbring_ntb::{LinkState, Side};
@@ -45,13 +46,15 @@ impl Ring {
         let of: Vec<i32> = (0..size as i32).collect();
         let topology = Topology::new(size, &of)?;
         let mut hosts: Vec<Host> = Vec::new();
+        let memories = RunningHostMemory::all()?;
         for one in &found {
             let host = usize::from(one.is.host);
             // Each VCI has a ring of its own; they are alike.
             if hosts.last().is_some_and(|last| last.host == host) {
                 continue;
             }
-            let ways = Ways::new(one.notes());
+            let Some(memory) = memories.iter().find(|memory| memory.is == one.is) else { continue };
+            let ways = Ways::new(memory.notes.clone());
             let (snapshot, agreed) = (ways.read(), ways.agreed());
             let side = |to: usize| match snapshot.is_published() {
                 true => snapshot.side(to),

@@ -1,0 +1,22 @@
+//! The one place that knows all backends: it opens the one that `NTBRING_DEVICE` names.
+
+use ntbring_emu::Emulated;
+use ntbring_ntb::fabric::Backend;
+use ntbring_ntb::loopback::Loopback;
+use ntbring_ntb::settings::Device;
+use ntbring_ntb::NtbError;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The backend of a device. Emulated windows are allocated in `shm_dir`.
+pub fn open(device: &Device, shm_dir: &Path) -> Result<Arc<dyn Backend>, NtbError> {
+    match device {
+        Device::Emulated => Ok(Arc::new(Emulated::new(shm_dir))),
+        Device::Loopback => Ok(Arc::new(Loopback)),
+        Device::Pci(_) => {
+            let problem =
+                "this version has no backend for PCI adapters; unset it, or set it to emu, for the emulated ring";
+            Err(NtbError::Device { device: device.to_string(), problem: problem.into() })
+        }
+    }
+}
