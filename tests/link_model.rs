@@ -11,7 +11,7 @@ use ntbring_emu::EmuHost;
 use ntbring_endpoint::Settings;
 use ntbring_memory::OutWindow;
 use ntbring_ntb::cut::cut;
-use ntbring_ntb::fabric::{Fabric, Windows};
+use ntbring_ntb::fabric::Windows;
 use ntbring_ntb::timing::model::NAMED;
 use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::Side;
