@@ -54,21 +54,26 @@ pub fn run(args: &InstallArgs) -> Result<()> {
 /// Installs; returns the absolute place.
 pub fn into(prefix: &Path, setup: &SetupArgs) -> Result<PathBuf> {
     let installed = setup::ensure(setup)?;
-    packages::install(&["patchelf"])?;
     let from = installed.mpi.prefix().to_path_buf();
     let to = std::path::absolute(prefix)?;
     check_place(&from, &to)?;
+    copy_movable(&from, &to)?;
+    Ok(to)
+}
+
+/// Copies the installation `from` to `to`, as a tree that can be moved. Replaces what is there.
+pub fn copy_movable(from: &Path, to: &Path) -> Result<()> {
+    packages::install(&["patchelf"])?;
     ui::step(&format!("install: into {}", to.display()), || {
         // Beside it first, so that a failure leaves what was there.
         let temporary = to.with_extension("new");
         remove(&temporary)?;
-        copy(&from, &temporary)?;
-        relocate(&from, &temporary)?;
+        copy(from, &temporary)?;
+        relocate(from, &temporary)?;
         write_manual(&temporary)?;
-        remove(&to)?;
-        fs::rename(&temporary, &to).with_context(|| format!("cannot make {}", to.display()))
-    })?;
-    Ok(to)
+        remove(to)?;
+        fs::rename(&temporary, to).with_context(|| format!("cannot make {}", to.display()))
+    })
 }
 
 fn check_place(from: &Path, to: &Path) -> Result<()> {

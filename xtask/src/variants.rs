@@ -145,7 +145,8 @@ impl VariantArgs {
     }
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+/// Parses `NAME=VALUE`.
+pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
         _ => Err("expected NAME=VALUE".to_string()),

@@ -11,6 +11,9 @@ use super::remove;
 use super::stamp::{sha256, Digest};
 use crate::{paths, process, ui};
 
+/// Files that a build leaves in its release directory, and their places in an installation.
+pub const PRODUCTS: [(&str, &str); 2] = [("libntbring.so", "lib/libntbring.so"), ("ntbring", "bin/ntbring")];
+
 /// Builds the library and installs it below `prefix`, if it has changed. Returns the
 /// digest of the header and of the library.
 pub fn ensure(prefix: &Path) -> Result<(String, String)> {
@@ -18,7 +21,8 @@ pub fn ensure(prefix: &Path) -> Result<(String, String)> {
     let log = paths::logs().join("library.log");
     build(&log)?;
     let mut digest = Digest::of("library", 1);
-    for (from, to) in [(release.join("libntbring.so"), "lib/libntbring.so"), (release.join("ntbring"), "bin/ntbring")] {
+    for (from, to) in PRODUCTS {
+        let from = release.join(from);
         install(&from, &prefix.join(to))?;
         digest = digest.file(&from)?;
     }
@@ -27,23 +31,23 @@ pub fn ensure(prefix: &Path) -> Result<(String, String)> {
     Ok((sha256(&header)?, digest.finish()))
 }
 
-fn build(log: &Path) -> Result<()> {
-    remove(log)?;
+/// The call of cargo that builds the library and the tool of a source tree, in `target/release` of that tree.
+pub fn build_command(root: &Path) -> Command {
     let mut command = Command::new("cargo");
     command
-        .current_dir(paths::root())
-        .args([
-            "build",
-            "--release",
-            "--package",
-            "ntbring",
-            "--package",
-            "ntbring-cli",
-            "--lib",
-            "--bins",
-            "--target-dir",
-        ])
-        .arg(paths::target());
+        .current_dir(root)
+        .args(["build", "--release", "--lib", "--bins", "--package", "ntbring", "--target-dir"])
+        .arg(root.join("target"));
+    // Older source trees have the tool in the library's package.
+    if root.join("tools/cli").is_dir() {
+        command.args(["--package", "ntbring-cli"]);
+    }
+    command
+}
+
+fn build(log: &Path) -> Result<()> {
+    remove(log)?;
+    let mut command = build_command(&paths::root());
     // What cargo will have to do cannot be asked for beforehand; what it has done shows in
     // the age of its output.
     let before = age_of_library();
@@ -65,7 +69,7 @@ fn age_of_library() -> Option<SystemTime> {
 
 /// Copies a file unless the same is there already. The new one replaces the old one in
 /// one step: a program that has mapped the old one keeps it.
-fn install(from: &Path, to: &Path) -> Result<()> {
+pub fn install(from: &Path, to: &Path) -> Result<()> {
     let work = || -> Result<()> {
         let content = fs::read(from)?;
         if fs::read(to).is_ok_and(|old| old == content) {

@@ -15,7 +15,7 @@
 mod apt;
 mod build;
 mod configure;
-mod library;
+pub mod library;
 mod overlay;
 pub mod packages;
 mod regenerate;
