@@ -49,7 +49,7 @@ pub struct Contestant {
     /// For the column.
     pub name: &'static str,
     /// For the legend.
-    pub what: &'static str,
+    pub what: String,
     /// The compiler wrapper.
     pub mpicc: PathBuf,
     /// What the names of its executables end in. Contestants of the same MPI share them.
@@ -57,7 +57,7 @@ pub struct Contestant {
     /// Who it is.
     pub role: Role,
     /// What is set in its environment.
-    pub env: Vec<(&'static str, &'static str)>,
+    pub env: Vec<(String, String)>,
     launcher: Launcher,
 }
 
@@ -112,7 +112,7 @@ impl Contestant {
                 command
             }
         };
-        command.arg(program).envs(self.env.iter().copied());
+        command.arg(program).envs(self.env.iter().cloned());
         command
     }
 }
@@ -128,7 +128,7 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     if knows_link_models(installed) {
         let mut model = |name, distance, what| {
             let mut one = ours(installed, name, distance, Role::Model, what);
-            one.env.push(("NTBRING_LINK_MODEL", "gen3x8"));
+            one.env.push(("NTBRING_LINK_MODEL".to_string(), "gen3x8".to_string()));
             all.push(one);
         };
         model("ntbring-gen3x8", 1, "neighbours on a ring of 2 under the link model gen3x8");
@@ -157,12 +157,25 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
 pub fn ours(installed: &Installed, name: &'static str, distance: usize, role: Role, what: &'static str) -> Contestant {
     Contestant {
         name,
-        what,
+        what: what.to_string(),
         mpicc: installed.mpi.mpicc().to_path_buf(),
         suffix: "ntbring",
         role,
         env: Vec::new(),
         launcher: Launcher::Ring(installed.mpi.clone(), distance),
+    }
+}
+
+/// One of several builds of ntbring, run between neighbours; its executables carry its name.
+pub fn build(mpi: &Mpi, name: &'static str, what: String, env: Vec<(String, String)>) -> Contestant {
+    Contestant {
+        name,
+        what,
+        mpicc: mpi.mpicc().to_path_buf(),
+        suffix: name,
+        role: Role::Ours,
+        env,
+        launcher: Launcher::Ring(mpi.clone(), 1),
     }
 }
 
@@ -172,13 +185,13 @@ fn knows_link_models(installed: &Installed) -> bool {
 }
 
 fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
-    let one = |name, what, env: &[(&'static str, &'static str)]| Contestant {
+    let one = |name, what: &str, env: &[(&str, &str)]| Contestant {
         name,
-        what,
+        what: what.to_string(),
         mpicc: mpicc.to_path_buf(),
         suffix: "mpich",
         role: Role::Peer,
-        env: env.to_vec(),
+        env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         launcher: Launcher::Hydra(mpiexec.to_path_buf()),
     };
     let apart = ("MPIR_CVAR_NOLOCAL", "1");
@@ -190,9 +203,9 @@ fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
 }
 
 fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
-    let one = |name, what, options| Contestant {
+    let one = |name, what: &str, options| Contestant {
         name,
-        what,
+        what: what.to_string(),
         mpicc: mpicc.to_path_buf(),
         suffix: "openmpi",
         role: Role::Peer,

@@ -67,8 +67,12 @@ impl Figures {
 
     /// Takes a single figure.
     pub fn push(&mut self, mpi: &str, ranks: usize, test: &str, value: f64, unit: &str) {
-        self.units.insert(test.to_string(), unit.to_string());
-        let key = Key { test: test.to_string(), ranks, bytes: 0, mpi: mpi.to_string() };
+        self.push_sized(Key { test: test.to_string(), ranks, bytes: 0, mpi: mpi.to_string() }, value, unit);
+    }
+
+    /// Takes a single figure of a size.
+    pub fn push_sized(&mut self, key: Key, value: f64, unit: &str) {
+        self.units.insert(key.test.clone(), unit.to_string());
         self.values.entry(key).or_default().push(value);
     }
 
@@ -134,9 +138,9 @@ impl Figures {
     }
 }
 
-/// Of times and memory the smaller is better, of all else the larger.
+/// Of times, memory and instructions the smaller is better, of all else the larger.
 pub fn smaller_is_better(unit: &str) -> bool {
-    matches!(unit, "us" | "ms" | "s" | "KiB" | "tests")
+    matches!(unit, "us" | "ms" | "s" | "KiB" | "tests" | "instr")
 }
 
 /// The middle value, or the mean of the two in the middle.

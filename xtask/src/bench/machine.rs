@@ -118,7 +118,7 @@ pub fn describe_mpi(one: &Contestant, program: &Path) -> Described {
     };
     Described {
         name: one.name.to_string(),
-        what: one.what.to_string(),
+        what: one.what.clone(),
         version,
         configure,
         command: process::shown(&one.command(Shape::Pair, &PathBuf::from("PROGRAM"))),

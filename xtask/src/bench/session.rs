@@ -83,22 +83,25 @@ pub struct Session {
 impl Session {
     /// With the MPIs that are there; `suites`: those that suites are timed with take part in any case.
     pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>, suites: bool) -> Result<Self> {
-        let dir = paths::target().join("bench");
-        fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let (contestants, remarks) = contestants::all(installed);
-        let figures = Figures::default();
+        Ok(Self { suites, remarks, ..Self::of(contestants, effort, cores, paths::target().join("bench"))? })
+    }
+
+    /// With these contestants; executables and output lie in `dir`.
+    pub fn of(contestants: Vec<Contestant>, effort: Effort, cores: Vec<usize>, dir: PathBuf) -> Result<Self> {
+        fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         Ok(Self {
             contestants,
-            figures,
+            figures: Figures::default(),
             states: States::default(),
             state: None,
             runs: BTreeMap::new(),
             effort,
             cores,
-            suites,
+            suites: false,
             dir,
             failures: BTreeMap::new(),
-            remarks,
+            remarks: Vec::new(),
             ours_failed: false,
         })
     }
@@ -190,6 +193,11 @@ impl Session {
         Some(self.states.number(distance))
     }
 
+    /// The number of rounds that there are at least.
+    pub fn rounds(&self) -> usize {
+        self.effort.rounds
+    }
+
     /// What was skipped and what failed.
     pub fn notes(&self) -> Vec<String> {
         self.remarks.iter().chain(self.failures.values()).cloned().collect()
@@ -234,7 +242,7 @@ impl Session {
             Program::Startup => {
                 let mut timed = Command::new(self.dir.join("stopwatch"));
                 timed.arg(self.effort.launches.to_string()).arg(command.get_program()).args(command.get_args());
-                timed.envs(one.env.iter().copied());
+                timed.envs(one.env.iter().cloned());
                 command = timed;
             }
             Program::Memory => {
@@ -283,7 +291,8 @@ impl Session {
     }
 }
 
-fn compile(cc: &Path, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
+/// Compiles sources of `benches`.
+pub fn compile(cc: &Path, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
     let mut command = Command::new(cc);
     command.args(FLAGS).arg("-o").arg(binary);
     command.args(sources.iter().map(|source| paths::root().join("benches").join(source)));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::bench::figures::{Figures, Row, MACHINE};
 use crate::bench::machine::{Described, Machine};
@@ -66,6 +67,11 @@ impl Stored {
 
     /// All of it, as JSON.
     pub fn write(&self, file: &Path) -> Result<()> {
+        self.write_with(file, None)
+    }
+
+    /// The same, and further content under a name of its own.
+    pub fn write_with(&self, file: &Path, more: Option<(&str, Value)>) -> Result<()> {
         let content = File {
             machine: self.machine.clone(),
             mpis: self.mpis.clone(),
@@ -75,8 +81,12 @@ impl Stored {
             states: self.states.rows(),
             notes: self.notes.clone(),
         };
-        let text = serde_json::to_string_pretty(&content)?;
-        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+        let mut content = serde_json::to_value(&content)?;
+        if let (Some(object), Some((name, value))) = (content.as_object_mut(), more) {
+            object.insert(name.to_string(), value);
+        }
+        fs::write(file, serde_json::to_string_pretty(&content)?)
+            .with_context(|| format!("cannot write {}", file.display()))
     }
 
     /// What [`Stored::write`] has written.

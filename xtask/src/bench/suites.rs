@@ -45,7 +45,7 @@ pub fn measure(
         for one in contestants.iter().filter(|one| takes_part(one)) {
             println!("\n{dir} with {}:", one.name);
             ui::flush();
-            let env = one.env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            let env = one.env.clone();
             let timed = prefix(one).and_then(|with_mpi| {
                 mpich_test::time(&MpichTestArgs::timed(setup.clone(), dir, with_mpi, env))
                     .with_context(|| format!("{}: the suite's {dir}", one.name))

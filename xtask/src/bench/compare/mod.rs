@@ -121,7 +121,7 @@ fn unit_of(test: &str) -> &'static str {
 }
 
 /// More digits than this were not measured.
-pub(super) fn rounded(value: f64) -> f64 {
+pub fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 

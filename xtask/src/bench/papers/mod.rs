@@ -22,7 +22,7 @@ pub fn contestants(installed: &Installed) -> Vec<Contestant> {
     let of = |role: Role, columns: &'static [Column]| {
         columns.iter().map(move |column| {
             let mut one = ours(installed, column.name, 1, role, column.what);
-            one.env.extend(column.env);
+            one.env.extend(column.env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
             one
         })
     };
