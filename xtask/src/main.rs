@@ -61,7 +61,7 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
 
     /// Measure, side by side with the MPIs that are installed on this machine
-    Bench(bench::BenchArgs),
+    Bench(bench::BenchCommand),
 
     /// The ring in virtual time: managers, the papers' experiments, sweeps (docs/simulator.md)
     Sim(sim::SimArgs),

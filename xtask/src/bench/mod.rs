@@ -9,8 +9,10 @@
 //! | `figures`, `stored` | what came out; the file of `--json` |
 //! | `papers` | the experiments of the papers, repeated |
 //! | `tables`, `compare`, `report` | how it is shown |
+//! | `ab` | two builds of ntbring, compared with each other |
 //! | `machine`, `disturbance` | what it was measured on, and what else ran there |
 
+mod ab;
 mod compare;
 mod contestants;
 mod disturbance;
@@ -28,7 +30,7 @@ mod tables;
 use std::path::PathBuf;
 
 use anyhow::{bail, Context, Result};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::setup::{self, SetupArgs};
 use crate::{paths, ui};
@@ -60,9 +62,26 @@ enum Name {
     Report,
 }
 
+/// A benchmark by its name, or a command of its own.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    other: Option<Other>,
+
+    #[command(flatten)]
+    args: BenchArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Other {
+    /// Two builds of ntbring in turn: ratios of medians, and instructions of an 8-byte message
+    Ab(ab::AbArgs),
+}
+
 /// What can be chosen.
 #[derive(Args, Clone, Debug)]
-pub struct BenchArgs {
+struct BenchArgs {
     /// Which benchmark
     #[arg(value_enum, value_name = "NAME", default_value = "p2p")]
     name: Name,
@@ -151,8 +170,16 @@ impl BenchArgs {
     }
 }
 
+/// The command.
+pub fn run(command: &BenchCommand) -> Result<()> {
+    match &command.other {
+        Some(Other::Ab(args)) => ab::run(args),
+        None => run_named(&command.args),
+    }
+}
+
 /// Compiles, measures, shows.
-pub fn run(args: &BenchArgs) -> Result<()> {
+fn run_named(args: &BenchArgs) -> Result<()> {
     if let Some(file) = &args.from {
         let stored = Stored::read(file)?;
         return match args.name {
@@ -276,11 +303,26 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        args: BenchArgs,
+        command: BenchCommand,
+    }
+
+    fn parse_command(line: &str) -> Result<BenchCommand, clap::Error> {
+        Line::try_parse_from(line.split_whitespace()).map(|line| line.command)
     }
 
     fn parse(line: &str) -> Result<BenchArgs, clap::Error> {
-        Line::try_parse_from(line.split_whitespace()).map(|line| line.args)
+        parse_command(line).map(|command| command.args)
+    }
+
+    #[test]
+    fn builds_are_compared_by_a_command_of_its_own() {
+        let other = |line: &str| parse_command(line).unwrap().other;
+        assert!(matches!(other("bench ab HEAD worktree --only latency"), Some(Other::Ab(_))));
+        for line in ["bench", "bench p2p", "bench --quick coll", "bench compare --only ab"] {
+            assert!(other(line).is_none(), "{line}");
+        }
+        assert!(parse_command("bench ab HEAD").is_err());
+        assert!(parse_command("bench --quick ab HEAD HEAD").is_err());
     }
 
     #[test]
@@ -307,6 +349,6 @@ mod tests {
         assert!(parse("bench p2p --rounds 0").is_err());
         assert!(parse("bench nonsense").is_err());
         assert!(parse("bench report --from a --json b").is_err());
-        assert!(run(&parse("bench p2p --suites").unwrap()).unwrap_err().to_string().contains("--suites is for"));
+        assert!(run_named(&parse("bench p2p --suites").unwrap()).unwrap_err().to_string().contains("--suites is for"));
     }
 }

@@ -1,0 +1,165 @@
+//! Instructions of an 8-byte message, counted by valgrind's callgrind in `benches/mpi/instructions.c`.
+//!
+//! Counted are the instructions of MPI_Send and MPI_Recv, with all that they call, in both ranks of a ping-pong in lock step: the
+//! message has arrived when MPI_Recv is called. The count of a long run less that of a short one, over the difference of their
+//! messages, is free of what happens once. The kernel's instructions are not counted.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{bail, ensure, Context, Result};
+
+use crate::bench::contestants::{on_path, Contestant};
+use crate::bench::figures::{Figures, Key};
+use crate::bench::jobs::Shape;
+use crate::bench::session;
+use crate::{process, ui};
+
+/// The test of a message: of [`PARTS`] together.
+pub const MESSAGE: &str = "instructions";
+
+/// Tests of the parts of a message, and the functions of the program whose instructions are counted.
+pub const PARTS: [(&str, &str); 2] =
+    [("instructions_send", "counted_send"), ("instructions_receive", "counted_receive")];
+
+/// The size of a message.
+pub const BYTES: u64 = 8;
+
+/// As figures have it.
+pub const UNIT: &str = "instr";
+
+/// Round trips of the short and of the long run: 2000 and 22000 messages.
+const ROUND_TRIPS: [u64; 2] = [1_000, 11_000];
+
+/// How often each side is counted. More would not tell more: the counts differ by less than a thousandth.
+const COUNTS: usize = 3;
+
+/// A run takes seconds, and minutes if others want the cores.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// How many polls a waiting rank does before it yields decides whether its next receive polls MPICH's shared memory. With none
+/// it always does, however the ranks are scheduled.
+const POLLS: (&str, &str) = ("NTBRING_SPIN", "0");
+
+/// Counts the instructions of all contestants in turn. Fails where valgrind is missing or cannot run a contestant.
+pub fn measure(contestants: &[Contestant], dir: &Path, figures: &mut Figures) -> Result<()> {
+    let valgrind = on_path("valgrind").context("valgrind is not installed (apt-get install valgrind)")?;
+    let log = dir.join("compile.log");
+    let binary = |one: &Contestant| dir.join(format!("instructions-{}", one.suffix));
+    for one in contestants {
+        session::compile(&one.mpicc, &["mpi/instructions.c"], &binary(one), &log)?;
+    }
+    for count in 0..COUNTS {
+        let name = format!("instructions of an 8-byte message: count {} of {COUNTS}", count + 1);
+        ui::step(&name, || {
+            let mut order: Vec<&Contestant> = contestants.iter().collect();
+            order.rotate_left(count % contestants.len().max(1));
+            for one in order {
+                let parts = per_message(one, &valgrind, &binary(one), dir).with_context(|| one.name.to_string())?;
+                let mut push = |test: &str, value| {
+                    let key = Key { test: test.to_string(), ranks: 2, bytes: BYTES, mpi: one.name.to_string() };
+                    figures.push_sized(key, value, UNIT);
+                };
+                PARTS.iter().zip(parts).for_each(|((test, _), value)| push(test, value));
+                push(MESSAGE, parts.iter().sum());
+            }
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The instructions of each part.
+fn per_message(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path) -> Result<[f64; 2]> {
+    let [short, long] = ROUND_TRIPS.map(|round_trips| count(one, valgrind, binary, dir, round_trips));
+    let (short, long) = (short?, long?);
+    // A round trip is two messages.
+    let messages = (2 * (ROUND_TRIPS[1] - ROUND_TRIPS[0])) as f64;
+    Ok([0, 1].map(|part| (long[part] as f64 - short[part] as f64) / messages))
+}
+
+/// The instructions of each part in a run, of both ranks together.
+fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_trips: u64) -> Result<[u64; 2]> {
+    let prefix = format!("callgrind-{}.", one.name);
+    let files = || -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?.flatten();
+        let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+        Ok(entries.map(|entry| entry.path()).filter(named).collect())
+    };
+    files()?.iter().try_for_each(|file| crate::setup::remove(file))?;
+    let mut command = one.command(Shape::Pair, valgrind);
+    command
+        .args(["-q", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no"])
+        .arg(format!("--callgrind-out-file={}", dir.join(format!("{prefix}%p")).display()))
+        .arg(binary)
+        .arg(round_trips.to_string())
+        // It has a way to ask processors that valgrind does not emulate.
+        .env("HWLOC_COMPONENTS", "-x86");
+    let (name, value) = POLLS;
+    if env::var_os(name).is_none() && !one.env.iter().any(|(set, _)| set == name) {
+        command.env(name, value);
+    }
+    let out = dir.join(format!("{}-instructions.out", one.name));
+    let outcome = process::run_captured(&mut command, &out, Some(LIMIT))?;
+    if !outcome.success() {
+        return Err(ui::error_with_log(format!("{}: {}", process::shown(&command), outcome.describe()), &out));
+    }
+    let mut sum = [0, 0];
+    for (part, (_, function)) in PARTS.iter().enumerate() {
+        let mut calls = 0;
+        for file in files()? {
+            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let found = inclusive(&text, function).with_context(|| format!("{} is cut off", file.display()))?;
+            calls += found.calls;
+            sum[part] += found.instructions;
+        }
+        ensure!(calls == 2 * round_trips, "callgrind has seen {calls} calls of {function}, not {}", 2 * round_trips);
+    }
+    Ok(sum)
+}
+
+/// Calls of a function.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Calls {
+    calls: u64,
+    /// With those of all functions that it calls.
+    instructions: u64,
+}
+
+/// What callgrind has written about the calls of a function: `cfn=NAME`, then `calls=COUNT POSITION`, then a line that ends
+/// with the instructions.
+fn inclusive(text: &str, function: &str) -> Result<Calls> {
+    let mut sum = Calls::default();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.strip_prefix("cfn=") != Some(function) {
+            continue;
+        }
+        let calls = lines.next().and_then(|line| line.strip_prefix("calls=")?.split(' ').next());
+        let cost = lines.next().and_then(|line| line.rsplit(' ').next());
+        let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
+        let (Some(calls), Some(cost)) = (number(calls), number(cost)) else {
+            bail!("a call of {function} has no cost");
+        };
+        sum.calls += calls;
+        sum.instructions += cost;
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_summed_up_with_all_that_they_call() {
+        let text =
+            "events: Ir\nfn=main\n0 3\ncfn=counted_send\ncalls=1000 0\n0 571602\n0 7\ncfi=x.c\ncfn=counted_send\n\
+                    calls=2 0 \n0 100\ncfn=counted_send2\ncalls=1 0\n0 9\nfn=counted_send\n0 5\n";
+        assert_eq!(inclusive(text, "counted_send").unwrap(), Calls { calls: 1002, instructions: 571_702 });
+        assert_eq!(inclusive(text, "nothing").unwrap(), Calls::default());
+        assert!(inclusive("cfn=counted_send\ncalls=1 0\n", "counted_send").is_err());
+    }
+}
