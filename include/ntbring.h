@@ -165,8 +165,7 @@ int ntbring_offer(ntbring_endpoint_t * endpoint, const ntbring_message_t * messa
 
 /* Takes back what was sent or offered with this cookie, as long as nothing of it has left; dropped: an offer that
  * the receiver has forgotten. NTBRING_SOME: nothing of the caller's is needed any more, and no event will tell
- * of it. NTBRING_NONE: it is too late, or there is no such offer. NTBRING_PENDING: nothing is ever taken back
- * (NTBRING_PAPER_MODEL), nor should the receiver forget it. */
+ * of it. NTBRING_NONE: it is too late, or there is no such offer. */
 int ntbring_withdraw(ntbring_endpoint_t * endpoint, int32_t dest, void *cookie, int32_t dropped);
 
 /* An offer as its receiver sees it. It may be copied. */

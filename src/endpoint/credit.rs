@@ -173,10 +173,7 @@ impl Endpoint {
     /// Tells which handlers' messages may have to be kept until somebody asks for them: a bit each. To be called before
     /// anything is sent, in all ranks alike.
     pub fn charge(&mut self, handlers: u64) {
-        // The models of the experiments know nothing of this.
-        if self.paper.is_none() {
-            self.out.tariff.handlers = handlers;
-        }
+        self.out.tariff.handlers = handlers;
     }
 
     /// What a message that has arrived cost its sender.

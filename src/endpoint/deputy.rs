@@ -27,8 +27,7 @@ pub(super) struct Interim {
 impl Endpoint {
     /// Whether payloads are under way that [`Endpoint::carry_on`] may have something to do for, sooner or later.
     pub fn has_bulk(&self) -> bool {
-        let able = self.settings.ring.paper_model.is_production() && self.lingering.is_none();
-        let able = able && !self.interim.broken && self.interim.fault.is_none();
+        let able = self.lingering.is_none() && !self.interim.broken && self.interim.fault.is_none();
         able && (self.offers.is_open() || self.out.is_sending())
     }
 
@@ -104,7 +103,7 @@ impl Endpoint {
                 return Ok(event);
             }
         }
-        self.odd = self.paper.is_some() || self.out.checked;
+        self.odd = self.out.checked;
         if let Some(panic) = self.interim.panic.take() {
             // It is the rank's to report.
             resume_unwind(panic);

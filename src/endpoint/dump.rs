@@ -56,7 +56,6 @@ impl Endpoint {
         lines.extend(self.groups.describe());
         lines.extend(self.describe_guests());
         lines.extend(self.greetings.describe());
-        lines.extend(self.paper.iter().map(|paper| paper.describe()));
         lines.extend(self.transfer.iter().flat_map(|t| t.describe()));
         lines.extend(self.members.injector().map(|i| format!("faults injected: {}", i.injected())));
         lines.push(format!("slept {} times, returned {} heads", self.idle.sleeps(), self.inbound.head_updates));

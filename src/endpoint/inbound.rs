@@ -7,7 +7,7 @@ use super::arrival::{Arrival, Look, Piece, Plain, Token};
 use super::bell::Bell;
 use super::wire::{Packet, PREFIX_MAX, STREAMS};
 use super::{wire, EndpointError};
-use ntbring_memory::{Address, ForeignBytes, ForeignRoom};
+use ntbring_memory::{Address, ForeignRoom};
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Entry, Taken};
 use ntbring_ring::Membership;
@@ -305,11 +305,6 @@ impl Inbound {
     /// Copies bytes that lie at `offset` in a lane to the application.
     pub fn copy_out(&self, lane: usize, offset: usize, room: ForeignRoom) {
         self.boxes[lane].lane.window().copy_out(offset, room);
-    }
-
-    /// The bytes at `offset` in a lane, to be copied on from where they lie.
-    pub fn foreign(&self, lane: usize, offset: usize, len: usize) -> ForeignBytes {
-        self.boxes[lane].lane.window().foreign(offset, len)
     }
 
     /// Reads bytes at `offset` in a lane.

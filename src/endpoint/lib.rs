@@ -16,7 +16,6 @@
 //! | `share` | small collectives that go round the ring |
 //! | `exchange` | alltoalls of neighbours that access each other's memory |
 //! | `bell` | whom to ring |
-//! | `paper` | the stops that production leaves out, for experiments |
 //! | `patience` | the end of waiting for what injected faults have swallowed |
 //! | `guests` | peers that are added later |
 //! | `greetings` | what is said to them before there is a communicator |
@@ -46,7 +45,6 @@ mod losses;
 mod multicast;
 mod offers;
 mod outbound;
-mod paper;
 mod patience;
 mod poll;
 mod remote;
@@ -109,10 +107,8 @@ pub struct Endpoint {
     /// What has just been sent is looked after, once nothing is called any more but `drop`.
     lingering: Option<linger::Linger>,
     farewell: linger::Farewell,
-    /// Polls cannot go the short way: links are not trusted, there is an experiment, or something was left for the rank.
+    /// Polls cannot go the short way: links are not trusted, or something was left for the rank.
     odd: bool,
-    /// How the models of the experiments receive; None outside them.
-    paper: Option<Box<paper::ReceiveSide>>,
     interim: deputy::Interim,
     dump: dump::Trigger,
     /// Which of its process's endpoints it is.
@@ -146,9 +142,7 @@ impl Endpoint {
         let packet_max = carrier.as_ref().map_or(packet_max, |carrier: &Carrier| carrier.entry_max(packet_max));
         let (outward, inward) = ends.map(|Ends { out, inbound }| (out, inbound)).unzip();
         let mut out = Outbound::new(&members, &settings, tariff, packet_max, outward);
-        let packed_limit = out.packed_limit();
-        let thresholds = Thresholds::new(settings.limits, members.is_crowded(), packed_limit)
-            .of_model(settings.ring.paper_model, packed_limit);
+        let thresholds = Thresholds::new(settings.limits, members.is_crowded(), out.packed_limit());
         let lease = transfer.as_ref().map(Transfer::lease);
         let contests = thresholds.contested.then(|| Contests::new(members.is_crowded()));
         let idle = Arc::new(Idle::new(members.clone(), &settings, lease, bulletin.clone()));
@@ -159,8 +153,7 @@ impl Endpoint {
         let remotes = remote::Remotes::new(&members, out.chunk());
         let guests = Guests::new(mailbox);
         let dump = dump::Trigger::new(settings.endpoint.dump_signal);
-        let paper = paper::ReceiveSide::new(settings.ring.paper_model);
-        let odd = paper.is_some() || out.checked;
+        let odd = out.checked;
         let patience = members.injector().and_then(|injector| injector.faults().patience);
         let patience = patience.map(|limit| patience::Patience::new(limit, Instant::now()));
         log::debug!(
@@ -195,7 +188,6 @@ impl Endpoint {
             lingering: None,
             farewell: linger::Farewell::default(),
             odd,
-            paper,
             interim: deputy::Interim::default(),
             dump,
             vci: 0,

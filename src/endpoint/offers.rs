@@ -219,9 +219,6 @@ impl Endpoint {
         if self.out.is_lost(m.dest) {
             return Ok(());
         }
-        if self.paper.is_some() {
-            return self.send_unasked(m);
-        }
         let id = self.offers.given.insert(Given { dest: m.dest, payload: m.payload, cookie: m.cookie }) as u32;
         self.offers.offered += 1;
         let offer = Offer { id, address, total };
@@ -237,11 +234,6 @@ impl Endpoint {
             self.offers.given.remove(number);
         }
         Ok(taken)
-    }
-
-    /// Whether it is an experiment, in which nothing is taken back.
-    pub fn is_experiment(&self) -> bool {
-        self.paper.is_some()
     }
 
     /// The receiver will not fetch what was offered with a cookie. Whether it was.
@@ -264,9 +256,6 @@ impl Endpoint {
         }
         if self.out.is_lost(src) {
             return Ok(Accepted::Pending);
-        }
-        if self.paper.is_some() {
-            return self.take_from_stop(src, offer.id, room, size, cookie);
         }
         if size == 0 {
             self.out.send_bare(src, Packet::Taken { offer: offer.id }, &[])?;
@@ -307,9 +296,9 @@ impl Endpoint {
     }
 
     /// Has the payload of a message that has begun go to one place. Once it is there an [`Event::Fetched`] says so, and no
-    /// piece is shown; experiments whose receivers have default buffers show them all the same.
+    /// piece is shown.
     pub fn place_at(&mut self, begun: Token, room: ForeignRoom, cookie: usize) {
-        let Some((src, _)) = begun.begun.filter(|_| self.paper.is_none()) else { return };
+        let Some((src, _)) = begun.begun else { return };
         let size = room.len() as u64;
         let fetch = Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) };
         // Its sender may be lost by now.

@@ -121,12 +121,6 @@ impl Endpoint {
             let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
             self.idle.busy();
             taken += arrival.piece();
-            if self.paper.is_some() {
-                match self.stop_over(arrival)? {
-                    None => continue,
-                    event => return Ok(event),
-                }
-            }
             if let Packet::Message { .. } = arrival.packet {
                 return Ok(Some(Event::Arrival(arrival)));
             }

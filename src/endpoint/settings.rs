@@ -182,6 +182,12 @@ impl From<Settings> for JoinSettings {
     }
 }
 
+/// Settings that were removed, each with the text that follows "is not a setting of ntbring" in the error.
+const REMOVED: &[(&str, &str)] = &[(
+    "NTBRING_PAPER_MODEL",
+    " any more (the models of MPI-VMMC are a program of their own: `cargo xtask bench ablation`)",
+)];
+
 /// The table of all settings.
 pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
     Table::new()
@@ -191,6 +197,7 @@ pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
         .with(ROWS, |s| &mut s.endpoint)
         .with(ntbring_host::settings::ROWS, |s| &mut s.host)
         .with(ntbring_ntb::settings::ROWS, |s| &mut s.links)
+        .without(REMOVED)
 });
 
 impl Settings {
@@ -201,16 +208,12 @@ impl Settings {
 
     /// The settings of a process with these variables, with their origin.
     pub fn load_from(vars: impl IntoIterator<Item = (String, String)>) -> Result<Loaded<Settings>, SettingError> {
-        let loaded = Loaded::from_vars(&TABLE, vars, |s: &Settings| (s.tuned.clone(), s.link_model()))?;
-        loaded.settings.check()?;
-        Ok(loaded)
+        Loaded::from_vars(&TABLE, vars, |s: &Settings| (s.tuned.clone(), s.link_model()))
     }
 
     /// The settings among these variables, without those of a tuned file.
     pub fn from_vars(vars: impl IntoIterator<Item = (String, String)>) -> Result<Settings, SettingError> {
-        let settings = TABLE.from_vars(vars)?;
-        settings.check()?;
-        Ok(settings)
+        TABLE.from_vars(vars)
     }
 
     /// The same settings after `change`.
@@ -222,15 +225,6 @@ impl Settings {
     /// The link model by name; "none" without one.
     pub fn link_model(&self) -> String {
         self.links.model.map_or_else(|| "none".into(), |model| model.to_string())
-    }
-
-    /// Whether the values go together.
-    fn check(&self) -> Result<(), SettingError> {
-        if self.ring.reliability != ntbring_queue::Reliability::Off && !self.ring.paper_model.is_production() {
-            let why = "the papers' experiments trust their links";
-            return Err(SettingError::Together("NTBRING_RELIABILITY", "NTBRING_PAPER_MODEL", why));
-        }
-        Ok(())
     }
 }
 

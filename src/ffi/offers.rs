@@ -80,9 +80,6 @@ pub unsafe extern "C" fn ntbring_withdraw(
         let (Ok(dest), false) = (u32::try_from(dest), cookie.is_null()) else {
             return Err(argument("a withdrawal without rank or cookie"));
         };
-        if endpoint.is_experiment() {
-            return Ok(NTBRING_PENDING as i32);
-        }
         let done = match dropped {
             0 => endpoint.retract(dest, cookie as usize)?,
             _ => endpoint.forget_offer(cookie as usize),

@@ -35,15 +35,11 @@ pub struct Consumer {
     /// Lines that may be overwritten, as far as the producer was told.
     returned: u64,
     /// Lines after which it is told, unless it asks.
-    pub(super) return_after: u64,
+    return_after: u64,
     /// It is told as soon as so many lines are free: 0 if it has asked.
-    pub(super) due: u64,
-    /// Where the producer announces its tail, if it does: see `announce`.
-    pub(super) tail: Option<InWindow>,
+    due: u64,
     /// What is needed where links are not trusted.
     verifier: Option<Box<Verifier>>,
-    /// Neither `tail` nor `verifier` is there.
-    pub(super) plain: bool,
 }
 
 /// A valid entry. Its bytes stay where they are until [`Consumer::release`] was called as often as
@@ -92,9 +88,7 @@ impl Consumer {
             returned: 0,
             return_after: lines as u64 / 2,
             due: lines as u64 / 2,
-            tail: None,
             verifier: None,
-            plain: true,
         }
     }
 
@@ -103,7 +97,7 @@ impl Consumer {
     pub fn checked(mut self, mode: Reliability, tail: InWindow) -> Self {
         if mode != Reliability::Off {
             let (verifier, view) = Verifier::new(mode, self.lines, tail);
-            (self.verifier, self.view, self.plain) = (Some(Box::new(verifier)), view, false);
+            (self.verifier, self.view) = (Some(Box::new(verifier)), view);
             (self.trailer, self.entry_max) = (CHECK, self.entry_max - CHECK);
             self.return_after = self.lines as u64 / 8;
             self.due = self.return_after;
@@ -140,13 +134,8 @@ impl Consumer {
     /// space is returned once none is held any more.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Entry>, Corrupt> {
-        if !self.plain {
-            if self.awaits_tail() {
-                return Ok(None);
-            }
-            if self.verifier.is_some() {
-                return self.take_verified();
-            }
+        if self.verifier.is_some() {
+            return self.take_verified();
         }
         let word = self.lane.load(self.at * LINE);
         if !Tag::carries(word, self.sequence) {
@@ -160,7 +149,7 @@ impl Consumer {
     /// [`Consumer::take`] with less to decide.
     #[inline(always)]
     pub fn take_kind(&mut self, kind: u8, fits: impl FnOnce(usize, u16) -> bool) -> Taken {
-        if !self.plain {
+        if self.verifier.is_some() {
             return Taken::Other;
         }
         let word = self.lane.load(self.at * LINE);
@@ -191,7 +180,7 @@ impl Consumer {
     #[inline(always)]
     pub fn take_known<K>(&mut self, know: impl FnOnce(u8, usize, u16) -> Option<K>) -> Option<(Entry, K)> {
         let word = self.lane.load(self.at * LINE);
-        if !self.plain || !Tag::carries(word, self.sequence) {
+        if self.verifier.is_some() || !Tag::carries(word, self.sequence) {
             return None;
         }
         let tag = Tag::parse(word)?;
@@ -262,7 +251,7 @@ impl Consumer {
     /// Whether an entry is there, without taking it.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !self.has_next() || self.awaits_tail()
+        !self.has_next()
     }
 
     /// For the diagnosis of a hang: if the next entry is not there but a later one seems to be, how many
@@ -280,12 +269,6 @@ impl Consumer {
             possible.then_some((further, ahead))
         };
         (1..self.lines).find_map(later)
-    }
-
-    /// Whether the producer announces its tail and has not announced the next entry.
-    #[inline(never)]
-    fn awaits_tail(&self) -> bool {
-        self.tail.as_ref().is_some_and(|tail| tail.load(0) <= self.cursor)
     }
 
     /// What it means that a word is not the tag that is expected now.

@@ -26,12 +26,10 @@
 //! **Ordering.** Bytes, fence, tag, fence: right on links that reorder and split posted writes
 //! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry, which may be most of it (`pieces`).
 
-mod announce;
 mod board;
 mod checked;
 mod consumer;
 mod pace;
-mod paper_model;
 mod pieces;
 mod producer;
 mod reliability;
@@ -40,7 +38,6 @@ mod tag;
 pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
 pub use checked::{Damage, GaveUp, Reliability};
 pub use consumer::{Consumer, Entry, Taken};
-pub use paper_model::PaperModel;
 pub use producer::{Producer, Slot};
 pub use tag::{Tag, LEN_MAX, META_MAX};
 

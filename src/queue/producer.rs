@@ -27,8 +27,6 @@ pub struct Producer {
     stale: Vec<u64>,
     /// How pieces go round, if not like everything else.
     pub(super) laps: Option<Box<Laps>>,
-    /// Where the tail is announced, if it is: see `announce`.
-    pub(super) announcement: Option<OutWindow>,
     /// Bytes of every entry that are not the caller's.
     pub(super) trailer: usize,
     /// What is needed where links are not trusted.
@@ -53,7 +51,6 @@ impl Producer {
             sequence: 0,
             stale,
             laps: None,
-            announcement: None,
             trailer: 0,
             keeper: None,
         }
@@ -153,12 +150,7 @@ impl Producer {
         let len = first.len() + then.len();
         let lines = lines_for(len);
         let end = self.at + lines;
-        if len > self.entry_max
-            || end > self.lines
-            || self.taken() + lines + 1 > self.lines
-            || self.keeper.is_some()
-            || self.announcement.is_some()
-        {
+        if len > self.entry_max || end > self.lines || self.taken() + lines + 1 > self.lines || self.keeper.is_some() {
             return false;
         }
         let next = if end == self.lines { 0 } else { end };
@@ -176,13 +168,6 @@ impl Producer {
         }
         self.advance(lines, next);
         true
-    }
-
-    /// Whether two entries of so many bytes are sure to find room one after the other. Asks for
-    /// more than they take, since either may have to begin a new lap.
-    pub fn has_room_for(&mut self, lens: [usize; 2]) -> bool {
-        let need = 2 * lens.map(|len| lines_for(len + self.trailer)).iter().sum::<usize>() + 2;
-        self.taken() + need <= self.lines || self.frees(need)
     }
 
     /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
@@ -220,9 +205,6 @@ impl Producer {
             self.set_stale(self.at, false);
         }
         self.advance(lines, next);
-        if self.announcement.is_some() {
-            self.announce();
-        }
     }
 
     /// Goes on to the line where the next entry begins.
@@ -231,15 +213,6 @@ impl Producer {
         self.sequence = self.sequence.wrapping_add(1);
         self.tail += lines as u64;
         self.at = next;
-    }
-
-    /// Writes the tail to where the consumer looks for it.
-    #[cold]
-    fn announce(&self) {
-        if let Some(announcement) = &self.announcement {
-            announcement.store(0, self.tail);
-            announcement.fence();
-        }
     }
 
     /// Remembers that lines, counted from where an entry begins, may hold bytes, or the tag of a lap long ago.

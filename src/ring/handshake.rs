@@ -6,7 +6,7 @@
 
 use super::PROTOCOL_VERSION;
 use ntbring_ntb::timing::Model;
-use ntbring_queue::{PaperModel, Reliability};
+use ntbring_queue::Reliability;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 
@@ -40,8 +40,6 @@ pub struct Greeting {
     pub chunk: u32,
     /// Digest of the link model; 0 if there is none.
     pub link_model: u16,
-    /// Code of the model of the experiments, at most 15; 0 is production.
-    pub paper_model: u8,
     /// How far lanes trust the link, as a number; at most 7.
     pub reliability: u8,
     /// Whether its ports are coherent.
@@ -103,9 +101,7 @@ impl Greeting {
             u32::from(self.link_model) << 16 | u32::from(self.ranks),
             (self.window / OFFSET_UNIT) as u32,
             (self.offset / OFFSET_UNIT) as u32,
-            u32::from(!self.coherent) << INCOHERENT_BIT
-                | u32::from(self.reliability << 4 | self.paper_model) << CHUNK_BITS
-                | self.chunk,
+            u32::from(!self.coherent) << INCOHERENT_BIT | u32::from(self.reliability) << CHUNK_BITS | self.chunk,
             0,
         ];
         regs[6] = checksum(&regs);
@@ -127,8 +123,7 @@ impl Greeting {
             window: u64::from(regs[3]) * OFFSET_UNIT,
             offset: u64::from(regs[4]) * OFFSET_UNIT,
             chunk: regs[5] & ((1 << CHUNK_BITS) - 1),
-            paper_model: (regs[5] >> CHUNK_BITS) as u8 & 15,
-            reliability: (regs[5] >> (CHUNK_BITS + 4)) as u8 & 7,
+            reliability: (regs[5] >> CHUNK_BITS) as u8 & 7,
             coherent: regs[5] >> INCOHERENT_BIT == 0,
             link_model: (regs[2] >> 16) as u16,
         })
@@ -252,15 +247,13 @@ impl Handshake {
         type Show = fn(u64) -> String;
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
         let chunk: Show = |n| if n == 0 { "auto".into() } else { n.to_string() };
-        let paper: Show = |code| PaperModel::name_of(code as u8);
         let reliability: Show = |code| Reliability::name_of(code as u8);
         let yes: Show = |yes| if yes == 1 { "yes".into() } else { "no".into() };
-        let pairs: [(_, u64, u64, Show); 8] = [
+        let pairs: [(_, u64, u64, Show); 7] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),
             ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
             ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), chunk),
             ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
-            ("NTBRING_PAPER_MODEL", mine.paper_model.into(), g.paper_model.into(), paper),
             ("NTBRING_RELIABILITY", mine.reliability.into(), g.reliability.into(), reliability),
             // After what it follows from if it is not set.
             ("NTBRING_WINDOW", mine.window, g.window, number),
@@ -288,7 +281,6 @@ impl Default for Greeting {
             offset: 0,
             chunk: 0,
             link_model: 0,
-            paper_model: 0,
             reliability: 0,
             coherent: true,
         }
@@ -334,7 +326,6 @@ mod tests {
             (Greeting { window: 2 << 20, ..greeting(1) }, "NTBRING_WINDOW"),
             (Greeting { chunk: 64, ..greeting(1) }, "NTBRING_CHUNK"),
             (Greeting { link_model: 7, ..greeting(1) }, "NTBRING_LINK_MODEL"),
-            (Greeting { paper_model: 2, ..greeting(1) }, "NTBRING_PAPER_MODEL"),
             (Greeting { reliability: 2, ..greeting(1) }, "NTBRING_RELIABILITY"),
             (Greeting { coherent: false, ..greeting(1) }, COHERENT),
             (Greeting { version: PROTOCOL_VERSION + 1, ..greeting(1) }, "the protocol version"),
@@ -373,9 +364,9 @@ mod tests {
         }
 
         #[test]
-        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, paper_model in 0u8..16, reliability in 0u8..8, coherent: bool) {
+        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, coherent: bool) {
             let g = Greeting {
-                host, ranks, chunk, link_model, paper_model, reliability, coherent, hosts: 4,
+                host, ranks, chunk, link_model, reliability, coherent, hosts: 4,
                 window: u64::from(window) * OFFSET_UNIT,
                 offset: u64::from(offset) * OFFSET_UNIT,
                 ..Default::default()

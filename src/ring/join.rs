@@ -211,7 +211,6 @@ impl Candidate {
             }
         };
         let block_max = WindowPlan::block_max(&topology, windows.bytes);
-        let announced = settings.ring.paper_model.announces();
         let mut links = Vec::new();
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
@@ -226,7 +225,6 @@ impl Candidate {
                 },
                 plan: WindowPlan::new(&topology, host, side, windows.bytes, managed)?,
                 peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?,
-                announced,
                 threads: threads(neighbour),
                 reliability: settings.ring.reliability,
                 shortcuts: shortcuts_of(port.as_ref(), &settings),
@@ -236,7 +234,7 @@ impl Candidate {
             });
         }
         let (links, threads) = (links.try_into().ok(), threads(host));
-        let reach = match settings.kernel_copies && settings.ring.paper_model.is_production() {
+        let reach = match settings.kernel_copies {
             true => find_reach(&topology, rank, links.as_ref(), cards),
             false => vec![None; topology.size()],
         };
@@ -257,7 +255,6 @@ impl Candidate {
             pids,
             reach,
             cores,
-            announced,
             served,
             threads,
             record,

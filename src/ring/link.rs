@@ -21,8 +21,6 @@ pub struct Link {
     pub(super) plan: WindowPlan,
     /// Of the neighbour's incoming window, which our outgoing window shows.
     pub(super) peer_plan: WindowPlan,
-    /// Whether heads and tails are control writes of their own.
-    pub(super) announced: bool,
     /// The threads that forward at the neighbour.
     pub(super) threads: usize,
     /// How far its lanes trust it.
@@ -103,10 +101,7 @@ impl Link {
         let window = self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes());
         let producer = Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), CREDIT));
         let tail = self.outgoing.part(self.peer_plan.tail_offset(lane), 8);
-        match self.announced {
-            true => producer.announcing(tail),
-            false => producer.checked(self.reliability, tail),
-        }
+        producer.checked(self.reliability, tail)
     }
 
     /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
@@ -131,10 +126,7 @@ impl Link {
         let window = self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes());
         let consumer = Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), CREDIT));
         let tail = self.incoming.part(self.plan.tail_offset(lane), 8);
-        match self.announced {
-            true => consumer.announced(tail),
-            false => consumer.checked(self.reliability, tail),
-        }
+        consumer.checked(self.reliability, tail)
     }
 
     /// Boards of each pair of ranks, both ways: none where links are not trusted, since nothing checks boards.

@@ -168,7 +168,6 @@ impl Meeting<'_> {
             offset: port.incoming_offset(),
             chunk: self.settings.ring.chunk.unwrap_or(0) as u32,
             link_model: self.settings.links.model.map_or(0, |model| model.digest()),
-            paper_model: self.settings.ring.paper_model.code(),
             reliability: self.settings.ring.reliability.code(),
             coherent: port.shortcuts() & self.settings.links.shortcuts == Shortcuts::ALL,
         };

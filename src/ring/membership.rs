@@ -34,8 +34,6 @@ pub struct Membership {
     /// The way around the windows to each rank that has one.
     pub(super) reach: Vec<Option<Reach>>,
     pub(super) cores: usize,
-    /// Whether heads and tails are control writes of their own.
-    pub(super) announced: bool,
     /// Whether hosts have forwarders.
     pub(super) served: bool,
     /// The threads that forward at this process's host.
@@ -127,11 +125,7 @@ impl Membership {
     fn local_producer_of(&self, from: End, to: usize) -> Producer {
         let (plan, region) = (&self.local_plan, self.memory.bytes());
         let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
-        let producer = Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)));
-        match self.announced {
-            true => producer.announcing(OutWindow::new(region.part(plan.tail_offset(from, to), 8))),
-            false => producer,
-        }
+        Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)))
     }
 
     /// The receiving end of the lane from a rank of the same host.
@@ -148,11 +142,7 @@ impl Membership {
         let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
         let region = self.memory.bytes();
         let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
-        let consumer = Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)));
-        match self.announced {
-            true => consumer.announced(InWindow::new(region.part(plan.tail_offset(from, me), 8))),
-            false => consumer,
-        }
+        Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)))
     }
 
     /// The ranks of the job whose processes have ended, with their hosts and processes.

@@ -264,8 +264,8 @@ impl WindowPlan {
         lane * LINE
     }
 
-    /// Where the tail of one of this window's lanes is announced, if it is (`queue::announce`):
-    /// beside the credit of the same number, bytes.
+    /// Where the producer of one of this window's lanes tells its tail, if the lane is checked: beside the credit of the
+    /// same number, bytes.
     pub fn tail_offset(&self, lane: usize) -> usize {
         lane * LINE + LINE / 2
     }

@@ -3,7 +3,7 @@
 use crate::crew::THREADS_MAX;
 use ntbring_host::HostSettings;
 use ntbring_ntb::LinkSettings;
-use ntbring_queue::{PaperModel, Reliability};
+use ntbring_queue::Reliability;
 use ntbring_settings::parse::{bytes, number, within};
 use ntbring_settings::{Row, Setting};
 use std::time::Duration;
@@ -23,8 +23,6 @@ pub struct RingSettings {
     pub xfer_threads: Option<usize>,
     /// Treatment of packets that links lose or damage.
     pub reliability: Reliability,
-    /// The mechanisms of MPI-VMMC that are used: all but in experiments.
-    pub paper_model: PaperModel,
 }
 
 impl Default for RingSettings {
@@ -36,7 +34,6 @@ impl Default for RingSettings {
             connect_timeout: Duration::from_secs(60),
             xfer_threads: None,
             reliability: Reliability::Off,
-            paper_model: PaperModel::All,
         }
     }
 }
@@ -163,22 +160,6 @@ pub const ROWS: &[Row<RingSettings>] = &[
         },
         parse: |s, v| {
             s.reliability = Reliability::parse(v)?;
-            Ok(())
-        },
-    },
-    Row {
-        setting: Setting {
-            name: "NTBRING_PAPER_MODEL",
-            default: "5",
-            unit: "model",
-            allowed: "1, 1-packed, 2, 3, 4, or 5",
-            shared: true,
-            meaning: "leaves out mechanisms for an experiment (docs/experiments.md): 1 all of them, 2 all but queue management, \
-                      3 zero-copy send, 4 zero-copy receive, 5 none",
-            tunable: false,
-        },
-        parse: |s, v| {
-            s.paper_model = PaperModel::parse(v)?;
             Ok(())
         },
     },

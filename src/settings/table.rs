@@ -35,12 +35,13 @@ type Parse<S> = Box<dyn Fn(&mut S, &str) -> Result<(), String> + Send + Sync>;
 /// All settings of a composite struct `S`, whose fields are the structs of several crates.
 pub struct Table<S> {
     rows: Vec<(Setting, Parse<S>)>,
+    removed: &'static [(&'static str, &'static str)],
 }
 
 impl<S: Default + 'static> Table<S> {
     /// A table without rows.
     pub fn new() -> Table<S> {
-        Table { rows: Vec::new() }
+        Table { rows: Vec::new(), removed: &[] }
     }
 
     /// The same table with the rows of one crate, whose struct is the part of `S` that `part` returns.
@@ -50,6 +51,11 @@ impl<S: Default + 'static> Table<S> {
             self.rows.push((row.setting, Box::new(move |all: &mut S, value: &str| parse(part(all), value))));
         }
         self
+    }
+
+    /// The same table, which knows the names of removed settings and a hint for each.
+    pub fn without(self, removed: &'static [(&'static str, &'static str)]) -> Table<S> {
+        Table { removed, ..self }
     }
 
     /// The descriptions, in order.
@@ -63,7 +69,7 @@ impl<S: Default + 'static> Table<S> {
         let mut all = S::default();
         for (name, value) in vars.into_iter().filter(|(name, _)| name.starts_with("NTBRING_")) {
             if !self.settings().any(|setting| setting.name == name) {
-                return Err(SettingError::Unknown { nearest: self.nearest(&name), name });
+                return Err(SettingError::Unknown { hint: self.hint(&name), name });
             }
             self.set(&mut all, &name, &value)?;
         }
@@ -77,10 +83,15 @@ impl<S: Default + 'static> Table<S> {
         parse(all, value.trim()).map_err(|problem| SettingError::Value { name, value: value.into(), problem, allowed })
     }
 
-    /// The setting whose name differs least from `name`, if any is close.
-    fn nearest(&self, name: &str) -> Option<&'static str> {
+    /// The text behind the name of an unknown setting: the hint for one that was removed, or the name that differs least, if
+    /// any is close.
+    fn hint(&self, name: &str) -> String {
+        if let Some((_, hint)) = self.removed.iter().find(|(removed, _)| *removed == name) {
+            return hint.to_string();
+        }
         let distances = self.settings().map(|setting| (strsim::levenshtein(setting.name, name), setting.name));
-        distances.min().and_then(|(distance, nearest)| (distance <= 3).then_some(nearest))
+        let nearest = distances.min().filter(|(distance, _)| *distance <= 3);
+        nearest.map_or_else(String::new, |(_, nearest)| format!(" (did you mean {nearest}?)"))
     }
 }
 
@@ -112,17 +123,13 @@ pub enum SettingError {
         allowed: &'static str,
     },
     /// A variable that does not exist.
-    #[error("{name} is not a setting of ntbring{}; `ntbring info --config` lists them all",
-        .nearest.map(|n| format!(" (did you mean {n}?)")).unwrap_or_default())]
+    #[error("{name} is not a setting of ntbring{hint}; `ntbring info --config` lists them all")]
     Unknown {
         /// The variable.
         name: String,
-        /// The setting that is spelled most alike.
-        nearest: Option<&'static str>,
+        /// The setting with the most similar name, or the replacement of one that was removed; may be empty.
+        hint: String,
     },
-    /// Two values that do not go together.
-    #[error("{0} and {1} cannot be used together: {2}")]
-    Together(&'static str, &'static str, &'static str),
     /// The file of tuned thresholds cannot be used.
     #[error("{path}, the file of tuned thresholds (NTBRING_TUNED), {problem}; `ntbring tune` writes it, NTBRING_TUNED=off ignores it")]
     Tuned {

@@ -25,7 +25,6 @@
 
 pub mod contest;
 mod cut;
-mod paper;
 mod payload;
 pub mod table;
 

@@ -261,7 +261,7 @@ impl Traffic {
                 }
                 self.cookies += 1;
                 let mut open = Open { src: a.src, number, got: 0, wanted: shape.payload, room: Vec::new() };
-                if number % 4 == 2 && !rank.endpoint.is_experiment() {
+                if number % 4 == 2 {
                     open.wanted = match number % 16 {
                         6 => 0,
                         10 => shape.payload / 3,

@@ -80,8 +80,6 @@ fn what_is_damaged_is_an_error_that_names_the_link() {
 fn hosts_must_agree_and_values_make_sense() {
     let job = Job::new(2, 1, &["hello"]).env("NTBRING_RELIABILITY", "perhaps");
     job.run().failed_saying(&["NTBRING_RELIABILITY=\"perhaps\"", "off, detect, or retry"]);
-    let job = Job::new(2, 1, &["hello"]).env("NTBRING_RELIABILITY", "retry").env("NTBRING_PAPER_MODEL", "2");
-    job.run().failed_saying(&["NTBRING_RELIABILITY and NTBRING_PAPER_MODEL cannot be used together"]);
 }
 
 #[test]

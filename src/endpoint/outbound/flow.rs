@@ -4,7 +4,6 @@ use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use super::super::EndpointError;
 use super::held::Allowance;
 use super::Released;
-use crate::paper::SendSide;
 use ntbring_queue::Producer;
 use ntbring_ring::relay::Route;
 use ntbring_zerocopy::{Cut, Payload};
@@ -154,17 +153,16 @@ impl Line {
         route: Option<Route>,
         cut: Cut,
         sent: &mut VecDeque<Released>,
-        paper: &mut Option<SendSide>,
     ) -> Result<Option<usize>, EndpointError> {
         let mut moved = false;
-        while self.put_first(lane, route, sent, paper)? {
+        while self.put_first(lane, route, sent)? {
             moved = true;
         }
         let (mut i, mut bytes) = (0, 0);
         let piece = self.next_piece(lane, cut);
         while i < self.streams.len() && bytes < TURN_BYTES {
             let stream = &mut self.streams[i];
-            if !put_chunk(lane, route, stream, piece, paper)? {
+            if !put_chunk(lane, route, stream, piece)? {
                 break;
             }
             bytes += piece;
@@ -198,16 +196,12 @@ impl Line {
         lane: &mut Producer,
         route: Option<Route>,
         sent: &mut VecDeque<Released>,
-        paper: &mut Option<SendSide>,
     ) -> Result<bool, EndpointError> {
         let put = match self.waiting.front() {
             None => false,
             Some(Waiting::Bare { packet, header }) => put_bare(lane, route, *packet, header),
             Some(Waiting::Whole { head, header, payload, cookie, awaited }) => {
-                let put = match paper {
-                    None => put_message(lane, route, *head, header, payload)?,
-                    Some(paper) => paper.put_message(lane, route, *head, header, payload)?,
-                };
+                let put = put_message(lane, route, *head, header, payload)?;
                 if put && *awaited {
                     sent.push_back(Released { cookie: *cookie, handler: head.handler, offered: false });
                 }
@@ -245,7 +239,7 @@ impl Line {
 
 /// Deposits a whole message; false if there is no room.
 #[inline]
-pub(in super::super) fn put_message(
+pub(super) fn put_message(
     lane: &mut Producer,
     route: Option<Route>,
     head: Head,
@@ -276,7 +270,7 @@ pub(in super::super) fn put_message(
 }
 
 /// Deposits an entry that has no payload; false if there is no room.
-pub(in super::super) fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
+pub(super) fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
     let prefix = packet.prefix(route);
     let at = prefix.end();
     let Some(mut slot) = lane.reserve(at + header.len()) else { return false };
@@ -291,17 +285,13 @@ fn put_chunk(
     route: Option<Route>,
     stream: &mut Stream,
     piece: usize,
-    paper: &mut Option<SendSide>,
 ) -> Result<bool, EndpointError> {
     let size = (stream.payload.len() - stream.offset).min(piece.min(lane.piece_max()) as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
     let at = prefix.end();
     let Some(mut slot) = lane.reserve_piece(at + size) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
-    let put = match paper {
-        None => stream.payload.put(stream.offset, &mut slot, at, size)?,
-        Some(paper) => paper.put_piece(&stream.payload, stream.offset, &mut slot, at, size)?,
-    };
+    let put = stream.payload.put(stream.offset, &mut slot, at, size)?;
     slot.commit(prefix.kind, at + put, prefix.meta);
     stream.offset += put as u64;
     Ok(true)

@@ -6,7 +6,6 @@ use super::held::Allowance;
 use super::{Outbound, Outbox, NOWHERE};
 use crate::bell::Bell;
 use crate::credit::Tariff;
-use crate::paper::SendSide;
 use crate::wire::PREFIX_MAX;
 use crate::Settings;
 use ntbring_queue::Producer;
@@ -43,8 +42,8 @@ impl Outbound {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
             flows[rank as usize].line.outbox = boxed(members.local_producer(local), bell, true);
         }
-        // Ranks that take turns on a core had better fill a lane in each, and the experiments' lanes are all alike.
-        let near = !members.is_crowded() && settings.ring.paper_model.is_production();
+        // Ranks that take turns on a core had better fill a lane in each.
+        let near = !members.is_crowded();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
             flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier, false);
@@ -63,9 +62,7 @@ impl Outbound {
             let bell = |class| Bell::Port(link.port(), link.bell(side, class));
             let transit = boxed(link.producer(me, End::Forwarder, false), bell(Class::Urgent), false);
             casts.goes_by(side, transit);
-            // The experiments feed what nobody has asked for, and so must not overtake its offer.
-            let bulk =
-                link.bulk_producer(me, End::Forwarder, false).filter(|_| settings.ring.paper_model.is_production());
+            let bulk = link.bulk_producer(me, End::Forwarder, false);
             let bulk = bulk.map(|lane| boxed(lane, bell(Class::Bulk), false));
             for rank in 0..topology.size() as u32 {
                 let dest = topology.host_of(rank);
@@ -86,7 +83,7 @@ impl Outbound {
             flow.allowance = Allowance::new(tariff.share);
         }
         let (work, sent) = (VecDeque::new(), VecDeque::new());
-        let mut out = Outbound {
+        Outbound {
             outboxes,
             flows,
             casts,
@@ -104,19 +101,11 @@ impl Outbound {
             checked: members.links().into_iter().flatten().any(|link| link.is_checked()),
             packs: true,
             caretaker: None,
-            paper: None,
             doorbells: 0,
             turns: 0,
             packed: 0,
             separate: 0,
-        };
-        out.paper = SendSide::new(settings.ring.paper_model, out.smallest_entry());
-        if out.paper.is_some() {
-            // All pieces are alike, also of who comes later.
-            out.cuts = [out.cuts[0].within(out.smallest_entry() - PREFIX_MAX); 2];
-            out.outboxes.iter_mut().for_each(|outbox| outbox.cut = out.cuts[0]);
         }
-        out
     }
 
     fn smallest_entry(&self) -> usize {

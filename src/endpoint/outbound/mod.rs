@@ -18,7 +18,6 @@ mod tests;
 
 use super::carrier::Caretaker;
 use super::credit::Tariff;
-use super::paper::SendSide;
 use super::wire::{Head, Packet, HANDLERS};
 use super::EndpointError;
 use casts::{Casts, CASTS};
@@ -104,8 +103,6 @@ pub(super) struct Outbound {
     pub packs: bool,
     /// Brings what lies in the outboxes of other hosts to them, where links repeat what they have lost.
     pub caretaker: Option<Caretaker>,
-    /// How the models of the experiments send; None outside them.
-    paper: Option<SendSide>,
     pub doorbells: u64,
     /// Turns in which something was put into a lane.
     turns: u64,
@@ -157,10 +154,7 @@ impl Outbound {
             || !flow.allowance.admits(cost)
             || m.head.handler >= HANDLERS
             || !thresholds.packs(m.header.len(), m.payload.len())
-            || !match &mut self.paper {
-                None => put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?,
-                Some(paper) => paper.put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?,
-            }
+            || !put_message(&mut outbox.lane, flow.route, m.head, m.header, &m.payload)?
         {
             return Ok(false);
         }
@@ -299,9 +293,7 @@ impl Outbound {
             let Outbox { lane, bell, cut, .. } = &mut self.outboxes[line.outbox];
             let mut sent = 0;
             for _ in 0..TURN {
-                let Some(bytes) = line.put_some(lane, flow.route, *cut, &mut self.sent, &mut self.paper)? else {
-                    break;
-                };
+                let Some(bytes) = line.put_some(lane, flow.route, *cut, &mut self.sent)? else { break };
                 self.turns += 1;
                 self.doorbells += bell.ring();
                 sent += bytes;

@@ -29,7 +29,6 @@ impl Outbound {
             || !flow.is_clear()
             || !flow.allowance.admits(cost)
             || head.handler >= HANDLERS
-            || self.paper.is_some()
             || !outbox.lane.put(MESSAGE, meta, header, payload)
         {
             return false;

@@ -36,15 +36,12 @@ fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Resu
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
-    /// Head and tail are announced.
-    Announced,
     /// All messages are pieces, which turn back after a quarter of the lane.
     Pieces,
 }
 
 fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
-    // The tail lies behind the lane, where a link that keeps any order keeps theirs.
-    let (memory, credit) = (Region::anonymous((lines + 1) * LINE), Region::anonymous(8));
+    let (memory, credit) = (Region::anonymous(lines * LINE), Region::anonymous(8));
     let dress = |window: OutWindow, salt| match weak {
         Some(seed) => disorder(window, seed ^ salt),
         None => window,
@@ -52,14 +49,10 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
     let (to_lane, to_credit) =
         (dress(OutWindow::new(memory.clone()), 0), dress(OutWindow::new(credit.clone()), 0x1234));
     let incoming = InWindow::new(memory);
-    let mut producer = Producer::new(to_lane.part(0, lines * LINE), InWindow::new(credit));
-    let mut consumer = Consumer::new(incoming.part(0, lines * LINE), to_credit);
+    let mut producer = Producer::new(to_lane, InWindow::new(credit));
+    let mut consumer = Consumer::new(incoming, to_credit);
     if kind == Kind::Pieces {
         producer = producer.with_laps(lines / 4);
-    }
-    if kind == Kind::Announced {
-        producer = producer.announcing(to_lane.part(lines * LINE, 8));
-        consumer = consumer.announced(incoming.part(lines * LINE, 8));
     }
     let seed = weak.unwrap_or(7);
     let max = producer.entry_max();
@@ -125,14 +118,6 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
 fn messages_pass_in_order() {
     assert_eq!(exchange(64, 10_000, 1, None), Ok(()));
     assert_eq!(exchange(16, 3_000, 3, None), Ok(()));
-}
-
-#[test]
-fn messages_pass_in_order_if_head_and_tail_are_announced() {
-    assert_eq!(exchange_by(Kind::Announced, 16, 3_000, 3, None), Ok(()));
-    for seed in 0..4 {
-        assert_eq!(exchange_by(Kind::Announced, 16 + 40 * seed as usize, 500, 1, Some(seed)), Ok(()));
-    }
 }
 
 #[test]

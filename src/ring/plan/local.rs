@@ -59,9 +59,4 @@ impl LocalPlan {
     pub fn credit_offset(&self, from: End, to: usize) -> usize {
         Self::CONTROL + self.lane(from, to) * LINE
     }
-
-    /// Where its tail is announced, if it is, bytes.
-    pub fn tail_offset(&self, from: End, to: usize) -> usize {
-        self.credit_offset(from, to) + LINE / 2
-    }
 }

@@ -1,7 +1,6 @@
 //! What is measured: the ways, the sizes, and how long.
 
 use ntbring_endpoint::Settings;
-use ntbring_queue::PaperModel;
 use ntbring_zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
 use ntbring_zerocopy::{BothCopy, SingleCopy, LONG_HEADER, SHORT_HEADER};
 use serde::{Deserialize, Serialize};
@@ -92,7 +91,6 @@ pub(super) fn ends(user: &Settings) -> [Settings; 4] {
         s.limits.eager_max = EAGER_MAX.most as usize;
         s.limits.single_copy = SingleCopy::Never;
         s.limits.both_copy = BothCopy::Never;
-        s.ring.paper_model = PaperModel::All;
     });
     let separate = eager.clone().with(|s| s.limits.packed_max = 0);
     let single = separate.clone().with(|s| s.limits.single_copy = SingleCopy::Above(0));

@@ -25,7 +25,7 @@ pub enum Role {
     Distance,
     /// ntbring under a link model.
     Model,
-    /// ntbring without some of its mechanisms.
+    /// A model of MPI-VMMC: two processes without MPI.
     Ablation,
     /// ntbring, to be compared with the raw window.
     Efficiency,
@@ -41,6 +41,8 @@ enum Launcher {
     Hydra(PathBuf),
     /// Open MPI's mpiexec, with these options.
     Orte(PathBuf, &'static [&'static str]),
+    /// None: the program starts its second process itself. The model, and the link model.
+    None(&'static str, &'static str),
 }
 
 /// An MPI with a way to run ranks on it.
@@ -50,8 +52,8 @@ pub struct Contestant {
     pub name: &'static str,
     /// For the legend.
     pub what: String,
-    /// The compiler wrapper.
-    pub mpicc: PathBuf,
+    /// The compiler wrapper; None if it is no MPI.
+    pub mpicc: Option<PathBuf>,
     /// What the names of its executables end in. Contestants of the same MPI share them.
     pub suffix: &'static str,
     /// Who it is.
@@ -111,6 +113,11 @@ impl Contestant {
                 command.args(*options).args(["-n", &ranks.to_string()]);
                 command
             }
+            Launcher::None(model, link) => {
+                let mut command = Command::new(program);
+                command.args(["--model", model, "--link-model", link]);
+                return command;
+            }
         };
         command.arg(program).envs(self.env.iter().cloned());
         command
@@ -124,6 +131,7 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
         ours(installed, "ntbring-d2", 2, Role::Distance, "opposite hosts on an emulated ring of 4: relayed once"),
         ours(installed, "ntbring-d3", 3, Role::Distance, "opposite hosts on an emulated ring of 6: relayed twice"),
     ];
+    all.extend(papers::models());
     let mut missing = Vec::new();
     if knows_link_models(installed) {
         let mut model = |name, distance, what| {
@@ -153,12 +161,26 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     (all, missing)
 }
 
+/// A model of MPI-VMMC on a link.
+pub fn model(name: &'static str, what: &'static str, model: &'static str, link: &'static str) -> Contestant {
+    let launcher = Launcher::None(model, link);
+    Contestant {
+        name,
+        what: what.to_string(),
+        mpicc: None,
+        suffix: "",
+        role: Role::Ablation,
+        env: Vec::new(),
+        launcher,
+    }
+}
+
 /// ntbring, run in some way.
 pub fn ours(installed: &Installed, name: &'static str, distance: usize, role: Role, what: &'static str) -> Contestant {
     Contestant {
         name,
         what: what.to_string(),
-        mpicc: installed.mpi.mpicc().to_path_buf(),
+        mpicc: Some(installed.mpi.mpicc().to_path_buf()),
         suffix: "ntbring",
         role,
         env: Vec::new(),
@@ -171,7 +193,7 @@ pub fn build(mpi: &Mpi, name: &'static str, what: String, env: Vec<(String, Stri
     Contestant {
         name,
         what,
-        mpicc: mpi.mpicc().to_path_buf(),
+        mpicc: Some(mpi.mpicc().to_path_buf()),
         suffix: name,
         role: Role::Ours,
         env,
@@ -188,7 +210,7 @@ fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
     let one = |name, what: &str, env: &[(&str, &str)]| Contestant {
         name,
         what: what.to_string(),
-        mpicc: mpicc.to_path_buf(),
+        mpicc: Some(mpicc.to_path_buf()),
         suffix: "mpich",
         role: Role::Peer,
         env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
@@ -206,7 +228,7 @@ fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
     let one = |name, what: &str, options| Contestant {
         name,
         what: what.to_string(),
-        mpicc: mpicc.to_path_buf(),
+        mpicc: Some(mpicc.to_path_buf()),
         suffix: "openmpi",
         role: Role::Peer,
         env: Vec::new(),
@@ -251,6 +273,8 @@ mod tests {
         let all = debian_mpich(Path::new("/x/mpicc"), Path::new("/x/mpiexec"));
         assert_eq!(words(&all[0].command(Shape::Hosts(8), Path::new("prog"))), "-n 8 prog");
         assert!(all.iter().all(|one| one.is_one_of(Who::Main) && !one.is_one_of(Who::Model) && one.peer() == 1));
+        let shown = words(&model("m", "", "1-packed", "gen3x8").command(Shape::Pair, Path::new("prog")));
+        assert_eq!(shown, "--model 1-packed --link-model gen3x8");
         let all = debian_openmpi(Path::new("/x/mpicc"), Path::new("/x/mpiexec"));
         assert!(words(&all[1].command(Shape::Pair, Path::new("prog"))).ends_with("mechanism none -n 2 prog"));
     }

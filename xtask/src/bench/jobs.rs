@@ -17,10 +17,12 @@ pub enum Program {
     Memory,
     /// `benches/machine/limits.c`: no MPI
     Limits,
+    /// `benches/papers`, a crate: no MPI
+    Papers,
 }
 
 impl Program {
-    /// The sources, below `benches/`.
+    /// The C sources, below `benches/`.
     pub fn sources(self) -> &'static [&'static str] {
         match self {
             Self::P2p => &["mpi/p2p.c", "mpi/engine.c", "mpi/common.c"],
@@ -28,6 +30,7 @@ impl Program {
             Self::Coll => &["mpi/coll.c", "mpi/engine.c", "mpi/common.c"],
             Self::Startup | Self::Memory => &["mpi/startup.c", "mpi/common.c"],
             Self::Limits => &["machine/limits.c", "mpi/common.c"],
+            Self::Papers => &[],
         }
     }
 
@@ -39,6 +42,7 @@ impl Program {
             Self::Coll => "coll",
             Self::Startup | Self::Memory => "startup",
             Self::Limits => "limits",
+            Self::Papers => "ntbring-papers",
         }
     }
 
@@ -46,6 +50,7 @@ impl Program {
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Papers => "papers",
             other => other.binary(),
         }
     }
@@ -103,7 +108,7 @@ pub enum Who {
     Distances,
     /// Rings under a link model only.
     Model,
-    /// ntbring without some of its mechanisms.
+    /// The models of MPI-VMMC.
     Ablation,
     /// Of these the two that tell what queue management is worth.
     QueueManagement,
@@ -240,7 +245,9 @@ pub fn ablation(quick: bool) -> Vec<Job> {
         true => vec![8, 64, 512, 2 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, MIB],
         false => (0..=20).map(|power| 1 << power).collect(),
     };
-    vec![Job::new(Program::P2p, Shape::Pair, Who::Ablation, vec![Test { name: "bandwidth", sizes }])]
+    let latencies = vec![8, 64, 512, 4 * KIB, 64 * KIB];
+    let tests = vec![Test { name: "latency", sizes: latencies }, Test { name: "bandwidth", sizes }];
+    vec![Job::new(Program::Papers, Shape::Pair, Who::Ablation, tests)]
 }
 
 /// MPI and the raw window.
@@ -258,7 +265,7 @@ pub fn efficiency(quick: bool) -> Vec<Job> {
 
 /// What queue management is worth: for a comparison, where all of [`ablation`] would take too long.
 pub fn queue_management() -> Job {
-    Job::new(Program::P2p, Shape::Pair, Who::QueueManagement, vec![test("bandwidth", &[8, 64, 512])])
+    Job::new(Program::Papers, Shape::Pair, Who::QueueManagement, vec![test("bandwidth", &[8, 64, 512])])
 }
 
 /// Under a link model: between neighbours, and through a host that relays.
@@ -286,7 +293,7 @@ pub fn singly(jobs: Vec<Job>) -> Vec<Job> {
 pub fn want(jobs: &mut Vec<Job>, program: Program, shape: Shape, who: Who, name: &'static str, bytes: u64) {
     // A program that has no tests is only run.
     let tests = match program {
-        Program::P2p | Program::Rma | Program::Coll | Program::Limits => vec![test(name, &[bytes])],
+        Program::P2p | Program::Rma | Program::Coll | Program::Limits | Program::Papers => vec![test(name, &[bytes])],
         Program::Startup | Program::Memory => Vec::new(),
     };
     let job = Job::new(program, shape, who, tests);

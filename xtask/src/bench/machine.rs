@@ -108,7 +108,10 @@ fn warnings(cores: &[usize], inherited: &[String]) -> Vec<String> {
 /// Asks an MPI what it is. `program` is its start-up benchmark.
 pub fn describe_mpi(one: &Contestant, program: &Path) -> Described {
     let mut command = one.command(Shape::Hosts(1), program);
-    let said = process::output(command.arg("--version")).unwrap_or_default();
+    let said = match one.mpicc {
+        Some(_) => process::output(command.arg("--version")).unwrap_or_default(),
+        None => "no MPI: two processes over ntbring's windows (benches/papers)".to_string(),
+    };
     let configure = field(&said, "MPICH configure").or_else(openmpi_configure).unwrap_or_default();
     let named = ["MPICH Version", "MPICH Device"].map(|name| field(&said, name)).into_iter().flatten();
     let named: Vec<String> = named.collect();

@@ -331,7 +331,7 @@ mod tests {
         assert_eq!((args.effort().rounds, args.jobs().unwrap().len()), (3, 2));
         assert_eq!(parse("bench coll --rounds 7").unwrap().effort().rounds, 7);
         assert_eq!(parse("bench compare").unwrap().effort().rounds, 15);
-        assert_eq!(parse("bench ablation").unwrap().jobs().unwrap()[0].tests[0].sizes.len(), 21);
+        assert_eq!(parse("bench ablation").unwrap().jobs().unwrap()[1].tests[0].sizes.len(), 21);
         assert_eq!(parse("bench efficiency --quick").unwrap().jobs().unwrap().len(), 2);
         assert_eq!(parse("bench compare --suites").unwrap().suites, suites::DIRS);
         let args = parse("bench compare --suites=attr,topo --only suite").unwrap();

@@ -119,7 +119,10 @@ impl Session {
 
     /// Where a program is for a contestant.
     pub fn binary(&self, program: Program, suffix: &str) -> PathBuf {
-        self.dir.join(format!("{}-{suffix}", program.binary()))
+        match program {
+            Program::Papers => paths::target().join("release").join(program.binary()),
+            _ => self.dir.join(format!("{}-{suffix}", program.binary())),
+        }
     }
 
     /// Compiles for all that take part. A peer whose compiler fails is left out.
@@ -128,7 +131,11 @@ impl Session {
         crate::setup::remove(&log)?;
         let mut done = BTreeSet::new();
         let mut broken = BTreeSet::new();
+        if jobs.iter().any(|job| job.program == Program::Papers) {
+            build(Program::Papers, &log)?;
+        }
         for one in self.taking_part(jobs) {
+            let Some(mpicc) = &one.mpicc else { continue };
             // The program that tells the version is always needed.
             let programs = jobs.iter().filter(|job| one.is_one_of(job.who)).map(|job| job.program);
             for program in programs.chain([Program::Startup]) {
@@ -136,7 +143,7 @@ impl Session {
                 if broken.contains(one.suffix) || !done.insert(binary.clone()) {
                     continue;
                 }
-                match compile(&one.mpicc, program.sources(), &binary, &log) {
+                match compile(mpicc, program.sources(), &binary, &log) {
                     Err(error) if one.role == Role::Peer && !process::interrupted() => {
                         broken.insert(one.suffix);
                         self.remarks.push(format!("{}: {error:#}: skipped", one.name));
@@ -248,11 +255,11 @@ impl Session {
             Program::Memory => {
                 command.arg("--memory");
             }
-            Program::P2p | Program::Rma | Program::Coll | Program::Limits => {
+            Program::P2p | Program::Rma | Program::Coll | Program::Limits | Program::Papers => {
                 let effort = &self.effort;
                 command.args(["--budget", &effort.budget.to_string(), "--limit", &effort.limit.to_string()]);
                 let pair = matches!(job.shape, Shape::Pair);
-                if pair {
+                if pair && job.program != Program::Papers {
                     command.args(["--peer", &one.peer().to_string()]);
                 }
                 if pair || one.ranks(job.shape) <= self.cores.len() {
@@ -296,6 +303,14 @@ pub fn compile(cc: &Path, sources: &[&str], binary: &Path, log: &Path) -> Result
     let mut command = Command::new(cc);
     command.args(FLAGS).arg("-o").arg(binary);
     command.args(sources.iter().map(|source| paths::root().join("benches").join(source)));
+    process::check_logged(&mut command, log)
+}
+
+/// Builds a program that is a crate of the workspace.
+fn build(program: Program, log: &Path) -> Result<()> {
+    let mut command = Command::new("cargo");
+    command.args(["build", "--release", "--package", program.binary(), "--manifest-path"]);
+    command.arg(paths::root().join("Cargo.toml")).arg("--target-dir").arg(paths::target());
     process::check_logged(&mut command, log)
 }
 

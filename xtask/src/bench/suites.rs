@@ -77,7 +77,7 @@ fn prefix(one: &Contestant) -> Result<Option<PathBuf>> {
     if one.role != Role::Peer {
         return Ok(None);
     }
-    let prefix = one.mpicc.parent().and_then(Path::parent);
+    let prefix = one.mpicc.as_deref().and_then(Path::parent).and_then(Path::parent);
     prefix.map(|dir| Some(dir.to_path_buf())).context("its mpicc is in no directory bin")
 }
 

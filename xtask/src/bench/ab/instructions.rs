@@ -49,7 +49,12 @@ pub fn measure(contestants: &[Contestant], dir: &Path, figures: &mut Figures) ->
     let log = dir.join("compile.log");
     let binary = |one: &Contestant| dir.join(format!("instructions-{}", one.suffix));
     for one in contestants {
-        session::compile(&one.mpicc, &["mpi/instructions.c"], &binary(one), &log)?;
+        session::compile(
+            one.mpicc.as_deref().context("it has no MPI compiler")?,
+            &["mpi/instructions.c"],
+            &binary(one),
+            &log,
+        )?;
     }
     for count in 0..COUNTS {
         let name = format!("instructions of an 8-byte message: count {} of {COUNTS}", count + 1);

@@ -151,7 +151,12 @@ fn measure(session: &mut Session, rows: &[Row], mut machine: Machine, dir: &Path
         // It tells the version, which is shown even if instructions are all that is wanted.
         session.contestants.iter().try_for_each(|one| {
             let sources = Program::Startup.sources();
-            session::compile(&one.mpicc, sources, &startup(session, one), &dir.join("compile.log"))
+            session::compile(
+                one.mpicc.as_deref().context("it has no MPI compiler")?,
+                sources,
+                &startup(session, one),
+                &dir.join("compile.log"),
+            )
         })
     })?;
     let mpis: Vec<_> =
@@ -230,7 +235,10 @@ mod tests {
         let places = Pair { old: PathBuf::from("/a"), new: PathBuf::from("/b") };
         let both = contestants(&args, &sides, &places);
         assert_eq!([both[0].name, both[1].name], [NAMES.old, NAMES.new]);
-        assert_eq!([&both[0].mpicc, &both[1].mpicc], [Path::new("/a/bin/mpicc"), Path::new("/b/bin/mpicc")]);
+        assert_eq!(
+            [&both[0].mpicc, &both[1].mpicc].map(|mpicc| mpicc.as_deref()),
+            [Path::new("/a/bin/mpicc"), Path::new("/b/bin/mpicc")].map(Some)
+        );
         assert!(both[0].env.is_empty() && both[1].env.len() == 1);
     }
 }

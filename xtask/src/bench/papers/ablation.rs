@@ -1,17 +1,29 @@
-//! `bench ablation`: the five models of MPI-VMMC (KAIST 2000), bandwidth by size.
+//! `bench ablation`: the five models of MPI-VMMC (KAIST 2000) by size, as `benches/papers` measures them.
 
 use anyhow::Result;
 
-use super::Column;
 use crate::bench::figures::{median, number, size, Figures};
 use crate::bench::report::plot::{self, Series};
 use crate::bench::tables::{factor, Table};
 
-const TEST: &str = "bandwidth";
+const BANDWIDTH: &str = "bandwidth";
+const LATENCY: &str = "latency";
 const RANKS: usize = 2;
 
 /// Below this the paper's figure for queue management holds.
 const SMALL: u64 = 1000;
+
+/// One model on one link.
+pub struct Column {
+    /// Of the contestant.
+    pub name: &'static str,
+    /// The model, as the program calls it, and for the head of a table.
+    pub model: &'static str,
+    /// The link model.
+    pub link: &'static str,
+    /// For the legend.
+    pub what: &'static str,
+}
 
 /// What the models are run on.
 pub struct Link {
@@ -19,61 +31,51 @@ pub struct Link {
     pub name: &'static str,
     /// For the names of files.
     pub short: &'static str,
-    /// The models; the first six are those of [`MODELS`].
-    pub columns: &'static [Column],
+    /// The models, in the order of [`MODELS`].
+    pub columns: [Column; 6],
 }
 
 const MODELS: [&str; 6] = ["1", "1-packed", "2", "3", "4", "5"];
 
-// Everything in one entry that fits half an entry of the lane between hosts: the lane to oneself must not be smaller.
-const LANE: (&str, &str) = ("NTBRING_LOCAL_LANE", "1M");
-const WINDOW: (&str, &str) = ("NTBRING_WINDOW", "1M");
-const PIECES: (&str, &str) = ("NTBRING_CHUNK", "16K");
-const STREAMED: (&str, &str) = ("NTBRING_SINGLE_COPY", "off");
-const MODEL: &str = "NTBRING_PAPER_MODEL";
-const GEN3X8: (&str, &str) = ("NTBRING_LINK_MODEL", "gen3x8");
-
-const WHAT: [&str; 7] = [
+const WHAT: [&str; 6] = [
     "model 1: none of the mechanisms",
     "model 1 with header and payload in one message: differs from 2 by queue management alone",
     "model 2: queue management",
     "model 3: queue management, zero-copy receive",
     "model 4: queue management, zero-copy send",
-    "model 5: all, selected by size, without copies by the kernel",
-    "as users get it: model 5, with copies by the kernel where they can be",
+    "model 5: all, selected by size",
 ];
 
-macro_rules! columns {
-    ($suffix:literal, [$($more:expr),*]) => {
-        [
-            column(concat!("paper-1", $suffix), 0, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[0])]),
-            column(concat!("paper-1p", $suffix), 1, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[1])]),
-            column(concat!("paper-2", $suffix), 2, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[2])]),
-            column(concat!("paper-3", $suffix), 3, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[3])]),
-            column(concat!("paper-4", $suffix), 4, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[4])]),
-            column(concat!("paper-5", $suffix), 5, &[LANE, WINDOW, PIECES, STREAMED, $($more,)* (MODEL, MODELS[5])]),
-        ]
-    };
+const fn columns(names: [&'static str; 6], link: &'static str) -> [Column; 6] {
+    const fn column(name: &'static str, model: usize, link: &'static str) -> Column {
+        Column { name, model: MODELS[model], link, what: WHAT[model] }
+    }
+    let [a, b, c, d, e, f] = names;
+    [
+        column(a, 0, link),
+        column(b, 1, link),
+        column(c, 2, link),
+        column(d, 3, link),
+        column(e, 4, link),
+        column(f, 5, link),
+    ]
 }
 
-const fn column(name: &'static str, model: usize, env: &'static [(&'static str, &'static str)]) -> Column {
-    Column { name, head: MODELS[model], env, what: WHAT[model] }
-}
+const EMULATED: [&str; 6] = ["paper-1", "paper-1p", "paper-2", "paper-3", "paper-4", "paper-5"];
+const GEN3X8: [&str; 6] =
+    ["paper-1-gen3x8", "paper-1p-gen3x8", "paper-2-gen3x8", "paper-3-gen3x8", "paper-4-gen3x8", "paper-5-gen3x8"];
+const PEX8733: [&str; 6] =
+    ["paper-1-pex8733", "paper-1p-pex8733", "paper-2-pex8733", "paper-3-pex8733", "paper-4-pex8733", "paper-5-pex8733"];
 
-const MODELLED: [Column; 6] = columns!("-gen3x8", [GEN3X8]);
-const EMULATED: [Column; 7] = {
-    let [a, b, c, d, e, f] = columns!("", []);
-    [a, b, c, d, e, f, Column { name: "paper-default", head: "default", env: &[], what: WHAT[6] }]
-};
-
-/// On what the models are run. Copies by the kernel are never made on a modelled link, so there production is model 5.
-pub const LINKS: [Link; 2] = [
-    Link { name: "emulated NTB", short: "emulated", columns: &EMULATED },
-    Link { name: "link model gen3x8", short: "gen3x8", columns: &MODELLED },
+/// On what the models are run.
+pub const LINKS: &[Link] = &[
+    Link { name: "emulated NTB", short: "emulated", columns: columns(EMULATED, "none") },
+    Link { name: "link model gen3x8", short: "gen3x8", columns: columns(GEN3X8, "gen3x8") },
+    Link { name: "link model pex8733", short: "pex8733", columns: columns(PEX8733, "pex8733") },
 ];
 
 /// The contestants that [`queue_management`] compares.
-pub const MODELS_2_AND_1: [&str; 2] = [MODELLED[2].name, MODELLED[0].name];
+pub const MODELS_2_AND_1: [&str; 2] = [GEN3X8[2], GEN3X8[0]];
 
 /// What queue management is worth under gen3x8: the median over small sizes.
 pub fn queue_management(figures: &Figures) -> Option<f64> {
@@ -82,12 +84,30 @@ pub fn queue_management(figures: &Figures) -> Option<f64> {
 
 impl Link {
     fn value(&self, figures: &Figures, column: usize, bytes: u64) -> Option<f64> {
-        figures.median(TEST, RANKS, bytes, self.columns[column].name)
+        figures.median(BANDWIDTH, RANKS, bytes, self.columns[column].name)
+    }
+
+    fn sizes_of(&self, figures: &Figures, test: &str) -> Vec<u64> {
+        let value = |column: &Column, bytes| figures.median(test, RANKS, bytes, column.name);
+        let known = |bytes: &u64| self.columns.iter().any(|column| value(column, *bytes).is_some());
+        figures.sizes(test, RANKS).into_iter().filter(known).collect()
     }
 
     fn sizes(&self, figures: &Figures) -> Vec<u64> {
-        let known = |bytes: &u64| (0..self.columns.len()).any(|column| self.value(figures, column, *bytes).is_some());
-        figures.sizes(TEST, RANKS).into_iter().filter(known).collect()
+        self.sizes_of(figures, BANDWIDTH)
+    }
+
+    /// Half the round trip of all models; None if it was not measured.
+    fn latencies(&self, figures: &Figures) -> Option<Table> {
+        let sizes = self.sizes_of(figures, LATENCY);
+        let row = |bytes: &u64| {
+            let value = |column: &Column| figures.median(LATENCY, RANKS, *bytes, column.name);
+            let values = self.columns.iter().map(|column| value(column).map_or("-".to_string(), number));
+            [vec![size(*bytes)], values.collect()].concat()
+        };
+        let header = std::iter::once("size").chain(MODELS).map(str::to_string).collect();
+        let (title, rows) = (format!("latency of the models, {}, us", self.name), sizes.iter().map(row).collect());
+        (!sizes.is_empty()).then_some(Table { title, header, rows })
     }
 
     /// What one model reaches of what another does.
@@ -102,7 +122,7 @@ impl Link {
     /// Bandwidth of all models, and which of those of the paper is the fastest.
     fn bandwidths(&self, figures: &Figures) -> Table {
         let mut header = vec!["size".to_string()];
-        header.extend(self.columns.iter().map(|column| column.head.to_string()));
+        header.extend(self.columns.iter().map(|column| column.model.to_string()));
         header.push("fastest of 2, 3, 4".to_string());
         let row = |bytes: &u64| {
             let mut row = vec![size(*bytes)];
@@ -167,7 +187,7 @@ impl Link {
         };
         let mut series: Vec<Series> = Vec::new();
         for (column, one) in self.columns.iter().enumerate() {
-            series.push(Series::of(one.head, points(column)));
+            series.push(Series::of(one.model, points(column)));
         }
         series.retain(|series| !series.points.is_empty());
         if series.is_empty() {
@@ -186,10 +206,12 @@ fn crossover(known: &[(u64, bool)]) -> (Option<u64>, Option<u64>) {
 
 /// All tables of which there are figures.
 pub fn tables(figures: &Figures) -> Vec<Table> {
-    let links = LINKS.iter().filter(|link| !link.sizes(figures).is_empty());
-    links
-        .flat_map(|link| [link.bandwidths(figures), link.queue_management(figures), link.crossovers(figures)])
-        .collect()
+    let of_link = |link: &Link| {
+        let of_bandwidth = || [link.bandwidths(figures), link.queue_management(figures), link.crossovers(figures)];
+        let known = (!link.sizes(figures).is_empty()).then(of_bandwidth);
+        link.latencies(figures).into_iter().chain(known.into_iter().flatten()).collect::<Vec<_>>()
+    };
+    LINKS.iter().flat_map(of_link).collect()
 }
 
 /// A plot for each link of which there are figures: short name and SVG.
@@ -206,7 +228,8 @@ mod tests {
         let mut figures = Figures::default();
         let mut add = |mpi: &str, values: [f64; 4]| {
             for (bytes, value) in [8u64, 512, 8192, 65536].into_iter().zip(values) {
-                let line = format!("{{\"test\":\"{TEST}\",\"bytes\":{bytes},\"value\":{value},\"unit\":\"MB/s\"}}");
+                let line =
+                    format!("{{\"test\":\"{BANDWIDTH}\",\"bytes\":{bytes},\"value\":{value},\"unit\":\"MB/s\"}}");
                 figures.add(mpi, 2, &line);
             }
         };
@@ -219,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn each_model_sets_itself() {
-        for link in &LINKS {
+    fn each_column_is_its_model_on_its_link() {
+        for link in LINKS {
             for (column, model) in link.columns.iter().zip(MODELS) {
-                assert_eq!(column.head, model);
-                assert!(column.env.contains(&(MODEL, model)) && column.env.contains(&STREAMED));
-                assert_eq!(column.env.contains(&GEN3X8), link.short == "gen3x8");
+                assert_eq!(column.model, model);
+                assert_eq!(column.link == "none", link.short == "emulated");
+                assert!(column.link == "none" || column.name.ends_with(column.link));
             }
         }
     }
@@ -233,13 +256,18 @@ mod tests {
     fn the_tables_compare_with_the_paper() {
         let tables = tables(&figures());
         assert_eq!(tables.len(), 3, "there are no figures of the link model");
-        assert_eq!(tables[0].rows[2], ["8 KiB", "100", "100", "200", "190", "250", "-", "-", "4"]);
+        assert_eq!(tables[0].rows[2], ["8 KiB", "100", "100", "200", "190", "250", "-", "4"]);
         assert_eq!(tables[1].rows[0], ["8 B", "4.00x", "2.00x", "3x"]);
         assert_eq!(tables[1].rows.len(), 3, "8 KiB is not small");
         assert_eq!(tables[1].rows[2], ["median", "3.50x", "1.75x", "3x"]);
         assert_eq!(tables[2].rows[0][1..3], ["512 B", "64 KiB"]);
         assert_eq!(tables[2].rows[1][1..3], ["8 KiB", "8 KiB"]);
         assert_eq!(tables[2].rows[2][1..3], ["never", "never"]);
+        let mut figures = figures();
+        figures.add("paper-2", 2, &format!("{{\"test\":\"{LATENCY}\",\"bytes\":8,\"value\":0.5,\"unit\":\"us\"}}"));
+        let tables = super::tables(&figures);
+        assert_eq!((tables.len(), tables[0].title.as_str()), (4, "latency of the models, emulated NTB, us"));
+        assert_eq!(tables[0].rows, [["8 B", "-", "-", "0.500", "-", "-", "-"]]);
     }
 
     #[test]

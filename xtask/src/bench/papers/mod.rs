@@ -3,10 +3,10 @@
 pub mod ablation;
 pub mod efficiency;
 
-use crate::bench::contestants::{ours, Contestant, Role};
+use crate::bench::contestants::{model, ours, Contestant, Role};
 use crate::setup::Installed;
 
-/// One way of running ntbring.
+/// One way of running ntbring, for `efficiency`.
 pub struct Column {
     /// Of the contestant.
     pub name: &'static str,
@@ -17,23 +17,30 @@ pub struct Column {
     what: &'static str,
 }
 
+/// The models of `benches/papers`.
+pub fn models() -> Vec<Contestant> {
+    let columns = ablation::LINKS.iter().flat_map(|link| &link.columns);
+    columns.map(|column| model(column.name, column.what, column.model, column.link)).collect()
+}
+
 /// All ways of running ntbring that only the experiments need.
 pub fn contestants(installed: &Installed) -> Vec<Contestant> {
-    let of = |role: Role, columns: &'static [Column]| {
-        columns.iter().map(move |column| {
-            let mut one = ours(installed, column.name, 1, role, column.what);
-            one.env.extend(column.env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
-            one
-        })
+    let one = |column: &'static Column| {
+        let mut one = ours(installed, column.name, 1, Role::Efficiency, column.what);
+        one.env.extend(column.env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        one
     };
-    let ablation = ablation::LINKS.iter().flat_map(|link| of(Role::Ablation, link.columns));
-    ablation.chain(of(Role::Efficiency, efficiency::COLUMNS)).collect()
+    efficiency::COLUMNS.iter().map(one).collect()
 }
 
 /// Whether a contestant belongs to an experiment, so that general tables leave it out.
 pub fn is_of_experiment(name: &str) -> bool {
-    let links = ablation::LINKS.iter().flat_map(|link| link.columns);
-    links.chain(efficiency::COLUMNS).any(|column| column.name == name)
+    names().any(|known| known == name)
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let models = ablation::LINKS.iter().flat_map(|link| &link.columns).map(|column| column.name);
+    models.chain(efficiency::COLUMNS.iter().map(|column| column.name))
 }
 
 #[cfg(test)]
@@ -43,9 +50,8 @@ mod tests {
 
     #[test]
     fn names_are_told_from_those_of_others() {
-        let columns = || ablation::LINKS.iter().flat_map(|link| link.columns).chain(efficiency::COLUMNS);
-        let names: std::collections::BTreeSet<_> = columns().map(|column| column.name).collect();
-        assert_eq!(names.len(), columns().count());
+        let different: std::collections::BTreeSet<_> = names().collect();
+        assert_eq!(different.len(), names().count());
         assert!(is_of_experiment("paper-1") && !is_of_experiment(OURS) && !is_of_experiment("ntbring-gen3x8"));
     }
 }

@@ -1,0 +1,136 @@
+//! The queue between two ends: ntbring's lane, a ring buffer of 64-byte lines whose entries are valid by their tag and whose head
+//! the consumer returns once in half a lane. With explicit control writes it does in addition what queues do that have neither:
+//!
+//! - the sender stores the number of entries behind every entry (the *announced tail*), and the receiver takes nothing before;
+//! - the receiver stores its head after every entry (the *eager head*).
+//!
+//! The tag is written in all cases: it says how long the entry is.
+//!
+//! ```text
+//! window   | credit, 64 bytes | tail, 64 bytes | lane | memory for placed payloads |
+//! ```
+
+use crate::Error;
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_queue::{lines_for, Consumer, Entry, Producer, LINE, TAG};
+
+/// Where the lane begins in a window, bytes: behind the head of the opposite lane and the tail of this one.
+pub const CONTROL: usize = 2 * LINE;
+/// Where the tail lies, bytes.
+const TAIL: usize = LINE;
+
+/// The sending end.
+pub struct Sender {
+    lane: Producer,
+    /// Where the tail is announced, if it is.
+    tail: Option<OutWindow>,
+    entries: u64,
+}
+
+impl Sender {
+    /// The sending end of the lane of `lane` bytes in the peer's window, whose head comes back into the own one.
+    pub fn new(peer: &OutWindow, own: &InWindow, lane: usize, explicit: bool) -> Sender {
+        let tail = explicit.then(|| peer.part(TAIL, 8));
+        Sender { lane: Producer::new(peer.part(CONTROL, lane), own.part(0, 8)), tail, entries: 0 }
+    }
+
+    /// The most bytes of an entry.
+    pub fn entry_max(&self) -> usize {
+        self.lane.entry_max()
+    }
+
+    /// Sends an entry; false if there is no room for it now.
+    #[inline]
+    pub fn put(&mut self, kind: u8, bytes: &[u8]) -> bool {
+        if !self.lane.put(kind, 0, bytes, ForeignBytes::EMPTY) {
+            let Some(mut slot) = self.lane.reserve(bytes.len()) else { return false };
+            slot.write_bytes(0, bytes);
+            slot.commit(kind, bytes.len(), 0);
+        }
+        self.entries += 1;
+        if let Some(tail) = &self.tail {
+            tail.fence();
+            tail.store(0, self.entries);
+            tail.fence();
+        }
+        true
+    }
+}
+
+/// The receiving end.
+pub struct Receiver {
+    lane: Consumer,
+    explicit: Option<Explicit>,
+}
+
+/// Explicit head and tail.
+struct Explicit {
+    /// Where the sender announces its tail.
+    tail: InWindow,
+    /// Where the sender reads the head, in its memory.
+    head: OutWindow,
+    lines: u64,
+    /// Entries taken.
+    taken: u64,
+    /// Where the latest entry began, and the line behind it, counted from the first lap.
+    began: u64,
+    end: u64,
+    laps: u64,
+}
+
+impl Receiver {
+    /// The receiving end of the lane of `lane` bytes in the own window, whose head is written to the peer's.
+    pub fn new(own: &InWindow, peer: &OutWindow, lane: usize, explicit: bool) -> Receiver {
+        let (window, head) = (own.part(CONTROL, lane), peer.part(0, 8));
+        if !explicit {
+            return Receiver { lane: Consumer::new(window, head), explicit: None };
+        }
+        // The lazy head goes nowhere: the eager one takes its place.
+        let nowhere = OutWindow::new(Region::anonymous(8));
+        let lines = (lane / LINE) as u64;
+        let explicit = Explicit { tail: own.part(TAIL, 8), head, lines, taken: 0, began: 0, end: 0, laps: 0 };
+        Receiver { lane: Consumer::new(window, nowhere), explicit: Some(explicit) }
+    }
+
+    /// The next entry, if there is one. It must be released before the next one is taken.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Entry>, Error> {
+        if let Some(explicit) = &self.explicit {
+            if explicit.tail.load(0) <= explicit.taken {
+                return Ok(None);
+            }
+        }
+        let entry = self.lane.take()?;
+        if let (Some(explicit), Some(entry)) = (&mut self.explicit, &entry) {
+            explicit.take(entry);
+        }
+        Ok(entry)
+    }
+
+    /// Copies bytes that lie `at` bytes behind an entry's first one.
+    #[inline]
+    pub fn read(&self, entry: &Entry, at: usize, to: &mut [u8]) {
+        self.lane.window().read(entry.offset + at, to);
+    }
+
+    /// Gives the space of the entry back that was taken.
+    #[inline]
+    pub fn release(&mut self) {
+        self.lane.release();
+        if let Some(Explicit { head, end, .. }) = &self.explicit {
+            head.fence();
+            head.store(0, *end);
+            head.fence();
+        }
+    }
+}
+
+impl Explicit {
+    fn take(&mut self, entry: &Entry) {
+        let began = ((entry.offset - TAG) / LINE) as u64;
+        // A lap has several entries.
+        self.laps += u64::from(began < self.began);
+        self.taken += 1;
+        (self.began, self.end) = (began, self.laps * self.lines + began + lines_for(entry.len) as u64);
+    }
+}

@@ -1,0 +1,127 @@
+//! An emulated NTB link: two hosts, the right port of the first cabled to the left one of the second.
+
+use crate::Error;
+use ntbring_emu::{EmuHost, MemoryLayout};
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::cut::cut;
+use ntbring_ntb::fabric::{Fabric, FabricAddress, Windows};
+use ntbring_ntb::timing::{Model, Timing};
+use ntbring_ntb::{Port, Side};
+use std::path::Path;
+
+/// Where the windows' memory is taken from.
+const DIR: &str = "/dev/shm";
+const PAGE: usize = 4096;
+
+/// Which end of the cable a host is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The cable is in its right port.
+    First,
+    /// The cable is in its left port.
+    Second,
+}
+
+/// A host whose memory is there, and that is not joined to another one yet.
+pub struct Host {
+    memory: EmuHost,
+    layout: MemoryLayout,
+    model: Option<Model>,
+}
+
+/// A joined host. The windows are valid for as long as it is kept.
+pub struct Joined {
+    /// The own window, which the peer writes.
+    pub own: InWindow,
+    /// The peer's window.
+    pub peer: OutWindow,
+    _memory: EmuHost,
+}
+
+/// The link model of that name or with those values; None for `none`.
+pub fn model(text: &str) -> Result<Option<Model>, Error> {
+    Model::parse(text).map_err(|problem| Error::Argument(format!("link model {text:?}: {problem}")))
+}
+
+impl Host {
+    /// A host whose windows have at least so many bytes, and whose links cost what the model says.
+    pub fn create(window: usize, model: Option<Model>) -> Result<Host, Error> {
+        let windows = Windows { bytes: window.next_multiple_of(PAGE) as u64, accounts: model.is_some() };
+        let memory = EmuHost::create(Path::new(DIR), windows).map_err(ntbring_ntb::NtbError::from)?;
+        Ok(Host { memory, layout: MemoryLayout::of(windows), model })
+    }
+
+    /// Where the other host finds this one, as text.
+    pub fn address(&self) -> String {
+        self.memory.address().0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Joins it to the host at an address, which has windows of the same size and the same link model.
+    pub fn join(self, place: Place, address: &str) -> Result<Joined, Error> {
+        let other = parse(address)?;
+        let side = if place == Place::First { Side::Right } else { Side::Left };
+        let ports = [self.memory.soft_port(Side::Left, &other)?, self.memory.soft_port(Side::Right, &other)?];
+        let port: Box<dyn Port> = match self.model {
+            None => {
+                let [left, right] = ports;
+                Box::new(if side == Side::Left { left } else { right })
+            }
+            Some(model) => {
+                let [left, right] = Timing::pair(ports, model)?;
+                Box::new(if side == Side::Left { left } else { right })
+            }
+        };
+        let peer = port.outgoing(self.layout.window_offset(side.opposite()), self.layout.window)?;
+        let peer = match port.caps().max_transfer {
+            Some(max) => cut(peer, max),
+            None => peer,
+        };
+        Ok(Joined { own: port.incoming(), peer, _memory: self.memory })
+    }
+}
+
+fn parse(address: &str) -> Result<FabricAddress, Error> {
+    let digits = address.trim();
+    let byte = |i: usize| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..FabricAddress::LEN).map(byte).collect();
+    let bytes = bytes.filter(|_| digits.len() == 2 * FabricAddress::LEN).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(FabricAddress).ok_or_else(|| Error::Argument(format!("{digits:?} is not the address of a host")))
+}
+
+/// Two joined hosts in one process, for tests.
+pub fn pair(window: usize, model: Option<Model>) -> Result<[Joined; 2], Error> {
+    let (first, second) = (Host::create(window, model)?, Host::create(window, model)?);
+    let (at_first, at_second) = (first.address(), second.address());
+    Ok([first.join(Place::First, &at_second)?, second.join(Place::Second, &at_first)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_back_and_others_refused() {
+        let host = Host::create(PAGE, None).unwrap();
+        assert_eq!(parse(&host.address()).unwrap(), host.memory.address());
+        for text in ["", "00", &"zz".repeat(FabricAddress::LEN), &"00".repeat(FabricAddress::LEN + 1)] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(model("gen9").is_err() && model("none").unwrap().is_none());
+    }
+
+    #[test]
+    fn each_host_sees_what_the_other_writes() {
+        for text in ["none", "gen3x8", "pex8733,transfer=1K"] {
+            let [a, b] = pair(1 << 16, model(text).unwrap()).unwrap();
+            for (from, to) in [(&a, &b), (&b, &a)] {
+                from.peer.write_bytes(64, &[7; 5000]);
+                from.peer.fence();
+                from.peer.store(0, 9);
+                while to.own.load(0) != 9 {}
+                let mut found = [0; 5000];
+                to.own.read(64, &mut found);
+                assert_eq!(found, [7; 5000], "{text}");
+            }
+        }
+    }
+}
