@@ -143,7 +143,7 @@ fn the_limit_of_a_control_group_is_an_error_and_not_a_kill() {
     let job = |call: &[&str]| Job::new(2, 1, call).under(&["sh", "-c", &enter, "sh"]);
     job(&["hello"]).run().ok();
     let job = job(&["hello"]).env("NTBRING_WINDOW", "64M").run();
-    job.failed_saying(&["control group", "bytes of window memory", "NTBRING_WINDOW"]);
+    job.failed_saying(&["control group", "bytes of shared memory", "NTBRING_WINDOW"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod demo;
 mod environment;
 mod foreign;
 mod fuzz;
+mod graph;
 mod install;
 mod lock;
 mod mpi;
@@ -63,6 +64,9 @@ enum Command {
     /// Measure, side by side with the MPIs that are installed on this machine
     Bench(bench::BenchCommand),
 
+    /// Print the crates of the workspace and their dependencies on each other
+    Graph,
+
     /// The ring in virtual time: managers, the papers' experiments, sweeps (docs/simulator.md)
     Sim(sim::SimArgs),
 }
@@ -96,6 +100,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::ForeignTest(args) => foreign::run(&args).map(conclude),
         Command::Fuzz(args) => fuzz::run(&args).map(conclude),
         Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Graph => graph::run().map(|()| ExitCode::SUCCESS),
         Command::Sim(args) => sim::run(&args),
     }
 }

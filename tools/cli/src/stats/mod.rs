@@ -1,6 +1,6 @@
 //! `ntbring stats`: what the ranks of a running job have counted so far.
 //!
-//! Every process keeps a page for that (`ntb::emu::Bulletin`). It is asked to write what is new there; it does when it next has
+//! Every process keeps a page for that (`ntbring_host::Bulletin`). It is asked to write what is new there; it does when it next has
 //! nothing else to do in MPI. A rank that computes does not: then there is what it wrote last, and how long ago. What transfer
 //! threads count is there at once.
 
