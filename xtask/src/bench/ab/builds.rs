@@ -187,7 +187,7 @@ impl<'a> Builds<'a> {
         if let Some(source) = &self.setup.mpich_src {
             command.arg("--mpich-src").arg(std::path::absolute(source)?);
         }
-        // What is to be measured may not be known to that commit, or may make its check fail.
+        // The commit may not know settings that are to be measured, or its check may fail under them.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NTBRING_")) {
             command.env_remove(name);
         }

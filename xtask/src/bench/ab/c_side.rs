@@ -17,7 +17,7 @@ const RECIPE: [&str; 5] = [
     "xtask/src/setup/source.rs",
 ];
 
-/// Where a set-up keeps these files elsewhere, all of its command decides.
+/// Stands for the recipe where a commit does not have all of these files.
 const WHOLE_RECIPE: &str = "xtask";
 
 /// A C side by its sources: equal keys mean equal installations but for the library.
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// Where the C side of a build comes from.
+/// Origin of the C side of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// An earlier comparison has kept it: nothing but the library is built.

@@ -7,6 +7,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context, Result};
@@ -33,14 +34,14 @@ pub const UNIT: &str = "instr";
 /// Round trips of the short and of the long run: 2000 and 22000 messages.
 const ROUND_TRIPS: [u64; 2] = [1_000, 11_000];
 
-/// How often each side is counted. More would not tell more: the counts differ by less than a thousandth.
+/// Counts of each side. More would not tell more: they differ by less than a thousandth.
 const COUNTS: usize = 3;
 
 /// A run takes seconds, and minutes if others want the cores.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How many polls a waiting rank does before it yields decides whether its next receive polls MPICH's shared memory. With none
-/// it always does, however the ranks are scheduled.
+/// Sets the number of polls of a waiting rank between two yields. While a rank has such polls left, its receives seldom poll
+/// MPICH's shared memory. With none left, always, every receive does, and the count does not depend on the scheduler.
 const POLLS: (&str, &str) = ("NTBRING_SPIN", "0");
 
 /// Counts the instructions of all contestants in turn. Fails where valgrind is missing or cannot run a contestant.
@@ -103,7 +104,8 @@ fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_tri
         // It has a way to ask processors that valgrind does not emulate.
         .env("HWLOC_COMPONENTS", "-x86");
     let (name, value) = POLLS;
-    if env::var_os(name).is_none() && !one.env.iter().any(|(set, _)| set == name) {
+    let is_set = env::var_os(name).is_some() || one.env.iter().any(|(set, _)| set == name);
+    if !is_set && knows(one, name) {
         command.env(name, value);
     }
     let out = dir.join(format!("{}-instructions.out", one.name));
@@ -125,6 +127,12 @@ fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_tri
     Ok(sum)
 }
 
+/// True if a build has this setting: MPI_Init fails where a variable names none.
+fn knows(one: &Contestant, name: &str) -> bool {
+    let mut info = Command::new(one.mpicc.with_file_name("ntbring"));
+    process::output(info.args(["info", "--config"])).is_ok_and(|text| text.lines().any(|line| line.trim() == name))
+}
+
 /// Calls of a function.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Calls {
@@ -133,7 +141,7 @@ struct Calls {
     instructions: u64,
 }
 
-/// What callgrind has written about the calls of a function: `cfn=NAME`, then `calls=COUNT POSITION`, then a line that ends
+/// Sums up what callgrind has written about calls of a function: `cfn=NAME`, then `calls=COUNT POSITION`, then a line that ends
 /// with the instructions.
 fn inclusive(text: &str, function: &str) -> Result<Calls> {
     let mut sum = Calls::default();

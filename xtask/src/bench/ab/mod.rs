@@ -56,7 +56,7 @@ pub struct Pair<T> {
     pub new: T,
 }
 
-/// What to compare, and how.
+/// Options of `bench ab`.
 #[derive(Args, Clone, Debug)]
 pub struct AbArgs {
     /// The build to compare with: a commit, `worktree` (the present tree), a libntbring.so, or the directory of an installation
@@ -69,7 +69,7 @@ pub struct AbArgs {
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 
-    /// How often each test is run with each side; medians are shown
+    /// Runs of each test with each side, at least; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
 

@@ -1,4 +1,4 @@
-//! What `bench ab` measures, and the ratios that it prints.
+//! Rows of `bench ab`: tests, medians, ratios, verdicts.
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ const RUNS_LEAST: usize = 3;
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What `--only` selects by.
+    /// Name by which `--only` selects.
     pub name: String,
     /// For people.
     shown: &'static str,
@@ -78,7 +78,7 @@ pub fn chosen(only: Option<&str>) -> Vec<Row> {
     all().into_iter().filter(|row| only.is_none_or(|only| row.name.contains(only))).collect()
 }
 
-/// What must be run for these rows, each on its own.
+/// Jobs that measure these rows, one a row.
 pub fn jobs(rows: &[Row]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for row in rows {
@@ -89,12 +89,12 @@ pub fn jobs(rows: &[Row]) -> Vec<Job> {
     jobs
 }
 
-/// Whether instructions are to be counted for these rows.
+/// True if one of these rows is a count of instructions.
 pub fn count_instructions(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.program.is_none())
 }
 
-/// What a ratio says.
+/// Judgement of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -122,9 +122,9 @@ pub struct Entry {
     ratio: Option<f64>,
     /// The middle half of the values lies within this part of the median: OLD's and NEW's.
     spread: [Option<f64>; 2],
-    /// How many values the medians rest on: OLD's and NEW's.
+    /// Number of values that the medians are taken of: OLD's and NEW's.
     runs: [usize; 2],
-    /// How far apart the cores were, us; None if all runs count.
+    /// Distance of the cores, us; None if all runs count.
     cores_us: Option<f64>,
     verdict: Option<Verdict>,
 }
@@ -170,7 +170,7 @@ fn entry(row: &Row, figures: &Figures, wanted: &[Wanted<'_>; 2]) -> Entry {
     }
 }
 
-/// What a ratio of NEW to OLD says if differences up to `tolerated` say nothing.
+/// Judges a ratio of NEW to OLD; differences up to `tolerated` are none.
 fn verdict(ratio: f64, smaller_is_better: bool, tolerated: f64) -> Verdict {
     let worse = if smaller_is_better { ratio } else { 1.0 / ratio };
     if worse > 1.0 + tolerated {
