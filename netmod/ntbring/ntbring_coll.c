@@ -45,21 +45,17 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
     uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
 
     for (;;) {
-        int made_progress = 0;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
         rc = is_exchange ? ntbring_exchanged(endpoint, comm->context_id, looks) :
             ntbring_shared(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
+            /* nonblocking collectives make progress, too: others may have to finish one first */
             mpi_errno = MPIDI_progress_test_vci(0);
         }
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
         MPIDI_NTBRING_CHKRC(rc);
         if (rc != NTBRING_PENDING) {
             break;
-        }
-        if (mpi_errno == MPI_SUCCESS) {
-            /* others may have to get on with something else first */
-            mpi_errno = MPIR_Progress_hook_exec_all(&made_progress);
         }
         if (mpi_errno) {
             /* others need what this rank passes on, unless there is no end to it */
