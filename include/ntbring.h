@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning. */
-#define NTBRING_ABI_VERSION 18
+#define NTBRING_ABI_VERSION 19
 
 /* The most hosts of a ring. */
 #define NTBRING_HOSTS_MAX 16
@@ -106,6 +106,11 @@ int ntbring_peer_address(ntbring_endpoint_t * endpoint, int32_t peer, void *addr
  * nothing has to be done but to poll. */
 int ntbring_peer_add(ntbring_endpoint_t * endpoint, const void *address, uint64_t size,
                      int32_t * peer);
+
+/* To be called when a peer outside the job is lost (NTBRING_EVENT_LOST) and the caller does not use
+ * its number any more: ntbring_peer_add may give the number to another process. Without effect
+ * for any other peer. */
+int ntbring_peer_drop(ntbring_endpoint_t * endpoint, int32_t peer);
 
 /* The most bytes of a greeting. */
 #define NTBRING_GREETING_MAX 512

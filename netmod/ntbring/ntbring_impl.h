@@ -37,6 +37,8 @@ int MPIDI_NTBRING_lost_init(void);
 void MPIDI_NTBRING_lost_finalize(void);
 int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int vci);
 void MPIDI_NTBRING_end_lost(int vci);
+bool MPIDI_NTBRING_is_lost_guest(int32_t peer);
+int MPIDI_NTBRING_forget_guests(bool(*is_used) (int32_t peer));
 void MPIDI_NTBRING_lost_add_window(MPIR_Win * win);
 void MPIDI_NTBRING_lost_remove_window(MPIR_Win * win);
 int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm);

@@ -58,6 +58,11 @@ static bool is_lost(int32_t peer, uint64_t vcis)
     return lost && (__atomic_load_n(&lost->vcis, __ATOMIC_ACQUIRE) & vcis) != 0;
 }
 
+bool MPIDI_NTBRING_is_lost_guest(int32_t peer)
+{
+    return peer >= MPIR_Process.size && is_lost(peer, UINT64_MAX);
+}
+
 static int error_of(int32_t peer)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -321,6 +326,34 @@ static void put_once(void *volatile *place, void *what)
                                              __ATOMIC_RELAXED)) {
         MPL_free(what);
     }
+}
+
+/* Forgets those lost processes of other jobs that are not used, so that others can have their numbers. */
+int MPIDI_NTBRING_forget_guests(bool(*is_used) (int32_t peer))
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    for (int32_t peer = MPIR_Process.size; lost_of(peer); peer++) {
+        lost_t *lost = lost_of(peer);
+        if (!is_lost(peer, UINT64_MAX) || is_used(peer)) {
+            continue;
+        }
+        if (dead_guest == peer) {
+            dead_guest = MPIDI_NTBRING_NOBODY;
+        }
+        __atomic_store_n(&lost->vcis, 0, __ATOMIC_RELEASE);
+        MPL_free(lost->why);
+        lost->why = NULL;
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+        int rc = ntbring_peer_drop(MPIDI_NTBRING_VCI(0).endpoint, peer);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIDI_NTBRING_CHKRC(rc);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int vci)

@@ -69,6 +69,32 @@ static bool find_gpid(int32_t peer, uint64_t * gpid)
     return false;
 }
 
+static bool is_known(int32_t peer)
+{
+    uint64_t gpid;
+    return find_gpid(peer, &gpid);
+}
+
+/* Tables of processes all of which are lost, and of which no communicator is left, go, and what is kept of
+ * these processes. Whoever connects has a new process, or one that lives, so nobody looks for them any more. */
+static int forget_lost(void)
+{
+    for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++) {
+        MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
+        bool is_over = table && MPIR_Object_get_ref(table) == 1;
+        for (int lpid = 0; is_over && lpid < table->size; lpid++) {
+            is_over = MPIDI_NTBRING_is_lost_guest(MPIDI_NTBRING_AV(&table->table[lpid]).peer);
+        }
+        if (is_over) {
+            /* as MPIDIU_free_avt does, whose mutex this thread has already */
+            MPL_free(table);
+            MPIDI_global.avt_mgr.av_tables[avtid] = NULL;
+            MPIDI_global.avt_mgr.n_free++;
+        }
+    }
+    return MPIDI_NTBRING_forget_guests(is_known);
+}
+
 /* MPICH's callers go on whatever is returned, with numbers of nobody: an error ends the job. */
 int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                                  uint64_t * remote_gpids)
@@ -82,6 +108,8 @@ int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_u
     MPIR_CHKLMEM_MALLOC(peers, int32_t *, size * sizeof(int32_t), mpi_errno, "peers",
                         MPL_MEM_ADDRESS);
 
+    mpi_errno = forget_lost();
+    MPIR_ERR_CHECK(mpi_errno);
     for (int i = 0; i < size; i++) {
         mpi_errno = add_peer(remote_upids, remote_upid_size[i], &peers[i]);
         MPIR_ERR_CHECK(mpi_errno);
@@ -94,7 +122,7 @@ int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_u
     if (new_procs > 0) {
         mpi_errno = MPIDIU_new_avt(new_procs, &avtid);
         MPIR_ERR_CHECK(mpi_errno);
-        /* kept until the end: nothing refers to it before the communicator that is being made */
+        /* nothing else refers to it before the communicator that is being made: see forget_lost */
         MPIDIU_avt_add_ref(avtid);
         new_procs = 0;
     }

@@ -105,9 +105,17 @@ impl Credits {
     /// Makes room for peers up to this number.
     pub fn admit(&mut self, peer: usize) {
         if self.accounts.len() <= peer {
-            let account = Account { consumed: 0, allowed: self.share, told: false, stalled: None };
-            self.accounts.resize(peer + 1, account);
+            self.accounts.resize(peer + 1, self.new_account());
         }
+    }
+
+    /// Gives a peer's account to another that has its number now.
+    pub fn renew(&mut self, peer: u32) {
+        self.accounts[peer as usize] = self.new_account();
+    }
+
+    fn new_account(&self) -> Account {
+        Account { consumed: 0, allowed: self.share, told: false, stalled: None }
     }
 
     /// A quarter of a share.

@@ -55,6 +55,11 @@ impl Greetings {
         self.owed.retain(|owed| owed.peer != peer);
     }
 
+    /// Whether somebody waits for an answer of this peer.
+    pub fn has_asked(&self, peer: u32) -> bool {
+        self.asked.iter().any(|asked| asked.peer == peer)
+    }
+
     pub fn describe(&self) -> Vec<String> {
         let line = |o: &Open, what| format!("{what} peer {} under tag {}", o.peer, o.what.tag);
         let asked = self.asked.iter().map(|o| line(o, "no answer yet of"));

@@ -21,6 +21,8 @@ pub(super) struct Guests {
     known: Vec<Guest>,
     /// Those of them that are leaving.
     leaving: usize,
+    /// Those that have not opened the lane to them yet.
+    called: Vec<usize>,
 }
 
 struct Guest {
@@ -29,8 +31,8 @@ struct Guest {
     /// Of the lane to it, if there is one, and of the one from it.
     to: Option<Signs>,
     from: Option<Signs>,
-    /// The memory of the lanes between us.
-    lanes: Vec<HostMemory>,
+    /// The memory of the lane to it, until it has opened that: it needs our descriptor.
+    unopened: Option<HostMemory>,
     stage: Stage,
 }
 
@@ -44,6 +46,8 @@ enum Stage {
     Through(Loss),
     /// Forgotten.
     Gone(Loss),
+    /// By the caller, too: another guest may have its number.
+    Dropped(Loss),
 }
 
 impl Guest {
@@ -68,12 +72,20 @@ impl Guest {
 
 impl Guests {
     pub fn new(mailbox: Mailbox) -> Guests {
-        Guests { mailbox, known: Vec::new(), leaving: 0 }
+        Guests { mailbox, known: Vec::new(), leaving: 0, called: Vec::new() }
     }
 
-    /// The number of a guest among the guests; it becomes known if it was not.
-    fn index(&mut self, guest: &GuestAddress, backend: &dyn Backend) -> Result<usize, NtbError> {
-        if let Some(i) = self.known.iter().position(|g| g.address.mailbox.token == guest.mailbox.token) {
+    /// The number of a guest among the guests; it becomes known if it was not. The numbers for which `is_awaited` holds are
+    /// not given to another.
+    fn index(
+        &mut self,
+        guest: &GuestAddress,
+        backend: &dyn Backend,
+        is_awaited: impl Fn(usize) -> bool,
+    ) -> Result<usize, NtbError> {
+        let is_dropped = |g: &Guest| matches!(g.stage, Stage::Dropped(_));
+        let is_it = |g: &Guest| g.address.mailbox.token == guest.mailbox.token && !is_dropped(g);
+        if let Some(i) = self.known.iter().position(is_it) {
             return Ok(i);
         }
         let bell = match backend.bells(&guest.host) {
@@ -82,22 +94,47 @@ impl Guests {
             Err(_) if guest.mailbox.is_gone() => Bell::Carrier,
             Err(error) => return Err(error),
         };
-        let (to, from, lanes) = (None, None, Vec::new());
-        self.known.push(Guest { address: *guest, bell, to, from, lanes, stage: Stage::Here });
-        Ok(self.known.len() - 1)
+        let new = Guest { address: *guest, bell, to: None, from: None, unopened: None, stage: Stage::Here };
+        let place = self.known.iter().enumerate().position(|(i, g)| is_dropped(g) && !is_awaited(i));
+        let place = place.unwrap_or(self.known.len());
+        match self.known.get_mut(place) {
+            Some(dropped) => *dropped = new,
+            None => self.known.push(new),
+        }
+        Ok(place)
     }
 
     /// How a peer was lost, if it was.
     pub fn loss_of(&self, peer: u32, ranks: usize) -> Option<Loss> {
         match self.known.get((peer as usize).checked_sub(ranks)?)?.stage {
-            Stage::Gone(loss) => Some(loss),
+            Stage::Gone(loss) | Stage::Dropped(loss) => Some(loss),
             _ => None,
         }
     }
 
     /// Tells all of them that nothing will be written or read any more.
     pub fn take_leave(&self) {
-        self.known.iter().flat_map(|guest| [&guest.to, &guest.from]).flatten().for_each(Signs::leave);
+        for guest in self.known.iter().filter(|guest| guest.to.is_some() || guest.from.is_some()) {
+            [&guest.to, &guest.from].into_iter().flatten().for_each(Signs::leave);
+            // Who is gone, or cannot be told, finds out by itself.
+            if let Ok(mailbox) = Mailbox::open(&guest.address.mailbox) {
+                mailbox.nudge();
+                guest.bell.ring();
+            }
+        }
+    }
+
+    /// Gives back the descriptors of lanes that their readers have opened.
+    #[cold]
+    fn close_opened(&mut self) {
+        let known = &mut self.known;
+        self.called.retain(|&i| {
+            let waits = known[i].to.as_ref().is_some_and(|signs| !signs.is_open());
+            if !waits {
+                known[i].unopened = None;
+            }
+            waits
+        });
     }
 }
 
@@ -122,7 +159,7 @@ impl Endpoint {
         if let Some(rank) = ranks.position(|a| a.mailbox.token == address.mailbox.token) {
             return Ok(Some(rank as u32));
         }
-        let i = self.guests.index(address, self.members.backend().as_ref())?;
+        let i = self.know(address)?;
         let peer = self.admit(i);
         if matches!(self.guests.known[i].stage, Stage::Gone(_)) {
             return Ok(Some(peer));
@@ -140,10 +177,21 @@ impl Endpoint {
             let guest = &mut self.guests.known[i];
             self.out.connect(peer, made.producer, guest.bell.clone());
             guest.to = Some(made.signs);
-            guest.lanes.push(made.memory);
+            guest.unopened = Some(made.memory);
             guest.bell.ring();
+            self.guests.called.push(i);
         }
         Ok(Some(peer))
+    }
+
+    /// To be called when a peer outside the job is lost and nothing refers to its number any more: another may get it.
+    pub fn drop_peer(&mut self, peer: u32) {
+        let i = (peer as usize).checked_sub(self.members.topology().size());
+        let Some(guest) = i.and_then(|i| self.guests.known.get_mut(i)) else { return };
+        if let Stage::Gone(loss) = guest.stage {
+            guest.stage = Stage::Dropped(loss);
+            self.offers.events.retain(|event| !matches!(event, Event::Lost(loss) if loss.rank() == peer));
+        }
     }
 
     /// Opens the lanes that were announced in the mailbox. Whoever wrote nonsense, or is gone again, is
@@ -151,10 +199,7 @@ impl Endpoint {
     #[cold]
     pub(super) fn read_mail(&mut self) -> Result<(), EndpointError> {
         while let Some(note) = self.guests.mailbox.read() {
-            let opened = answer(&note).map_err(NtbError::from).and_then(|lane| {
-                let i = self.guests.index(&lane.from, self.members.backend().as_ref())?;
-                Ok((i, lane))
-            });
+            let opened = answer(&note).map_err(NtbError::from).and_then(|lane| Ok((self.know(&lane.from)?, lane)));
             let (i, lane) = match opened {
                 Ok(found) => found,
                 Err(error) if is_own(&error) => return Err(error.into()),
@@ -174,7 +219,6 @@ impl Endpoint {
             let peer = self.admit(i);
             let guest = &mut self.guests.known[i];
             self.inbound.connect(peer, lane.consumer, guest.bell.clone());
-            guest.lanes.push(lane.memory);
             lane.signs.open();
             guest.from = Some(lane.signs);
             // It may be waiting for that to leave.
@@ -185,21 +229,24 @@ impl Endpoint {
         if due || self.bulletin.asked() != self.asked {
             self.publish_figures();
         }
-        if due {
-            self.look_for_guests();
-        }
+        // Those that leave say so at once, those that die do not.
+        self.look_for_guests(due);
         Ok(())
     }
 
-    /// Looks who of them is gone. That some are is repeated: meanwhile the caller may have begun to wait for one.
-    pub(super) fn look_for_guests(&mut self) {
+    /// Looks who of them has left, or `also_dead`. That some are gone is repeated then: meanwhile the caller may have begun to
+    /// wait for one.
+    pub(super) fn look_for_guests(&mut self, also_dead: bool) {
         let ranks = self.members.topology().size();
-        let gone = self.guests.known.iter().find_map(|guest| match guest.stage {
+        let gone = self.guests.known.iter().filter(|_| also_dead).find_map(|guest| match guest.stage {
             Stage::Gone(loss) => Some(loss),
             _ => None,
         });
         self.offers.events.extend(gone.map(Event::Lost));
         for (i, guest) in self.guests.known.iter_mut().enumerate().filter(|(_, guest)| guest.stage == Stage::Here) {
+            if !also_dead && !guest.has_left() {
+                continue;
+            }
             if let Some(loss) = guest.loss((ranks + i) as u32) {
                 guest.stage = Stage::Leaving(loss);
                 self.guests.leaving += 1;
@@ -213,6 +260,9 @@ impl Endpoint {
         if self.guests.leaving > 0 {
             self.part_from_guests();
         }
+        if !self.guests.called.is_empty() {
+            self.guests.close_opened();
+        }
     }
 
     #[cold]
@@ -220,7 +270,7 @@ impl Endpoint {
         for i in 0..self.guests.known.len() {
             let guest = &mut self.guests.known[i];
             match guest.stage {
-                Stage::Here | Stage::Gone(_) => {}
+                Stage::Here | Stage::Gone(_) | Stage::Dropped(_) => {}
                 Stage::Leaving(loss) => guest.stage = Stage::Through(loss),
                 Stage::Through(loss) => self.forget_guest(i, loss),
             }
@@ -241,8 +291,8 @@ impl Endpoint {
         let guest = &mut known[i];
         *leaving -= usize::from(matches!(guest.stage, Stage::Leaving(_) | Stage::Through(_)));
         guest.stage = Stage::Gone(loss);
-        (guest.to, guest.from, guest.bell) = (None, None, Bell::Carrier);
-        guest.lanes.clear();
+        (guest.to, guest.from, guest.bell, guest.unopened) = (None, None, Bell::Carrier, None);
+        self.guests.called.retain(|&called| called != i);
         self.offers.events.push_back(Event::Lost(loss));
         self.idle.busy();
     }
@@ -276,12 +326,22 @@ impl Endpoint {
         self.unread_guests().map(line).collect()
     }
 
-    /// Gives the guest a flow and streams; returns its number as a peer.
+    /// The number of a guest among the guests, known before or not.
+    fn know(&mut self, guest: &GuestAddress) -> Result<usize, NtbError> {
+        let ranks = self.members.topology().size();
+        self.guests.index(guest, self.members.backend().as_ref(), |i| self.greetings.has_asked((ranks + i) as u32))
+    }
+
+    /// Gives the guest a flow and streams, new ones if they were those of another; returns its number as a peer.
     fn admit(&mut self, i: usize) -> u32 {
         let peer = self.members.topology().size() + i;
         self.out.admit(peer);
         self.inbound.admit(peer);
         self.credits.admit(peer);
+        if self.guests.known[i].stage == Stage::Here && self.out.is_lost(peer as u32) {
+            self.out.renew(peer as u32);
+            self.credits.renew(peer as u32);
+        }
         peer as u32
     }
 }

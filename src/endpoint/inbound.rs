@@ -24,7 +24,7 @@ const HEAT: u16 = u16::MAX;
 const BEGINNING: u8 = 1;
 /// ...or the link has gone down...
 const CUT: u8 = 2;
-/// ...or who wrote it is gone, and others may have its place.
+/// ...or who wrote it is gone, and the lane goes once nothing of it is held.
 const VACANT: u8 = 4;
 
 struct Inbox {

@@ -84,7 +84,7 @@ impl Endpoint {
         let since = *self.farewell.since.get_or_insert(now);
         if now - *self.farewell.looked.get_or_insert(now) > LOOKS {
             self.farewell.looked = Some(now);
-            self.look_for_guests();
+            self.look_for_guests(true);
         }
         if !self.farewell.told && now - since > PATIENCE {
             self.farewell.told = true;

@@ -68,6 +68,21 @@ pub unsafe extern "C" fn ntbring_peer_add(
 /// See `include/ntbring.h`.
 ///
 /// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_peer_drop(endpoint: *mut ntbring_endpoint_t, peer: i32) -> i32 {
+    guard(|| {
+        // SAFETY: by contract.
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        let peer = u32::try_from(peer).map_err(|_| argument("there is no such peer"))?;
+        endpoint.drop_peer(peer);
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// See `include/ntbring.h`.
+///
+/// # Safety
 /// `endpoint` must be connected; `bytes` must have `size` of them.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_greet(

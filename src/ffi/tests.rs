@@ -1,5 +1,7 @@
 //! Holds the definitions against the header, and breaks the contract on purpose.
 
+mod guests;
+
 use super::groups::{
     ntbring_exchange, ntbring_exchange_leave, ntbring_exchanged, ntbring_group_close, ntbring_group_offer,
     ntbring_group_open, ntbring_share, ntbring_shared,
@@ -7,6 +9,7 @@ use super::groups::{
 use super::offers::{ntbring_accept, ntbring_offer, ntbring_withdraw};
 use super::peers::{
     ntbring_greet, ntbring_greeting, ntbring_greeting_withdraw, ntbring_peer_add, ntbring_peer_address,
+    ntbring_peer_drop,
 };
 use super::segments::{
     ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
@@ -33,6 +36,7 @@ same_type! {
     ntbring_greeting: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64) -> i32,
     ntbring_greeting_withdraw: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
+    ntbring_peer_drop: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
     ntbring_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_message_t) -> i32,
     ntbring_send_now: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u16, u64, u64, *const c_void, u64) -> i32,

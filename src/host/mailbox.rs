@@ -76,6 +76,11 @@ impl Mailbox {
         false
     }
 
+    /// Has the owner look into it though there is no note.
+    pub fn nudge(&self) {
+        self.page.register(POSTED).fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Whether a note may have come since [`Mailbox::read`] found none. One load.
     #[inline]
     pub fn has_news(&self) -> bool {

@@ -69,6 +69,17 @@ impl Region {
         Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
     }
 
+    /// Enters all of its pages into this process's page table, so that no access costs a page fault later. It is no error if
+    /// the kernel cannot (Linux before 5.14): then each page is entered when it is first used.
+    pub fn populate(&self) {
+        // SAFETY: takes no pointers.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let before = self.base as usize % page;
+        let len = (before + self.len).next_multiple_of(page);
+        // SAFETY: whole pages of a mapping that `_owner` keeps, none of whose bytes is changed.
+        unsafe { libc::madvise(self.base.wrapping_sub(before).cast(), len, libc::MADV_POPULATE_WRITE) };
+    }
+
     /// The word at `offset`, as an atomic that other processes may use, too. Panics beyond the end, or if misaligned.
     #[inline(always)]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
@@ -110,6 +121,9 @@ impl Region {
         assert_eq!(from % 8, 0, "a region starts at a multiple of 8");
         Region { words: self.words.clone(), first: self.first + from / 8, len }
     }
+
+    /// Nothing to enter.
+    pub fn populate(&self) {}
 
     /// The word at `offset`. Panics beyond the end, or if misaligned.
     pub fn word(&self, offset: usize) -> &AtomicU64 {

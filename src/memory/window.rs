@@ -80,6 +80,11 @@ impl InWindow {
         InWindow { region: self.region.part(from, len), start: self.start + from, gate: self.gate.clone() }
     }
 
+    /// Enters all of its pages into this process's page table ([`Region::populate`]).
+    pub fn populate(&self) {
+        self.region.populate();
+    }
+
     /// The word at `offset`; reads after it see what was written before the word was stored.
     #[inline(always)]
     pub fn load(&self, offset: usize) -> u64 {
@@ -202,6 +207,11 @@ impl OutWindow {
     pub fn part(&self, from: usize, len: usize) -> OutWindow {
         let OutWindow { start, mapping, plain, .. } = *self;
         OutWindow { region: self.region.part(from, len), start: start + from, sink: self.sink.clone(), mapping, plain }
+    }
+
+    /// Enters all of its pages into this process's page table ([`Region::populate`]).
+    pub fn populate(&self) {
+        self.region.populate();
     }
 
     /// Whether writes are ordinary stores to coherent memory.

@@ -121,7 +121,7 @@ impl Signs {
 
 /// A lane to a guest, as its maker holds it.
 pub struct Call {
-    /// Keeps it open for the guest.
+    /// Keeps it open until the guest has opened it; what is mapped stays so without.
     pub memory: HostMemory,
     /// The sending end.
     pub producer: Producer,
@@ -140,12 +140,10 @@ pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress
     Ok(posted.then_some(Call { memory, producer, signs }))
 }
 
-/// A lane from a guest, as its reader holds it.
+/// A lane from a guest, as its reader holds it: mapped, without a descriptor.
 pub struct Answer {
     /// Whose it is.
     pub from: GuestAddress,
-    /// Keeps it open.
-    pub memory: HostMemory,
     /// The receiving end.
     pub consumer: Consumer,
     /// How far the guest is.
@@ -164,7 +162,7 @@ pub fn answer(bytes: &[u8]) -> Result<Answer, HostError> {
     let lane = InWindow::new(local.part(LINE, (local.len() - LINE) / LINE * LINE));
     let consumer = Consumer::new(lane, OutWindow::new(local.part(HEAD, 8)));
     let signs = Signs::new(&local, MAKER, READER);
-    Ok(Answer { from: guest, memory, consumer, signs })
+    Ok(Answer { from: guest, consumer, signs })
 }
 
 #[cfg(test)]

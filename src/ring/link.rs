@@ -11,6 +11,12 @@ use std::sync::Arc;
 /// Bytes of a credit: the head, and a checked lane's complaint.
 const CREDIT: usize = 16;
 
+/// Whether a lane is one that all small messages between two ranks go round: its pages are entered before. Many transit lanes
+/// are never used.
+fn is_direct(from: End, to: End) -> bool {
+    matches!((from, to), (End::Rank(_), End::Rank(_)))
+}
+
 /// One link of this process's host.
 pub struct Link {
     pub(super) neighbour: usize,
@@ -82,7 +88,11 @@ impl Link {
     /// The sending end of the lane from `from` on this host to `to` on the neighbour. To be
     /// called once a lane, in one process.
     pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
-        self.producer_of(self.peer_plan.lane(from, to, beyond))
+        let lane = self.peer_plan.lane(from, to, beyond);
+        if is_direct(from, to) {
+            self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes()).populate();
+        }
+        self.producer_of(lane)
     }
 
     /// The sending end of the lane for bulk between two such ends, if there is one. To be called once a lane, in one
@@ -107,7 +117,11 @@ impl Link {
     /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
     /// called once a lane, in one process.
     pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
-        self.consumer_of(self.plan.lane(from, to, beyond))
+        let lane = self.plan.lane(from, to, beyond);
+        if is_direct(from, to) {
+            self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes()).populate();
+        }
+        self.consumer_of(lane)
     }
 
     /// The receiving end of the lane for bulk between two such ends, if there is one. To be called once a lane, in one
@@ -141,13 +155,17 @@ impl Link {
     /// called once a board, in one process.
     pub fn board_writer(&self, from: usize, to: usize, board: usize) -> BoardWriter {
         let plan = &self.peer_plan;
-        BoardWriter::new(self.outgoing.part(plan.board_offset(from, to, board), plan.board().bytes()), plan.board())
+        let window = self.outgoing.part(plan.board_offset(from, to, board), plan.board().bytes());
+        window.populate();
+        BoardWriter::new(window, plan.board())
     }
 
     /// The reading end of a board from rank `from` of the neighbour to rank `to` of this host. To be
     /// called once a board, in one process.
     pub fn board_reader(&self, from: usize, to: usize, board: usize) -> BoardReader {
         let plan = &self.plan;
-        BoardReader::new(self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes()), plan.board())
+        let window = self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes());
+        window.populate();
+        BoardReader::new(window, plan.board())
     }
 }

@@ -125,6 +125,7 @@ impl Membership {
     fn local_producer_of(&self, from: End, to: usize) -> Producer {
         let (plan, region) = (&self.local_plan, self.memory.bytes());
         let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
+        lane.populate();
         Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)))
     }
 
@@ -142,6 +143,7 @@ impl Membership {
         let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
         let region = self.memory.bytes();
         let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
+        lane.populate();
         Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)))
     }
 

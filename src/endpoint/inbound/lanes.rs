@@ -79,11 +79,23 @@ impl Inbound {
 
     /// Takes in what a peer writes to this lane.
     pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
-        let inbox = Inbox::new(lane, bell, Some(peer));
-        // What is still held of a lane is released by its place.
-        match self.boxes.iter_mut().find(|old| old.shut & VACANT != 0 && old.lane.held() == 0) {
-            Some(vacant) => *vacant = inbox,
-            None => self.boxes.push(inbox),
+        self.clear();
+        self.boxes.push(Inbox::new(lane, bell, Some(peer)));
+    }
+
+    /// Removes the lanes of peers that are gone. What is still held of a lane is released by its place, so such lanes stay, and
+    /// where they are.
+    fn clear(&mut self) {
+        let is_free = |inbox: &Inbox| inbox.lane.held() == 0;
+        let is_over = |inbox: &Inbox| inbox.shut & VACANT != 0 && is_free(inbox);
+        while let Some(i) = self.boxes.iter().position(is_over) {
+            if i + 1 < self.boxes.len() && !self.boxes.last().is_some_and(is_free) {
+                break;
+            }
+            self.boxes.swap_remove(i);
+        }
+        if self.next >= self.boxes.len() {
+            self.next = 0;
         }
     }
 
@@ -94,5 +106,6 @@ impl Inbound {
             inbox.shut |= VACANT;
             inbox.bell = Bell::Carrier;
         }
+        self.clear();
     }
 }

@@ -90,7 +90,6 @@ impl Outbound {
             requests,
             work,
             sent,
-            vacant: Vec::new(),
             me: members.rank(),
             tariff,
             held: 0,
@@ -146,23 +145,28 @@ impl Outbound {
 
     /// Gives a flow its lane.
     pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
-        let outbox = Outbox::new(lane, bell, self.cuts[1]);
-        let place = self.vacant.pop().unwrap_or(self.outboxes.len());
-        self.flows[peer as usize].line.outbox = place;
-        match self.outboxes.get_mut(place) {
-            Some(vacant) => *vacant = outbox,
-            None => self.outboxes.push(outbox),
-        }
+        self.flows[peer as usize].line.outbox = self.outboxes.len();
+        self.outboxes.push(Outbox::new(lane, bell, self.cuts[1]));
     }
 
-    /// Takes a peer's lane away: it is lost.
+    /// Takes the lane away from a peer outside the job, which is lost.
     pub fn disconnect(&mut self, peer: u32) {
         let place = self.flows[peer as usize].line.outbox;
         self.lose(peer);
-        if let Some(outbox) = self.outboxes.get_mut(place) {
-            outbox.bell = Bell::Carrier;
-            self.vacant.push(place);
+        if place < self.outboxes.len() {
+            self.outboxes.swap_remove(place);
+            // The last one is of such a peer, too, and has no other flow.
+            let moved = self.outboxes.len();
+            let flow = self.flows.iter_mut().find(|flow| flow.line.outbox == moved);
+            flow.into_iter().for_each(|flow| flow.line.outbox = place);
         }
+    }
+
+    /// Gives the flow of a lost peer to another, which has no lane yet. What was counted of it stays.
+    pub fn renew(&mut self, peer: u32) {
+        let Flow { listed, msgs, bytes, .. } = self.flows[peer as usize];
+        let new = Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share));
+        self.flows[peer as usize] = Flow { listed, msgs, bytes, ..new };
     }
 
     /// Whether anything was ever deposited for a peer.

@@ -83,8 +83,6 @@ pub(super) struct Outbound {
     /// Ranks whose flow has something waiting.
     work: VecDeque<u32>,
     sent: VecDeque<Released>,
-    /// Outboxes of peers that are gone, for others.
-    vacant: Vec<usize>,
     /// This rank.
     me: u32,
     pub tariff: Tariff,

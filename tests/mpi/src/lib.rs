@@ -13,11 +13,12 @@ mod pattern;
 pub mod ports;
 pub mod raw;
 mod rng;
+pub mod typemap;
 pub mod window;
 
 pub use exchange::{exchange, received_bytes, shifts};
 pub use hosts::Hosts;
 pub use job::{arg, fail, Job};
-pub use memory::resident;
+pub use memory::{resident, status, Usage};
 pub use pattern::{fill, filled, mismatch, verify};
 pub use rng::Rng;

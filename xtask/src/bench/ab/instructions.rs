@@ -129,7 +129,8 @@ fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_tri
 
 /// True if a build has this setting: MPI_Init fails where a variable names none.
 fn knows(one: &Contestant, name: &str) -> bool {
-    let mut info = Command::new(one.mpicc.with_file_name("ntbring"));
+    let Some(mpicc) = &one.mpicc else { return false };
+    let mut info = Command::new(mpicc.with_file_name("ntbring"));
     process::output(info.args(["info", "--config"])).is_ok_and(|text| text.lines().any(|line| line.trim() == name))
 }
 

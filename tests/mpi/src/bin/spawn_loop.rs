@@ -1,0 +1,141 @@
+//! Children are started, talked to and left, many times, and connect to a port in between. Nothing of them is kept: no descriptor, mapping or
+//! memory in their parents, no ended process and next to no memory in mpiexec.
+
+use std::ffi::CStr;
+use std::fs;
+use std::os::raw::c_char;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use mpi::ffi;
+use mpi::topology::{InterCommunicator, MergeOrder};
+use mpi::traits::*;
+use ntbring_mpi_tests::ports::{disconnect, meet};
+use ntbring_mpi_tests::{raw, status, verify, Job, Usage};
+
+const CHILDREN: i32 = 2;
+/// Rounds before the first look, and until the second.
+const FIRST: usize = 6;
+const MORE: usize = 18;
+/// For how long what children leave behind may stay.
+const SOON: Duration = Duration::from_secs(5);
+const TAG: i32 = 3;
+const BYTES: usize = 20_000;
+const NAME: usize = ffi::MPI_MAX_PORT_NAME as usize;
+
+type Name = [c_char; NAME];
+
+/// A port of rank 0, whose name all ranks learn.
+fn open_port(job: &Job) -> Name {
+    let mut name = [0; NAME];
+    if job.rank == 0 {
+        // SAFETY: room for the longest name.
+        raw::ok(unsafe { ffi::MPI_Open_port(ffi::RSMPI_INFO_NULL, name.as_mut_ptr()) }, "MPI_Open_port");
+    }
+    job.world.process_at_rank(0).broadcast_into(&mut name[..]);
+    name
+}
+
+fn text(name: &Name) -> &CStr {
+    // SAFETY: MPI ends a name with a zero, and the rest are zeros.
+    unsafe { CStr::from_ptr(name.as_ptr()) }
+}
+
+/// What both sides do with each other.
+fn talk(inter: &InterCommunicator, order: MergeOrder, total: i32) {
+    let all = inter.merge(order);
+    assert_eq!(all.size(), total);
+    let mut ranks = vec![0; total as usize];
+    all.all_gather_into(&all.rank(), &mut ranks[..]);
+    assert!((0..total).eq(ranks), "all are there");
+}
+
+fn child(job: &Job, parent: InterCommunicator) {
+    talk(&parent, MergeOrder::High, parent.remote_size() + job.size);
+    let (name, _) = parent.process_at_rank(0).receive_vec_with_tag::<c_char>(TAG);
+    let name: Name = name.try_into().expect("a name of the usual length");
+    let again = meet(job, text(&name), false);
+    again.process_at_rank(0).send_with_tag(&ntbring_mpi_tests::filled(job.rank, 0, TAG, BYTES)[..], TAG);
+    disconnect(again);
+    disconnect(parent);
+}
+
+fn round(job: &Job) {
+    let command = Command::new(std::env::current_exe().expect("a program has a path"));
+    let inter = job.world.process_at_rank(0).spawn(&command, CHILDREN).expect("children are born");
+    talk(&inter, MergeOrder::Low, job.size + CHILDREN);
+    let mut name = open_port(job);
+    if job.rank == 0 {
+        (0..CHILDREN).for_each(|rank| inter.process_at_rank(rank).send_with_tag(&name[..], TAG));
+    }
+    let again = meet(job, text(&name), true);
+    if job.rank == 0 {
+        for rank in 0..CHILDREN {
+            let (bytes, _) = again.process_at_rank(rank).receive_vec_with_tag::<u8>(TAG);
+            verify(&bytes, rank, 0, TAG);
+        }
+        // SAFETY: the name of a port of this process.
+        raw::ok(unsafe { ffi::MPI_Close_port(name.as_mut_ptr()) }, "MPI_Close_port");
+    }
+    disconnect(again);
+    disconnect(inter);
+}
+
+/// What is in use once there is no more than `before`, or after some time.
+fn settled(job: &Job, before: Option<Usage>) -> Usage {
+    let start = Instant::now();
+    loop {
+        let _ = job.world.any_process().immediate_probe_with_tag(TAG);
+        let now = Usage::now();
+        let more = before.is_none_or(|b| now.descriptors > b.descriptors || now.mappings > b.mappings);
+        if !more || start.elapsed() > SOON {
+            return now;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What mpiexec has in use.
+struct Launcher {
+    /// Its memory, in KiB.
+    memory: usize,
+    /// Children of it that have ended and are still there.
+    ended: usize,
+}
+
+/// Of mpiexec, if it is the parent of our parent.
+fn launcher() -> Option<Launcher> {
+    let pid = status(status(std::process::id(), "PPid:") as u32, "PPid:") as u32;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let parent = format!("PPid:\t{pid}\n");
+    let has_ended = |status: &String| status.contains("State:\tZ") && status.contains(&parent);
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let ended = processes.filter_map(|process| fs::read_to_string(process.path().join("status")).ok()).filter(has_ended).count();
+    name.starts_with("mpiexec").then(|| Launcher { memory: status(pid, "RssAnon:"), ended })
+}
+
+fn main() {
+    let job = Job::start("spawn_loop");
+    if let Some(parent) = job.world.parent() {
+        return child(&job, parent);
+    }
+    (0..FIRST).for_each(|_| round(&job));
+    let (before, before_launcher) = (settled(&job, None), launcher());
+    for _ in 0..MORE {
+        round(&job);
+        // Of the children of this round, and of no other.
+        let now = Usage::now().descriptors;
+        assert!(now <= before.descriptors + 2 * CHILDREN as usize, "{now} descriptors, {} before", before.descriptors);
+    }
+    let after = settled(&job, Some(before));
+    assert!(after.descriptors <= before.descriptors && after.mappings <= before.mappings, "{before:?}, then {after:?}");
+    let heap = after.heap.saturating_sub(before.heap);
+    assert!(heap < 600 * CHILDREN as usize * MORE, "{heap} bytes of heap more after {MORE} rounds");
+    if let (Some(old), Some(new)) = (before_launcher, launcher()) {
+        let grown = new.memory.saturating_sub(old.memory);
+        assert!(grown < 8 * MORE, "{grown} KiB more in mpiexec after {MORE} rounds");
+        assert!(new.ended <= 2 * CHILDREN as usize, "{} processes have ended that mpiexec does not wait for", new.ended);
+    }
+    job.world.barrier();
+    job.finish();
+}
