@@ -13,6 +13,7 @@ mod mpi_programs;
 mod mpich_test;
 mod paths;
 mod process;
+mod prose;
 mod run;
 mod setup;
 mod sim;
@@ -67,6 +68,9 @@ enum Command {
     /// Print the crates of the workspace and their dependencies on each other
     Graph,
 
+    /// Count doc sentences that begin with a relative word used as a noun
+    Prose(prose::ProseArgs),
+
     /// The ring in virtual time: managers, the papers' experiments, sweeps (docs/simulator.md)
     Sim(sim::SimArgs),
 }
@@ -101,6 +105,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Fuzz(args) => fuzz::run(&args).map(conclude),
         Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Graph => graph::run().map(|()| ExitCode::SUCCESS),
+        Command::Prose(args) => prose::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(args) => sim::run(&args),
     }
 }
