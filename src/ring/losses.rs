@@ -123,7 +123,7 @@ impl Membership {
     fn bond(&self) -> Bond {
         if self.heals() {
             Bond::Heals
-        } else if self.links().is_some_and(|links| links.into_iter().all(Link::is_coherent)) {
+        } else if self.links().is_some_and(|links| links.into_iter().all(|link| link.shortcuts().segments)) {
             Bond::Near
         } else {
             Bond::Served
