@@ -1,27 +1,28 @@
-//! Bytes outside the windows: where a write comes from, and where a packer may put some.
+//! Buffers outside the windows: sources of writes, destinations of copies, and space that a packer may fill.
 
-/// Bytes that belong to the application: memory of this process that is only ever copied from.
+/// A buffer of the application that is only read: memory of this process as a copy's source (address and length).
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignBytes {
     pub(super) at: *const u8,
     pub(super) len: usize,
 }
 
-// SAFETY: it is an address; the constructor's contract covers every later access.
+// SAFETY: the type holds an address and no reference; the constructor's contract (the bytes stay readable) covers every
+// later access, from any thread.
 unsafe impl Send for ForeignBytes {}
 
-/// Where something lies, for whoever knows how long it does.
+/// An address in this process. The holder must know for how long the memory there is valid.
 #[derive(Clone, Copy)]
 pub struct Address(pub *mut u8);
 
-// SAFETY: it is an address; whoever accesses what lies there has to know that it may.
+// SAFETY: the type is an address; dereferencing it is unsafe, and the code that does so upholds validity and exclusion.
 unsafe impl Send for Address {}
 
 impl ForeignBytes {
-    /// No bytes at all.
+    /// The empty buffer.
     pub const EMPTY: ForeignBytes = ForeignBytes { at: std::ptr::null(), len: 0 };
 
-    /// `len` bytes at `at`.
+    /// Returns the buffer of `len` bytes at `at`.
     ///
     /// # Safety
     /// The bytes must stay readable for as long as the value or a part of it is used.
@@ -39,30 +40,32 @@ impl ForeignBytes {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    /// Returns the bytes `[from, from + len)`. Panics if the range reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> ForeignBytes {
         assert!(from <= self.len && len <= self.len - from, "part beyond the bytes");
         ForeignBytes { at: self.at.wrapping_add(from), len }
     }
 }
 
-/// Room that belongs to the application: memory of this process that is only ever copied to.
+/// A buffer of the application that is only written: memory of this process as a copy's destination (address and
+/// length).
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignRoom {
     pub(super) at: *mut u8,
     pub(super) len: usize,
 }
 
-// SAFETY: it is an address; the constructor's contract covers every later access.
+// SAFETY: the type holds an address and no reference; the constructor's contract (the bytes stay writable) covers every
+// later access, from any thread.
 unsafe impl Send for ForeignRoom {}
 
 impl ForeignRoom {
-    /// `len` bytes at `at`.
+    /// Returns the buffer of `len` bytes at `at`.
     ///
     /// # Safety
     /// The bytes must stay writable for as long as the value or a part of it is used.
@@ -80,19 +83,19 @@ impl ForeignRoom {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    /// Returns the bytes `[from, from + len)`. Panics if the range reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> ForeignRoom {
         assert!(from <= self.len && len <= self.len - from, "part beyond the room");
         ForeignRoom { at: self.at.wrapping_add(from), len }
     }
 }
 
-/// Where something may be written: handed to code that packs a payload in place.
+/// Space to be filled by code that packs a payload in place, such as the payload of a slot.
 #[derive(Debug)]
 pub struct Room {
     pub(super) at: *mut u8,
@@ -100,35 +103,35 @@ pub struct Room {
 }
 
 impl Room {
-    /// The address of the first byte. All of `len` bytes may be written, none be read, until the
-    /// call that was handed the room returns.
+    /// The address of the first byte. All `len` bytes may be written, and none may be read, until the
+    /// function that was given the `Room` returns.
     pub fn address(&self) -> *mut u8 {
         self.at
     }
 
-    /// Bytes that may be written.
+    /// Number of bytes that may be written.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing may be written.
+    /// Returns true if no byte may be written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// Copies bytes, few of them in few instructions. The two may overlap, though what is in an overlap
-/// is then not told.
+/// Copies `len` bytes, up to 64 of them with a few fixed-size loads and stores. The ranges may overlap; the contents of
+/// the overlapping bytes are then unspecified.
 ///
 /// # Safety
 /// `from` must be readable and `to` be writable for `len` bytes.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    /// The first and the last bytes of a stretch of at least `N`; together all of up to 2 `N`.
+    /// Copies the first `N` and the last `N` of `len` bytes, which together are all of them if `N <= len <= 2 N`.
     #[inline(always)]
     unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
-        // SAFETY: `len` is at least `N`, and the caller vouches for `len` bytes.
+        // SAFETY: `len >= N`, and the caller guarantees that `len` bytes are readable at `from` and writable at `to`.
         unsafe {
             let first = from.cast::<[u8; N]>().read();
             let last = from.add(len - N).cast::<[u8; N]>().read();
@@ -136,7 +139,8 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
             to.add(len - N).cast::<[u8; N]>().write(last);
         }
     }
-    // SAFETY: each arm has at least the bytes it asks for; the rest is the caller's promise.
+    // SAFETY: the match arm guarantees `len >= N` for each call of `ends`; the caller guarantees that both ranges are
+    // valid.
     unsafe {
         match len {
             0 => {}

@@ -1,24 +1,24 @@
-//! Kinds of mapping, and the fences that each of them needs.
+//! Kinds of memory mapping and the store fence that each kind needs.
 
 #[cfg(loom)]
 use loom::sync::atomic::{fence, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{fence, Ordering};
 
-/// The way in which stores to a mapping reach memory.
+/// Kind of a mapping: the way in which stores to it reach memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mapping {
-    /// Through the caches: memory of this machine.
+    /// Stores go through coherent caches, as for memory of this machine.
     #[default]
     Coherent,
-    /// Through the processor's write-combining buffers, which may hold and reorder stores until a fence.
+    /// Stores go through the processor's write-combining buffers, which may hold and reorder them until a fence.
     WriteCombining,
-    /// Each store by itself, in order.
+    /// Each store is issued by itself, in program order.
     Uncached,
 }
 
 impl Mapping {
-    /// Makes all stores before it visible before any store after it.
+    /// Orders stores: all stores before the call become visible before any store after it.
     #[inline]
     pub fn fence(self) {
         match self {
@@ -28,16 +28,16 @@ impl Mapping {
     }
 }
 
-/// Empties the write-combining buffers: on x86 `fence(Release)` compiles to nothing, and only `sfence` does that.
+/// Drains the write-combining buffers. On x86-64 `fence(Release)` emits no instruction; only `sfence` drains them.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 #[inline]
 fn drain() {
     fence(Ordering::Release);
-    // SAFETY: every x86-64 processor has SSE, and the instruction accesses no memory of ours.
+    // SAFETY: every x86-64 processor has SSE, and `sfence` reads and writes no memory.
     unsafe { std::arch::x86_64::_mm_sfence() }
 }
 
-/// Orders stores to memory that devices see, too: `fence(Release)` is a barrier for processors only.
+/// Orders stores for devices, too (`dmb oshst`, outer shareable): `fence(Release)` orders them among processors only.
 #[cfg(all(target_arch = "aarch64", not(loom)))]
 #[inline]
 fn drain() {
@@ -46,7 +46,7 @@ fn drain() {
     unsafe { std::arch::asm!("dmb oshst", options(nostack, preserves_flags)) }
 }
 
-/// Elsewhere the strongest fence that there is.
+/// Executes a sequentially consistent fence, the strongest one, on all other architectures.
 #[cfg(any(loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[inline]
 fn drain() {

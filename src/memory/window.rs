@@ -1,7 +1,7 @@
 //! Windows: checked access to memory that is shared with the other side of a link.
 //!
-//! Under `--cfg loom` the memory is an array of loom's atomics, so that the queue's code can be
-//! model-checked as it stands; otherwise it is a mapping.
+//! Under `--cfg loom` the memory is an array of loom's atomics, so that the queue's unchanged code can be
+//! model-checked; otherwise it is a mapping.
 
 use super::bytes::ForeignBytes;
 #[cfg(not(loom))]
@@ -15,50 +15,53 @@ use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]
 use std::sync::atomic::Ordering;
 
-/// Takes the writes of an [`OutWindow`] on their way to the neighbour's memory.
+/// Interceptor of the writes of an [`OutWindow`] on their way to the neighbour's memory.
 ///
-/// A decorator implements it; offsets are bytes from the start of the port's whole outgoing
+/// Decorators of ports implement it. Offsets are bytes from the start of the port's whole outgoing
 /// window.
 pub trait WriteSink: Send + Sync {
-    /// Bytes to be written at `offset`, in any order and any pieces until the next fence.
+    /// Writes `bytes` at `offset`. Until the next fence they may arrive in any order and split into any chunks.
     fn write(&self, offset: usize, bytes: &[u8]);
-    /// One aligned 8-byte write that is never torn.
+    /// Stores one aligned 8-byte word at `offset`; the store is never torn.
     fn store(&self, offset: usize, value: u64);
-    /// All writes before it become visible before any write after it.
+    /// Orders writes: all writes before the fence become visible before any write after it.
     fn fence(&self);
-    /// Whether the window may itself write the `len` bytes at `offset` to where they are to lie, as
-    /// it does without a sink. For sinks that only need to know of them.
+    /// Returns true if the window itself may write the `len` bytes at `offset` in place, as it does without a sink.
+    /// This is for sinks that only have to know of a write and need not handle its bytes.
     fn let_through(&self, _offset: usize, _len: usize) -> bool {
         false
     }
 }
 
-/// Answers the loads of an [`InWindow`], for decorators to which a word may be on its way.
+/// Interceptor of the loads of an [`InWindow`], for decorators that model words which have been sent but not yet
+/// arrived.
 ///
 /// Offsets are bytes from the start of the port's whole incoming window.
 pub trait ReadGate: Send + Sync {
-    /// The word at `offset`, as far as it has arrived.
+    /// Returns the word at `offset` as it has arrived so far.
     fn load(&self, offset: usize) -> u64;
 }
 
-/// An incoming window or a part of one: memory of this host that the neighbour writes. (Or of a neighbour whose memory is as good
-/// as this host's, and that its own neighbours write.)
+/// An incoming window or a part of one: memory of this host that the neighbour writes. It may also be memory of a
+/// neighbour that this process can map and read like its own host's, and that the neighbour's own neighbours write.
 #[derive(Clone)]
 pub struct InWindow {
     region: Region,
-    /// Where this part starts in the port's whole window, bytes: what a gate counts from.
+    /// Offset of this part in the port's whole window, bytes; a gate's offsets count from the start of the whole
+    /// window.
     start: usize,
     gate: Option<Arc<dyn ReadGate>>,
 }
 
 impl InWindow {
-    /// The window over `region`.
+    /// Returns the window over `region`, without a gate.
     pub fn new(region: Region) -> Self {
         InWindow { region, start: 0, gate: None }
     }
 
-    /// The same window with all loads going through `gate`, which is handed the plain window.
-    /// What is read after a word that was loaded needs no gate.
+    /// Returns the same window with all loads going through the gate that `wrap` makes of the plain window. Bytes need
+    /// no gate: they are read only after the word that announces them was loaded. Panics if the window is a part or has
+    /// a gate.
     pub fn with_gate(self, wrap: impl FnOnce(InWindow) -> Arc<dyn ReadGate>) -> Self {
         assert!(self.start == 0 && self.gate.is_none(), "a gate is put before a whole window, once");
         let region = self.region.clone();
@@ -70,22 +73,23 @@ impl InWindow {
         self.region.len()
     }
 
-    /// Whether it holds no byte.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.region.is_empty()
     }
 
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    /// Returns the window of the bytes `[from, from + len)`. Panics if the range reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> InWindow {
         InWindow { region: self.region.part(from, len), start: self.start + from, gate: self.gate.clone() }
     }
 
-    /// Enters all of its pages into this process's page table ([`Region::populate`]).
+    /// Enters all pages of the window into this process's page table ([`Region::populate`]).
     pub fn populate(&self) {
         self.region.populate();
     }
 
-    /// The word at `offset`; reads after it see what was written before the word was stored.
+    /// Loads the word at `offset` with acquire ordering: reads after it see all that was written before the word was
+    /// stored.
     #[inline(always)]
     pub fn load(&self, offset: usize) -> u64 {
         let word = self.region.word(offset);
@@ -95,34 +99,34 @@ impl InWindow {
         }
     }
 
-    /// Asks for the line at `offset` to be brought near; one beyond the window is ignored.
+    /// Prefetches the cache line at `offset` (x86-64 only). An offset beyond the window is ignored.
     #[cfg(not(loom))]
     #[inline]
     pub fn prefetch(&self, offset: usize) {
         #[cfg(target_arch = "x86_64")]
         if offset < self.region.len {
             use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            // SAFETY: a hint, which never faults; the address is inside the mapping besides.
+            // SAFETY: a prefetch is a hint and never faults; the address is also inside the mapping (checked).
             unsafe { _mm_prefetch::<_MM_HINT_T0>(self.region.base.add(offset).cast()) }
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = offset;
     }
 
-    /// Nothing to bring nearer.
+    /// Does nothing under loom.
     #[cfg(loom)]
     pub fn prefetch(&self, _offset: usize) {}
 
-    /// Copies out the bytes at `offset`. They may change under the copy if the neighbour breaks
-    /// the protocol, so the caller checks what it copied, not what is in the window.
+    /// Copies the bytes at `offset` into `to`. They may change during the copy if the neighbour breaks
+    /// the protocol, so the caller validates the copy, not the contents of the window.
     #[cfg(not(loom))]
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         self.region.check(offset, to.len());
-        // SAFETY: the source is inside the mapping (checked); the destination is a slice of ours.
+        // SAFETY: the source is inside the mapping (checked); the destination is an exclusive slice outside of it.
         unsafe { std::ptr::copy_nonoverlapping(self.region.base.add(offset), to.as_mut_ptr(), to.len()) }
     }
 
-    /// Copies out the bytes at `offset`.
+    /// Copies the bytes at `offset` into `to`.
     #[cfg(loom)]
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         for (i, piece) in to.chunks_mut(8).enumerate() {
@@ -131,7 +135,8 @@ impl InWindow {
         }
     }
 
-    /// The address of `len` bytes at `offset`, for handing to code outside Rust.
+    /// Returns the address of the `len` bytes at `offset`, to be passed to code outside Rust. Panics if they reach
+    /// beyond the end.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn address(&self, offset: usize, len: usize) -> *mut u8 {
@@ -139,16 +144,16 @@ impl InWindow {
         self.region.base.wrapping_add(offset)
     }
 
-    /// Copies the bytes at `offset` to the application, as many as there is room for.
+    /// Copies `to.len()` bytes at `offset` into the application's buffer `to`. Panics if they reach beyond the end.
     #[cfg(not(loom))]
     #[inline]
     pub fn copy_out(&self, offset: usize, to: ForeignRoom) {
         self.region.check(offset, to.len);
-        // SAFETY: the source is inside the mapping (checked); the room is writable by its contract.
+        // SAFETY: the source is inside the mapping (checked); the destination is writable by ForeignRoom's contract.
         unsafe { copy(self.region.base.add(offset), to.at, to.len) }
     }
 
-    /// The bytes at `offset`, to be copied on from where they lie.
+    /// Returns the `len` bytes at `offset` as a source, so that they can be forwarded without an intermediate copy.
     #[cfg(not(loom))]
     pub fn foreign(&self, offset: usize, len: usize) -> ForeignBytes {
         ForeignBytes { at: self.address(offset, len), len }
@@ -162,31 +167,34 @@ impl InWindow {
 #[derive(Clone)]
 pub struct OutWindow {
     pub(super) region: Region,
-    /// Where this part starts in the port's whole window, bytes: what a sink counts from.
+    /// Offset of this part in the port's whole window, bytes; a sink's offsets count from the start of the whole
+    /// window.
     start: usize,
     sink: Option<Arc<dyn WriteSink>>,
     mapping: Mapping,
-    /// Whether writes are ordinary stores to coherent memory: nothing stands between, and publishing needs no instruction.
+    /// True if writes are ordinary stores to coherent memory: there is no sink, and publishing needs no fence
+    /// instruction.
     plain: bool,
 }
 
 impl OutWindow {
-    /// The window over `region`, coherent memory that is written to directly.
+    /// Returns the window over `region`, which is coherent memory, without a sink.
     pub fn new(region: Region) -> Self {
         OutWindow::mapped(region, Mapping::Coherent)
     }
 
-    /// The window over `region`, which is mapped in that way.
+    /// Returns the window over `region`, whose mapping is of the given kind, without a sink.
     pub fn mapped(region: Region, mapping: Mapping) -> Self {
         OutWindow { region, start: 0, sink: None, mapping, plain: mapping == Mapping::Coherent }
     }
 
-    /// The kind of its mapping.
+    /// Returns the kind of the window's mapping.
     pub fn mapping(&self) -> Mapping {
         self.mapping
     }
 
-    /// The same window with all writes going through `sink`, which is handed the plain window.
+    /// Returns the same window with all writes going through the sink that `wrap` makes of the plain window. Panics if
+    /// the window is a part.
     pub fn with_sink(self, wrap: impl FnOnce(OutWindow) -> Arc<dyn WriteSink>) -> Self {
         assert_eq!(self.start, 0, "a sink wraps a whole window, not a part");
         let (region, mapping) = (self.region.clone(), self.mapping);
@@ -198,30 +206,30 @@ impl OutWindow {
         self.region.len()
     }
 
-    /// Whether it holds no byte.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.region.is_empty()
     }
 
-    /// The part `[from, from + len)`. Panics if it reaches beyond the end.
+    /// Returns the window of the bytes `[from, from + len)`. Panics if the range reaches beyond the end.
     pub fn part(&self, from: usize, len: usize) -> OutWindow {
         let OutWindow { start, mapping, plain, .. } = *self;
         OutWindow { region: self.region.part(from, len), start: start + from, sink: self.sink.clone(), mapping, plain }
     }
 
-    /// Enters all of its pages into this process's page table ([`Region::populate`]).
+    /// Enters all pages of the window into this process's page table ([`Region::populate`]).
     pub fn populate(&self) {
         self.region.populate();
     }
 
-    /// Whether writes are ordinary stores to coherent memory.
+    /// Returns true if writes are ordinary stores to coherent memory, without a sink.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// Whether `len` bytes for `offset` may be written where they are to lie, whatever is around the window.
+    /// Returns true if the `len` bytes at `offset` may be written in place: there is no sink, or it lets them through.
     #[cfg(not(loom))]
     pub fn lets_through(&self, offset: usize, len: usize) -> bool {
         self.sink.as_ref().is_none_or(|sink| sink.let_through(self.start + offset, len))
@@ -238,15 +246,16 @@ impl OutWindow {
                     return self.region.copy_in(offset, bytes);
                 }
                 let mut copy = vec![0u8; bytes.len];
-                // SAFETY: readable by ForeignBytes' contract; the copy has room for all of it.
+                // SAFETY: `bytes` is readable by ForeignBytes' contract; `copy` has the same length and is a separate
+                // allocation.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.at, copy.as_mut_ptr(), bytes.len) }
                 sink.write(self.start + offset, &copy);
             }
         }
     }
 
-    /// Lets `pack` write up to `max` bytes at `offset` where they are to lie; it returns how many
-    /// it wrote, which is returned.
+    /// Lets `pack` write up to `max` bytes at `offset`, in place unless a sink needs a copy. `pack` returns the number
+    /// of bytes that it wrote; that number, at most `max`, is returned.
     #[cfg(not(loom))]
     pub fn fill(&self, offset: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         self.region.check(offset, max);
@@ -268,7 +277,8 @@ impl OutWindow {
         self.write(offset, ForeignBytes { at: bytes.as_ptr(), len: bytes.len() });
     }
 
-    /// Stores one word at `offset`, never torn, after everything before the latest fence.
+    /// Stores one word at `offset`. The store is never torn and becomes visible after all writes before the latest
+    /// fence.
     #[inline]
     pub fn store(&self, offset: usize, value: u64) {
         match &self.sink {
@@ -281,23 +291,23 @@ impl OutWindow {
         }
     }
 
-    /// The word that a store to `offset` will replace. Only for decorators that model a device:
-    /// on hardware nothing can be read here.
+    /// Returns the word that a store to `offset` will replace. Only for decorators that model a device:
+    /// on hardware an outgoing window cannot be read.
     #[cfg(not(loom))]
     pub fn replaced(&self, offset: usize) -> u64 {
         self.region.word(offset).load(Ordering::Relaxed)
     }
 
-    /// Adds 1 to the word at `offset`, after everything before. Only for memory of the own host, which
-    /// needs no sink: nothing can be added to across a bridge.
+    /// Adds 1 to the word at `offset` atomically, after all writes before it. Only for memory of the own host, which
+    /// needs no sink: a bridge carries no atomic additions. Panics if there is a sink.
     #[cfg(not(loom))]
     pub fn add(&self, offset: usize) {
         assert!(self.sink.is_none(), "an addition across a bridge");
         self.region.word(offset).fetch_add(1, Ordering::AcqRel);
     }
 
-    /// All writes before it become visible before any write after it; also pushes out what a
-    /// write-combining buffer may hold.
+    /// Orders writes: all writes before the fence become visible before any write after it. Also drains the
+    /// write-combining buffers if the mapping needs it.
     #[inline]
     pub fn fence(&self) {
         match &self.sink {

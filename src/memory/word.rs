@@ -1,14 +1,14 @@
-//! A word that several threads or processes use at once.
+//! A 64-bit word that several threads or processes access concurrently.
 
 use super::Region;
 use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 
-/// One word of a region, as the atomic that it is.
+/// One 64-bit word of a region; dereferences to an [`AtomicU64`] and keeps the mapping alive.
 pub struct Word(Region);
 
 impl Word {
-    /// The word at `offset`. Panics if that is beyond the end or misaligned.
+    /// Returns the word at `offset`. Panics if the offset is beyond the end or misaligned.
     pub fn new(region: &Region, offset: usize) -> Word {
         Word(region.part(offset, 8))
     }
