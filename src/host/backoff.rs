@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-/// Every sleep but the first is at most this fraction of the time already waited.
+/// Inverse of a fraction: every sleep that is longer than the first is at most 1/32 of the time already waited.
 const PART: u32 = 32;
 
-/// The longest sleep.
+/// Upper bound of a sleep's length.
 const LONGEST: Duration = Duration::from_millis(8);
 
-/// The length of the next sleep after `vain` sleeps, the first of which took `first`; `first` itself if that is long.
+/// Returns the length of the next sleep after `vain` unsuccessful sleeps, the first of which took `first`; always
+/// `first` if that is not below the upper bound of 8 ms.
 pub fn backoff(first: Duration, vain: u32) -> Duration {
     if first >= LONGEST {
         return first;

@@ -1,16 +1,16 @@
-//! Barriers of unequal weight. Whoever goes to sleep pays for both sides: it makes every processor
-//! that runs one of the job's processes pass a memory barrier, so that whoever rings a doorbell
-//! needs none, which is what a message would cost most.
+//! Asymmetric memory barriers. The side that goes to sleep executes the `membarrier` system call, which makes every
+//! processor that runs one of the job's processes execute a memory barrier. The side that rings a doorbell then needs
+//! no fence, which would be the most expensive part of sending a message.
 
 use std::sync::atomic::{compiler_fence, fence, Ordering};
 use std::sync::OnceLock;
 
 fn membarrier(command: libc::c_int) -> libc::c_long {
-    // SAFETY: the call takes three numbers and touches no memory of ours.
+    // SAFETY: the system call takes three integers and no pointers.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
 }
 
-/// Whether this process takes part, as it does from its first call on. It cannot on old kernels,
+/// Returns true if this process can use `membarrier`; the first call registers it. False on old kernels
 /// and where a sandbox forbids the system call.
 pub fn available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
@@ -21,14 +21,14 @@ pub fn available() -> bool {
             && offered & libc::c_long::from(wanted) == libc::c_long::from(wanted)
             && membarrier(libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
         if !available {
-            log::debug!("no membarrier system call here: every doorbell takes a fence");
+            log::debug!("the membarrier system call is not available: every doorbell ring executes a fence");
         }
         available
     })
 }
 
-/// The light side: orders what was written before it and what is read after it, provided that the
-/// other side uses [`heavy`], as `paired` says.
+/// The cheap side of the barrier: orders stores before it and loads after it. If `paired` is true, the other side is
+/// known to use [`heavy`] with `membarrier`, and this is only a compiler fence; otherwise it is a full fence.
 #[inline]
 pub fn light(paired: bool) {
     match paired {
@@ -37,11 +37,11 @@ pub fn light(paired: bool) {
     }
 }
 
-/// The heavy side.
+/// The expensive side of the barrier: a full fence, and `membarrier` on all processors if it is available.
 pub fn heavy() {
     fence(Ordering::SeqCst);
     if available() && membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 {
-        // It was offered, so it can only fail for want of memory: trying again is all there is.
+        // The command is supported, so it can fail only for lack of memory: retry until it succeeds.
         while membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 {
             std::thread::yield_now();
         }

@@ -1,17 +1,17 @@
-//! A bulletin: words that a process leaves behind its mailbox for whoever looks from outside, such as `ntbring stats`.
+//! A bulletin: counters that a process publishes in shared memory after its mailbox, for tools such as `ntbring stats`.
 //!
 //! | word | holds |
 //! |---|---|
-//! | 0 | how often somebody has asked for what is new |
-//! | 1 | how often it was written; odd while it is being written |
-//! | 2 | when, nanoseconds of the clock of the machine |
-//! | 3 | what the words mean: a number that is another one when they mean something else |
-//! | 4 | how many there are |
-//! | 8 to 39 | words that their owner keeps right all the time |
-//! | from 40 | what was written |
+//! | 0 | number of requests by readers for a new snapshot |
+//! | 1 | sequence counter (seqlock): odd while the snapshot is being written |
+//! | 2 | time of the snapshot, ns of CLOCK_MONOTONIC |
+//! | 3 | format number of the snapshot's words: a different meaning has a different number |
+//! | 4 | number of words in the snapshot |
+//! | 8 to 39 | live words, which the owner updates all the time |
+//! | from 40 | words of the snapshot |
 //!
-//! Whoever reads takes only what was not written meanwhile. Asking costs the owner nothing before it looks into its mailbox:
-//! it finds news there, as if there were a note.
+//! A reader retries until it has read a snapshot that was not written meanwhile. A request costs the owner nothing
+//! until it next checks its mailbox: the request raises the mailbox's counter, as a note does.
 
 use crate::clock;
 use crate::mailbox::POSTED;
@@ -29,58 +29,58 @@ const COUNT: usize = 32;
 const LIVE: usize = 64;
 const WORDS: usize = LIVE + 8 * Bulletin::LIVE_WORDS;
 
-/// Readings that a writer may spoil before the reader gives up.
+/// Number of reads disturbed by the writer after which a reader gives up.
 const TRIES: usize = 1000;
 
-/// The bulletin of a process, one's own or another's.
+/// A bulletin: of this process, or of another process.
 #[derive(Clone)]
 pub struct Bulletin {
-    /// The mailbox's page, in which news are counted.
+    /// The mailbox's page, with its counter of notes and requests.
     mailbox: Region,
     words: Region,
 }
 
-/// What was written into a bulletin.
+/// A snapshot that was written into a bulletin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
-    /// What the words mean.
+    /// Format number: it identifies the meaning of the words.
     pub meaning: u64,
-    /// They.
+    /// The words of the snapshot.
     pub words: Vec<u64>,
-    /// When it was written, nanoseconds of the clock of the machine.
+    /// Time of the snapshot, ns of CLOCK_MONOTONIC.
     pub time: u64,
 }
 
 impl Posted {
-    /// How long ago that was.
+    /// Returns the age of the snapshot.
     pub fn age(&self) -> Duration {
         Duration::from_nanos(clock::now().saturating_sub(self.time))
     }
 }
 
 impl Bulletin {
-    /// Words that the owner keeps right all the time.
+    /// Number of live words, which the owner updates all the time.
     pub const LIVE_WORDS: usize = 32;
 
-    /// Bytes of one for so many words, whole pages.
+    /// Returns the size of a bulletin for `words` words, in bytes, rounded up to whole pages.
     pub(super) fn bytes(words: usize) -> u64 {
         (WORDS + 8 * words).next_multiple_of(PAGE) as u64
     }
 
-    /// The one behind the mailbox in this memory.
+    /// Maps the bulletin that follows the mailbox in this memory file.
     pub(super) fn of(memory: &MemoryFile) -> Result<Bulletin, HostError> {
         let (mailbox, start) = (PAGE as u64, 2 * PAGE as u64);
-        // If it is too small for one, mapping it fails.
+        // If the file is too small for a bulletin, the mapping fails.
         let len = memory.size().saturating_sub(start).max(PAGE as u64);
         Ok(Bulletin { mailbox: memory.map(mailbox, PAGE as u64)?, words: memory.map(start, len)? })
     }
 
-    /// The words that are always right; zero at first.
+    /// Returns the live words; initially zero.
     pub fn live(&self) -> Region {
         self.words.part(LIVE, 8 * Self::LIVE_WORDS)
     }
 
-    /// Most words that can be written.
+    /// Returns the maximum number of words in a snapshot.
     pub fn room(&self) -> usize {
         (self.words.len() - WORDS) / 8
     }
@@ -89,11 +89,11 @@ impl Bulletin {
         self.words.word(at)
     }
 
-    /// Writes what others are to know, as many words as there is room for. For the owner only.
+    /// Writes a snapshot: as many of `words` as fit, with the format number `meaning`. Only the owner may call it.
     pub fn write(&self, meaning: u64, words: &[u64]) {
         let (out, written) = (OutWindow::new(self.words.clone()), self.word(WRITTEN).load(Ordering::Relaxed));
         let words = &words[..words.len().min(self.room())];
-        // Every store comes after those before it.
+        // The stores have release ordering: each becomes visible after those before it.
         out.store(WRITTEN, written.wrapping_add(1));
         words.iter().enumerate().for_each(|(i, word)| out.store(WORDS + 8 * i, *word));
         out.store(COUNT, words.len() as u64);
@@ -102,7 +102,7 @@ impl Bulletin {
         out.store(WRITTEN, written.wrapping_add(2));
     }
 
-    /// What was written last; None if nothing was yet.
+    /// Returns the latest snapshot; None if there is none yet, or if the writer disturbed 1000 reads.
     pub fn read(&self) -> Option<Posted> {
         let window = InWindow::new(self.words.clone());
         for _ in 0..TRIES {
@@ -121,23 +121,23 @@ impl Bulletin {
         None
     }
 
-    /// Asks the owner to write what is new, when it next looks into its mailbox.
+    /// Requests a new snapshot, which the owner writes when it next checks its mailbox.
     pub fn ask(&self) {
         self.word(ASKED).fetch_add(1, Ordering::AcqRel);
         self.nudge();
     }
 
-    /// Has the owner look into its mailbox.
+    /// Makes the owner check its mailbox.
     pub fn nudge(&self) {
         self.mailbox.register(POSTED).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How often the owner was asked.
+    /// Returns the number of requests so far.
     pub fn asked(&self) -> u64 {
         self.word(ASKED).load(Ordering::Acquire)
     }
 
-    /// How long ago it was written; None if it never was.
+    /// Returns the age of the latest snapshot; None if there is none yet.
     pub fn age(&self) -> Option<Duration> {
         let time = self.word(TIME).load(Ordering::Relaxed);
         (time != 0).then(|| Duration::from_nanos(clock::now().saturating_sub(time)))

@@ -1,25 +1,25 @@
-//! The control groups that this process is in, of either version.
+//! The control groups (version 1 and 2) that this process belongs to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const LIST: &str = "/proc/self/cgroup";
 
-/// Where the trees of control groups are mounted.
+/// Mount point of the control group hierarchies.
 pub const MOUNTED: &str = "/sys/fs/cgroup";
 
-/// A place in one tree of control groups. Version 1 has a tree for some controllers each, version 2 one for all.
+/// A group in one control group hierarchy. Version 1 has one hierarchy per set of controllers, version 2 one for all.
 pub struct Group {
     controllers: String,
     path: String,
 }
 
-/// Those of this process; none if the kernel has no control groups.
+/// Returns the groups of this process; empty if the kernel has no control groups.
 pub fn own() -> Vec<Group> {
     parse(&fs::read_to_string(LIST).unwrap_or_default())
 }
 
-/// From lines `number:controllers:path`. Others are passed over.
+/// Parses lines of the form `number:controllers:path`. Other lines are skipped.
 pub fn parse(list: &str) -> Vec<Group> {
     let group = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1).map(String::from);
@@ -29,23 +29,24 @@ pub fn parse(list: &str) -> Vec<Group> {
 }
 
 impl Group {
-    /// Whether it is in the tree of version 2.
+    /// Returns true if the group is in the hierarchy of version 2.
     pub fn is_unified(&self) -> bool {
         self.controllers.is_empty()
     }
 
-    /// Whether it is in a tree of version 1 with this controller.
+    /// Returns true if the group is in a hierarchy of version 1 with this controller.
     pub fn controls(&self, controller: &str) -> bool {
         self.controllers.split(',').any(|name| name == controller)
     }
 
-    /// Whether it is at the top of its tree, as far as this process can tell by names.
+    /// Returns true if the group is the root of its hierarchy, judged by its path as this process sees it.
     pub fn is_top(&self) -> bool {
         self.path == "/"
     }
 
-    /// The folders of this group and all that it is in, from its own up to where its tree is mounted. In a container the path
-    /// may be the host's, while what is mounted is the container's own.
+    /// Returns the directories of this group and of all its ancestors, from its own up to the mount point `root`. In a
+    /// container the path may be the host's while the mounted hierarchy is the container's own; then it is `root`
+    /// alone.
     pub fn folders(&self, root: &Path) -> Vec<PathBuf> {
         let inside = root.join(self.path.trim_start_matches('/'));
         let start = if inside.is_dir() { &inside } else { root };

@@ -1,32 +1,32 @@
-//! The cores of the job: how many, which decides whether a rank that waits should make room, and where a transfer thread
-//! is in nobody's way.
+//! The processor cores of the job. Their number tells whether the host is oversubscribed, so that a waiting rank should
+//! yield; their identity tells where a transfer thread runs without taking time from ranks.
 
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::unistd::{getppid, Pid};
 use std::collections::BTreeSet;
 
-/// The process that starts ranks and may bind them to cores.
+/// Name of the launcher process, which starts ranks and may bind them to cores.
 const LAUNCHER: &str = "hydra_pmi_proxy";
 
-/// Processors, by the kernel's numbers.
+/// A set of processor cores, by the kernel's numbers.
 pub type Cores = BTreeSet<usize>;
 
-/// The cores that this process may run on, as a card has them.
+/// Returns the cores that this process may run on, as the bit mask (core number modulo 128) that cards carry.
 pub fn mine() -> u128 {
     of(Pid::from_raw(0)).into_iter().fold(0, |all, n| all | 1 << (n % 128))
 }
 
-/// How many cores this process may use.
+/// Returns the number of cores that this process may use, with the control group's quota.
 pub fn own() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// The number of cores of ranks that may run on these. All emulated hosts share one machine; a rank
-/// that is bound to one core does not mean that the others have none.
+/// Returns the number of cores of the ranks with these core masks. All emulated hosts share one machine, so the result
+/// is the size of the union of the masks: ranks that are bound to one core each have several cores together.
 pub fn count(cards: impl Iterator<Item = u128>) -> usize {
     let all = cards.fold(0, |all, cores| all | cores).count_ones() as usize;
     let (own, allowed) = (mine().count_ones() as usize, own());
-    // A quota of the control group allows less than there are.
+    // A quota of the control group allows fewer cores than the affinity mask.
     if allowed < own {
         allowed
     } else {
@@ -34,19 +34,19 @@ pub fn count(cards: impl Iterator<Item = u128>) -> usize {
     }
 }
 
-/// The cores for a thread of this process that is to be in no rank's way, if it should not stay on those of this process:
-/// what mpiexec was given without what it has bound ranks to, or all of it if nothing is left. `ranks` are the processes
-/// of the job on this machine.
+/// Returns the cores for a thread of this process that should not take time from ranks: the launcher's cores without
+/// the cores to which it has bound ranks, or all of the launcher's cores if none is left. None if the thread should
+/// stay on the cores of this process. `ranks` are the process ids of the job's ranks on this machine.
 pub fn beside(ranks: &[u32]) -> Option<Cores> {
     let launcher = getppid();
     let started_by = std::fs::read_to_string(format!("/proc/{launcher}/comm")).unwrap_or_default();
-    // Of anybody else we do not know how much of what it has is the job's.
+    // For any other parent process it is unknown which of its cores belong to the job.
     let given = if started_by.trim_end() == LAUNCHER { of(launcher) } else { Cores::new() };
     let bound = ranks.iter().map(|&pid| of(Pid::from_raw(pid as i32)));
     choose(of(Pid::from_raw(0)), given, bound)
 }
 
-/// Moves the calling thread to these cores. Where it cannot go it stays.
+/// Binds the calling thread to these cores. On failure its affinity stays as it is.
 pub fn bind(cores: &Cores) {
     let mut set = CpuSet::new();
     let known = cores.iter().all(|&core| set.set(core).is_ok());
@@ -56,7 +56,7 @@ pub fn bind(cores: &Cores) {
     }
 }
 
-/// Of the calling thread.
+/// Returns the name of the calling thread.
 fn name() -> String {
     std::thread::current().name().unwrap_or("a thread").to_string()
 }
@@ -87,15 +87,15 @@ mod tests {
     #[test]
     fn a_transfer_thread_stays_off_the_cores_that_ranks_are_bound_to() {
         let given = || cores([0, 1, 2, 3]);
-        // Nobody is bound, and then only others are.
+        // No rank is bound; then only other ranks are.
         assert_eq!(choose(given(), given(), [given(), given()].into_iter()), None);
         assert_eq!(choose(given(), given(), [given(), cores([1])].into_iter()), None);
         // Two of four cores are taken, and then all.
         assert_eq!(choose(cores([0]), given(), [cores([0]), cores([2])].into_iter()), Some(cores([1, 3])));
         assert_eq!(choose(cores([0]), given(), [cores([0, 1]), cores([2, 3])].into_iter()), Some(given()));
-        // A rank that is not bound takes none in particular.
+        // A rank that is not bound occupies no core in particular.
         assert_eq!(choose(cores([0]), given(), [cores([0]), given()].into_iter()), Some(cores([1, 2, 3])));
-        // Nobody knows what was given.
+        // The launcher's cores are unknown.
         assert_eq!(choose(cores([0]), cores([]), [cores([0]), cores([1])].into_iter()), None);
     }
 

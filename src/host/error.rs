@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why shared memory could not be created, opened or mapped.
+/// Reasons for which shared memory cannot be created, opened or mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The memory file system, or the memory limit of the control group, has too little left.
@@ -11,21 +11,21 @@ pub enum HostError {
          Free space there, or set NTBRING_SHM_DIR to another directory"
     )]
     NoSpace {
-        /// Bytes asked for.
+        /// Number of bytes requested.
         bytes: u64,
-        /// The directory.
+        /// The directory of the memory file system.
         dir: String,
-        /// The system's reason.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// Fewer bytes are left than a program that allocates lazily may still use: running out would end in SIGBUS.
+    /// Fewer bytes are free than a library that allocates lazily may still use; running out would raise SIGBUS.
     #[error("{left} bytes are left in {dir}, but {reserve} may still be needed there")]
     NoReserve {
-        /// Bytes left.
+        /// Number of free bytes.
         left: u64,
-        /// Bytes that may be needed.
+        /// Number of bytes that may still be needed.
         reserve: u64,
-        /// The directory.
+        /// The directory of the memory file system.
         dir: String,
     },
     /// The memory of another process could not be opened.
@@ -33,18 +33,18 @@ pub enum HostError {
     Open {
         /// The process that owns it.
         pid: u32,
-        /// The system's reason.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// A memory file is not what its address promised.
-    #[error("the shared memory of process {pid} is not what its address says: {what}")]
+    /// A memory file does not match its address.
+    #[error("the shared memory of process {pid} does not match its address: {what}")]
     Foreign {
         /// The process that owns it.
         pid: u32,
         /// The difference.
         what: &'static str,
     },
-    /// A mapping beyond the end of a memory file was asked for.
+    /// A requested mapping reaches beyond the end of a memory file.
     #[error("{len} bytes at {offset} are not within the {size} bytes of the memory file")]
     Beyond {
         /// First byte of the mapping.

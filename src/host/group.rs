@@ -1,16 +1,17 @@
-//! The memory limit of the control group. Memory beyond it is not refused: whoever asks for it is killed, without a word.
+//! The memory limit of the control group. The kernel does not refuse an allocation beyond the limit: it kills the
+//! process without an error message, so the limit is checked before.
 
 use crate::cgroup::{self, Group};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a version of control groups calls its files, and where it has them below the mount point.
+/// File names of the memory controller in a version of control groups, and its directory below the mount point.
 struct Version {
     folder: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// Lines of `memory.stat` with what the kernel gives up before it kills anybody.
+    /// Fields of `memory.stat` for page cache, which the kernel reclaims before it kills a process.
     idle: [&'static str; 2],
 }
 
@@ -24,7 +25,7 @@ const V1: Version = Version {
 const V2: Version =
     Version { folder: "", limit: "memory.max", used: "memory.current", idle: ["inactive_file", "active_file"] };
 
-/// Fails if this process would be killed if it used `bytes` more.
+/// Fails if `bytes` more bytes would exceed the memory limit of a control group of this process.
 pub fn check(bytes: u64) -> io::Result<()> {
     match tightest(Path::new(cgroup::MOUNTED), &cgroup::own()) {
         Some((left, file)) if left < bytes => Err(io::Error::new(
@@ -35,7 +36,8 @@ pub fn check(bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The least that this group or one that it is in may still use, bytes, and the file with that limit. None: there is none.
+/// Returns the smallest remaining allowance of these groups and their ancestors, bytes, and the file with that limit;
+/// None if there is no limit.
 fn tightest(mounted: &Path, groups: &[Group]) -> Option<(u64, PathBuf)> {
     let limits = |group: &Group| {
         let version = match group {
@@ -51,7 +53,7 @@ fn tightest(mounted: &Path, groups: &[Group]) -> Option<(u64, PathBuf)> {
 
 fn left(folder: &Path, version: &Version) -> Option<(u64, PathBuf)> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
-    // "max", which is no number: no limit.
+    // The text "max" is not a number and means no limit.
     let limit = number(version.limit)?;
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let fields = stat.lines().filter_map(|line| line.split_once(' '));

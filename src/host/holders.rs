@@ -1,25 +1,27 @@
-//! The lock of a window at one rank, as a word that all who reach it work on: held by one alone, or by
-//! several together.
+//! The shared/exclusive lock of an RMA window at one rank: a word in shared memory on which all ranks that map it
+//! operate. It is held exclusively by one rank, or shared by several.
 //!
-//! Who wants it alone and cannot have it makes a reservation, if nobody has: the next to have it alone
-//! is then the one who has waited, however slowly it looks. Those who share do not respect that: they
-//! lock many ranks' windows at once, and could come to wait for each other in a circle if they did.
+//! A rank that wants the exclusive lock and cannot have it makes a reservation, if there is none: the next exclusive
+//! holder is then the rank that has waited, however rarely it polls. Shared holders ignore reservations: they lock the
+//! windows of many ranks at once, and respecting reservations could deadlock them (a cycle of waits).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Bit that is set while the lock is held exclusively.
 const ALONE: u32 = 1 << 31;
-/// The rank + 1 that has made a reservation, in so many bits.
+/// Position in the word of the reserving rank + 1 (15 bits); 0 there means no reservation.
 const RESERVED: u32 = 16;
-/// How many hold it together.
+/// Mask of the number of shared holders.
 const TOGETHER: u32 = (1 << RESERVED) - 1;
-/// Ranks from here on cannot make one: they have to be lucky.
+/// Ranks from this number on do not fit and cannot make a reservation: they compete without one.
 const RANKS: u32 = (1 << (31 - RESERVED)) - 1;
 
 fn reservation(word: u32) -> u32 {
     (word & !ALONE) >> RESERVED
 }
 
-/// Takes it for `rank` alone. False if that has to wait.
+/// Takes the lock exclusively for `rank`. Returns false if it is not available now; a reservation may then have been
+/// made.
 pub fn take_alone(word: &AtomicU32, rank: u32) -> bool {
     let mine = if rank < RANKS { rank + 1 } else { 0 };
     let change = |now: u32| {
@@ -33,13 +35,13 @@ pub fn take_alone(word: &AtomicU32, rank: u32) -> bool {
     word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok_and(|before| before & (ALONE | TOGETHER) == 0)
 }
 
-/// Takes it together with others. False if that has to wait.
+/// Takes the lock shared. Returns false if it is not available now.
 pub fn take(word: &AtomicU32) -> bool {
     let change = |now: u32| (now & ALONE == 0 && now & TOGETHER != TOGETHER).then_some(now + 1);
     word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
 }
 
-/// Gives it back. False if it was not held so.
+/// Releases the lock. Returns false if it was not held in that mode.
 pub fn give_back(word: &AtomicU32, alone: bool) -> bool {
     let change = |now: u32| match alone {
         true => (now & ALONE != 0).then_some(now & !ALONE),

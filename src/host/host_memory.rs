@@ -1,4 +1,4 @@
-//! Memory that all processes of a host share.
+//! The memory that all processes of a host share.
 
 use crate::introduction::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
@@ -6,7 +6,7 @@ use crate::{HostError, Introduction};
 use ntbring_memory::Region;
 use std::path::Path;
 
-/// Memory of a host, as one of its processes holds it.
+/// A process's mapping of its host's shared memory.
 pub struct HostMemory {
     file: MemoryFile,
     address: FileAddress,
@@ -15,13 +15,13 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// Creates `bytes` bytes of memory, rounded up to whole pages, all of them zero; done by one process of the host.
+    /// Creates `bytes` bytes of zeroed memory, rounded up to whole pages; called by one process of the host.
     pub fn create(dir: &Path, bytes: u64) -> Result<HostMemory, HostError> {
         let (file, address) = MemoryFile::create(dir, PAGE as u64 + bytes.next_multiple_of(PAGE as u64))?;
         Self::with(file, address)
     }
 
-    /// Opens the memory that another process has created, with at least `bytes` bytes.
+    /// Opens the memory that another process of the host has created. Fails if it has less than `bytes` bytes.
     pub fn open(address: FileAddress, bytes: u64) -> Result<HostMemory, HostError> {
         let file = MemoryFile::open(&address)?;
         if file.size() < PAGE as u64 + bytes {
@@ -37,22 +37,22 @@ impl HostMemory {
         Ok(HostMemory { file, address, bytes, notes })
     }
 
-    /// Its address, for other processes of the host.
+    /// Returns the address of the memory, for other processes of the host.
     pub fn address(&self) -> FileAddress {
         self.address
     }
 
-    /// Its bytes.
+    /// Returns the memory without its header page.
     pub fn bytes(&self) -> Region {
         self.bytes.clone()
     }
 
-    /// Two words, 0 at first, that tools can read, too.
+    /// Returns two words, initially 0, that tools can read, too.
     pub fn notes(&self) -> Region {
         self.notes.clone()
     }
 
-    /// Tells tools the host's place in its job.
+    /// Records the host's position in its job in the header, for tools.
     pub fn introduce(&self, is: Introduction) -> Result<(), HostError> {
         self.file.set_kind(FileKind::Host(is).word())
     }

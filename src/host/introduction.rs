@@ -1,15 +1,15 @@
-//! The word by which tools tell the kinds of memory files apart, and whose they are.
+//! The word in a memory file's header that tells tools the kind of the file, and its job and host.
 
-/// The place of a host in its job.
+/// The position of a host in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Introduction {
-    /// The process of the job's rank 0.
+    /// Id of the process of the job's rank 0, which identifies the job.
     pub job: u32,
     /// The host's number in the ring.
     pub host: u8,
     /// Hosts in the ring.
     pub hosts: u8,
-    /// Whether its links can be taken down: whether its ports have faults.
+    /// True if the host's ports inject faults, so that its links can be taken down by command.
     pub faulty: bool,
 }
 
@@ -20,21 +20,21 @@ pub enum FileKind {
     Windows(Introduction),
     /// Memory that the processes of a host share.
     Host(Introduction),
-    /// The mailbox of a process of this job.
+    /// The mailbox of a process of a job.
     Process {
-        /// The process of the job's rank 0.
+        /// Id of the process of the job's rank 0, which identifies the job.
         job: u32,
     },
 }
 
-/// The place of the kind's number in the word.
+/// Position of the kind's number in the word, bits.
 const KIND: u32 = 56;
 const WINDOWS: u64 = 1;
 const HOST: u64 = 2;
 const PROCESS: u64 = 3;
 
 impl FileKind {
-    /// As a word.
+    /// Encodes the kind as a word.
     pub fn word(self) -> u64 {
         match self {
             FileKind::Windows(is) => is.word() | WINDOWS << KIND,
@@ -43,7 +43,7 @@ impl FileKind {
         }
     }
 
-    /// From a word; None if it is no kind.
+    /// Decodes a word; None if it is not the encoding of a kind.
     pub fn parse(word: u64) -> Option<FileKind> {
         let is = Introduction::parse(word & !(0xff << KIND));
         match word >> KIND {

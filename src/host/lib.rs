@@ -1,25 +1,25 @@
-//! Services among the processes of one *host*, that is of one kernel: they can map each other's memory, wake each other
-//! and see each other die. Nothing in here crosses a link.
+//! Services among the processes of one *host*, that is of one kernel: these processes can map each other's memory, wake
+//! each other and see each other die. Nothing in this crate crosses a link.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `memory_file` | shared memory without a name in the file system: creating it, opening another process's |
 //! | `host_memory` | memory that all processes of a host share |
 //! | `introduction` | the kinds of memory files, for tools |
-//! | `segment`, `holders` | memory of one process that others map, with its locks |
-//! | `mailbox`, `bulletin` | notes between processes of different jobs; counters for tools |
+//! | `segment`, `holders` | memory of one process that other processes map, with its locks |
+//! | `mailbox`, `bulletin` | messages between processes of different jobs; counters for tools |
 //! | `running` | the hosts and processes of running jobs, found from outside |
-//! | `futex`, `barrier` | sleeping and waking; a fence that the sleeper pays for |
-//! | `backoff` | the sleeps of a wait without a doorbell |
-//! | `watch` | detection of processes that have ended |
-//! | `reach` | copies between processes, by the kernel |
+//! | `futex`, `barrier` | sleeping and waking; an asymmetric memory barrier whose cost is the sleeper's |
+//! | `backoff` | exponential back-off of waits without a doorbell |
+//! | `watch` | failure detector for processes of the machine: pidfds |
+//! | `reach` | kernel copies between processes (CMA) |
 //! | `place` | identity of the machine and process namespace |
 //! | `cores`, `sessions`, `cgroup`, `group` | processors and memory that the host grants |
 //! | [`settings`] | settings of these services |
 //! | `thread`, `clock` | background threads; the monotonic clock |
 //!
-//! A memory file has no name, so nothing is left when the last process that maps it has ended, however it ended. Other
-//! processes of the same user open it through `/proc/PID/fd`, which the kernel refuses to other users.
+//! A memory file has no name, so the kernel frees it when the last process that maps it has ended, however it ended.
+//! Other processes of the same user open it through `/proc/PID/fd`, which the kernel refuses to other users.
 
 mod backoff;
 pub mod barrier;

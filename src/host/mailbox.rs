@@ -1,6 +1,6 @@
-//! A mailbox: a page of a process's memory in which any process of the same user can leave a note.
-//! Hardware has nothing like it; it serves processes that meet outside the ring. Behind it lies the
-//! process's [`Bulletin`].
+//! A mailbox: a page of shared memory of a process in which any process of the same user can put short messages
+//! (notes). It has no counterpart in NTB hardware; it serves processes of different jobs, which communicate outside the
+//! ring. The process's [`Bulletin`] follows it in memory.
 
 use crate::bulletin::Bulletin;
 use crate::introduction::FileKind;
@@ -12,24 +12,24 @@ use std::sync::atomic::Ordering;
 
 const SLOTS: usize = 31;
 const SLOT: usize = 128;
-/// Bytes that a note may have.
+/// Maximum length of a note, bytes.
 pub const NOTE_MAX: usize = SLOT - 8;
 
-/// Where it counts how many notes were ever posted, and other news.
+/// Offset of the counter of all notes ever posted and of other wake-ups of the owner.
 pub(super) const POSTED: usize = 0;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
 
-/// A mailbox, one's own or another's.
+/// A mailbox: of this process, or of another process.
 pub struct Mailbox {
-    /// Keeps it open for others.
+    /// The memory file; it is kept open so that other processes can open it.
     memory: MemoryFile,
     page: Region,
     seen: u32,
 }
 
-/// The page of the notes: the one after the file's first.
+/// Offset of the page with the notes, bytes: it follows the file's first page.
 const NOTES: u64 = PAGE as u64;
 
 fn slot(i: usize) -> usize {
@@ -37,31 +37,32 @@ fn slot(i: usize) -> usize {
 }
 
 impl Mailbox {
-    /// A new, empty mailbox, and a bulletin for so many words.
+    /// Creates an empty mailbox in `dir`, with a bulletin for at least `words` words.
     pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, FileAddress), HostError> {
         let (memory, address) = MemoryFile::create(dir, NOTES + PAGE as u64 + Bulletin::bytes(words))?;
         let page = memory.map(NOTES, PAGE as u64)?;
         Ok((Mailbox { memory, page, seen: 0 }, address))
     }
 
-    /// Says to whoever looks for jobs that it is one of this job's processes.
+    /// Marks the memory file as that of a process of this job, for tools that list jobs.
     pub fn introduce(&self, job: u32) -> Result<(), HostError> {
         self.memory.set_kind(FileKind::Process { job }.word())
     }
 
-    /// What its owner says of itself.
+    /// Returns the owner's bulletin.
     pub fn bulletin(&self) -> Result<Bulletin, HostError> {
         Bulletin::of(&self.memory)
     }
 
-    /// Another process's mailbox.
+    /// Opens another process's mailbox.
     pub fn open(address: &FileAddress) -> Result<Mailbox, HostError> {
         let memory = MemoryFile::open(address)?;
         let page = memory.map(NOTES, PAGE as u64)?;
         Ok(Mailbox { memory, page, seen: 0 })
     }
 
-    /// Leaves a note of at most [`NOTE_MAX`] bytes; false if the owner has to read others first.
+    /// Puts a note of at most [`NOTE_MAX`] bytes. Returns false if all slots are full: the owner has to read notes
+    /// first. Panics if the note is longer.
     pub fn post(&self, note: &[u8]) -> bool {
         assert!(note.len() <= NOTE_MAX, "a note of {} bytes", note.len());
         for i in 0..SLOTS {
@@ -76,18 +77,19 @@ impl Mailbox {
         false
     }
 
-    /// Has the owner look into it though there is no note.
+    /// Makes the owner check its mailbox although there is no note.
     pub fn nudge(&self) {
         self.page.register(POSTED).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether a note may have come since [`Mailbox::read`] found none. One load.
+    /// Returns true if a note may have arrived since [`Mailbox::read`] last returned None. Costs one load.
     #[inline]
     pub fn has_news(&self) -> bool {
         self.page.register(POSTED).load(Ordering::Relaxed) != self.seen
     }
 
-    /// Takes a note out, if there is one.
+    /// Removes and returns a note; None if there is none. Notes are padded with zeros or old bytes to [`NOTE_MAX`]
+    /// bytes.
     pub fn read(&mut self) -> Option<[u8; NOTE_MAX]> {
         let posted = self.page.register(POSTED).load(Ordering::SeqCst);
         for i in 0..SLOTS {

@@ -1,4 +1,4 @@
-//! Shared memory: one file without a name, allocated in full before it is used.
+//! Shared memory: a file without a name, all of whose pages are allocated before it is used.
 
 use crate::group;
 use crate::HostError;
@@ -14,15 +14,16 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The value of `NTBRING_SHM_DIR` that stands for memory in no directory.
+/// The value of `NTBRING_SHM_DIR` that selects `memfd_create` rather than a directory.
 pub const MEMFD: &str = "memfd";
 
-/// Bytes of a page.
+/// Size of a page, bytes.
 pub const PAGE: usize = 4096;
-/// Bytes at the start of every memory file that [`MemoryFile`] uses itself; the rest of its first page is its owner's.
+/// Size of the header at the start of every memory file, bytes. The rest of the first page belongs to the file's owner.
 pub const HEADER: usize = 64;
 
-/// Words of the header, by offset: magic number, token, bytes of the file, the owner's kind; then two words for the owner.
+/// Offsets of the header's words, bytes: magic number, token, size of the file in bytes, kind set by the owner; then
+/// two words for the owner.
 const MAGIC_AT: usize = 0;
 const TOKEN_AT: usize = 8;
 const SIZE_AT: usize = 16;
@@ -31,16 +32,16 @@ const NOTES_AT: usize = 32;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x02");
 
-/// The address of a memory file: enough for another process of the same user and host to open it.
+/// The address of a memory file, with which another process of the same user and host can open it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileAddress {
-    /// The process that created it and keeps it open.
+    /// Id of the process that created the file and keeps it open.
     pub pid: u32,
-    /// Its descriptor there.
+    /// File descriptor in that process.
     pub fd: u32,
-    /// Inode number, to notice a descriptor that was reused.
+    /// Inode number, which detects a descriptor that was reused.
     pub inode: u64,
-    /// A random number that is also in the file's header.
+    /// A random number, which is also in the file's header.
     pub token: u64,
 }
 
@@ -48,7 +49,7 @@ impl FileAddress {
     /// Bytes that [`FileAddress::put`] writes.
     pub const LEN: usize = 24;
 
-    /// As bytes.
+    /// Appends the address as [`FileAddress::LEN`] bytes, little endian.
     pub fn put(&self, to: &mut impl BufMut) {
         to.put_u32_le(self.pid);
         to.put_u32_le(self.fd);
@@ -56,7 +57,7 @@ impl FileAddress {
         to.put_u64_le(self.token);
     }
 
-    /// From [`FileAddress::LEN`] bytes; panics if there are fewer.
+    /// Reads an address from [`FileAddress::LEN`] bytes. Panics if there are fewer.
     pub fn get(from: &mut impl Buf) -> FileAddress {
         let (pid, fd) = (from.get_u32_le(), from.get_u32_le());
         FileAddress { pid, fd, inode: from.get_u64_le(), token: from.get_u64_le() }
@@ -66,7 +67,7 @@ impl FileAddress {
         format!("/proc/{}/fd/{}", self.pid, self.fd)
     }
 
-    /// Whether its process has ended, or has it no more. Takes no descriptor.
+    /// Returns true if its process has ended or has closed the file. Opens no descriptor.
     pub fn is_gone(&self) -> bool {
         match std::fs::metadata(self.path()) {
             Ok(meta) => meta.ino() != self.inode,
@@ -83,13 +84,14 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Creates a memory file of `size` bytes in `dir` and allocates every page of it. It is zero but for its header.
+    /// Creates a memory file of `size` bytes in `dir` and allocates every page of it. All bytes except the header are
+    /// zero.
     pub fn create(dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
         let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
         let file = unnamed(dir).map_err(no_space)?;
         group::check(size).map_err(no_space)?;
         loop {
-            // SAFETY: a plain system call on a descriptor that `file` owns.
+            // SAFETY: a system call without pointers, on a descriptor that `file` owns.
             match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) } {
                 0 => break,
                 libc::EINTR => continue,
@@ -107,7 +109,7 @@ impl MemoryFile {
         Ok((memory, address))
     }
 
-    /// Opens another process's memory and checks that it is what the address says.
+    /// Opens another process's memory file and checks inode, magic number, token and size against the address.
     pub fn open(address: &FileAddress) -> Result<MemoryFile, HostError> {
         let pid = address.pid;
         let foreign = |what| HostError::Foreign { pid, what };
@@ -132,7 +134,8 @@ impl MemoryFile {
         }
     }
 
-    /// The memory file behind a process's descriptor, and its inode; None if the descriptor is anything else.
+    /// Returns the memory file behind a process's descriptor, and its inode number; None if the descriptor is not a
+    /// memory file of ntbring.
     pub fn found(pid: u32, descriptor: &Path) -> Option<(MemoryFile, u64)> {
         let meta = std::fs::metadata(descriptor).ok().filter(|meta| meta.is_file() && meta.len() >= PAGE as u64)?;
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(descriptor).ok()?;
@@ -143,12 +146,12 @@ impl MemoryFile {
         identity.filter(|&(_, size)| size == memory.size).map(|_| (memory, meta.ino()))
     }
 
-    /// Bytes in all.
+    /// Size of the file, bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Maps a part of it; nothing else of it becomes reachable.
+    /// Maps `len` bytes at `offset`; no other byte of the file becomes accessible.
     pub fn map(&self, offset: u64, len: u64) -> Result<Region, HostError> {
         if offset > self.size || len > self.size - offset {
             return Err(HostError::Beyond { offset, len, size: self.size });
@@ -159,40 +162,41 @@ impl MemoryFile {
             .map_raw(&self.file)
             .map_err(|cause| HostError::Open { pid: self.pid, cause })?;
         let base = map.as_mut_ptr();
-        // SAFETY: the mapping is readable and writable, page-aligned, `len` long, and lives as
-        // long as the Arc; nobody holds references into it.
+        // SAFETY: the mapping is readable and writable, page-aligned, `len` bytes long, and lives as
+        // long as the Arc; no references into it exist, as it was just created.
         Ok(unsafe { Region::new(base, len as usize, Arc::new(map)) })
     }
 
-    /// Maps its first page, which begins with [`HEADER`] bytes of the file's own.
+    /// Maps the first page, which begins with the header of [`HEADER`] bytes.
     pub fn first_page(&self) -> Result<Region, HostError> {
         self.map(0, PAGE as u64)
     }
 
-    /// Token and size in its header; None without the magic number.
+    /// Returns the token and the size in the header; None if the magic number is missing.
     fn identity(&self) -> Result<Option<(u64, u64)>, HostError> {
         let header = InWindow::new(self.first_page()?);
         Ok((header.load(MAGIC_AT) == MAGIC).then(|| (header.load(TOKEN_AT), header.load(SIZE_AT))))
     }
 
-    /// Leaves a word that tells tools the kind of memory and its owner.
+    /// Stores a word in the header that tells tools the kind of memory and its owner.
     pub fn set_kind(&self, kind: u64) -> Result<(), HostError> {
         OutWindow::new(self.first_page()?).store(KIND_AT, kind);
         Ok(())
     }
 
-    /// The word of [`MemoryFile::set_kind`]; 0 before the first call.
+    /// Returns the word stored by [`MemoryFile::set_kind`]; 0 before its first call.
     pub fn kind(&self) -> Result<u64, HostError> {
         Ok(InWindow::new(self.first_page()?).load(KIND_AT))
     }
 
-    /// Two words of the header, 0 at first, that the owners may use as they like.
+    /// Returns two words of the header, initially 0, for the owners' own use.
     pub fn notes(&self) -> Result<Region, HostError> {
         Ok(self.first_page()?.part(NOTES_AT, 16))
     }
 }
 
-/// Whether `reserve` bytes are left in `dir`, for others who do not look before they write.
+/// Fails unless at least `reserve` bytes are free in `dir`. The reserve is for code that allocates lazily there and
+/// does not check for free space itself.
 pub fn check_space(dir: &Path, reserve: u64) -> Result<(), HostError> {
     let shown = || dir.display().to_string();
     let stat = statvfs(dir).map_err(|e| HostError::NoSpace { bytes: reserve, dir: shown(), cause: e.into() })?;
@@ -203,8 +207,8 @@ pub fn check_space(dir: &Path, reserve: u64) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Bytes that the memory file system at `dir` has in all, whatever of them is in use; no less than any number if it has no limit,
-/// or is not there.
+/// Returns the total size of the memory file system at `dir`, used and free, in bytes; `u64::MAX` if it has no limit or
+/// does not exist.
 pub fn size_of(dir: &Path) -> u64 {
     let Ok(stat) = statvfs(dir) else { return u64::MAX };
     match stat.blocks() * stat.fragment_size() {
@@ -213,7 +217,8 @@ pub fn size_of(dir: &Path) -> u64 {
     }
 }
 
-/// A file without a name in `dir`, a directory of a memory file system; or in none, if `dir` is [`MEMFD`].
+/// Creates a file without a name (`O_TMPFILE`) in `dir`, a directory of a memory file system; or with `memfd_create` if
+/// `dir` is [`MEMFD`].
 fn unnamed(dir: &Path) -> io::Result<File> {
     if dir == Path::new(MEMFD) {
         return Ok(memfd_create(c"ntbring", MemFdCreateFlag::MFD_CLOEXEC)?.into());

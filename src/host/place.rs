@@ -1,10 +1,10 @@
-//! Where a process runs.
+//! Identity of the machine and process namespace in which a process runs.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A number for the machine, since it was started, and the process namespace: processes with the same one know each
-/// other by the same process ids.
+/// Returns a hash of the machine's boot id and the process namespace. Processes with the same value see each other
+/// under the same process ids.
 pub fn place() -> u64 {
     let mut hasher = DefaultHasher::new();
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().hash(&mut hasher);

@@ -1,21 +1,22 @@
-//! Copies between processes that the kernel makes, without a stop in a window: the memory of
-//! another process of this machine is read or written where it lies. Only possible where the
-//! "hosts" are one machine, and only if the kernel allows it.
+//! Kernel copies between processes (CMA, `process_vm_readv` and `process_vm_writev`): the memory of another process of
+//! this machine is read or written directly, without an intermediate copy in a window. They are possible only between
+//! processes of one machine, and only if the kernel permits them.
 
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::io;
 
-/// What [`Reach::probe`] looks for in the other process.
+/// The value that [`Reach::probe`] expects to read from the other process.
 static PROBE: u64 = u64::from_le_bytes(*b"ntbreach");
 
-/// The right to copy from and to another process's memory.
+/// Handle for kernel copies from and to another process's memory, which was probed successfully.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
     pid: libc::pid_t,
 }
 
 impl Reach {
-    /// The address that others need to find out whether they reach this process; 0 if they are not to.
+    /// Returns the address with which other processes probe kernel copies to this process; 0 if they must not use them,
+    /// because the process runs under valgrind.
     pub fn probe_address() -> u64 {
         if is_watched() {
             return 0;
@@ -23,17 +24,18 @@ impl Reach {
         std::ptr::addr_of!(PROBE) as u64
     }
 
-    /// Tries whether the process can be reached, given its probe address.
+    /// Probes kernel copies from process `pid`, given its probe address. Fails if the kernel refuses them or if
+    /// `address` is 0 or does not hold the expected value.
     pub fn probe(pid: u32, address: u64) -> io::Result<Reach> {
         if address == 0 {
-            return Err(io::Error::other("it runs under a memory checker"));
+            return Err(io::Error::other("the process runs under a memory checker"));
         }
         let reach = Reach { pid: pid as libc::pid_t };
         let mut found = 0u64;
-        // SAFETY: eight bytes of a local variable, which outlives the call.
+        // SAFETY: the destination is the eight bytes of a local variable, which outlives the call.
         reach.read(address, unsafe { ForeignRoom::new((&raw mut found).cast(), 8) })?;
         if found != PROBE {
-            return Err(io::Error::other("it holds something else than it should"));
+            return Err(io::Error::other("the memory at the probe address does not hold the expected value"));
         }
         Ok(reach)
     }
@@ -44,22 +46,23 @@ impl Reach {
         while done < to.len() {
             let rest = to.part(done, to.len() - done);
             let (local, remote) = pair(rest.address(), address + done as u64, rest.len());
-            // SAFETY: the local bytes are writable by ForeignRoom's contract; a wrong address in
-            // the other process is an error.
+            // SAFETY: the local bytes are writable by ForeignRoom's contract; the kernel checks the remote address and
+            // returns an error if it is not mapped.
             let n = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
             done += moved(n)?;
         }
         Ok(())
     }
 
-    /// Fills `to` likewise, and a room with what is at another address: with one system call, unless the kernel stops half-way.
+    /// Fills `to` with the bytes at `address`, and the buffer of `other` with the bytes at the address of `other`. This
+    /// takes one system call unless the kernel copies only a part.
     pub fn read_both(&self, address: u64, to: &mut [u8], other: (u64, ForeignRoom)) -> io::Result<()> {
-        // SAFETY: borrowed for longer than it is used.
+        // SAFETY: `to` is exclusively borrowed until after the last use of the buffer made of it.
         let parts = [(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) }), other];
         let [(local, remote), (other_local, other_remote)] =
             parts.map(|(at, room)| pair(room.address(), at, room.len()));
         let (local, remote) = ([local, other_local], [remote, other_remote]);
-        // SAFETY: as in `read`.
+        // SAFETY: both arrays have two entries; otherwise as in `read`.
         let n = unsafe { libc::process_vm_readv(self.pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
         let mut done = if parts.iter().all(|(_, room)| room.is_empty()) { 0 } else { moved(n)? };
         for (address, room) in parts {
@@ -76,22 +79,23 @@ impl Reach {
         while done < from.len() {
             let rest = from.part(done, from.len() - done);
             let (local, remote) = pair(rest.address().cast_mut(), address + done as u64, rest.len());
-            // SAFETY: the local bytes are readable by ForeignBytes' contract; the caller was given
-            // the remote address by that process for this purpose, and a wrong one is an error.
+            // SAFETY: the local bytes are readable by ForeignBytes' contract; the remote process supplied the address
+            // as the destination of this copy, and the kernel returns an error if it is not mapped.
             let n = unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) };
             done += moved(n)?;
         }
         Ok(())
     }
 
-    /// Writes `from` likewise.
+    /// Writes the bytes of the slice `from` to `address` in the other process.
     pub fn write_bytes(&self, address: u64, from: &[u8]) -> io::Result<()> {
-        // SAFETY: borrowed for longer than it is used.
+        // SAFETY: `from` is borrowed for the whole call, which is as long as the value is used.
         self.write(address, unsafe { ForeignBytes::new(from.as_ptr(), from.len()) })
     }
 }
 
-/// Whether valgrind watches this process: it would take what others write here for never written.
+/// Returns true if this process runs under valgrind's memcheck, which would report bytes written by other processes'
+/// kernel copies as uninitialised.
 fn is_watched() -> bool {
     std::env::var_os("LD_PRELOAD").is_some_and(|libraries| libraries.to_string_lossy().contains("vgpreload_memcheck"))
 }

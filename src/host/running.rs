@@ -1,4 +1,4 @@
-//! The hosts and processes of running jobs, found from outside: by tools.
+//! Discovery of the hosts and processes of running jobs, for tools.
 
 use crate::bulletin::Bulletin;
 use crate::introduction::FileKind;
@@ -11,16 +11,17 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The memory of a host of a running job.
+/// The shared memory of a host of a running job.
 pub struct RunningHostMemory {
     /// The host's place in its job.
     pub is: Introduction,
-    /// The two words that its processes have left.
+    /// The two words of the header that the host's processes use ([`MemoryFile::notes`]).
     pub notes: Region,
 }
 
 impl RunningHostMemory {
-    /// Those of all hosts of this user's jobs on this machine. A job with several VCIs has each of its hosts more than once.
+    /// Returns the memory of all hosts of this user's jobs on this machine. A job with several VCIs (virtual
+    /// communication interfaces of MPICH) lists each of its hosts more than once.
     pub fn all() -> io::Result<Vec<RunningHostMemory>> {
         let mut found = BTreeMap::new();
         look_through(|inode, kind, memory| {
@@ -32,16 +33,16 @@ impl RunningHostMemory {
     }
 }
 
-/// A process of a running job: one of its VCIs.
+/// One VCI of a process of a running job.
 pub struct RunningProcess {
-    /// The process of the job's rank 0.
+    /// Id of the process of the job's rank 0, which identifies the job.
     pub job: u32,
-    /// What it says of itself.
+    /// The bulletin that the process writes.
     pub bulletin: Bulletin,
 }
 
 impl RunningProcess {
-    /// All processes of this user's jobs on this machine.
+    /// Returns all processes of this user's jobs on this machine.
     pub fn all() -> io::Result<Vec<RunningProcess>> {
         let mut found = BTreeMap::new();
         look_through(|inode, kind, memory| {
@@ -53,13 +54,14 @@ impl RunningProcess {
     }
 }
 
-/// Calls `take` with the inode, the kind and the memory of every memory file of this user's jobs, with some more than once.
+/// Calls `take` with the inode number, the kind and the memory of every memory file of this user's jobs. It may be
+/// called more than once for a file, as several processes hold it open.
 pub fn look_through(mut take: impl FnMut(u64, FileKind, &MemoryFile)) -> io::Result<()> {
     let me = nix::unistd::geteuid().as_raw();
     for process in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         if process.metadata().is_ok_and(|meta| meta.uid() == me) {
-            // A process that ends meanwhile has none.
+            // A process that has ended meanwhile has no descriptors.
             for descriptor in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
                 if let Some((memory, inode)) = found(pid, &descriptor.path()) {
                     if let Some(kind) = memory.kind().ok().and_then(FileKind::parse) {
@@ -72,9 +74,9 @@ pub fn look_through(mut take: impl FnMut(u64, FileKind, &MemoryFile)) -> io::Res
     Ok(())
 }
 
-/// The memory that a descriptor is, if it is a job's, and its inode.
+/// Returns the memory file behind a descriptor and its inode number; None if it is not a memory file of ntbring.
 fn found(pid: u32, descriptor: &Path) -> Option<(MemoryFile, u64)> {
-    // It has no name.
+    // A memory file has no name, which procfs shows as "(deleted)".
     match fs::read_link(descriptor).ok()?.to_string_lossy().ends_with(" (deleted)") {
         true => MemoryFile::found(pid, descriptor),
         false => None,

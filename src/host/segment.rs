@@ -1,4 +1,4 @@
-//! A segment: memory of one process that others map too, and a lock for what must be atomic there.
+//! A segment: memory of one process that other processes map, too, with a lock for atomic operations on its bytes.
 
 use crate::holders;
 use crate::memory_file::{FileAddress, MemoryFile, HEADER, PAGE};
@@ -8,22 +8,23 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The lock of the bytes, and that of the window which the segment is part of: 32-bit words in the file's first page, a line each.
+/// Offset of the lock of the segment's bytes in the file's first page: a 32-bit word on a cache line of its own.
 const LOCK: usize = HEADER;
+/// Offset of the shared/exclusive lock of the RMA window that the segment is part of: likewise a word on its own line.
 const HOLDERS: usize = 2 * HEADER;
 
-/// The address of a segment, for another process of the host.
+/// The address of a segment, with which another process of the host opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentAddress {
-    /// Its memory file.
+    /// Address of the segment's memory file.
     pub file: FileAddress,
-    /// Bytes that were asked for.
+    /// Requested size, bytes; the mapping is rounded up to whole pages.
     pub size: u64,
 }
 
-/// A segment, as one of the processes that map it holds it.
+/// A process's mapping of a segment.
 pub struct Segment {
-    /// Only in its owner, and until all others have opened it.
+    /// The file: present only in the owner, and only until the segment is sealed.
     memory: Option<MemoryFile>,
     first_page: Region,
     bytes: Region,
@@ -61,37 +62,37 @@ impl Segment {
         Ok(Segment { memory: None, first_page: memory.first_page()?, bytes, size, token })
     }
 
-    /// Bytes that were asked for.
+    /// Returns the requested size, bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// A number that no other segment has.
+    /// Returns the segment's token, a random number that identifies it.
     pub fn token(&self) -> u64 {
         self.token
     }
 
-    /// Its bytes, to be read.
+    /// Returns the segment's bytes as a readable window.
     pub fn source(&self) -> InWindow {
         InWindow::new(self.bytes.clone())
     }
 
-    /// Its bytes, to be written.
+    /// Returns the segment's bytes as a writable window.
     pub fn sink(&self) -> OutWindow {
         OutWindow::new(self.bytes.clone())
     }
 
-    /// Nobody can open it any more. Who has opened it keeps it.
+    /// Closes the file: no further process can open the segment. Existing mappings stay valid.
     pub fn seal(&mut self) {
         self.memory = None;
     }
 
-    /// The address of its first byte in this process.
+    /// Returns the address of the first byte in this process.
     pub fn base(&self) -> *mut u8 {
         InWindow::new(self.bytes.clone()).address(0, self.bytes.len())
     }
 
-    /// Takes the lock for `holder`, unless somebody has it.
+    /// Takes the lock for `holder`. Returns false if it is taken.
     #[inline]
     pub fn try_lock(&self, holder: u32) -> bool {
         let lock = self.first_page.register(LOCK);
@@ -99,19 +100,19 @@ impl Segment {
             && lock.compare_exchange(0, holder + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Who has the lock.
+    /// Returns the holder of the lock; None if it is free.
     pub fn holder(&self) -> Option<u32> {
         self.first_page.register(LOCK).load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     #[inline]
     pub fn unlock(&self) {
         self.first_page.register(LOCK).store(0, Ordering::Release);
     }
 
-    /// Locks the window here for `rank`, alone or with others who do not want it alone, unless that
-    /// has to wait.
+    /// Locks the RMA window at this segment for `rank`: exclusively if `alone`, otherwise shared. Returns false if the
+    /// lock is not available now.
     #[inline]
     pub fn try_hold(&self, rank: u32, alone: bool) -> bool {
         match alone {
@@ -120,14 +121,14 @@ impl Segment {
         }
     }
 
-    /// Unlocks the window here. False if nobody has locked it so.
+    /// Unlocks the RMA window at this segment. Returns false if it is not locked in that mode.
     #[inline]
     pub fn let_go(&self, alone: bool) -> bool {
         holders::give_back(self.first_page.register(HOLDERS), alone)
     }
 }
 
-/// Bytes of the whole pages that hold `size` bytes; None if no file is that large.
+/// Returns `size` rounded up to whole pages, bytes; None if no file can be that large.
 fn pages(size: u64) -> Option<u64> {
     size.checked_next_multiple_of(PAGE as u64).filter(|&pages| pages < i64::MAX as u64 / 2)
 }

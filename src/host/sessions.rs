@@ -1,5 +1,5 @@
-//! Sessions of processes. Where the kernel shares cores out among them first, a rank that waits makes room for ranks of its
-//! own session only.
+//! Sessions of processes. Where the kernel's scheduler divides processor time among sessions first (autogroup), a
+//! waiting rank that yields gives time only to ranks of its own session.
 
 use crate::cgroup::{self, Group};
 use nix::unistd::{getsid, Pid};
@@ -9,7 +9,8 @@ use std::path::Path;
 
 const ENABLED: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 
-/// In how many sessions these processes are, those of them that can be seen from here; one, if that makes no difference.
+/// Returns the number of different sessions of these processes, as far as they are visible to this process; 1 if
+/// sessions do not influence scheduling.
 pub fn apart(processes: &[u32]) -> usize {
     let enabled = fs::read_to_string(ENABLED).unwrap_or_default();
     if enabled.trim() != "1" || is_grouped(Path::new(cgroup::MOUNTED), &cgroup::own()) {
@@ -19,15 +20,16 @@ pub fn apart(processes: &[u32]) -> usize {
     processes.iter().filter_map(session).collect::<BTreeSet<Pid>>().len().max(1)
 }
 
-/// Whether this process is in a control group that has its share of the cores: sessions mean nothing in there.
+/// Returns true if this process is in a control group with a share of processor time of its own: sessions do not
+/// influence scheduling in such a group.
 fn is_grouped(mounted: &Path, groups: &[Group]) -> bool {
     groups.iter().any(|group| {
         if group.is_unified() {
-            // All groups that the kernel shares cores out among have this file, and the top has not.
+            // Every group with the cpu controller has this file; the root group does not.
             return group.folders(mounted).iter().any(|folder| folder.join("cpu.weight").exists());
         }
         let tree = mounted.join("cpu");
-        // In a container of its own a group may look like the top, which alone has this file.
+        // In a container a group may look like the root, but only the real root has this file.
         let is_inner = || tree.is_dir() && !tree.join("release_agent").exists();
         group.controls("cpu") && (!group.is_top() || is_inner())
     })

@@ -17,7 +17,7 @@ impl Default for HostSettings {
     }
 }
 
-/// Their rows.
+/// Rows of these settings for the table of all settings.
 pub const ROWS: &[Row<HostSettings>] = &[Row {
     setting: Setting {
         name: "NTBRING_SHM_DIR",

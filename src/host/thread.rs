@@ -1,12 +1,12 @@
-//! Threads of our own.
+//! Background threads of the library.
 
 use nix::sys::signal::{pthread_sigmask, SigSet, SigmaskHow};
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes of a stack.
+/// Stack size of a thread, bytes.
 const STACK: usize = 256 << 10;
 
-/// Starts a thread with all signals blocked from its birth: they belong to the application.
+/// Starts a thread with all signals blocked from its start: signals are handled by the application's threads.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,

@@ -1,21 +1,21 @@
-//! Evidence that a process has died. A process that is only stopped is not dead and never reported.
+//! Failure detector for processes of this machine. A process that is only stopped is not dead and is never reported.
 //!
-//! The evidence is a descriptor of the process, which becomes readable when it ends; where there
-//! are none (an old kernel, a checker or sandbox between it and us, too many open files), what
-//! `/proc` says of it.
+//! The evidence is a process descriptor (pidfd), which becomes readable when the process ends. Where pidfds are not
+//! available (an old kernel, a memory checker or sandbox in between, too many open files), it is the process's entry in
+//! `/proc`.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Watches other processes of the machine.
+/// Detects the end of other processes of the machine.
 pub struct Watch {
     watched: Vec<(u32, Evidence)>,
 }
 
 enum Evidence {
     Descriptor(OwnedFd),
-    /// The process with this number that was started at this time, in ticks since boot.
+    /// The process with this id that was started at this time, in clock ticks since boot.
     Entry {
         pid: u32,
         started: u64,
@@ -23,14 +23,14 @@ enum Evidence {
 }
 
 impl Watch {
-    /// Watches the processes `(id, pid)`; ids are the caller's names for them. A process that
-    /// cannot be found has died already and is returned as an error with its id.
+    /// Watches processes, given as pairs `(id, pid)`; ids are chosen by the caller. A process that
+    /// cannot be found has already ended, and its id is returned as an error.
     pub fn new(processes: impl IntoIterator<Item = (u32, u32)>) -> Result<Watch, (u32, io::Error)> {
         let watched = processes.into_iter().map(|(id, pid)| Ok((id, evidence(pid).map_err(|e| (id, e))?)));
         Ok(Watch { watched: watched.collect::<Result<_, _>>()? })
     }
 
-    /// The ids of the watched processes that have ended. Does not block.
+    /// Returns the ids of the watched processes that have ended. Does not block.
     pub fn dead(&self) -> Vec<u32> {
         let (mut fds, mut ids, mut dead) = (Vec::new(), Vec::new(), Vec::new());
         for (id, evidence) in &self.watched {
@@ -43,7 +43,7 @@ impl Watch {
                 Evidence::Entry { .. } => {}
             }
         }
-        // SAFETY: the array is ours and as long as we say; a time-out of 0 does not block.
+        // SAFETY: `fds` is a live vector of the given length; a timeout of 0 does not block.
         let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
         if n > 0 {
             let ended = fds.iter().zip(ids).filter(|(fd, _)| fd.revents & libc::POLLIN != 0);
@@ -54,10 +54,10 @@ impl Watch {
 }
 
 fn evidence(pid: u32) -> io::Result<Evidence> {
-    // SAFETY: a plain system call without pointers.
+    // SAFETY: a system call without pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
     if fd >= 0 {
-        // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor; nothing else in this process owns it.
         return Ok(Evidence::Descriptor(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
     }
     let error = io::Error::last_os_error();
@@ -67,10 +67,11 @@ fn evidence(pid: u32) -> io::Result<Evidence> {
     }
 }
 
-/// When a process was started; None if it has ended.
+/// Returns the start time of a process, in clock ticks since boot; None if it has ended.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in brackets, may hold anything. After it: state, 18 fields more, the time.
+    // The name, in parentheses, may contain any character. It is followed by the state, 18 other fields, the start
+    // time.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok())?
@@ -89,7 +90,7 @@ mod tests {
         let both = [Watch::new([(7, pid)]).unwrap(), by_entry];
         assert!(both.iter().all(|watch| watch.dead().is_empty()));
         child.kill().unwrap();
-        // Not waited for, it is a zombie: ended all the same.
+        // The child is a zombie until it is waited for; it has ended nevertheless.
         while start_time(pid).is_some() {
             std::thread::yield_now();
         }
