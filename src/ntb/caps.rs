@@ -1,37 +1,37 @@
-//! Capabilities of ports, and shortcuts beside them.
+//! Capabilities of ports, and shortcuts: faster paths between hosts that are on one machine.
 
 use ntbring_memory::Mapping;
 use std::fmt;
 use std::ops::BitAnd;
 
-/// What a port can do.
+/// Capabilities of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortCaps {
     /// The kind of mapping of the outgoing window.
     pub mapping: Mapping,
-    /// Windows in each direction.
+    /// Number of windows in each direction.
     pub windows: usize,
-    /// Multiple that the address of an outgoing window must have, bytes.
+    /// Alignment of the address of an outgoing window, bytes.
     pub window_align: u64,
-    /// Multiple that its size must have, bytes.
+    /// Alignment of the size of an outgoing window, bytes.
     pub window_size_align: u64,
     /// Largest size of a window, bytes.
     pub window_max: u64,
-    /// Scratchpad registers of 32 bits on each side.
+    /// Number of 32-bit scratchpad registers on each side.
     pub scratchpads: usize,
-    /// Doorbell bits on each side.
+    /// Number of doorbell bits on each side.
     pub doorbells: usize,
-    /// Interrupt vectors that these bits raise.
+    /// Number of interrupt vectors that the doorbell bits raise.
     pub vectors: usize,
-    /// Most bytes of one transfer into the outgoing window; None: any number. The writer must obey it ([`crate::cut`]).
+    /// Largest transfer into the outgoing window, bytes; None: unlimited. The writer must keep to it ([`crate::cut`]).
     pub max_transfer: Option<usize>,
-    /// Whether copies can be submitted and completed later.
+    /// True if copies are asynchronous: they can be submitted and complete later.
     pub async_copies: bool,
 }
 
 impl PortCaps {
-    /// Those of a port whose bridge is memory of this machine.
+    /// Capabilities of a port whose bridge is memory of this machine.
     pub const SOFTWARE: PortCaps = PortCaps {
         mapping: Mapping::Coherent,
         windows: 1,
@@ -45,32 +45,33 @@ impl PortCaps {
         async_copies: false,
     };
 
-    /// The same port behind a decorator that models a link: its window does not behave like memory of this machine.
+    /// Returns the capabilities of the port behind a decorator that models a link: its window does not behave like
+    /// memory of this machine.
     pub fn modelled(self) -> PortCaps {
         PortCaps { mapping: Mapping::WriteCombining, ..self }
     }
 }
 
-/// Possibilities that two hosts have only if both are on one machine. A port grants them for the host at its other end,
-/// the setting `NTBRING_SHORTCUTS` withholds them, and everything works without.
+/// Shortcuts: faster paths that two hosts have only if both are on one machine. A port grants them for the host at its
+/// other end, the setting `NTBRING_SHORTCUTS` withholds them, and everything works without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortcuts {
-    /// The kernel copies between processes of both hosts, by process id.
+    /// Kernel copies (CMA) between processes of the two hosts, by process id.
     pub kernel_copies: bool,
-    /// A process may map segments of the other host's processes, for reading and writing.
+    /// Mapping of the segments of the other host's processes, for reading and writing.
     pub segments: bool,
 }
 
-/// All shortcuts with their names.
+/// Names of the shortcuts.
 const NAMES: [&str; 2] = ["kernel-copies", "segments"];
 
 impl Shortcuts {
     /// Every shortcut.
     pub const ALL: Shortcuts = Shortcuts { kernel_copies: true, segments: true };
-    /// No shortcut: two machines.
+    /// No shortcut, as between two machines.
     pub const NONE: Shortcuts = Shortcuts { kernel_copies: false, segments: false };
 
-    /// Reads `all`, `none`, or names joined by `+`.
+    /// Parses `all`, `none`, or names joined by `+`. The error names the part that is not a shortcut.
     pub fn parse(text: &str) -> Result<Shortcuts, String> {
         let mut shortcuts = Shortcuts::NONE;
         for name in text.split('+') {
@@ -95,7 +96,7 @@ impl Default for Shortcuts {
 impl BitAnd for Shortcuts {
     type Output = Shortcuts;
 
-    /// The shortcuts that both have.
+    /// Returns the shortcuts that both operands have.
     fn bitand(self, other: Shortcuts) -> Shortcuts {
         Shortcuts {
             kernel_copies: self.kernel_copies && other.kernel_copies,

@@ -1,10 +1,10 @@
-//! Windows of devices that take no more than so many bytes at once, such as the buffer of their DMA engine has: what is
-//! longer is cut.
+//! A decorator for windows of devices with a largest transfer size, such as the size of the DMA engine's buffer: longer
+//! writes are split.
 
 use ntbring_memory::{OutWindow, WriteSink};
 use std::sync::Arc;
 
-/// The same window, into which nothing is written in transfers of more than `max` bytes.
+/// Returns the same window, whose writes are split into transfers of at most `max` bytes. Panics if `max` is 0.
 pub fn cut(window: OutWindow, max: usize) -> OutWindow {
     assert!(max > 0, "a device that takes nothing");
     window.with_sink(|plain| Arc::new(Sink { plain, max }))
@@ -41,7 +41,7 @@ mod tests {
     use ntbring_memory::{InWindow, Region};
     use std::sync::Mutex;
 
-    /// Keeps what it is given: where, and how much.
+    /// Records the offset and the length of every write.
     struct Device(OutWindow, Arc<Mutex<Vec<(usize, usize)>>>);
 
     impl WriteSink for Device {
@@ -66,7 +66,7 @@ mod tests {
             let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
             window.write_bytes(8, &bytes);
             let filled = window.fill(1024, len, |room| {
-                // SAFETY: there is room for as many bytes as there are, and it is none of them.
+                // SAFETY: the room has `len` bytes, as `bytes` has, and does not overlap with them.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), room.address(), len) };
                 len
             });

@@ -1,7 +1,7 @@
-//! What every decorator would otherwise repeat: methods of `Port` that it leaves to the port in
+//! Delegation for decorators: implementations of those methods of `Port` that a decorator forwards to the port in
 //! its field `inner`.
 
-/// Implements the named methods of `Port` by calling them on `self.inner`.
+/// Implements the named methods of `Port` by calls of the same methods of `self.inner`.
 macro_rules! left_to_inner {
     ($($method:ident)*) => { $($crate::delegate::left_to_inner!(@ $method);)* };
     (@ side) => { fn side(&self) -> $crate::Side { self.inner.side() } };

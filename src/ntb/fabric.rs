@@ -1,68 +1,68 @@
-//! Backends: the ways to get at the adapters of a host.
+//! Backends: they open the adapters of a host.
 //!
-//! One process of each host creates the host's windows ([`Backend::create`]) and publishes their address, the others of that
-//! host attach to them; all open the ports to the neighbours, whose addresses they are told. Only the backend understands an
-//! address.
+//! One process of each host creates the host's windows ([`Backend::create`]) and publishes their address; the other
+//! processes of that host attach to them ([`Backend::attach`]). Every process is told the addresses of the neighbours'
+//! windows and opens the ports to them ([`Fabric::port`]). An address is opaque except to the backend that made it.
 
 use crate::software::SoftPort;
 use crate::{LinkState, NtbError, Port, Side, Vector};
 use ntbring_host::Introduction;
 use std::sync::Arc;
 
-/// The address of a host's windows: bytes that only the backend understands which made them.
+/// The address of a host's windows: bytes that are opaque except to the backend that made them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FabricAddress(pub [u8; FabricAddress::LEN]);
 
 impl FabricAddress {
-    /// Bytes of an address.
+    /// Length of an address, bytes.
     pub const LEN: usize = 32;
 }
 
-/// The windows that a host needs. All hosts of a ring have the same.
+/// Requirements for the windows of a host; they are equal for all hosts of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Bytes of each incoming window, a multiple of the page size.
+    /// Size of each incoming window, bytes; a multiple of the page size.
     pub bytes: u64,
-    /// Whether a link model keeps accounts of them: as much memory again.
+    /// True if a link model needs accounts of the windows, which take as much memory as the windows.
     pub accounts: bool,
 }
 
-/// A backend: opens the adapters of hosts.
+/// A backend: a kind of device, which opens the adapters of hosts.
 pub trait Backend: Send + Sync {
-    /// Its name in `NTBRING_DEVICE`.
+    /// Returns the backend's name in `NTBRING_DEVICE`.
     fn name(&self) -> &'static str;
     /// Creates the windows of a host; called by the host's first process.
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError>;
-    /// Opens the windows of the own host, which another process has created.
+    /// Opens the windows of this process's host, which another process of the host has created.
     fn attach(&self, address: &FabricAddress, windows: Windows) -> Result<Box<dyn Fabric>, NtbError>;
-    /// Opens the doorbells of a host that is no neighbour, for processes of other jobs.
+    /// Opens the doorbells of a host that is not a neighbour, for processes of other jobs.
     fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError>;
 }
 
-/// A host's adapters, as one of its processes holds them.
+/// A process's handle for the adapters of its host.
 pub trait Fabric: Bells {
-    /// The address of its windows.
+    /// Returns the address of the host's windows.
     fn address(&self) -> FabricAddress;
-    /// Opens the port on `side`, whose cable leads to the host with that address.
+    /// Opens the port on `side`, whose cable leads to the host at the address `neighbour`.
     fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError>;
-    /// An interrupt vector of this host.
+    /// Returns the interrupt vector of this host that `doorbell` raises.
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
-    /// Makes the port on a side report this state of its link from now on; nothing happens where links are real.
+    /// Makes the port on `side` report this link state from now on. It has no effect on real links.
     fn set_link(&self, side: Side, state: LinkState);
-    /// Tells tools the host's place in its job.
+    /// Records the host's position in its job, for tools.
     fn introduce(&self, is: Introduction) -> Result<(), NtbError>;
 }
 
-/// The vectors of a host, to be raised by processes that reach them without a link.
+/// The interrupt vectors of a host, for processes that raise them without a link.
 pub trait Bells: Send + Sync {
-    /// Raises the vector of a doorbell.
+    /// Raises the vector that belongs to `doorbell`.
     fn ring(&self, doorbell: usize);
 }
 
 /// A port without decorators.
 pub enum OpenPort {
-    /// Its bridge is memory, beside which decorators keep their state.
+    /// A port whose bridge is shared memory; decorators keep their state in additional memory of it.
     Software(SoftPort),
-    /// A real adapter. Link models and faults cannot be put around it.
+    /// A real adapter. The decorators for link models and faults cannot wrap it.
     Adapter(Arc<dyn Port>),
 }

@@ -1,13 +1,13 @@
-//! The device: one NTB adapter as the protocol sees it, its decorators, and ports without an adapter.
+//! The device: the interface of one NTB adapter to the protocol, decorators of it, and ports without an adapter.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `port` | [`Port`]: the operations of every adapter |
+//! | `port` | [`Port`]: the operations of an adapter |
 //! | [`fabric`] | backends, which open the ports of a host |
-//! | `caps` | capabilities of ports, and shortcuts beside them |
-//! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators: ports, or windows, around others |
+//! | `caps` | capabilities of ports, and shortcuts: faster paths between hosts on one machine |
+//! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators, which wrap a port or a window |
 //! | [`settings`] | settings of links |
-//! | [`software`], [`loopback`] | ports whose bridge is memory; those between threads of one process |
+//! | [`software`], [`loopback`] | ports whose bridge is shared memory; the backend between threads of one process |
 //!
 //! `ntbring-emu` emulates adapters between processes of one machine. `tests/port_conformance` is the suite that every
 //! backend and decorator must pass.

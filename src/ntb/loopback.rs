@@ -1,4 +1,5 @@
-//! Hosts that are threads of one process: for tests and examples. Nothing is opened, mapped or left behind.
+//! The loopback backend, whose hosts are threads of one process: for tests and examples. It opens no files, maps no
+//! shared memory and leaves nothing behind.
 
 use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows as Wanted};
 use crate::software::{Registers, SoftPort, SoftVector, WindowMemory, PAGE};
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Memory of the windows of one host, and of their accounts.
+/// Memory of the windows of one host, and of the windows' accounts.
 struct Windows {
     window: u64,
     bytes: Region,
@@ -53,7 +54,7 @@ pub struct LoopbackHost {
 }
 
 impl LoopbackHost {
-    /// A host with two incoming windows of `window` bytes, a multiple of 64.
+    /// Creates a host with two incoming windows of `window` bytes each. Panics unless that is a multiple of 64.
     pub fn new(window: usize) -> LoopbackHost {
         assert_eq!(window % 64, 0, "a window is a multiple of 64 bytes");
         let memory = || Region::anonymous(2 * window);
@@ -64,7 +65,7 @@ impl LoopbackHost {
         LoopbackHost { windows: Arc::new(windows), registers, id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Its port on `side`, cabled to the opposite port of `neighbour`.
+    /// Opens the host's port on `side`, cabled to the opposite port of `neighbour`.
     pub fn port(&self, side: Side, neighbour: &LoopbackHost) -> Result<SoftPort, NtbError> {
         let end = |host: &LoopbackHost| (host.windows.clone() as Arc<dyn WindowMemory>, host.registers.clone());
         SoftPort::new(side, Shortcuts::ALL, end(self), end(neighbour))
@@ -101,20 +102,20 @@ impl Fabric for LoopbackHost {
     }
 }
 
-/// The hosts of this process, by their ids.
+/// The hosts of this process by their ids, for [`find`]; windows are dropped with their last host handle.
 static HOSTS: LazyLock<Mutex<HashMap<u64, (Weak<Windows>, Registers)>>> = LazyLock::new(Mutex::default);
 
 fn hosts() -> MutexGuard<'static, HashMap<u64, (Weak<Windows>, Registers)>> {
     HOSTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The host with this address.
+/// Returns the host of this process at an address.
 fn find(address: &FabricAddress) -> Result<LoopbackHost, NtbError> {
     let mut id = [0; 8];
     id.copy_from_slice(&address.0[..8]);
     let id = u64::from_le_bytes(id);
     let found = hosts().get(&id).and_then(|(windows, registers)| Some((windows.upgrade()?, registers.clone())));
-    let problem = "the host is no host of this process".to_string();
+    let problem = "the address does not belong to a host of this process".to_string();
     let (windows, registers) = found.ok_or(NtbError::Device { device: "loopback".into(), problem })?;
     Ok(LoopbackHost { windows, registers, id })
 }

@@ -1,4 +1,4 @@
-//! What an NTB adapter offers to the protocol.
+//! The interface of an NTB adapter to the protocol.
 
 use crate::{PortCaps, Shortcuts};
 use ntbring_host::HostError;
@@ -11,12 +11,12 @@ pub const SCRATCHPADS: usize = 8;
 /// Number of doorbell bits on each side of a link.
 pub const DOORBELLS: usize = 16;
 
-/// Which of a host's two ports.
+/// Side of a host: identifies one of its two ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Towards the previous host of the ring.
+    /// The port towards the previous host of the ring.
     Left = 0,
-    /// Towards the next host of the ring.
+    /// The port towards the next host of the ring.
     Right = 1,
 }
 
@@ -24,7 +24,7 @@ impl Side {
     /// Both sides, left first.
     pub const BOTH: [Side; 2] = [Side::Left, Side::Right];
 
-    /// The other one.
+    /// Returns the other side.
     pub fn opposite(self) -> Side {
         match self {
             Side::Left => Side::Right,
@@ -42,98 +42,101 @@ impl std::fmt::Display for Side {
     }
 }
 
-/// State of a link as the port sees it.
+/// State of a link as the port reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// The neighbour can be reached.
     Up,
-    /// It cannot.
+    /// The neighbour cannot be reached.
     Down,
 }
 
-/// Why a device operation failed.
+/// Error of a device operation.
 #[derive(Debug, thiserror::Error)]
 pub enum NtbError {
-    /// Memory of the host.
+    /// An operation on the host's shared memory failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A host on another machine, which this backend does not reach.
+    /// The host is on another machine or in another process namespace, which this backend cannot reach.
     #[error(
         "the host is on another machine, or in a container with processes of its own: \
          the emulated NTB joins processes of one machine that know each other's process ids"
     )]
     Elsewhere,
-    /// A backend that does not exist, or cannot be used here.
+    /// The backend does not exist, or cannot be used here.
     #[error("NTBRING_DEVICE={device}: {problem}")]
     Device {
-        /// The device.
+        /// The value of `NTBRING_DEVICE`, or the backend's name.
         device: String,
         /// The reason.
         problem: String,
     },
-    /// A window that lies outside the neighbour's memory was asked for.
+    /// The requested window lies outside the neighbour's memory.
     #[error("a window of {len} bytes at {offset} does not fit into the neighbour's {size} bytes")]
     Aperture {
-        /// Where it was to start.
+        /// Requested offset, bytes.
         offset: u64,
-        /// Its size.
+        /// Requested size, bytes.
         len: u64,
-        /// What there is.
+        /// Size of the neighbour's memory, bytes.
         size: u64,
     },
 }
 
-/// An interrupt vector of a host: what a doorbell bit of any of its ports raises.
+/// An interrupt vector of a host. A doorbell bit of any port of the host raises it; a thread can sleep on it.
 pub trait Vector: Send + Sync {
-    /// Lets rings wake a sleeper from now on, and returns the ticket for [`Vector::sleep`].
-    /// Look for work once more between the two: what is rung after this call ends the sleep.
+    /// Announces a sleeper, so that rings wake it from now on, and returns the ticket for [`Vector::sleep`].
+    /// The caller must check for work once more between the two calls: any ring after `arm` ends the sleep.
     fn arm(&self) -> u32;
-    /// A ticket by itself, for somebody in whose name another has called [`Vector::arm`], or will.
+    /// Returns a ticket without arming, for a thread on whose behalf another thread has called or will call
+    /// [`Vector::arm`].
     fn ticket(&self) -> u32;
-    /// Sleeps until a doorbell of this vector rings (or rang since the ticket was taken), a
-    /// signal arrives, or the wake-up of an earlier ring, or `timeout` has passed. True if it rang.
+    /// Sleeps until a doorbell of this vector rings (or has rung since the ticket was taken), a signal or the wake-up
+    /// of an earlier ring arrives, or `timeout` has passed. Returns true if a doorbell has rung since the ticket was
+    /// taken.
     fn sleep(&self, ticket: u32, timeout: Duration) -> bool;
-    /// The end of what [`Vector::arm`] began.
+    /// Withdraws the sleeper announced by [`Vector::arm`]; every `arm` needs one `disarm`.
     fn disarm(&self);
 }
 
 /// One NTB adapter of a host.
 ///
-/// Everything that reaches across the link is a posted write; nothing reads across it.
+/// All accesses across the link are posted writes; no operation reads across it.
 pub trait Port: Send + Sync {
-    /// Which of the host's two it is.
+    /// Returns the side of the host that the port is on.
     fn side(&self) -> Side;
-    /// What it can do.
+    /// Returns the port's capabilities.
     fn caps(&self) -> PortCaps;
-    /// The shortcuts to the host at its other end.
+    /// Returns the shortcuts to the host at the other end of the link.
     fn shortcuts(&self) -> Shortcuts;
-    /// The incoming window: memory of this host.
+    /// Returns the incoming window: memory of this host that the neighbour writes.
     fn incoming(&self) -> InWindow;
-    /// Sets the translation: the outgoing window now shows `len` bytes at `offset` of the
-    /// neighbour's memory, as the neighbour gave them through the scratchpads.
+    /// Sets the address translation and returns the outgoing window: `len` bytes at `offset` of the neighbour's memory.
+    /// The neighbour sends both values through the scratchpads.
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
-    /// Where the incoming window lies in this host's memory: what the neighbour has to be told.
+    /// Returns the offset of the incoming window in this host's memory, bytes. The neighbour needs it for its
+    /// translation.
     fn incoming_offset(&self) -> u64;
-    /// Reads one of the own scratchpads, 0 .. [`SCRATCHPADS`].
+    /// Reads one of this port's scratchpads, 0 .. [`SCRATCHPADS`].
     fn scratchpad(&self, register: usize) -> u32;
     /// Writes one of the neighbour's scratchpads.
     fn peer_scratchpad(&self, register: usize, value: u32);
-    /// Rings one of the neighbour's doorbells, 0 .. [`DOORBELLS`]. Everything written to the
-    /// outgoing window before the latest fence is visible to whoever the bell wakes.
+    /// Rings one of the neighbour's doorbells, 0 .. [`DOORBELLS`]. All writes to the outgoing window before the latest
+    /// fence are visible to the thread that the doorbell wakes.
     fn ring(&self, doorbell: usize);
-    /// The own doorbell bits that have rung since they were cleared.
+    /// Returns this port's pending doorbells: a bit for each doorbell that has rung since it was cleared.
     fn doorbells(&self) -> u16;
-    /// Clears own doorbell bits.
+    /// Clears the given doorbell bits of this port.
     fn clear_doorbells(&self, bits: u16);
-    /// The vector that an own doorbell bit raises; one for both ports of the host.
+    /// Returns the vector that a doorbell bit of this port raises; both ports of the host share it.
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
-    /// State of the link.
+    /// Returns the state of the link.
     fn link(&self) -> LinkState;
-    /// How often the link has gone down so far, as the device counts: one that comes up again may have lost something,
-    /// whoever has looked meanwhile.
+    /// Returns the number of times that the link has gone down, as the device counts them. A link that came up again
+    /// may have lost writes, and this count shows it even if no process observed the link while it was down.
     fn outages(&self) -> u64;
 
-    /// Waits until the doorbell has rung, clears it and returns true; false after `timeout`.
+    /// Waits until the doorbell has rung, clears it and returns true. Returns false after `timeout`.
     fn wait(&self, doorbell: usize, timeout: Duration) -> bool {
         let bit = 1u16 << doorbell;
         let end = std::time::Instant::now() + timeout;

@@ -1,4 +1,4 @@
-//! The settings of links: their model, their faults and other decorators of ports.
+//! The settings of links: device, shortcuts, link model, faults and other decorators of ports.
 
 use crate::fault::Faults;
 use crate::timing::Model;
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 /// The kind of adapters that a job uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// Emulated ones, between processes of one machine.
+    /// Emulated adapters, between processes of one machine.
     #[default]
     Emulated,
-    /// Ones between threads of one process, for tests.
+    /// Loopback adapters, between threads of one process, for tests.
     Loopback,
-    /// PCI adapters, given by the text after `pci:`.
+    /// PCI adapters, named by the text after `pci:`.
     Pci(String),
 }
 
@@ -46,19 +46,19 @@ impl fmt::Display for Device {
 pub struct LinkSettings {
     /// The kind of adapters.
     pub device: Device,
-    /// The shortcuts beside links that may be used, if the device grants them.
+    /// The shortcuts between hosts that may be used if the device grants them.
     pub shortcuts: Shortcuts,
-    /// The cost of the real link that every cable behaves like; None: that of memory.
+    /// The link model that every cable follows; None: cables have the cost of memory accesses.
     pub model: Option<Model>,
-    /// Faults to inject, for tests; None: none.
+    /// Faults to inject, for tests; None: no faults.
     pub faults: Option<Faults>,
-    /// Seed of the disorder, if windows are to be weakly ordered.
+    /// Seed of the reordering if windows are to be weakly ordered; None: they are not.
     pub weak: Option<u64>,
-    /// File that records accesses to the ports; the rank is appended to its name.
+    /// File that records accesses to the ports; the rank is appended to its name. None: no record.
     pub trace: Option<PathBuf>,
 }
 
-/// Their rows.
+/// Rows of these settings for the table of all settings.
 pub const ROWS: &[Row<LinkSettings>] = &[
     Row {
         setting: Setting {

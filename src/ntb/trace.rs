@@ -1,6 +1,7 @@
-//! A decorator that records every access to a port, independently of the protocol's own counters.
+//! A decorator that records every write through a port (window, scratchpad, doorbell) and every fence, independently of
+//! the protocol's own counters.
 //!
-//! One JSON object a line: `{"side":"right","op":"write","offset":4096,"len":64}`; `op` is
+//! The record has one JSON object per line: `{"side":"right","op":"write","offset":4096,"len":64}`; `op` is
 //! `write`, `store` (with `value`), `fence`, `ring` (with `doorbell`) or `scratchpad` (with
 //! `register` and `value`). Offsets are bytes in the outgoing window.
 
@@ -12,43 +13,43 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// The record, shared by the ports of one process.
+/// The record of accesses, which the ports of one process share.
 #[derive(Clone)]
 pub struct Record {
     to: Arc<Mutex<Box<dyn Write + Send>>>,
 }
 
 impl Record {
-    /// Records to a new file.
+    /// Creates a record in a new file.
     pub fn create(path: &Path) -> std::io::Result<Record> {
         Ok(Record::to(BufWriter::with_capacity(1 << 16, File::create(path)?)))
     }
 
-    /// Records to any writer.
+    /// Creates a record in any writer.
     pub fn to(writer: impl Write + Send + 'static) -> Record {
         Record { to: Arc::new(Mutex::new(Box::new(writer))) }
     }
 
-    /// Pushes out what is buffered.
+    /// Flushes the buffered lines.
     pub fn flush(&self) -> std::io::Result<()> {
         self.to.lock().unwrap_or_else(|e| e.into_inner()).flush()
     }
 
     fn line(&self, side: Side, op: &str, rest: std::fmt::Arguments<'_>) {
         let mut to = self.to.lock().unwrap_or_else(|e| e.into_inner());
-        // A full disk must not stop the job that is being looked at.
+        // Errors such as a full disk are ignored: they must not stop the job under observation.
         let _ = writeln!(to, "{{\"side\":\"{side}\",\"op\":\"{op}\"{rest}}}");
     }
 }
 
-/// A port whose accesses are recorded.
+/// A port whose write accesses are recorded.
 pub struct Trace<P> {
     inner: P,
     record: Record,
 }
 
 impl<P: Port> Trace<P> {
-    /// Wraps a port.
+    /// Wraps a port; its accesses go to `record`.
     pub fn new(inner: P, record: Record) -> Self {
         Trace { inner, record }
     }

@@ -1,7 +1,7 @@
-//! A decorator that makes any port as weakly ordered as a link may be: between two fences writes
-//! arrive late, in any order, and in pieces as small as a byte, however they were made.
+//! A decorator that makes any port as weakly ordered as a link may be: between two fences writes arrive late, in any
+//! order, and split into chunks as small as a byte, regardless of the size of the original writes.
 //!
-//! What works over it works over write-combining mappings and on machines whose stores reorder.
+//! A protocol that works over this decorator works over write-combining mappings and on machines that reorder stores.
 
 use super::delegate::left_to_inner;
 use super::{NtbError, Port, PortCaps, Shortcuts};
@@ -15,13 +15,13 @@ pub struct Weak<P> {
 }
 
 impl<P: Port> Weak<P> {
-    /// Wraps a port; the disorder is derived from the seed.
+    /// Wraps a port; the seed determines the random reordering.
     pub fn new(inner: P, seed: u64) -> Self {
         Weak { inner, seed }
     }
 }
 
-/// The same window, weakly ordered.
+/// Returns the same window with weakly ordered writes; the seed determines the random reordering.
 pub fn disorder(window: OutWindow, seed: u64) -> OutWindow {
     let state = Mutex::new((Vec::new(), fastrand::Rng::with_seed(seed)));
     window.with_sink(|plain| Arc::new(Sink { plain, state }))
@@ -45,7 +45,7 @@ impl Sink {
         }
     }
 
-    /// Takes a write on its way; sometimes one that was taken earlier arrives at that moment.
+    /// Queues a write. With probability 1/8 one queued write, chosen at random, is delivered at this moment.
     fn post(&self, posted: Posted) {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
         let (queue, rng) = &mut *state;
@@ -63,7 +63,8 @@ impl WriteSink for Sink {
         while at < bytes.len() {
             let n = {
                 let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-                // Mostly pieces of a line or less; large ones in a few large pieces.
+                // Writes of up to 512 bytes are split into chunks of at most 24 bytes, longer ones into few large
+                // chunks.
                 let most = (bytes.len() - at).min(if bytes.len() <= 512 { 24 } else { bytes.len() / 6 });
                 state.1.usize(1..=most)
             };
@@ -96,7 +97,7 @@ impl<P: Port> Port for Weak<P> {
         self.inner.caps().modelled()
     }
     fn shortcuts(&self) -> Shortcuts {
-        // They would go past it.
+        // Shortcuts would bypass this decorator.
         Shortcuts::NONE
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {

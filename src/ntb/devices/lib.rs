@@ -1,4 +1,4 @@
-//! The one place that knows all backends: it opens the one that `NTBRING_DEVICE` names.
+//! Opens the backend that `NTBRING_DEVICE` names. Only this crate depends on all backends.
 
 use ntbring_emu::Emulated;
 use ntbring_ntb::fabric::Backend;
@@ -8,7 +8,8 @@ use ntbring_ntb::NtbError;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The backend of a device. Emulated windows are allocated in `shm_dir`.
+/// Returns the backend of a device. Emulated windows are allocated in `shm_dir`. Fails if the version has no such
+/// backend.
 pub fn open(device: &Device, shm_dir: &Path) -> Result<Arc<dyn Backend>, NtbError> {
     match device {
         Device::Emulated => Ok(Arc::new(Emulated::new(shm_dir))),

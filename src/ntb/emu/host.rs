@@ -16,7 +16,7 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// The backend that allocates windows in this directory of a memory file system.
+    /// Returns the backend that allocates windows in the directory `dir` of a memory file system.
     pub fn new(dir: impl Into<PathBuf>) -> Emulated {
         Emulated { dir: dir.into() }
     }
@@ -41,8 +41,8 @@ impl Backend for Emulated {
     }
 }
 
-/// The address of windows in this file: with a number for the machine and process namespace, in which alone the file
-/// can be found.
+/// Returns the address of the windows in `file`. It includes the number of the machine and process namespace
+/// ([`place`]), outside of which the file cannot be found.
 pub fn address_of(file: FileAddress) -> FabricAddress {
     let mut address = FabricAddress([0; FabricAddress::LEN]);
     let mut to = &mut address.0[..];
@@ -51,7 +51,7 @@ pub fn address_of(file: FileAddress) -> FabricAddress {
     address
 }
 
-/// The file at an address.
+/// Returns the memory file at an address; fails if the address is of another machine or process namespace.
 pub fn file_of(address: &FabricAddress) -> Result<FileAddress, NtbError> {
     let mut from = &address.0[..];
     let file = FileAddress::get(&mut from);
@@ -61,14 +61,14 @@ pub fn file_of(address: &FabricAddress) -> Result<FileAddress, NtbError> {
     }
 }
 
-/// A host of the emulated ring, as one of its processes holds it.
+/// A process's handle for its host in the emulated ring.
 pub struct EmuHost {
     windows: Arc<WindowFile>,
     address: FabricAddress,
     registers: Registers,
 }
 
-/// The file of a host's windows and its layout, which all hosts of a ring share.
+/// The memory file of a host's windows and its layout; the layout is equal for all hosts of a ring.
 struct WindowFile {
     file: MemoryFile,
     layout: MemoryLayout,
@@ -90,7 +90,7 @@ impl WindowMemory for WindowFile {
     }
 
     fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
-        // The accounts are no part of the memory that a bridge would show.
+        // The accounts are not part of the memory that a bridge makes accessible.
         let size = self.file.size().saturating_sub(self.layout.accounts_total());
         if offset > size || len > size - offset {
             return Err(NtbError::Aperture { offset, len, size });
@@ -108,14 +108,14 @@ impl WindowMemory for WindowFile {
 }
 
 impl EmuHost {
-    /// Creates the host's windows in a directory; done by one of its processes.
+    /// Creates the host's windows in the directory `dir`; called by one of the host's processes.
     pub fn create(dir: &std::path::Path, windows: Windows) -> Result<EmuHost, HostError> {
         let layout = MemoryLayout::of(windows);
         let (file, address) = MemoryFile::create(dir, layout.total())?;
         Self::with(file, address_of(address), layout)
     }
 
-    /// Attaches to a host that another process of it created with the same windows.
+    /// Attaches to the windows that another process of the host has created with the same parameters.
     pub fn attach(address: &FabricAddress, windows: Windows) -> Result<EmuHost, NtbError> {
         let (at, layout) = (file_of(address)?, MemoryLayout::of(windows));
         let file = MemoryFile::open(&at)?;
@@ -133,7 +133,7 @@ impl EmuHost {
         Ok(EmuHost { windows: Arc::new(windows), address, registers })
     }
 
-    /// The port on `side`, cabled to the opposite port of the host at `neighbour`.
+    /// Opens the port on `side`, cabled to the opposite port of the host at the address `neighbour`.
     pub fn soft_port(&self, side: Side, neighbour: &FabricAddress) -> Result<EmuPort, NtbError> {
         let peer = WindowFile { file: MemoryFile::open(&file_of(neighbour)?)?, layout: self.windows.layout };
         let peer_registers = peer.registers()?;
@@ -173,7 +173,7 @@ impl Fabric for EmuHost {
 /// One emulated NTB adapter.
 pub type EmuPort = SoftPort;
 
-/// The vectors of a host that is no neighbour: its register page, and nothing else of it.
+/// The interrupt vectors of a host that is not a neighbour; only its register page is mapped.
 struct ForeignBells {
     registers: Registers,
 }

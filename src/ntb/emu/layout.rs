@@ -1,35 +1,36 @@
-//! The layout of an emulated host's memory.
+//! The layout of an emulated host's window file.
 
 use ntbring_ntb::fabric::Windows;
 use ntbring_ntb::software::PAGE;
 use ntbring_ntb::Side;
 
-/// Layout of a host's window file: register page, left window, right window; and, for a link model, the accounts of both.
+/// Layout of a host's window file: register page, left window, right window, and, for a link model, the accounts of
+/// both windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
-    /// Bytes of each incoming window, a multiple of the page size.
+    /// Size of each incoming window, bytes; a multiple of the page size.
     pub window: u64,
-    /// Whether a link model keeps accounts of the windows: as much memory again.
+    /// True if there are accounts of the windows, for a link model; they take as much memory as the windows.
     pub accounts: bool,
 }
 
 impl MemoryLayout {
-    /// Offset of the incoming window of a side, bytes.
+    /// Returns the offset of the incoming window on `side`, bytes.
     pub fn window_offset(&self, side: Side) -> u64 {
         PAGE as u64 + side as u64 * self.window
     }
 
-    /// The layout for these windows.
+    /// Returns the layout for these windows.
     pub fn of(windows: Windows) -> MemoryLayout {
         MemoryLayout { window: windows.bytes, accounts: windows.accounts }
     }
 
-    /// Bytes in total.
+    /// Returns the size of the file, bytes.
     pub fn total(&self) -> u64 {
         PAGE as u64 + 2 * self.window + self.accounts_total()
     }
 
-    /// Bytes of the accounts of both windows, at the end.
+    /// Returns the size of the accounts of both windows, bytes; they are at the end of the file.
     pub fn accounts_total(&self) -> u64 {
         if self.accounts {
             2 * self.window
@@ -38,7 +39,8 @@ impl MemoryLayout {
         }
     }
 
-    /// Offset of the accounts for `offset`, which lies in a window, in a file of `size` bytes.
+    /// Returns the offset of the accounts that belong to `offset` in a window, for a file of `size` bytes; None if
+    /// `offset` lies before the windows or the file is too short.
     pub fn accounts_offset(&self, size: u64, offset: u64) -> Option<u64> {
         (size.checked_sub(self.accounts_total())?).checked_add(offset.checked_sub(PAGE as u64)?)
     }

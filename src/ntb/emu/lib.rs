@@ -1,11 +1,11 @@
-//! The emulated ring: hosts are groups of processes of one machine, and the memory that a bridge would make reachable is
-//! a memory file without a name.
+//! The backend of the emulated ring: hosts are groups of processes of one machine, and the memory that a bridge would
+//! make accessible is a memory file without a name.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `layout` | the layout of a host's window file |
-//! | `host` | the backend, a host, and its ports |
-//! | `running` | the hosts of running jobs, found from outside; taking their links down and up |
+//! | `host` | the backend, hosts and their ports |
+//! | `running` | discovery of the hosts of running jobs, for tools, which can take their links down and up |
 
 mod host;
 mod layout;

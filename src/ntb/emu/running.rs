@@ -1,4 +1,4 @@
-//! The hosts of running jobs, found from outside: by tools.
+//! Discovery of the hosts of running jobs, for tools.
 
 use ntbring_host::{look_through, FileKind, Introduction};
 use ntbring_ntb::software::Registers;
@@ -8,14 +8,14 @@ use std::io;
 
 /// A host of a running job.
 pub struct RunningHost {
-    /// Its place in the job.
+    /// The host's position in its job.
     pub is: Introduction,
     registers: Registers,
 }
 
 impl RunningHost {
-    /// All hosts of this user's jobs on this machine, by job and number. A job with several VCIs has each of its hosts
-    /// more than once.
+    /// Returns all hosts of this user's jobs on this machine, ordered by job and host number. A job with several VCIs
+    /// (virtual communication interfaces of MPICH) lists each of its hosts more than once.
     pub fn all() -> io::Result<Vec<RunningHost>> {
         let mut found = BTreeMap::new();
         look_through(|inode, kind, memory| {
@@ -26,12 +26,13 @@ impl RunningHost {
         Ok(found.into_values().collect())
     }
 
-    /// The state of the link that its port on a side reports.
+    /// Returns the link state that the host's port on `side` reports.
     pub fn link(&self, side: Side) -> LinkState {
         self.registers.link(side)
     }
 
-    /// Makes its port on a side report this state of the link from now on. A link is down at both ends only if both hosts are told.
+    /// Makes the host's port on `side` report this link state from now on. For a link that is down at both ends, it
+    /// must be set at both hosts.
     pub fn set_link(&self, side: Side, state: LinkState) {
         self.registers.set_link(side, state);
     }

@@ -1,7 +1,7 @@
-//! Ports without an adapter: registers and windows in memory that both ends of a cable map.
+//! Ports without an adapter: registers and windows are memory that both ends of a cable map.
 //!
-//! Two backends are made of them: `loopback`, whose hosts are threads of one process, and the emulated ring of
-//! `ntbring-emu`, whose hosts are groups of processes of one machine. They differ only in the origin of the memory
+//! Two backends use them: `loopback`, whose hosts are threads of one process, and the emulated ring of `ntbring-emu`,
+//! whose hosts are groups of processes of one machine. The two differ only in the origin of the memory
 //! ([`WindowMemory`]).
 
 mod port;

@@ -1,4 +1,4 @@
-//! A port whose bridge is memory: the outgoing window *is* the neighbour's incoming one.
+//! A port whose bridge is shared memory: the outgoing window *is* the neighbour's incoming window.
 
 use super::registers::{Registers, SoftVector};
 use crate::timing::Accounts;
@@ -7,20 +7,20 @@ use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// The memory of a host that its neighbours reach: both incoming windows, and, if there are any, the accounts that a link
-/// model keeps of them.
+/// The memory of a host that its neighbours access: both incoming windows, and the accounts of the windows if a link
+/// model needs them.
 pub trait WindowMemory: Send + Sync {
-    /// Bytes of each incoming window.
+    /// Returns the size of each incoming window, bytes.
     fn window(&self) -> u64;
-    /// Offset of the incoming window on `side`.
+    /// Returns the offset of the incoming window on `side`, bytes.
     fn window_offset(&self, side: Side) -> u64;
-    /// Maps `len` bytes at `offset`, which must lie within the windows.
+    /// Maps `len` bytes at `offset`; fails if they do not lie within the windows.
     fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError>;
-    /// Maps the accounts of `len` bytes at `offset`; an error if there are none.
+    /// Maps the accounts of the `len` bytes at `offset`; fails if there are no accounts.
     fn accounts(&self, offset: u64, len: u64) -> Result<Region, NtbError>;
 }
 
-/// One adapter of a host without adapters, cabled to the opposite port of its neighbour.
+/// A port in software, cabled to the opposite port of the neighbour.
 pub struct SoftPort {
     side: Side,
     incoming: InWindow,
@@ -32,8 +32,8 @@ pub struct SoftPort {
 }
 
 impl SoftPort {
-    /// The port on `side` of the host with this memory and these registers, cabled to the neighbour with those, to
-    /// which there are such shortcuts.
+    /// Creates the port on `side` of the host with the memory and registers of the third argument, cabled to the
+    /// neighbour with those of the fourth. `shortcuts` are the shortcuts to the neighbour.
     pub fn new(
         side: Side,
         shortcuts: Shortcuts,
@@ -44,10 +44,10 @@ impl SoftPort {
         Ok(SoftPort { side, incoming, own, peer, registers, peer_registers, shortcuts })
     }
 
-    /// A word that both ends of the link share, 0 at first: the moment since which there are faults on it
-    /// ([`crate::fault`]).
+    /// Returns a word that both ends of the link share, initially 0: the time since which faults are injected on the
+    /// link ([`crate::fault`]).
     pub fn faults_since(&self) -> Region {
-        // Each link is the right one of one host.
+        // Every link is the right link of exactly one host, whose registers hold the word.
         match self.side {
             Side::Left => self.peer_registers.faults_since(),
             Side::Right => self.registers.faults_since(),

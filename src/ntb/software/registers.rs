@@ -1,4 +1,4 @@
-//! The register page of a host without adapters: the part of real adapters that lies behind BAR 0.
+//! The register page of a host without adapters; it stands for the registers that real adapters have behind BAR 0.
 
 use crate::timing::meter::METER;
 use crate::{LinkState, Side, Vector, DOORBELLS, SCRATCHPADS};
@@ -11,45 +11,46 @@ use std::time::Duration;
 pub const PAGE: usize = 4096;
 
 const LINE: usize = 64;
-// The first line belongs to the file, if the page is in one.
+// The first line is the header of the memory file, if the page lies in one.
 const SCRATCHPAD: usize = LINE; // a line per side
 const DOORBELL: usize = 3 * LINE; // a line per side
-const LINK: usize = 5 * LINE; // a line per side: how often it went down or up; since when there are faults (only of the right one)
-const FENCED: usize = 7 * LINE; // nonzero: some process of the host cannot do without a ringer's fence
-const VECTOR: usize = 8 * LINE; // a line per vector: rings, sleepers
-const METERS: usize = 32 * LINE; // for a link model: a meter per side
+const LINK: usize = 5 * LINE; // a line per side: number of state changes; start time of faults (right side only)
+const FENCED: usize = 7 * LINE; // nonzero: a process of the host has no membarrier, so rings need a fence
+const VECTOR: usize = 8 * LINE; // a line per vector: number of rings, number of sleepers
+const METERS: usize = 32 * LINE; // a meter per side, for a link model
 
-/// A doorbell register holds the doorbells that are pending and, this much further up, those that
-/// have raised their vector since somebody last got ready to sleep on it.
+/// Shift of the raised bits in a doorbell register. The low bits are the pending doorbells; the bits above are the
+/// doorbells that have raised their vector since a thread last armed that vector.
 const RAISED: u32 = DOORBELLS as u32;
 
-/// The bit of a link's count of changes that says that it is down.
+/// Bit of a link's number of state changes that is set while the link is down.
 const DOWN: u32 = 1;
 
-/// The registers of one host, mapped by its own processes and its neighbours'.
+/// The registers of one host, which its own processes and its neighbours' processes map.
 #[derive(Clone)]
 pub struct Registers {
     page: Region,
-    /// Whether this process's rings may do without a fence, as far as it depends on this process.
+    /// True if `membarrier` is available to this process: then its rings need no fence, unless a process of the rung
+    /// host lacks it.
     expedited: bool,
 }
 
 impl Registers {
-    /// The registers in the first page of a host's memory.
+    /// Returns the registers in `page`, the first page of a host's memory. Panics if it is shorter than [`PAGE`].
     pub fn new(page: Region) -> Self {
         assert!(page.len() >= PAGE, "the register page is too short");
         Registers { page, expedited: barrier::available() }
     }
 
-    /// To be called by every process of the host before it can be rung: says whether it is able to
-    /// spare its neighbours a fence a ring.
+    /// Records in the page if this process lacks `membarrier`; if no process of the host lacks it, the neighbours'
+    /// rings need no fence. Every process of the host must call this before it can be rung.
     pub fn attend(&self) {
         if !self.expedited {
             self.page.register(FENCED).store(1, Ordering::SeqCst);
         }
     }
 
-    /// One of the scratchpads on a side.
+    /// Returns a scratchpad on `side`. Panics if `register` is not below [`SCRATCHPADS`].
     pub fn scratchpad(&self, side: Side, register: usize) -> &AtomicU32 {
         assert!(register < SCRATCHPADS, "no scratchpad {register}");
         self.page.register(SCRATCHPAD + side as usize * LINE + 4 * register)
@@ -59,12 +60,13 @@ impl Registers {
         self.page.register(DOORBELL + side as usize * LINE)
     }
 
-    /// How often the link on that side has gone down or come up. It was up at first, so it is down if that is odd.
+    /// Returns the number of times that the link on `side` has gone down or come up. The link is initially up, so it is
+    /// down if the number is odd.
     fn link_changes(&self, side: Side) -> &AtomicU32 {
         self.page.register(LINK + side as usize * LINE)
     }
 
-    /// What the port on a side says of its link.
+    /// Returns the link state that the port on `side` reports.
     pub fn link(&self, side: Side) -> LinkState {
         match self.link_changes(side).load(Ordering::Acquire) & DOWN {
             0 => LinkState::Up,
@@ -72,12 +74,13 @@ impl Registers {
         }
     }
 
-    /// How often that link has gone down.
+    /// Returns the number of times that the link on `side` has gone down.
     pub fn outages(&self, side: Side) -> u64 {
         u64::from(self.link_changes(side).load(Ordering::Acquire).div_ceil(2))
     }
 
-    /// The port says this of its link from now on. Whoever sleeps at the host is woken, as by an adapter's interrupt.
+    /// Makes the port on `side` report this link state from now on. A change wakes all sleepers of the host, as the
+    /// interrupt of an adapter does.
     pub fn set_link(&self, side: Side, state: LinkState) {
         let change =
             |changes: u32| ((changes & DOWN != 0) != (state == LinkState::Down)).then(|| changes.wrapping_add(1));
@@ -86,12 +89,13 @@ impl Registers {
         }
     }
 
-    /// The word in which both ends of the right link find since when there are faults on it (`ntb::fault`).
+    /// Returns the word that holds the time since which faults are injected on the right link ([`crate::fault`]). Both
+    /// ends of the link use it.
     pub fn faults_since(&self) -> Region {
         self.page.part(LINK + Side::Right as usize * LINE + 8, 8)
     }
 
-    /// Where a link model keeps the accounts of the port on that side.
+    /// Returns the memory in which a link model keeps the meter of the port on `side`.
     pub fn meter(&self, side: Side) -> Region {
         self.page.part(METERS + side as usize * METER, METER)
     }
@@ -105,15 +109,15 @@ impl Registers {
         self.page.register(VECTOR + vector * LINE + 4)
     }
 
-    /// What a ring from the neighbour on `side` does here: makes the doorbell pending, raises the
-    /// vector.
+    /// Executes a ring from the neighbour on `side`: makes the doorbell pending and raises its vector. Panics if there
+    /// is no such doorbell.
     ///
-    /// If an earlier ring has raised it and nobody has got ready to sleep or cleared the doorbell
-    /// since, whoever does will look for work after that, so there is nothing to do: in a busy
-    /// exchange a ring costs two loads (and a fence where [`barrier`] is not to be had).
+    /// The ring is skipped if an earlier ring has raised the vector and no thread has armed it or cleared the doorbell
+    /// since: a thread that does so later checks for work afterwards. In a busy exchange a ring therefore costs two
+    /// loads (and a fence where `membarrier` is not available, see [`barrier`]).
     pub fn ring(&self, side: Side, doorbell: usize) {
         assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
-        // Orders the deposit before the look at the bit; pairs with the barrier in `arm`.
+        // Orders the deposit before the load of the raised bit; pairs with the heavy barriers in `arm` and `clear`.
         barrier::light(self.expedited && self.page.register(FENCED).load(Ordering::Relaxed) == 0);
         let bells = self.doorbells(side);
         let (pending, raised) = (1u32 << doorbell, 1u32 << doorbell << RAISED);
@@ -123,19 +127,19 @@ impl Registers {
         }
     }
 
-    /// The doorbells that are pending.
+    /// Returns the pending doorbells on `side`, a bit each.
     pub fn pending(&self, side: Side) -> u16 {
         self.doorbells(side).load(Ordering::Acquire) as u16
     }
 
-    /// Makes doorbells not pending. What is rung after this is pending again.
+    /// Clears the given pending doorbells on `side`. A ring after the call makes its doorbell pending again.
     pub fn clear(&self, side: Side, bits: u16) {
         let bits = u32::from(bits);
         self.doorbells(side).fetch_and(!(bits | bits << RAISED), Ordering::SeqCst);
         barrier::heavy();
     }
 
-    /// Raises a vector from inside the host.
+    /// Raises the vector of a doorbell directly, without a link or a pending bit.
     pub fn interrupt(&self, doorbell: usize) {
         fence(Ordering::SeqCst);
         self.raise(doorbell);
@@ -156,7 +160,7 @@ pub struct SoftVector {
 }
 
 impl SoftVector {
-    /// The vector that `doorbell` raises.
+    /// Returns the vector that `doorbell` raises.
     pub fn new(registers: Registers, doorbell: usize) -> Self {
         SoftVector { registers, doorbell }
     }
@@ -167,8 +171,8 @@ impl Vector for SoftVector {
         let r = &self.registers;
         r.sleepers(self.doorbell).fetch_add(1, Ordering::SeqCst);
         let ticket = r.rings(self.doorbell).load(Ordering::SeqCst);
-        // From here on a ring raises the vector. What was rung before belongs to a deposit which
-        // the caller's next look for work will see; it stays pending.
+        // From here on a ring raises the vector. A ring from before belongs to a deposit that the caller sees when it
+        // next checks for work; its doorbell stays pending.
         for side in Side::BOTH {
             r.doorbells(side).fetch_and(!(1 << self.doorbell << RAISED), Ordering::SeqCst);
         }
