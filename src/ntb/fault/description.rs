@@ -1,4 +1,4 @@
-//! What NTBRING_FAULT says: which faults there are to be, how often, where, and when.
+//! The value of NTBRING_FAULT: kinds of faults, their rates, their links and their times.
 
 use super::links::{LinkName, Place};
 use super::outage::Outage;
@@ -10,29 +10,29 @@ use std::time::Duration;
 /// The keys of a description.
 const KEYS: &str = "seed, flip, drop, double, delay, bell, stuck, down, link, from, patience";
 
-/// A description that has no faults of its own: links go down when they are told to.
+/// The description without faults of its own: links go down only by command (`ntbring link`).
 const COMMAND: &str = "command";
 
-/// How long nothing may move, if nothing is said.
+/// Default of the time without progress after which a waiting rank gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest time that can be said.
+/// Upper bound of the times in a description.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// How likely something is, from 0 to 1.
+/// A probability, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate(f64);
 
 impl Rate {
-    /// It does not happen.
+    /// Probability 0.
     pub const NEVER: Rate = Rate(0.0);
 
-    /// The rate of that number; None if it is none.
+    /// Returns the rate of this value; None if it is not in 0..=1.
     pub fn new(rate: f64) -> Option<Rate> {
         (0.0..=1.0).contains(&rate).then_some(Rate(rate))
     }
 
-    /// The number.
+    /// Returns the value.
     pub fn get(self) -> f64 {
         self.0
     }
@@ -43,41 +43,41 @@ impl Rate {
     }
 }
 
-/// When faults begin.
+/// Time at which faults begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// At once, with the handshake.
+    /// Faults begin at once, so the handshake is affected, too.
     Start,
-    /// When the process has joined the ring, or so much later.
+    /// Faults begin this long after the process has joined the ring.
     Joined(Duration),
 }
 
 /// The faults of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
-    /// From which all chance is derived.
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// A bit of a write is inverted.
+    /// Rate of writes of which one bit is inverted.
     pub flip: Rate,
-    /// A write is lost.
+    /// Rate of writes that are lost.
     pub drop: Rate,
-    /// A write arrives twice.
+    /// Rate of writes that arrive twice.
     pub double: Rate,
-    /// A write or a ring arrives late...
+    /// Rate of writes and rings that arrive late.
     pub delay: Rate,
-    /// ...by so much.
+    /// Delay of late writes and rings.
     pub lateness: Duration,
-    /// A ring is lost.
+    /// Rate of rings that are lost.
     pub bell: Rate,
-    /// Doorbells of which all rings are lost, a bit each.
+    /// Bit mask of the doorbells of which all rings are lost.
     pub stuck: u16,
-    /// When links are down.
+    /// Times at which links are down.
     pub outages: Vec<Outage>,
-    /// On which links all this is, outages that name one apart; none: on all.
+    /// Links that have the faults, except outages that name a link of their own; empty: all links.
     pub links: Vec<LinkName>,
-    /// When it begins.
+    /// Time at which the faults begin.
     pub begin: Begin,
-    /// After how long without any progress a rank that waits gives up; None: it never does.
+    /// Time without any progress after which a waiting rank gives up; None: it never does.
     pub patience: Option<Duration>,
 }
 
@@ -101,8 +101,8 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// The faults of a description such as `flip=1e-6,delay=0.01:50us,down=every:1s:for:200ms,seed=7`;
-    /// None for `none`. The error says what is wrong.
+    /// Parses a description such as `flip=1e-6,delay=0.01:50us,down=every:1s:for:200ms,seed=7`.
+    /// Returns None for `none`. The error text describes the first problem.
     pub fn parse(text: &str) -> Result<Option<Faults>, String> {
         if text == "none" {
             return Ok(None);
@@ -133,7 +133,7 @@ impl Faults {
             "drop" => self.drop = Rate::parse(value)?,
             "double" => self.double = Rate::parse(value)?,
             "delay" => {
-                let (rate, by) = value.split_once(':').ok_or("how late is missing, as in 0.01:50us")?;
+                let (rate, by) = value.split_once(':').ok_or("the delay is missing, as in 0.01:50us")?;
                 (self.delay, self.lateness) = (Rate::parse(rate)?, time(by)?);
             }
             "bell" => self.bell = Rate::parse(value)?,
@@ -150,7 +150,7 @@ impl Faults {
             }
             "patience" if value == "off" => self.patience = None,
             "patience" => match time(value)? {
-                Duration::ZERO => return Err("nobody could wait for anything; off: waits for ever".into()),
+                Duration::ZERO => return Err("a rank would give up at once; off: ranks wait for ever".into()),
                 patience => self.patience = Some(patience),
             },
             _ => return Err(format!("{key:?} is none of {KEYS}")),
@@ -158,18 +158,18 @@ impl Faults {
         Ok(())
     }
 
-    /// Whether the faults of chance are on what this port sends.
+    /// Returns true if the random faults affect the accesses that this port sends.
     pub fn covers(&self, place: &Place, side: Side) -> bool {
         self.links.is_empty() || self.links.iter().any(|link| link.covers(place, side))
     }
 
-    /// The outages of this port.
+    /// Returns the outages of the link of the port on `side`.
     pub fn outages(&self, place: &Place, side: Side) -> Vec<Outage> {
         let here = |outage: &&Outage| outage.link.map_or_else(|| self.covers(place, side), |l| l.covers(place, side));
         self.outages.iter().filter(here).copied().collect()
     }
 
-    /// The links that are named by the hosts at their ends.
+    /// Returns the links that are named by the hosts at their ends, as pairs of host numbers.
     pub fn pairs(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
         let names = self.links.iter().copied().chain(self.outages.iter().filter_map(|outage| outage.link));
         names.filter_map(|name| match name {
@@ -180,7 +180,7 @@ impl Faults {
 }
 
 impl fmt::Display for Faults {
-    /// As it would be written.
+    /// Writes the description in the form that [`Faults::parse`] accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{COMMAND}")?;
         for (key, rate) in [("flip", self.flip), ("drop", self.drop), ("double", self.double), ("bell", self.bell)] {
@@ -229,7 +229,7 @@ fn bells(text: &str) -> Result<u16, String> {
     }
 }
 
-/// A time such as `50us` or `1.5s`.
+/// Parses a time such as `50us` or `1.5s`; at most one day.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let ns = scaled(text, &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], "50us, 200ms or 1.5s")?;
     if ns > LONGEST.as_nanos() as f64 {
@@ -238,7 +238,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(ns as u64))
 }
 
-/// A time as [`time`] reads it.
+/// Formats a time so that [`time`] parses it without loss.
 pub(super) fn show(time: Duration) -> String {
     let ns = time.as_nanos();
     let unit = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)].into_iter().find(|(_, scale)| ns % scale == 0);
@@ -301,7 +301,7 @@ mod tests {
             ("flip=inf", "no rate"),
             ("drop=often", "no rate"),
             ("drop=0.1,drop=0.2", "drop is there twice"),
-            ("delay=0.1", "how late is missing"),
+            ("delay=0.1", "the delay is missing"),
             ("delay=0.1:5", "the unit is missing"),
             ("delay=0.1:2000000s", "more than a day"),
             ("stuck=16", "no doorbell"),
@@ -311,7 +311,7 @@ mod tests {
             ("link=0", "is no link"),
             ("from=now", "is none of start, join"),
             ("patience=long", "the unit is missing"),
-            ("patience=0s", "nobody could wait"),
+            ("patience=0s", "a rank would give up at once"),
             ("seed=x", "no whole number"),
         ] {
             let error = Faults::parse(text).unwrap_err();

@@ -1,17 +1,18 @@
-//! Chance that can be repeated: what becomes of a write depends on the seed, the process, the port
-//! and the number of the write, and on nothing else.
+//! Reproducible random decisions: the fault of a write depends only on the seed, the host, the process, the port and
+//! the sequence number of the write.
 
 use super::description::{Faults, Rate};
 use super::links::Place;
 use crate::Side;
 use fastrand::Rng;
 
-/// Keeps the numbers of rings apart from those of writes.
+/// Salt of the random numbers for rings, which makes them independent of those for writes.
 const RINGS: u64 = 0x5bd1_e995_9d1c_4e2b;
-/// An odd number without a pattern: what is near each other in number is not so in chance.
+/// Odd multiplier of the sequence number (2^64 divided by the golden ratio): adjacent numbers get unrelated random
+/// seeds.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What becomes of a write or a ring.
+/// The faults of one write or ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// It does not arrive.
@@ -25,13 +26,13 @@ pub struct Fate {
 }
 
 impl Fate {
-    /// Whether it simply arrives.
+    /// Returns true if it arrives without any fault.
     pub fn is_clean(&self) -> bool {
         *self == Fate::default()
     }
 }
 
-/// The chance of one port of one process.
+/// The random decisions for one port of one process.
 pub struct Dice {
     key: u64,
     flip: Rate,
@@ -42,7 +43,7 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// That of the port on `side`.
+    /// Returns the decisions for the port on `side` of the process at `place`.
     pub fn new(faults: &Faults, place: &Place, side: Side) -> Dice {
         let whose = [place.host as u64, place.process as u64, side as u64];
         let key = whose.into_iter().fold(faults.seed, |key, part| Rng::with_seed(key ^ (part + 1)).u64(..));
@@ -54,17 +55,18 @@ impl Dice {
         Rng::with_seed((self.key ^ salt).wrapping_add(number.wrapping_mul(STRIDE)))
     }
 
-    /// What becomes of the write of that number, which has so many bits.
+    /// Returns the faults of the write with sequence number `number`, which has `bits` bits.
     pub fn write(&self, number: u64, bits: usize) -> Fate {
         let mut rng = self.roll(0, number);
-        // All are rolled for, so that another rate of one kind changes nothing about the others.
+        // A random number is drawn for every kind, so that changing one rate does not change the other kinds'
+        // decisions.
         let [lost, flip, double, late] =
             [self.drop, self.flip, self.double, self.delay].map(|rate| rng.f64() < rate.get());
         let flip = (flip && bits > 0).then(|| rng.usize(..bits));
         Fate { lost, flip, double, late }
     }
 
-    /// What becomes of the ring of that number.
+    /// Returns the faults of the ring with sequence number `number`.
     pub fn ring(&self, number: u64) -> Fate {
         let mut rng = self.roll(RINGS, number);
         let [lost, late] = [self.bell, self.delay].map(|rate| rng.f64() < rate.get());
@@ -94,7 +96,7 @@ mod tests {
             assert_ne!(all, fates(&dice(text, host, process, side)));
         }
         assert_ne!(all, fates(&dice("flip=0.1,drop=0.1,double=0.1,delay=0.1:1us,seed=2", 0, 0, Side::Left)));
-        // What is lost does not depend on what else may happen.
+        // Losses do not depend on the rates of other faults.
         let lost = |fates: Vec<Fate>| fates.into_iter().map(|fate| fate.lost).collect::<Vec<_>>();
         assert_eq!(lost(all), lost(fates(&dice("drop=0.1", 0, 0, Side::Left))));
     }
@@ -105,7 +107,7 @@ mod tests {
         let share = |of: fn(&Fate) -> bool| fates(&dice).iter().filter(|f| of(f)).count() as f64 / 1e4;
         let near = |share: f64, rate: f64| (share - rate).abs() < 0.02;
         assert!(near(share(|f| f.flip.is_some()), 0.2) && near(share(|f| f.lost), 0.05));
-        // One has nothing to do with the other.
+        // The kinds of faults are independent.
         assert!(near(share(|f| f.lost && f.flip.is_some()), 0.01));
         assert!(share(|f| f.double) == 1.0 && share(|f| f.late) == 0.0 && share(|f| f.is_clean()) == 0.0);
         let rings = (0..10_000).filter(|&n| dice.ring(n).lost).count();

@@ -1,4 +1,4 @@
-//! What the ports of one process share: what to inject, since when, and how often it was done.
+//! State that the ports of one process share: the faults to inject, their start time, and counters of injected faults.
 
 use super::description::{Begin, Faults};
 use super::links::Place;
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Faults that a process has injected into what it sent.
+/// Numbers of faults that a process has injected into its outgoing accesses.
 #[derive(Debug, Default)]
 pub struct Injected {
-    /// Bits inverted, each in a write of its own.
+    /// Number of inverted bits, each in a separate write.
     pub flips: AtomicU64,
-    /// Writes lost.
+    /// Number of lost writes.
     pub drops: AtomicU64,
-    /// Writes that arrived twice.
+    /// Number of writes that arrived twice.
     pub doubles: AtomicU64,
-    /// Writes and rings that arrived late.
+    /// Number of writes and rings that arrived late.
     pub delays: AtomicU64,
-    /// Rings lost.
+    /// Number of lost rings.
     pub bells: AtomicU64,
-    /// Writes and rings lost because the link was down.
+    /// Number of writes and rings that were lost because the link was down.
     pub outages: AtomicU64,
 }
 
@@ -40,20 +40,21 @@ impl fmt::Display for Injected {
     }
 }
 
-/// The faults of one process.
+/// The fault injector of one process.
 pub struct Injector {
     faults: Faults,
     place: Place,
-    /// For the link on each side a word that both its ends see: when faults have begun on it, ns of
-    /// the clock that all processes share.
+    /// For the link on each side a word that both its ends share: the time at which faults began on it, ns of
+    /// CLOCK_MONOTONIC; 0 before.
     starts: [Region; 2],
     began: AtomicBool,
     injected: Injected,
 }
 
 impl Injector {
-    /// For the ports of a process at `place`. `starts` are 8 bytes for the link on each side, zero at
-    /// first, that the processes at both its ends should share: so its outages are the same for all.
+    /// Creates the injector for the ports of a process at `place`. `starts` are 8 bytes for the link on each side,
+    /// initially zero, which the processes at both ends should share so that the link's outages have the same times for
+    /// all.
     pub fn new(faults: Faults, place: Place, starts: [Region; 2]) -> Arc<Injector> {
         let at_once = faults.begin == Begin::Start;
         let (began, injected) = (AtomicBool::new(false), Injected::default());
@@ -64,32 +65,32 @@ impl Injector {
         Arc::new(injector)
     }
 
-    /// What is to be injected.
+    /// Returns the faults to inject.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// Whose faults they are.
+    /// Returns the position of the process whose faults these are.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What was injected so far.
+    /// Returns the counters of faults injected so far.
     pub fn injected(&self) -> &Injected {
         &self.injected
     }
 
-    /// The process has joined the ring: from now on there are faults, unless they are to come later.
+    /// Starts the faults, now or after the delay of [`Begin::Joined`]; called when the process has joined the ring.
     pub fn begin(&self) {
         let now = clock::now().max(1);
         for start in &self.starts {
-            // Whoever comes first at either end decides.
+            // The first process at either end sets the time.
             let _ = start.word(0).compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed);
         }
         self.began.store(true, Ordering::Release);
     }
 
-    /// How long there have been faults on the link on that side; None if there are none yet.
+    /// Returns the time since faults began on the link on `side`; None if they have not begun.
     pub(super) fn since(&self, side: Side) -> Option<Duration> {
         if !self.began.load(Ordering::Acquire) {
             return None;

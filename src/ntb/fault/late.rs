@@ -1,8 +1,8 @@
-//! What is held up on its way: delayed writes and rings, and all that may not overtake them.
+//! The queue of delayed writes and rings, and of those that must not overtake them.
 //!
-//! Posted writes stay in order across fences however long they take, and so they do here: what is
-//! sent after a fence waits for what was delayed before it. What is sent before the next fence may
-//! pass. A thread of its own delivers, so the sender is held up no more than by a real link.
+//! Posted writes stay in order across fences, however long they take. So writes after a fence wait for the delayed
+//! writes before it, while writes before the next fence may overtake a delayed one. A background thread delivers the
+//! queue, so a delay does not block the sender, as on a real link.
 
 use super::wire::{Cable, Posted};
 use ntbring_host::clock;
@@ -14,20 +14,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What lies between two fences, with the moments at which it is due.
+/// The queued writes and rings between two fences, with their due times (ns of CLOCK_MONOTONIC).
 #[derive(Default)]
 struct Group {
     posts: Vec<(u64, Posted)>,
-    /// Nothing more belongs to it.
+    /// True if a fence follows the group: nothing more is added to it.
     closed: bool,
-    /// The fence behind it, if that is one of a window.
+    /// The window whose fence follows the group, if it is the fence of a window.
     fence: Option<OutWindow>,
 }
 
 struct Queue {
-    /// At least one, of which the last is open.
+    /// Never empty; only the last group is open.
     groups: VecDeque<Group>,
-    /// Nothing waits any more.
+    /// True when the port is dropped: everything is delivered at once.
     over: bool,
 }
 
@@ -40,7 +40,8 @@ impl Queue {
         self.groups.back_mut().expect("there is always one")
     }
 
-    /// Delivers what is due at `now` and may be delivered. When there is more to do, if that is known.
+    /// Delivers all queued items that are due at `now` and not blocked by an earlier group. Returns the next due time;
+    /// None if the queue is empty.
     fn advance(&mut self, cable: &Cable, now: u64) -> Option<u64> {
         loop {
             let group = &mut self.groups[0];
@@ -71,7 +72,7 @@ impl Shared {
     }
 }
 
-/// What is held up on one cable, and the thread that delivers it.
+/// The queue of one cable and the thread that delivers it.
 pub(super) struct Late {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -86,19 +87,19 @@ impl Late {
         Ok(Late { shared, thread: Some(thread) })
     }
 
-    /// Whether nothing is held up: what the caller sends now may go straight on.
+    /// Returns true if the queue is empty, so that a write may be delivered directly.
     pub fn is_empty(&self) -> bool {
         self.shared.lock().is_empty()
     }
 
-    /// Holds something up for so long.
+    /// Queues a write or ring with the delay `by`.
     pub fn hold(&self, posted: Posted, by: Duration) {
         let moment = clock::now() + by.as_nanos() as u64;
         self.shared.lock().last().posts.push((moment, posted));
         self.shared.news.notify_one();
     }
 
-    /// Delivers something as soon as nothing is in its way.
+    /// Delivers a write or ring as soon as no fence with undelivered writes is before it; directly if there is none.
     pub fn follow(&self, posted: Posted) {
         let mut queue = self.shared.lock();
         match queue.groups.len() {
@@ -107,7 +108,7 @@ impl Late {
         }
     }
 
-    /// A fence behind all that was sent so far: that of a window, or one that only keeps the order here.
+    /// Adds a fence after all that was sent so far: that of a window, or, with None, one that only orders the queue.
     pub fn fence(&self, window: Option<&OutWindow>) {
         let mut queue = self.shared.lock();
         if queue.is_empty() {
@@ -118,7 +119,7 @@ impl Late {
             (last.closed, last.fence) = (true, window.cloned());
             queue.groups.push_back(Group::default());
         } else if let Some(window) = window {
-            // Nothing has come since the group before was closed.
+            // Nothing was added since the previous group was closed: the fence belongs to that group.
             let before = queue.groups.len() - 2;
             queue.groups[before].fence.get_or_insert_with(|| window.clone());
         }

@@ -1,31 +1,31 @@
-//! Names of links, and where the process is that asks whether one is its own.
+//! Names of links, and the position of a process in the ring, which determines its links.
 
 use crate::Side;
 use std::fmt;
 
-/// A process of a host among the host's neighbours.
+/// The position of a process: its host, its number there, and the host's neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The host.
+    /// The host's number in the ring.
     pub host: usize,
-    /// The process's number among those of the host.
+    /// The process's number among the processes of the host.
     pub process: usize,
-    /// The next hosts, left and right.
+    /// The numbers of the neighbour hosts, left and right.
     pub neighbours: [usize; 2],
 }
 
-/// One link or several.
+/// Name of one link, or of one link per host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkName {
-    /// That of this port of every host, as far as the host sends by it.
+    /// The links of the ports on this side of all hosts, in the direction in which these ports send.
     Side(Side),
-    /// That between two hosts, both ways. In a ring of two, which has two of them: from the right
-    /// port of the first to the left one of the second.
+    /// The link between two hosts, in both directions. A ring of two hosts has two such links; then it is the link from
+    /// the right port of the first host to the left port of the second.
     Between(u16, u16),
 }
 
 impl LinkName {
-    /// `left`, `right`, or two hosts such as `0-1`.
+    /// Parses `left`, `right`, or two host numbers such as `0-1`.
     pub fn parse(text: &str) -> Result<LinkName, String> {
         let host = |text: &str| text.trim().parse::<u16>().ok();
         let pair = || text.split_once('-').and_then(|(a, b)| Some(LinkName::Between(host(a)?, host(b)?)));
@@ -36,7 +36,7 @@ impl LinkName {
         }
     }
 
-    /// Whether the port on `side` sends by it.
+    /// Returns true if the port on `side` of a process at `place` sends through this link.
     pub fn covers(self, place: &Place, side: Side) -> bool {
         let (a, b) = match self {
             LinkName::Side(of) => return of == side,
@@ -47,7 +47,7 @@ impl LinkName {
             Side::Left => (left, place.host),
             Side::Right => (place.host, right),
         };
-        // With more than two hosts there is no doubt which link is meant, whoever is named first.
+        // With more than two hosts the order of the two names is irrelevant.
         ends == (a, b) || left != right && ends == (b, a)
     }
 }
@@ -69,7 +69,7 @@ mod tests {
         Place { host, process: 0, neighbours: [(host + hosts - 1) % hosts, (host + 1) % hosts] }
     }
 
-    /// The ports, host and side, that send by a link.
+    /// Returns the ports (host and side) that send through a link.
     fn covered(name: &str, hosts: usize) -> Vec<(usize, Side)> {
         let name = LinkName::parse(name).unwrap();
         let all = (0..hosts).flat_map(|host| Side::BOTH.map(|side| (host, side)));

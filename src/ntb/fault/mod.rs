@@ -1,30 +1,30 @@
-//! A decorator that makes any port as faulty as a link may be: bits are flipped, writes are lost,
-//! doubled or delayed, doorbells do not ring, links go down and come up again.
+//! A decorator that injects faults into any port: bits are flipped, writes are lost, doubled or delayed, doorbell rings
+//! are lost, links go down and come up again.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `description` | which faults there are to be, as NTBRING_FAULT says it |
-//! | `links`, `outage` | on which links, and when those are down |
-//! | `dice` | chance that can be repeated |
-//! | `injector` | what the ports of a process share: since when, and how often |
-//! | `wire` | what becomes of a write or a ring |
-//! | `late` | what is held up |
+//! | `description` | the value of NTBRING_FAULT: kinds and rates of faults |
+//! | `links`, `outage` | names of links, and the times at which links are down |
+//! | `dice` | reproducible random decisions |
+//! | `injector` | state that the ports of a process share: start time of the faults, counters |
+//! | `wire` | injection of faults into writes and rings |
+//! | `late` | the queue of delayed writes and rings |
 //!
-//! **What is a write.** A fault befalls what crosses a link as one: a line of 64 bytes of a window, or
-//! the part of it that is written by one call, a word, a scratchpad, a ring. Longer writes are cut
-//! at lines, as a write-combining mapping cuts them. So an entry can lose its middle and keep its tag,
-//! which is what a protocol has to fear, and a rate means the same for short and long messages.
+//! **Unit of a fault.** A fault affects one unit that crosses the link as a whole: a line of 64 bytes of a window, or
+//! the part of a line that one call writes; a word; a scratchpad; a ring. Longer writes are split at lines, as a
+//! write-combining mapping splits them. So a slot can lose bytes in the middle and keep its tag, which is the hard case
+//! for a protocol, and a rate has the same meaning for short and long messages.
 //!
-//! **What does no harm.** A doubled write arrives for the second time before the next fence takes
-//! effect, and a delayed one holds up all that comes after the next fence: links never repeat or
-//! reorder posted writes across one. A protocol that is right over `weak` windows is right over these.
+//! **Harmless faults.** A doubled write arrives for the second time before the next fence takes effect, and a delayed
+//! write delays all writes after the next fence: links never repeat or reorder posted writes across a fence. A protocol
+//! that is correct over [`weak`](crate::weak) windows is correct with these two faults.
 //!
-//! **What can be repeated.** What becomes of a write depends on the seed, the host, the process, the
-//! side and the number of the write among those of that process by that port. What is written in
-//! which order depends on the processes' schedule, too, so only a single-threaded run repeats in full.
+//! **Reproducibility.** The fault of a write depends on the seed, the host, the process, the side and the sequence
+//! number of the write among those of that process through that port. The order of writes depends on the scheduling of
+//! the processes, too, so only a single-threaded run is fully reproducible.
 //!
-//! Only what is sent is touched, never memory of the own host. A link that is down loses all that is
-//! sent into it, what was held up before included.
+//! Faults affect only outgoing accesses, never memory of the own host. A link that is down loses all that is sent, and
+//! also the writes that were delayed before it went down and are due while it is down.
 
 mod description;
 mod dice;
@@ -46,15 +46,15 @@ use std::io;
 use std::sync::Arc;
 use wire::{Sink, Wire};
 
-/// A port with faults.
+/// A port with injected faults.
 pub struct Faulty {
     inner: Arc<dyn Port>,
     wire: Arc<Wire>,
 }
 
 impl Faulty {
-    /// Wraps a port of the process that the injector belongs to. Fails if the thread that delivers
-    /// what is late cannot be started.
+    /// Wraps a port of the process that the injector belongs to. Fails if the thread that delivers delayed writes
+    /// cannot be started.
     pub fn new(inner: impl Port + 'static, injector: Arc<Injector>) -> io::Result<Faulty> {
         let inner: Arc<dyn Port> = Arc::new(inner);
         let wire = Arc::new(Wire::new(inner.clone(), injector)?);
@@ -69,7 +69,7 @@ impl Port for Faulty {
         self.inner.caps().modelled()
     }
     fn shortcuts(&self) -> Shortcuts {
-        // They would go past it.
+        // Shortcuts would bypass this decorator.
         Shortcuts::NONE
     }
 

@@ -1,4 +1,4 @@
-//! When a link is down: pure arithmetic of time.
+//! Schedules of times at which a link is down: arithmetic only, without a clock.
 
 use super::description::{show, time};
 use super::links::LinkName;
@@ -8,18 +8,18 @@ use std::time::Duration;
 /// Times at which a link is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// Which link; None: those that all other faults are on.
+    /// The link; None: the links that have the other faults.
     pub link: Option<LinkName>,
-    /// When it goes down for the first time, counted from when faults begin.
+    /// Time from the beginning of faults to the first outage.
     pub first: Duration,
-    /// After how long it goes down again, and again; None: never.
+    /// Period after which outages repeat; None: there is one outage.
     pub every: Option<Duration>,
-    /// For how long; None: for good.
+    /// Duration of each outage; None: the link never comes up again.
     pub lasts: Option<Duration>,
 }
 
 impl Outage {
-    /// `every:1s:for:200ms`, `at:2s:for:1s`, or `at:2s`, perhaps with a link before it: `0-1:at:2s`.
+    /// Parses `every:1s:for:200ms`, `at:2s:for:1s` or `at:2s`, optionally with a link before it: `0-1:at:2s`.
     pub fn parse(text: &str) -> Result<Outage, String> {
         let words: Vec<&str> = text.split(':').map(str::trim).collect();
         let (link, rest) = match words.split_first() {
@@ -44,7 +44,7 @@ impl Outage {
         }
     }
 
-    /// Whether the link is down so long after faults have begun.
+    /// Returns true if the link is down at the time `since` after the beginning of faults.
     pub fn is_on(&self, since: Duration) -> bool {
         let Some(later) = since.checked_sub(self.first) else { return false };
         match (self.every, self.lasts) {
@@ -54,7 +54,7 @@ impl Outage {
         }
     }
 
-    /// How often it has begun so long after faults have.
+    /// Returns the number of outages that have begun until the time `since` after the beginning of faults.
     pub fn count(&self, since: Duration) -> u64 {
         let Some(later) = since.checked_sub(self.first) else { return 0 };
         1 + self.every.map_or(0, |every| (later.as_nanos() / every.as_nanos().max(1)) as u64)
@@ -81,7 +81,7 @@ impl fmt::Display for Outage {
 mod tests {
     use super::*;
 
-    /// The milliseconds of the first three seconds, in steps of 100, at which it is on.
+    /// Returns those of the first 3000 milliseconds, in steps of 100, at which the link is down.
     fn on(text: &str) -> Vec<u64> {
         let outage = Outage::parse(text).unwrap();
         assert_eq!(Outage::parse(&outage.to_string()), Ok(outage));

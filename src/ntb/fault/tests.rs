@@ -1,4 +1,4 @@
-//! A host with faulty ports, cabled to one that sees what arrives.
+//! Tests with a host that has faulty ports, cabled to a host that observes the arriving writes.
 
 use super::*;
 use crate::fabric::Fabric;
@@ -14,14 +14,14 @@ const WINDOW: u64 = 64 << 10;
 struct Bench {
     hosts: [LoopbackHost; 2],
     injector: Arc<Injector>,
-    /// Of host 0, left and right.
+    /// The faulty ports of host 0, left and right.
     from: [Faulty; 2],
-    /// The ports of host 1 at the other ends of these.
+    /// The ports of host 1 at the other ends of the links.
     to: [SoftPort; 2],
 }
 
 impl Bench {
-    /// Without the call that begins it.
+    /// Returns a bench on which faults have not begun.
     fn quiet(text: &str) -> Bench {
         let hosts = [(); 2].map(|()| LoopbackHost::new(WINDOW as usize));
         let port = |host: usize, side| hosts[host].port(side, &hosts[1 - host]).unwrap();
@@ -61,7 +61,7 @@ fn until(mut look: impl FnMut() -> bool) {
     }
 }
 
-/// Which of 2000 words arrive.
+/// Returns for each of 2000 words whether it arrives.
 fn arrivals(text: &str, side: Side) -> Vec<bool> {
     let bench = Bench::new(text);
     let out = bench.out(side);
@@ -307,7 +307,7 @@ fn stuck_doorbells_never_ring_and_others_do() {
     assert!(bench.injector.injected().to_string().contains("2 rings lost"));
 }
 
-/// Lets a write of 8 bytes wait in it until it is told to let it pass.
+/// A sink that blocks writes while it is closed.
 struct Gate {
     plain: OutWindow,
     closed: AtomicBool,
@@ -330,8 +330,8 @@ impl WriteSink for Gate {
     }
 }
 
-/// Ranks and transfer threads share a window: what one of them has doubled, the fence of the other may be
-/// about to deliver when the one goes on.
+/// Ranks and transfer threads share a window: the fence of one thread may be about to deliver a write that another
+/// thread has doubled, while that other thread continues.
 #[test]
 fn no_double_arrives_after_a_fence_of_its_own_thread_because_another_thread_delivers_it() {
     let bench = Bench::new("double=1");

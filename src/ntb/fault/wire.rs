@@ -1,4 +1,4 @@
-//! The sending end of a link with faults: decides what becomes of each write and ring.
+//! The sending end of a link with faults: injects faults into each write and ring.
 
 use super::dice::{Dice, Fate};
 use super::injector::{count, Injector};
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Bytes of a window that cross the link together.
+/// Size of a line, bytes: the largest unit of a window that crosses the link as a whole.
 const LINE: usize = 64;
 
-/// Something on its way to the other end.
+/// A posted write or ring on its way to the other end of the link.
 #[derive(Clone)]
 pub(super) enum Posted {
-    /// Bytes for a place in a window.
+    /// Bytes to be written at an offset of a window.
     Bytes(OutWindow, usize, Vec<u8>),
-    /// A word.
+    /// A word to be stored at an offset of a window.
     Word(OutWindow, usize, u64),
     /// The number and the value of a scratchpad.
     Scratchpad(usize, u32),
@@ -28,7 +28,7 @@ pub(super) enum Posted {
 }
 
 impl Posted {
-    /// How many writes it is.
+    /// Returns the number of units (lines, words, scratchpads, rings) that it consists of.
     fn writes(&self) -> usize {
         match self {
             Posted::Bytes(_, offset, bytes) => lines(*offset, bytes.len()),
@@ -46,7 +46,7 @@ impl Posted {
     }
 }
 
-/// Lines of which bytes at `offset` take a part.
+/// Returns the number of lines that `len` bytes at `offset` touch.
 fn lines(offset: usize, len: usize) -> usize {
     match len {
         0 => 0,
@@ -54,7 +54,7 @@ fn lines(offset: usize, len: usize) -> usize {
     }
 }
 
-/// The way to the other end, which may be down.
+/// The link to the other end, which may be down.
 pub(super) struct Cable {
     port: Arc<dyn Port>,
     injector: Arc<Injector>,
@@ -63,7 +63,7 @@ pub(super) struct Cable {
 }
 
 impl Cable {
-    /// Whether the link is down, by the schedule or because it was told to be.
+    /// Returns true if the link is down, by the schedule or by command.
     pub fn is_down(&self) -> bool {
         let by_schedule = || {
             let since = self.injector.since(self.side);
@@ -72,7 +72,7 @@ impl Cable {
         self.port.link() == LinkState::Down || !self.outages.is_empty() && by_schedule()
     }
 
-    /// How often it has gone down, for either reason.
+    /// Returns the number of times that the link has gone down, by the schedule or by command.
     pub fn outages(&self) -> u64 {
         let since = if self.outages.is_empty() { None } else { self.injector.since(self.side) };
         let scheduled = |since| self.outages.iter().map(|outage| outage.count(since)).sum::<u64>();
@@ -83,7 +83,7 @@ impl Cable {
         count(&self.injector.injected().outages, writes);
     }
 
-    /// To the other end, unless the link has gone down meanwhile.
+    /// Delivers to the other end, or counts a loss if the link is down now.
     pub fn deliver(&self, posted: Posted) {
         if self.is_down() {
             return self.lose(posted.writes());
@@ -97,17 +97,17 @@ impl Cable {
     }
 }
 
-/// All that a port sends.
+/// The outgoing accesses of a port.
 pub(super) struct Wire {
     cable: Arc<Cable>,
-    /// None if there is no chance on this link.
+    /// The random decisions; None if this link has no random faults.
     dice: Option<Dice>,
-    /// Doorbells that never ring, a bit each.
+    /// Bit mask of the doorbells that never ring.
     stuck: u16,
     lateness: Duration,
-    /// None if nothing is ever late.
+    /// The queue of delayed writes; None if the link has no delays.
     late: Option<Late>,
-    /// How many writes and rings there have been.
+    /// Sequence numbers of the next write and the next ring.
     writes: AtomicU64,
     rings: AtomicU64,
 }
@@ -132,12 +132,12 @@ impl Wire {
         self.cable.outages()
     }
 
-    /// The chance that counts now.
+    /// Returns the random decisions if faults have begun.
     fn dice(&self) -> Option<&Dice> {
         self.dice.as_ref().filter(|_| self.cable.injector.since(self.cable.side).is_some())
     }
 
-    /// Sends something that has this fate. Returns a copy if it has to be sent once more.
+    /// Sends a write or ring with these faults. Returns a copy if it has to be sent once more.
     fn send(&self, mut posted: Posted, fate: Fate) -> Option<Posted> {
         let injected = self.cable.injector.injected();
         if fate.lost {
@@ -161,7 +161,7 @@ impl Wire {
         again
     }
 
-    /// Sends something that simply arrives.
+    /// Sends a write or ring without faults.
     fn pass(&self, posted: Posted) {
         self.send(posted, Fate::default());
     }
@@ -173,7 +173,7 @@ impl Wire {
         }
     }
 
-    /// The number of the first of so many writes.
+    /// Allocates `writes` sequence numbers and returns the first.
     fn number(&self, writes: usize) -> u64 {
         self.writes.fetch_add(writes as u64, Ordering::Relaxed)
     }
@@ -190,7 +190,7 @@ impl Wire {
 
     pub fn scratchpad(&self, register: usize, value: u32) {
         assert!(register < SCRATCHPADS, "no scratchpad {register}");
-        // Registers are written in order, whatever windows do.
+        // Register writes stay in order with all writes before them, so they act as a fence.
         self.late.iter().for_each(|late| late.fence(None));
         if let Some(again) = self.write_one(Posted::Scratchpad(register, value), 32) {
             self.pass(again);
@@ -211,11 +211,11 @@ impl Wire {
     }
 }
 
-/// Takes the writes to one window.
+/// The sink of one window's writes.
 pub(super) struct Sink {
     plain: OutWindow,
     wire: Arc<Wire>,
-    /// What arrives once more, before the next fence.
+    /// Doubled writes, whose second copies are delivered before the next fence.
     again: Mutex<Vec<Posted>>,
 }
 
@@ -240,7 +240,7 @@ impl WriteSink for Sink {
         }
         let Some(dice) = wire.dice() else { return wire.pass_bytes(&self.plain, offset, bytes) };
         let first = wire.number(writes);
-        // What begins at `clean` and has no fault goes on in one piece.
+        // The bytes from `clean` on without a fault so far are sent together.
         let (mut clean, mut at) = (0, 0);
         for number in first..first + writes as u64 {
             let end = ((offset + at) / LINE * LINE + LINE - offset).min(bytes.len());
@@ -262,7 +262,8 @@ impl WriteSink for Sink {
 
     fn fence(&self) {
         {
-            // Whoever fences meanwhile waits: what was taken out must not arrive after that fence either.
+            // The lock is held during delivery, so a concurrent fence waits: the copies must not arrive after it
+            // either.
             let mut again = self.again.lock().unwrap_or_else(|e| e.into_inner());
             again.drain(..).for_each(|posted| self.wire.pass(posted));
         }
