@@ -1,24 +1,25 @@
-//! What is on its way to one 64-byte line of a window.
+//! The account of one 64-byte line of a window: stores to it that have not arrived yet in the model.
 //!
-//! A store goes to memory at once. Beside the line lies its account: for each of the latest few
-//! stores, when it arrives and what it replaced. A load that comes before the arrival is given
-//! what was replaced, so a word is always what it would be on the link.
+//! A store goes to memory at once. The line's account, in separate memory, holds the arrival time and the replaced
+//! value of each of the latest few stores. A load before the arrival time returns the replaced value, so a word always
+//! has the value that it would have on the link.
 //!
 //! ```text
-//! word 0: changes    words 1+2i, 2+2i: (arrival << 3 | which word of the line), what it replaced
+//! word 0: sequence counter    words 1+2i, 2+2i: (arrival << 3 | index of the word in the line), replaced value
 //! ```
 //!
-//! One process or thread at a time stores to a line, as in every protocol here. If two do, a store
-//! may be seen too early.
+//! Only one process or thread at a time stores to a line, which all protocols of ntbring guarantee. If two store
+//! concurrently, a store may become visible too early.
 
 use ntbring_memory::Region;
 use std::sync::atomic::Ordering;
 
-/// Bytes of a line, and of its account.
+/// Size of a line and of its account, bytes.
 pub const LINE: usize = 64;
-/// Stores that can be on their way to a line.
+/// Number of stores in an account that can be on their way to the line.
 const ENTRIES: usize = 3;
-/// Turns that are waited for somebody who changes the account and has perhaps been stopped.
+/// Number of retries while a writer is changing the account; the writer may have been stopped, so a reader then goes
+/// on.
 const PATIENCE: u32 = 2000;
 
 /// The account of the line at `offset` in the window that `accounts` belongs to.
@@ -29,7 +30,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// For the word at `offset` of the window.
+    /// Returns the account for the word at `offset` of the window.
     #[inline]
     pub fn new(accounts: &'a Region, offset: usize) -> Self {
         Line { accounts, at: offset / LINE * LINE, word: (offset % LINE / 8) as u64 }
@@ -45,22 +46,22 @@ impl<'a> Line<'a> {
         self.accounts.word(self.at + 8 * i).store(value, Ordering::Release);
     }
 
-    /// The latest arrival that the account knows for this word; 0 if none.
+    /// Returns the latest arrival time that the account holds for this word, ns; 0 if none.
     #[inline]
     fn latest(&self) -> u64 {
         let arrivals = (0..ENTRIES).map(|i| self.load(1 + 2 * i));
         arrivals.filter(|a| a & 7 == self.word).map(|a| a >> 3).max().unwrap_or(0)
     }
 
-    /// The word as it is at the time that `clock` tells; `memory` reads what has been stored, and
-    /// all that arrives up to `seen`, a time in the past, is known to be there.
+    /// Returns the value of the word at the time that `clock` returns. `memory` reads the stored value. `seen` is a
+    /// time in the past: stores that arrive up to it are visible without reading the clock.
     #[inline]
     pub fn look(&self, memory: impl Fn() -> u64, seen: u64, clock: impl Fn() -> u64) -> u64 {
         for turn in 0.. {
             let changes = self.load(0);
             let value = memory();
             let found = if self.latest() <= seen { value } else { self.as_of(clock(), value) };
-            // The answer holds if nobody has changed the account meanwhile.
+            // The value is consistent if the account was not changed meanwhile (seqlock).
             if turn > PATIENCE || changes % 2 == 0 && self.load(0) == changes {
                 return found;
             }
@@ -69,7 +70,7 @@ impl<'a> Line<'a> {
         unreachable!("the loop has no end")
     }
 
-    /// What the first store replaced that has not arrived at `now`; `value` if all have.
+    /// Returns the value replaced by the first store that has not arrived at `now`; `value` if all stores have arrived.
     fn as_of(&self, now: u64, value: u64) -> u64 {
         let under_way = (0..ENTRIES)
             .map(|i| (self.load(1 + 2 * i), self.load(2 + 2 * i)))
@@ -78,16 +79,15 @@ impl<'a> Line<'a> {
         under_way.map_or(value, |(_, replaced)| replaced)
     }
 
-    /// Enters a store into the account and carries it out. It was reckoned at `now`; `clock`
-    /// tells the time; `replaced` reads the word,
-    /// `store` writes it. It is seen from `arrival` on, which must not be less than that of the
-    /// store before it.
+    /// Records a store in the account and executes it. `now` is the time at which `arrival` was computed, `clock`
+    /// returns the current time, `replaced` reads the word and `store` writes it. The store becomes visible at
+    /// `arrival`, which must not be less than that of the previous store.
     ///
-    /// If more stores are on their way to the line than the account has room for, the latest to
-    /// this word arrives together with the new one.
+    /// If more stores are on their way to the line than the account has entries, the latest store to this word arrives
+    /// together with the new one.
     pub fn enter(&self, arrival: u64, now: u64, clock: impl Fn() -> u64, replaced: impl Fn() -> u64, store: impl Fn()) {
-        // Odd while it is being changed; odd already if somebody died over it. No locked
-        // instruction, which would wait until the cache line has come over.
+        // The counter is odd during a change; it is already odd if a writer died during one. A plain load and store
+        // suffice; a locked instruction would wait for the transfer of the cache line.
         let changes = self.load(0) | 1;
         self.set(0, changes);
         let entries: [u64; ENTRIES] = std::array::from_fn(|i| self.load(1 + 2 * i));
@@ -95,11 +95,12 @@ impl<'a> Line<'a> {
         let free = (0..ENTRIES).find(|&i| entries[i] >> 3 <= now);
         let latest = (0..ENTRIES).filter(|&i| entries[i] & 7 == self.word).max_by_key(|&i| entries[i]);
         match free.ok_or(latest) {
-            // Nobody may have seen that it has arrived, or would see it go away again: that is
-            // asked of the clock anew, as everybody who looked before has read an earlier time.
+            // The entry may be postponed only if no reader can have seen it arrive, or the word would go back in time
+            // for that reader. The clock is read again here: every earlier reader has read an earlier time.
             Err(Some(i)) if entries[i] >> 3 > clock() => self.set(1 + 2 * i, new.max(entries[i])),
             Ok(i) | Err(Some(i)) => self.replace(i, new, replaced()),
-            // Words beside this one: the first of them to arrive is seen a little early.
+            // All entries are of other words of the line: the one with the first arrival becomes visible slightly
+            // early.
             Err(None) => {
                 let first = (0..ENTRIES).min_by_key(|&i| entries[i]).unwrap_or(0);
                 self.replace(first, new, replaced());

@@ -1,5 +1,5 @@
-//! The accounts of one link that all processes of a host share: how long the link is taken, and
-//! which rings are on their way.
+//! The state of one modelled link, which all processes of a host share: the time until which the link is occupied, and
+//! the rings that have not arrived yet.
 
 use super::model::{Model, Prices, TICKS_PER_NS};
 use crate::{Vector, DOORBELLS};
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes that a meter takes: a line for the link, then four words a doorbell.
+/// Size of a meter, bytes: a line for the link, then four words per doorbell.
 pub const METER: usize = 64 + DOORBELLS * 32;
 
 const FREE_AT: usize = 0;
 const BELLS: usize = 64;
 
-/// Between two rings whose moments are not both known, the longest wait, ns.
+/// Upper bound, ns, of a wait for the next ring when only the time of the latest ring is known.
 const GLANCE: u64 = 5_000;
 
 /// The sending end of one direction of a link.
@@ -26,12 +26,12 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// The direction away from the host that `meter` belongs to.
+    /// Returns the direction away from the host that `meter` belongs to.
     pub fn new(model: &Model, meter: Region) -> Self {
         Direction { prices: model.prices(), meter }
     }
 
-    /// Puts a write of `bytes` on the link at `now`; returns its arrival, ns.
+    /// Puts a write of `bytes` on the link at the time `now`, ns; returns its arrival time, ns.
     #[inline]
     pub fn send(&self, now: u64, bytes: usize) -> u64 {
         let free_at = self.meter.word(FREE_AT);
@@ -47,18 +47,18 @@ impl Direction {
     }
 }
 
-/// The doorbells of one port of a host: moments at which rings take effect.
+/// The doorbells of one port of a host: the times at which rings take effect, ns.
 ///
-/// Not every ring is remembered. `last` is the latest; `next` was the first on its way when it was
-/// set; `arrived` is one that took effect before `next` was. A ring between `next` and `last` may
-/// be noticed later than it takes effect, but none is lost.
+/// Not every ring is stored. `last` is the time of the latest ring; `next` was the first ring on its way when it was
+/// set; `arrived` is a ring that took effect before `next` was set. A ring between `next` and `last` may be noticed
+/// later than it takes effect, but no ring is lost.
 #[derive(Clone)]
 pub struct Bells {
     meter: Region,
 }
 
 impl Bells {
-    /// Those of the port that `meter` belongs to.
+    /// Returns the doorbells of the port that `meter` belongs to.
     pub fn new(meter: Region) -> Self {
         Bells { meter }
     }
@@ -80,7 +80,7 @@ impl Bells {
         self.word(bell, 3)
     }
 
-    /// A ring that takes effect at `moment` was sent at `now`.
+    /// Records a ring that was sent at `now` and takes effect at `moment`, ns.
     pub fn announce(&self, bell: usize, moment: u64, now: u64) {
         let next = self.next(bell).load(Ordering::Relaxed);
         let last = self.last(bell).fetch_max(moment, Ordering::SeqCst);
@@ -92,23 +92,24 @@ impl Bells {
         }
     }
 
-    /// Whether a ring has taken effect since the doorbell was cleared.
+    /// Returns true if a ring has taken effect, as of `now`, since the doorbell was cleared.
     pub fn is_pending(&self, bell: usize, now: u64) -> bool {
         self.took_effect(bell, self.cleared(bell).load(Ordering::SeqCst), now)
     }
 
-    /// Whether a ring has taken effect after `since`, as far as is known.
+    /// Returns true if a stored ring has taken effect after `since` and not after `now`.
     pub fn took_effect(&self, bell: usize, since: u64, now: u64) -> bool {
         let moments = [self.arrived(bell), self.next(bell), self.last(bell)].map(|w| w.load(Ordering::SeqCst));
         moments.into_iter().any(|m| m > since && m <= now)
     }
 
-    /// Clears a doorbell as of `now`: what takes effect later is pending again.
+    /// Clears a doorbell as of `now`: a ring that takes effect later makes it pending again.
     pub fn clear(&self, bell: usize, now: u64) {
         self.cleared(bell).fetch_max(now, Ordering::SeqCst);
     }
 
-    /// When the first ring that is on its way takes effect, as far as is known; None if none is.
+    /// Returns the time, ns, at which the first known ring on its way takes effect, or a time before it at which to
+    /// check again; None if no ring is on its way.
     pub fn coming(&self, bell: usize, now: u64) -> Option<u64> {
         let (next, last) = (self.next(bell).load(Ordering::SeqCst), self.last(bell).load(Ordering::SeqCst));
         match (next > now, last > now) {
@@ -119,13 +120,13 @@ impl Bells {
     }
 }
 
-/// A vector whose rings take time to arrive.
+/// A vector of a modelled link, whose rings take effect with a delay.
 pub struct TimedVector {
-    /// The host's.
+    /// The vector of the wrapped ports.
     pub inner: Arc<dyn Vector>,
-    /// Of both its ports.
+    /// The doorbells of both ports of the host.
     pub bells: [Bells; 2],
-    /// Its number.
+    /// Number of the doorbell that raises the vector.
     pub doorbell: usize,
 }
 
@@ -138,8 +139,8 @@ impl TimedVector {
 impl Vector for TimedVector {
     fn arm(&self) -> u32 {
         let ticket = self.inner.arm();
-        // A ring from before the arming that takes effect after it must end the sleep, too: the
-        // ticket of the past says so.
+        // A ring from before the arming that takes effect after it must end the sleep, too: with an outdated ticket the
+        // inner sleep returns at once, and `sleep` waits until the ring takes effect.
         match self.coming(clock::now()) {
             Some(_) => ticket.wrapping_sub(1),
             None => ticket,
@@ -160,7 +161,7 @@ impl Vector for TimedVector {
         let now = clock::now();
         let over = self.bells.iter().any(|bells| bells.took_effect(self.doorbell, begin, now));
         if rung && !over {
-            // It was woken when the bell was rung, which is before that takes effect.
+            // The sleeper was woken when the doorbell was rung, which is before the ring takes effect.
             if let Some(moment) = self.coming(now) {
                 let end = begin.saturating_add(timeout.as_nanos().min(u64::MAX.into()) as u64);
                 clock::wait_until(moment.min(end));

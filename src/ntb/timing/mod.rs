@@ -1,21 +1,20 @@
-//! A decorator that gives ports the latency, bandwidth, doorbell cost and register cost of a real
-//! link, by keeping accounts rather than by burning time.
+//! A decorator that gives ports the latency, bandwidth, doorbell cost and register cost of a real link. It records
+//! arrival times (accounts) instead of delaying the sender by busy waiting.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `model` | what a link costs; the reckoning, without any I/O |
-//! | `line` | what is on its way to a line of a window |
-//! | `meter` | the accounts of a link: when it is free, which rings are on their way |
+//! | `model` | the cost model of a link: arithmetic without I/O |
+//! | `line` | the account of a 64-byte line: stores that have not arrived yet |
+//! | `meter` | the state of a link: the time from which it is free, and rings that have not arrived yet |
 //!
-//! What is written is in the neighbour's memory at once, and so is what is stored; but each store
-//! is entered into an account beside the window with the moment at which it arrives, and a load
-//! before that moment is given what was there before. Bytes need no account: whoever obeys the
-//! protocol looks at them only after the word that vouches for them, which is stored after them
-//! and goes by the same link. The sender is not held up, as with posted writes or a DMA engine;
-//! what holds it up is that room in the neighbour's memory comes back later.
+//! Written bytes and stored words are in the neighbour's memory at once. But each store is also recorded, with its
+//! arrival time, in an account in separate memory, and a load before the arrival time returns the previous value. Bytes
+//! need no account: a receiver that follows the protocol reads them only after the word that announces them, which is
+//! stored after them and crosses the same link. The sender is not blocked, as with posted writes or a DMA engine; the
+//! cost reaches it indirectly, because free slots in the neighbour's memory are returned later.
 //!
-//! All writes of a host's processes to one neighbour share the link: its next free moment lies in
-//! memory that they share. Each direction has its own.
+//! All writes of a host's processes to one neighbour share the link: the time from which it is free lies in memory that
+//! they share. Each direction has its own.
 
 pub mod line;
 pub mod meter;
@@ -32,17 +31,17 @@ use ntbring_memory::{InWindow, OutWindow, ReadGate, Region, WriteSink};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What a backend must have beside its windows for a model to be put before it: memory, shared as
-/// the windows are, and zero at the start.
+/// Memory that a backend must provide in addition to its windows so that a link model can wrap its ports. It is shared
+/// like the windows and initially zero.
 pub trait Accounts {
-    /// [`meter::METER`] bytes of this port, shared by all processes of its host and the
-    /// neighbour's.
+    /// Returns the meter of this port: [`meter::METER`] bytes, shared by all processes of its host and of the
+    /// neighbour.
     fn meter(&self) -> Region;
-    /// Those of the port at the other end of the cable.
+    /// Returns the meter of the port at the other end of the cable.
     fn peer_meter(&self) -> Region;
-    /// As many bytes as the incoming window has.
+    /// Returns the accounts of the incoming window: as many bytes as the window has.
     fn incoming_accounts(&self) -> Result<Region, NtbError>;
-    /// The part of the neighbour's that belongs to `len` bytes at `offset` of its memory.
+    /// Returns the part of the neighbour's accounts that belongs to `len` bytes at `offset` of its memory.
     fn outgoing_accounts(&self, offset: u64, len: u64) -> Result<Region, NtbError>;
 }
 
@@ -57,7 +56,7 @@ pub struct Timing<P> {
 }
 
 impl<P: Port + Accounts> Timing<P> {
-    /// Wraps both ports of a host: a vector hears both.
+    /// Wraps both ports of a host together, because the doorbells of both raise the same vectors.
     pub fn pair(ports: [P; 2], model: Model) -> Result<[Timing<P>; 2], NtbError> {
         let bells = [0, 1].map(|i| Bells::new(ports[i].meter()));
         let accounts = [ports[0].incoming_accounts()?, ports[1].incoming_accounts()?];
@@ -74,7 +73,7 @@ impl<P: Port + Accounts> Timing<P> {
 }
 
 impl<P: Port> Timing<P> {
-    /// What a register access takes from its caller.
+    /// Blocks the caller for the time of one register access.
     fn register(&self) {
         clock::wait_until(clock::now() + self.model.register);
     }
@@ -88,13 +87,13 @@ struct Sink {
     plain: OutWindow,
     accounts: Region,
     direction: Direction,
-    /// The most bytes of one transfer.
+    /// Largest transfer, bytes.
     max: usize,
 }
 
 impl WriteSink for Sink {
     fn write(&self, offset: usize, bytes: &[u8]) {
-        // What is too long breaks off, as on such an adapter.
+        // A write that is too long is truncated, as by an adapter with this limit.
         let bytes = &bytes[..bytes.len().min(self.max)];
         self.let_through(offset, bytes.len());
         self.plain.write_bytes(offset, bytes);
@@ -104,7 +103,7 @@ impl WriteSink for Sink {
         if len > self.max {
             return false;
         }
-        // The link is busy while the bytes are copied, not only afterwards.
+        // The bytes occupy the link from now on, while they are copied, not only after the copy.
         if len > 0 {
             self.direction.send(clock::now(), len);
         }
@@ -126,7 +125,7 @@ impl WriteSink for Sink {
 struct Gate {
     plain: InWindow,
     accounts: Region,
-    /// The latest reading of the clock: spares one for whatever arrived before it.
+    /// Latest reading of the clock, ns: a load whose word arrived before it needs no new reading.
     seen: AtomicU64,
 }
 
@@ -153,7 +152,7 @@ impl<P: Port + Accounts> Port for Timing<P> {
     }
 
     fn shortcuts(&self) -> Shortcuts {
-        // They would go past it.
+        // Shortcuts would bypass this decorator.
         Shortcuts::NONE
     }
 
@@ -180,7 +179,7 @@ impl<P: Port + Accounts> Port for Timing<P> {
     }
 
     fn ring(&self, doorbell: usize) {
-        // A register of 4 bytes, written through the link behind all that was written before.
+        // A ring is a write of a 4-byte register, which crosses the link after all earlier writes.
         let now = clock::now();
         let arrival = self.direction.send(now, 4);
         self.peer_bells.announce(doorbell, arrival + self.model.doorbell, now);

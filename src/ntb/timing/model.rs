@@ -1,40 +1,40 @@
-//! What a link costs: pure numbers. State, bytes and the time in; arrival out.
+//! The cost model of a link: arithmetic without I/O. Its inputs are the link's state, a number of bytes and the time;
+//! its output is the arrival time.
 
 use std::fmt;
 
-/// Time that a link's accounts are kept in: sixteenths of a nanosecond, so that the smallest
-/// packets do not vanish in rounding.
+/// Ticks per nanosecond. A link's state is kept in ticks (1/16 ns), so that the cost of the smallest packets is not
+/// lost in rounding.
 pub const TICKS_PER_NS: u64 = 16;
 
-/// The most bytes that one PCIe write packet carries.
+/// Largest payload of one PCIe write packet, bytes.
 pub const PAYLOAD_MAX: u64 = 256;
-/// What each packet takes on the wire beside its payload: framing, sequence number, header with a
+/// Overhead of a packet on the wire in addition to its payload, bytes: framing, sequence number, header with a
 /// 64-bit address, checksum.
 pub const PACKET_OVERHEAD: u64 = 24;
 
-/// Fraction bits of the price of a byte.
+/// Number of fraction bits of the cost of a byte.
 const FRACTION: u32 = 16;
 
-/// What a link costs.
+/// Cost parameters of a link.
 ///
-/// The bandwidth is what long transfers reach. Their packets are full, so the packets' overhead is
-/// in that figure; a smaller packet is charged for the share of it that it takes in addition.
+/// The bandwidth is that of long transfers. Their packets are full, so the figure includes the overhead of full
+/// packets; a smaller packet is charged for its payload and its overhead on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Bytes a second, of long transfers in one direction.
+    /// Bandwidth of long transfers in one direction, bytes per second.
     pub bandwidth: u64,
-    /// From the moment at which the last byte is on the link to that at which it is in the
-    /// neighbour's memory, ns.
+    /// Time from the moment at which the last byte is on the link until it is in the neighbour's memory, ns.
     pub latency: u64,
-    /// From the arrival of a ring to that at which the waiter it wakes could run, ns.
+    /// Time from the arrival of a ring until the waiter that it wakes can run, ns.
     pub doorbell: u64,
-    /// What a caller waits for a register, ns.
+    /// Time of a register access, for which the caller waits, ns.
     pub register: u64,
-    /// The most bytes of one transfer; None: any number.
+    /// Largest transfer, bytes; None: unlimited.
     pub transfer: Option<u64>,
 }
 
-/// The links that have names. docs/link-model.md says where the numbers come from.
+/// The named link models. docs/link-model.md gives the sources of the numbers.
 pub const NAMED: [(&str, Model); 3] = [
     ("gen3x8", Model { bandwidth: 6_000_000_000, latency: 600, doorbell: 2_000, register: 800, transfer: None }),
     ("pex8733", Model { bandwidth: 3_500_000_000, latency: 740, doorbell: 2_000, register: 800, transfer: None }),
@@ -42,10 +42,10 @@ pub const NAMED: [(&str, Model); 3] = [
 ];
 
 impl Model {
-    /// The model of that name or with those values; None for `none`. The error says what is wrong.
+    /// Parses the name of a model or a list of values. Returns None for `none`. The error text describes the problem.
     ///
-    /// `gen3x8`, `bandwidth=6G,latency=900ns`, or a name and what differs: `pex8733,doorbell=5us`.
-    /// What is not said is as in `gen3x8`.
+    /// Examples: `gen3x8`, `bandwidth=6G,latency=900ns`, or a name followed by differing values:
+    /// `pex8733,doorbell=5us`. Without a name, missing values are those of `gen3x8`.
     pub fn parse(text: &str) -> Result<Option<Model>, String> {
         if text == "none" {
             return Ok(None);
@@ -81,8 +81,8 @@ impl Model {
         Ok(Some(model))
     }
 
-    /// A number that differs for different models (by all that matters) and is never 0: for telling
-    /// whether two hosts have the same.
+    /// Returns a 16-bit hash (folded FNV-1a) of the parameters, never 0, by which two hosts compare their models.
+    /// Different models have different digests except for rare collisions.
     pub fn digest(&self) -> u16 {
         let mut sum = 0xcbf2_9ce4_8422_2325u64;
         for value in [self.bandwidth, self.latency, self.doorbell, self.register].into_iter().chain(self.transfer) {
@@ -93,7 +93,7 @@ impl Model {
         ((sum ^ sum >> 16 ^ sum >> 32 ^ sum >> 48) as u16).max(1)
     }
 
-    /// What a digest stands for, in words; 0 is no model.
+    /// Returns the name of the model with this digest; `none` for 0, and a description for models without a name.
     pub fn name_of(digest: u16) -> String {
         match NAMED.iter().find(|(_, model)| model.digest() == digest) {
             Some((name, _)) => name.to_string(),
@@ -102,16 +102,16 @@ impl Model {
         }
     }
 
-    /// The time that a transfer of `bytes` takes over one link, ns.
+    /// Returns the time that a transfer of `bytes` takes over one idle link, ns.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         self.latency + bytes * 1_000_000_000 / self.bandwidth.max(1)
     }
 
-    /// The price list of this model.
+    /// Returns the model's costs in ticks, for computing arrival times.
     pub fn prices(&self) -> Prices {
         let per_second = u128::from(TICKS_PER_NS) * 1_000_000_000;
         let byte = (per_second << FRACTION).div_ceil(u128::from(self.bandwidth)) as u64;
-        // A full packet costs what its payload does; of that, this is for one byte on the wire.
+        // The cost of a full packet is that of its payload; this is the share of one byte on the wire.
         let wire_byte = (byte * PAYLOAD_MAX).div_ceil(PAYLOAD_MAX + PACKET_OVERHEAD);
         Prices { byte, wire_byte, latency: self.latency * TICKS_PER_NS }
     }
@@ -129,7 +129,7 @@ impl fmt::Display for Model {
     }
 }
 
-/// A model, made ready for reckoning.
+/// Costs of a model, precomputed in ticks (`byte` and `wire_byte` with 16 fraction bits).
 #[derive(Clone, Copy, Debug)]
 pub struct Prices {
     byte: u64,
@@ -138,7 +138,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// How long a write of `bytes` keeps the link busy, ticks. Rounded up.
+    /// Returns the time that a write of `bytes` occupies the link, ticks, rounded up.
     #[inline]
     pub fn cost(&self, bytes: usize) -> u64 {
         let (full, rest) = (bytes as u64 / PAYLOAD_MAX, bytes as u64 % PAYLOAD_MAX);
@@ -146,21 +146,23 @@ impl Prices {
         (full * PAYLOAD_MAX * self.byte + rest).div_ceil(1 << FRACTION)
     }
 
-    /// A link that is free from `free_at` on is given a write of `bytes` at `now` (ticks): from when
-    /// on it is free again.
+    /// Puts a write of `bytes` at the time `now` on a link that is free from `free_at` on. Returns the time from which
+    /// the link is free again. All times are in ticks.
     #[inline]
     pub fn reserve(&self, free_at: u64, now: u64, bytes: usize) -> u64 {
         free_at.max(now) + self.cost(bytes)
     }
 
-    /// When what ends on the link at `end` (ticks) is in the neighbour's memory, ns.
+    /// Returns the time, ns, at which a write whose last byte is on the link at `end` (ticks) is in the neighbour's
+    /// memory.
     #[inline]
     pub fn arrival(&self, end: u64) -> u64 {
         (end + self.latency).div_ceil(TICKS_PER_NS)
     }
 }
 
-/// A decimal number with an optional suffix, scaled and rounded.
+/// Parses a decimal number with one of the unit suffixes `units`; returns it multiplied by the unit's scale and
+/// rounded. A missing unit is an error, whose text shows `example`.
 pub(crate) fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
     let text = text.trim();
     let (digits, scale) = units

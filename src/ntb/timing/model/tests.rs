@@ -87,8 +87,8 @@ proptest! {
         prop_assert!(prices.cost(a + 1) >= prices.cost(a));
     }
 
-    /// Whoever sends what and when: nothing arrives before it can, in another order than it was
-    /// sent, or at more than the bandwidth; and the link never stands still while there is work.
+    /// For any sizes and times of writes: no write arrives too early, out of order, or above the bandwidth, and the
+    /// link is never idle while there is work.
     #[test]
     fn the_link_keeps_its_limits(
         model in models(),
