@@ -5,7 +5,7 @@ use std::io;
 /// Reasons for which shared memory cannot be created, opened or mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The memory file system, or the memory limit of the control group, has too little left.
+    /// Too little memory is free in the memory file system or within the memory limit of the control group.
     #[error(
         "cannot allocate {bytes} bytes of shared memory in {dir}: {cause}. \
          Free space there, or set NTBRING_SHM_DIR to another directory"
@@ -31,7 +31,7 @@ pub enum HostError {
     /// The memory of another process could not be opened.
     #[error("cannot open the shared memory of process {pid}: {cause}")]
     Open {
-        /// The process that owns it.
+        /// Id of the process that owns the memory.
         pid: u32,
         /// The operating system's error.
         cause: io::Error,
@@ -39,17 +39,17 @@ pub enum HostError {
     /// A memory file does not match its address.
     #[error("the shared memory of process {pid} does not match its address: {what}")]
     Foreign {
-        /// The process that owns it.
+        /// Id of the process that owns the memory.
         pid: u32,
-        /// The difference.
+        /// The difference between the file and its address.
         what: &'static str,
     },
     /// A requested mapping reaches beyond the end of a memory file.
     #[error("{len} bytes at {offset} are not within the {size} bytes of the memory file")]
     Beyond {
-        /// First byte of the mapping.
+        /// Offset of the mapping, bytes.
         offset: u64,
-        /// Its length, bytes.
+        /// Length of the mapping, bytes.
         len: u64,
         /// Length of the file, bytes.
         size: u64,

@@ -7,7 +7,7 @@ pub struct Introduction {
     pub job: u32,
     /// The host's number in the ring.
     pub host: u8,
-    /// Hosts in the ring.
+    /// Number of hosts in the ring.
     pub hosts: u8,
     /// True if the host's ports inject faults, so that its links can be taken down by command.
     pub faulty: bool,

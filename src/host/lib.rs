@@ -8,7 +8,7 @@
 //! | `introduction` | the kinds of memory files, for tools |
 //! | `segment`, `holders` | memory of one process that other processes map, with its locks |
 //! | `mailbox`, `bulletin` | messages between processes of different jobs; counters for tools |
-//! | `running` | the hosts and processes of running jobs, found from outside |
+//! | `running` | discovery of the hosts and processes of running jobs, for tools |
 //! | `futex`, `barrier` | sleeping and waking; an asymmetric memory barrier whose cost is the sleeper's |
 //! | `backoff` | exponential back-off of waits without a doorbell |
 //! | `watch` | failure detector for processes of the machine: pidfds |

@@ -46,7 +46,7 @@ pub struct FileAddress {
 }
 
 impl FileAddress {
-    /// Bytes that [`FileAddress::put`] writes.
+    /// Length of an encoded address, bytes.
     pub const LEN: usize = 24;
 
     /// Appends the address as [`FileAddress::LEN`] bytes, little endian.

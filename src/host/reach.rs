@@ -122,7 +122,7 @@ mod tests {
         let reach = Reach::probe(std::process::id(), Reach::probe_address()).unwrap();
         let from = [7u8; 100];
         let mut to = [0u8; 100];
-        // SAFETY: both arrays outlive their uses.
+        // SAFETY: both arrays outlive the last use of the buffers made of them.
         let (bytes, room) = unsafe { (ForeignBytes::new(from.as_ptr(), 100), ForeignRoom::new(to.as_mut_ptr(), 100)) };
         reach.read(from.as_ptr() as u64, room.part(0, 60)).unwrap();
         reach.write(room.address() as u64 + 60, bytes.part(60, 40)).unwrap();
@@ -132,7 +132,7 @@ mod tests {
         let mut other = [0u8; 30];
         reach.read_both(at(0), &mut other, (at(60), room.part(0, 40))).unwrap();
         assert_eq!((other, to), ([7; 30], from));
-        // What comes before the wrong address is there, and it is an error all the same.
+        // The bytes before the wrong address are copied, and the call still fails.
         other = [0; 30];
         assert!(reach.read_both(at(0), &mut other, (8, room)).is_err());
         assert_eq!(other, [7; 30]);

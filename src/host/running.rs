@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The shared memory of a host of a running job.
 pub struct RunningHostMemory {
-    /// The host's place in its job.
+    /// The host's position in its job.
     pub is: Introduction,
     /// The two words of the header that the host's processes use ([`MemoryFile::notes`]).
     pub notes: Region,

@@ -1,4 +1,4 @@
-//! Sessions of processes. Where the kernel's scheduler divides processor time among sessions first (autogroup), a
+//! Sessions of processes. If the kernel's scheduler divides processor time among sessions first (autogroup), a
 //! waiting rank that yields gives time only to ranks of its own session.
 
 use crate::cgroup::{self, Group};

@@ -1,6 +1,6 @@
 //! Failure detector for processes of this machine. A process that is only stopped is not dead and is never reported.
 //!
-//! The evidence is a process descriptor (pidfd), which becomes readable when the process ends. Where pidfds are not
+//! The evidence is a process descriptor (pidfd), which becomes readable when the process ends. If pidfds are not
 //! available (an old kernel, a memory checker or sandbox in between, too many open files), it is the process's entry in
 //! `/proc`.
 

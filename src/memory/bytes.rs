@@ -30,12 +30,12 @@ impl ForeignBytes {
         ForeignBytes { at, len }
     }
 
-    /// The address of the first byte.
+    /// Returns the address of the first byte.
     pub fn address(&self) -> *const u8 {
         self.at
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -73,12 +73,12 @@ impl ForeignRoom {
         ForeignRoom { at, len }
     }
 
-    /// The address of the first byte.
+    /// Returns the address of the first byte.
     pub fn address(&self) -> *mut u8 {
         self.at
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -103,7 +103,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// The address of the first byte. All `len` bytes may be written, and none may be read, until the
+    /// Returns the address of the first byte. All `len` bytes may be written, and none may be read, until the
     /// function that was given the `Room` returns.
     pub fn address(&self) -> *mut u8 {
         self.at

@@ -154,7 +154,7 @@ impl Region {
 }
 
 impl Region {
-    /// Size in bytes.
+    /// Returns the size, bytes.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -68,7 +68,7 @@ impl InWindow {
         InWindow { region, start: 0, gate: Some(wrap(self)) }
     }
 
-    /// Size in bytes.
+    /// Returns the size, bytes.
     pub fn len(&self) -> usize {
         self.region.len()
     }
@@ -160,10 +160,10 @@ impl InWindow {
     }
 }
 
-/// An outgoing window or a part of one: the neighbour's memory, seen through the bridge.
+/// An outgoing window or a part of one: memory of the neighbour, mapped through the bridge.
 ///
-/// There is no way to read it: a load would stall for microseconds on hardware. Writes are
-/// posted: between two fences they may arrive in any order and in pieces.
+/// It has no read method: a load would stall for microseconds on hardware. Writes are posted: between two fences they
+/// may arrive in any order and split into chunks.
 #[derive(Clone)]
 pub struct OutWindow {
     pub(super) region: Region,
@@ -201,7 +201,7 @@ impl OutWindow {
         OutWindow { region, start: 0, sink: Some(wrap(self)), mapping, plain: false }
     }
 
-    /// Size in bytes.
+    /// Returns the size, bytes.
     pub fn len(&self) -> usize {
         self.region.len()
     }

@@ -68,7 +68,7 @@ pub enum NtbError {
     Device {
         /// The value of `NTBRING_DEVICE`, or the backend's name.
         device: String,
-        /// The reason.
+        /// Reason for the failure, as text.
         problem: String,
     },
     /// The requested window lies outside the neighbour's memory.

@@ -15,13 +15,13 @@ const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The faults of one write or ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// It does not arrive.
+    /// True if the write or ring is lost.
     pub lost: bool,
-    /// It arrives with this bit inverted.
+    /// Index of the bit that is inverted; None: no bit.
     pub flip: Option<usize>,
-    /// It arrives twice.
+    /// True if it arrives twice.
     pub double: bool,
-    /// It arrives late.
+    /// True if it arrives late.
     pub late: bool,
 }
 

@@ -88,7 +88,7 @@ fn faults_begin_when_the_ring_is_joined() {
     assert_eq!(seen(), (7, 7, 1 << 7));
     assert_eq!((bench.count(|i| &i.drops), bench.count(|i| &i.bells)), (2, 1));
     assert!(port.shortcuts() == Shortcuts::NONE && port.link() == LinkState::Up);
-    // Unless they are to begin at once, or later.
+    // Faults may also begin at once, or later.
     assert!(Bench::quiet("drop=1,from=start").injector.since(Side::Left).is_some());
     assert!(Bench::new("drop=1,from=join:1000s").injector.since(Side::Left).is_none());
 }
@@ -101,7 +101,7 @@ fn the_same_seed_does_the_same() {
     assert_ne!(lost, arrivals("drop=0.3,seed=5", Side::Left));
     let arrived = lost.iter().filter(|&&arrived| arrived).count();
     assert!((1300..1500).contains(&arrived), "{arrived} of 2000 have arrived");
-    // A link that is not meant is left alone.
+    // Other links have no faults.
     assert!(arrivals("drop=1,link=left", Side::Right).iter().all(|&arrived| arrived));
     assert!(arrivals("drop=1,link=0-1", Side::Left).iter().all(|&arrived| arrived));
     assert!(arrivals("drop=1,link=0-1", Side::Right).iter().all(|&arrived| !arrived));
@@ -182,13 +182,13 @@ fn what_is_late_holds_up_what_comes_after_the_fence() {
     bench.from[1].ring(3);
     let seen = || ([0, 128, 192].map(|at| incoming.load(at)), bench.to[1].doorbells());
     let before = seen();
-    // A machine that stops for that long says nothing.
+    // If the machine has paused for longer than the delay, the result proves nothing.
     assert!(before == ([0, 0, 0], 0) || start.elapsed() > Duration::from_millis(200), "{before:?}");
     until(|| bench.to[1].doorbells() != 0);
     assert_eq!(seen(), ([1, 3, 4], 1 << 3));
     assert!(start.elapsed() >= Duration::from_millis(200));
     assert_eq!(bench.count(|i| &i.delays), 1);
-    // Nothing is held up any more.
+    // The queue of delayed writes is empty again.
     out.store(0, 9);
     out.fence();
     until(|| incoming.load(0) == 9);
@@ -235,7 +235,7 @@ fn writes_of_many_threads_keep_their_order_however_late_they_are() {
                 *last = word;
                 let mut bytes = [0; 200];
                 incoming.read(at + 64, &mut bytes);
-                // Those that the word vouches for, or newer ones: never older.
+                // The bytes belong to the word's message or to a newer one, never to an older one.
                 let newer = |b: u8| u64::from(b) >= word;
                 assert!(bytes.iter().all(|&b| newer(b)), "{word}: {bytes:?}");
             }
@@ -283,7 +283,7 @@ fn a_link_goes_down_and_up_on_command() {
     let host = &bench.hosts[0];
     for (n, state) in [(1, LinkState::Up), (2, LinkState::Down), (3, LinkState::Up)] {
         host.set_link(Side::Right, state);
-        // To say the same again changes nothing.
+        // Setting the same state again changes nothing.
         host.set_link(Side::Right, state);
         assert_eq!((port.link(), bench.from[0].link()), (state, LinkState::Up));
         assert_eq!((port.outages(), bench.from[0].outages()), (u64::from(n > 1), 0));

@@ -21,9 +21,9 @@ pub(super) enum Posted {
     Bytes(OutWindow, usize, Vec<u8>),
     /// A word to be stored at an offset of a window.
     Word(OutWindow, usize, u64),
-    /// The number and the value of a scratchpad.
+    /// A write of a scratchpad: its number and value.
     Scratchpad(usize, u32),
-    /// The number of a doorbell.
+    /// A ring of the doorbell with this number.
     Ring(usize),
 }
 
