@@ -1,42 +1,42 @@
-//! Boards: places in a window that one rank writes and another reads, in turns, for what a circle of
-//! ranks passes on.
+//! Boards: allgather mailboxes, arrays of slots in a window that one rank writes and another reads, in rounds. They
+//! carry the data that the ranks of a group pass around the ring.
 //!
-//! A board has two sets of places, used in alternate turns. In a turn each place of its set is written
-//! once, and read once it carries the turn's number:
+//! A board has two sets of slots, used in alternate rounds. In a round each slot of its set is written once. It may
+//! be read as soon as it carries the number of the round:
 //!
 //! ```text
-//! place  | tag | bytes ......................... |      4 to 32 lines
-//! tag    turn (32 bits) | length (16) | 1: the rank has failed and gives no bytes (16)
+//! slot   | tag | bytes ......................... |      4 to 32 lines
+//! tag    round (32 bits) | length (16) | 1: the rank has failed and gives no bytes (16)
 //! ```
 //!
-//! **Nothing is returned.** Whoever uses a board makes sure that nobody writes in one turn before all
-//! have read everything of the turn before the last: in a circle where everybody needs something of
-//! everybody in each turn, that is so by itself.
+//! **There is no flow control.** The user of a board ensures that no rank writes in one round before all ranks have
+//! read everything of the round before the previous one. In a ring in which every rank needs data of every other rank
+//! in each round, this always holds.
 
 use super::{Corrupt, LINE, TAG};
 #[cfg(not(loom))]
 use ntbring_memory::ForeignBytes;
 use ntbring_memory::{InWindow, OutWindow};
 
-/// Bytes of the smallest and of the largest place.
+/// Smallest and largest size of a slot in bytes.
 pub const PLACE: (usize, usize) = (4 * LINE, 32 * LINE);
 
-/// The most bytes that can be posted at a place of so many bytes.
+/// Largest number of bytes that can be posted in a slot of `place_bytes` bytes.
 pub const fn post_max(place_bytes: usize) -> usize {
     place_bytes - TAG
 }
 
-/// How a board is divided: the same at both of its ends.
+/// Layout of a board, the same at both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardPlan {
-    /// Places of a turn.
+    /// Number of slots per round.
     pub places: usize,
-    /// Bytes of each, a multiple of a line.
+    /// Size of a slot in bytes, a multiple of a line.
     pub place_bytes: usize,
 }
 
 impl BoardPlan {
-    /// Bytes in all.
+    /// Size of the board in bytes.
     pub const fn bytes(&self) -> usize {
         2 * self.places * self.place_bytes
     }
@@ -47,41 +47,41 @@ impl BoardPlan {
     }
 }
 
-/// The end of a board that writes.
+/// The writing end of a board.
 pub struct BoardWriter {
     window: OutWindow,
     plan: BoardPlan,
     turn: u32,
 }
 
-/// The end of a board that reads.
+/// The reading end of a board.
 pub struct BoardReader {
     window: InWindow,
     plan: BoardPlan,
     turn: u32,
 }
 
-/// What was found at a place.
+/// Header of a posted slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Posted {
-    /// Bytes.
+    /// Number of bytes.
     pub len: usize,
-    /// Whether they are missing, for everybody.
+    /// True if the rank that owns the data has failed, so that all readers go without its bytes.
     pub failed: bool,
 }
 
 impl BoardWriter {
-    /// The writer of the board that `window` covers, which must be zero at the start.
+    /// Returns the writer of the board that `window` covers, which must be zero at the start.
     pub fn new(window: OutWindow, plan: BoardPlan) -> BoardWriter {
         BoardWriter { window, plan, turn: 0 }
     }
 
-    /// Begins the next turn.
+    /// Begins the next round.
     pub fn turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// Posts bytes, as many as [`post_max`] allows, at a place.
+    /// Posts bytes in a slot. Panics if they are more than [`post_max`].
     #[inline]
     pub fn post(&self, place: usize, bytes: &[u8], failed: bool) {
         let at = self.check(place, bytes.len());
@@ -89,7 +89,7 @@ impl BoardWriter {
         self.publish(at, Posted { len: bytes.len(), failed });
     }
 
-    /// Posts at a place what was found at one of another board.
+    /// Forwards bytes that were found in a slot of another board.
     #[cfg(not(loom))]
     #[inline]
     pub fn repost(&self, place: usize, bytes: ForeignBytes, posted: Posted) {
@@ -114,17 +114,17 @@ impl BoardWriter {
 }
 
 impl BoardReader {
-    /// The reader of the board that `window` covers, which must be zero at the start.
+    /// Returns the reader of the board that `window` covers, which must be zero at the start.
     pub fn new(window: InWindow, plan: BoardPlan) -> BoardReader {
         BoardReader { window, plan, turn: 0 }
     }
 
-    /// Begins the next turn.
+    /// Begins the next round.
     pub fn turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// What was posted at a place in this turn, if anything was yet.
+    /// Returns the header of a slot if it was posted in this round; None if it was not posted yet.
     #[inline]
     pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {
         let word = self.window.load(self.plan.offset(self.turn, place));
@@ -138,13 +138,13 @@ impl BoardReader {
         }
     }
 
-    /// The bytes that were posted at a place, to be copied on from where they lie.
+    /// Bytes of a posted slot, to be forwarded without a copy in between.
     #[cfg(not(loom))]
     pub fn foreign(&self, place: usize, len: usize) -> ForeignBytes {
         self.window.foreign(self.plan.offset(self.turn, place) + TAG, len)
     }
 
-    /// Copies out what was posted at a place.
+    /// Copies the bytes of a posted slot to `to`.
     pub fn read(&self, place: usize, to: &mut [u8]) {
         self.window.read(self.plan.offset(self.turn, place) + TAG, to);
     }

@@ -1,74 +1,73 @@
-//! The receiving end of a lane.
+//! The consumer of a lane.
 
 use super::checked::{Finding, Reliability, Verifier, CHECK};
 use super::{entry_max, lines_for, Corrupt, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 use ntbring_memory::{InWindow, OutWindow};
 
-/// Lines of an entry that are asked for as soon as it is seen. More than a core has under way at
-/// once would only delay the first.
+/// Number of an entry's lines that are prefetched as soon as its tag is seen. More than a core can have in flight
+/// would only delay the first ones.
 const PREFETCH: usize = 17;
 
-/// Lines of the latest entry up to which those of the next one are asked for before it is seen: the producer would lose some
-/// of more while it writes them.
+/// Largest number of lines of the latest entry for which the lines of the next entry are prefetched before its tag is
+/// seen. With more, the prefetch would take some lines away from the producer while it writes them.
 const AHEAD: usize = 5;
 
-/// The only consumer of a lane. The lane lies in its own memory.
+/// The only consumer of a lane. The lane is in the consumer's memory.
 pub struct Consumer {
     lane: InWindow,
-    /// Where entries are read from: the lane, but for checked ones.
+    /// Memory from which entries are read: the lane, or the verified copy if the lane is checked.
     view: InWindow,
-    /// Memory of the producer whose first word takes our head.
+    /// Memory of the producer. The consumer writes its head into the first word.
     credit: OutWindow,
     lines: usize,
-    /// The most bytes that an entry may have.
+    /// Largest number of bytes in an entry.
     entry_max: usize,
-    /// Bytes of every entry that are not the caller's.
+    /// Bytes at the end of every entry that do not belong to the caller (the checksum).
     trailer: usize,
-    /// Lines looked at so far; `at` is where the next entry must begin.
+    /// Number of lines consumed so far; the next entry must begin at line `at`.
     cursor: u64,
     at: usize,
     sequence: u16,
-    /// Lines of the latest entry, if few.
+    /// Number of lines of the latest entry; 0 if it has more than [`AHEAD`].
     ahead: usize,
-    /// Entries that were given out and not released yet.
+    /// Number of entries taken and not yet released.
     held: u32,
-    /// Lines that may be overwritten, as far as the producer was told.
+    /// Head that was last returned to the producer.
     returned: u64,
-    /// Lines after which it is told, unless it asks.
+    /// Number of lines after which the head is returned without a request.
     return_after: u64,
-    /// It is told as soon as so many lines are free: 0 if it has asked.
+    /// Cursor from which on the head is returned at the next release; 0 if an entry has requested it.
     due: u64,
-    /// What is needed where links are not trusted.
+    /// State for error detection on links that are not trusted.
     verifier: Option<Box<Verifier>>,
 }
 
-/// A valid entry. Its bytes stay where they are until [`Consumer::release`] was called as often as
-/// entries were taken.
+/// A valid entry. Its bytes stay in place until [`Consumer::release`] has been called once for each entry taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// As committed.
+    /// Kind with which the entry was committed.
     pub kind: u8,
-    /// As committed.
+    /// Additional value with which the entry was committed.
     pub meta: u16,
-    /// Where its bytes begin in the lane.
+    /// Byte offset of the entry's bytes in [`Consumer::window`].
     pub offset: usize,
-    /// How many there are.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// What [`Consumer::take_kind`] has found.
+/// Result of [`Consumer::take_kind`].
 pub enum Taken {
     /// There is no entry.
     Nothing,
-    /// An entry of the kind that was asked for.
+    /// An entry of the requested kind.
     Entry(Entry),
-    /// Something else, which is left where it is: [`Consumer::take`] tells what.
+    /// Another entry or an error. It is left in place for [`Consumer::take`].
     Other,
 }
 
 impl Consumer {
-    /// The consumer of the lane that `lane` covers, which writes its head to the first word of
-    /// `credit`. Panics if the size is not allowed.
+    /// Returns the consumer of the lane that `lane` covers. It writes its head into the first word of `credit`.
+    /// Panics if the size of the lane is not allowed.
     pub fn new(lane: InWindow, credit: OutWindow) -> Self {
         let lines = lane.len() / LINE;
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
@@ -92,8 +91,9 @@ impl Consumer {
         }
     }
 
-    /// The same consumer, which does not trust the link. `credit` must have two words, and the producer must be
-    /// [checked](super::Producer::checked) as well; it announces its tail in the first word of `tail`.
+    /// Returns this consumer with error detection for untrusted links. `credit` must have two words, and the producer
+    /// must be [checked](super::Producer::checked) in the same mode; it announces its tail in the first word of
+    /// `tail`.
     pub fn checked(mut self, mode: Reliability, tail: InWindow) -> Self {
         if mode != Reliability::Off {
             let (verifier, view) = Verifier::new(mode, self.lines, tail);
@@ -105,33 +105,33 @@ impl Consumer {
         self
     }
 
-    /// Entries that were damaged or missing.
+    /// Number of entries that were damaged or missing.
     pub fn damaged(&self) -> u64 {
         self.verifier.as_ref().map_or(0, |verifier| verifier.damaged)
     }
 
-    /// The memory to read entries from.
+    /// Memory from which entries are read.
     pub fn window(&self) -> &InWindow {
         &self.view
     }
 
-    /// Lines in the lane.
+    /// Number of lines in the lane.
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// Entries consumed so far, modulo 2^16, fillings included.
+    /// Number of entries consumed so far, modulo 2^16, including padding.
     pub fn sequence(&self) -> u16 {
         self.sequence
     }
 
-    /// Entries given out and not released.
+    /// Number of entries taken and not yet released.
     pub fn held(&self) -> u32 {
         self.held
     }
 
-    /// The next entry, if there is one. Entries may be held while later ones are taken; their
-    /// space is returned once none is held any more.
+    /// Takes the next entry; returns None if there is none. Entries may be held while later ones are taken; their
+    /// space is returned once no entry is held any more.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Entry>, Corrupt> {
         if self.verifier.is_some() {
@@ -145,8 +145,8 @@ impl Consumer {
         self.accept(tag).map(Some)
     }
 
-    /// The next entry, if there is one, it is of this kind, and the caller finds its length and meta as they should be:
-    /// [`Consumer::take`] with less to decide.
+    /// Takes the next entry if it has this kind and `fits` accepts its length and meta: a fast path for
+    /// [`Consumer::take`].
     #[inline(always)]
     pub fn take_kind(&mut self, kind: u8, fits: impl FnOnce(usize, u16) -> bool) -> Taken {
         if self.verifier.is_some() {
@@ -166,8 +166,8 @@ impl Consumer {
         }
     }
 
-    /// Asks for the lines behind the one that is looked at, as many as the latest entry had, and for the next one's: what is
-    /// written into them comes together with the tag, not after it.
+    /// Prefetches the lines behind the current one: as many as the latest entry had, and the first line of the next
+    /// entry. Bytes written to them then arrive together with the tag, not after it.
     #[inline(always)]
     fn look_ahead(&self) {
         for line in 1..=self.ahead {
@@ -175,8 +175,8 @@ impl Consumer {
         }
     }
 
-    /// The next entry, if it is there and is one that the caller knows all about by its kind, length and meta: everything
-    /// else, what is wrong with it included, is left to [`Consumer::take`].
+    /// Takes the next entry if `know` recognises its kind, length and meta, and returns it with the value that `know`
+    /// returned. All other cases, errors included, are left to [`Consumer::take`].
     #[inline(always)]
     pub fn take_known<K>(&mut self, know: impl FnOnce(u8, usize, u16) -> Option<K>) -> Option<(Entry, K)> {
         let word = self.lane.load(self.at * LINE);
@@ -188,10 +188,11 @@ impl Consumer {
         Some((self.accept(tag).ok()?, known))
     }
 
-    /// Takes the filling that ends a lap, and what may follow it.
+    /// Skips the padding that ends a lap, and takes the entry that follows it, if there is one.
     #[cold]
     fn take_padded(&mut self, word: u64) -> Result<Option<Entry>, Corrupt> {
-        // A lap has an entry at least: two fillings in a row would be the beginning of an endless loop.
+        // A lap has at least one entry. Without this check, consecutive padding entries could keep the loop running
+        // for ever.
         if self.at == 0 {
             return Err(Corrupt::NoTag { line: self.at, word });
         }
@@ -199,7 +200,8 @@ impl Consumer {
         self.take()
     }
 
-    /// Takes the next entry if it is there and whole. What has been taken is told as soon as there is no more.
+    /// Takes the next entry if it is there and passes its checksum. Returns the head to the producer as soon as the
+    /// lane is empty.
     fn take_verified(&mut self) -> Result<Option<Entry>, Corrupt> {
         loop {
             let max = self.entry_max.min((self.lines - self.at) * LINE - TAG - self.trailer);
@@ -219,7 +221,7 @@ impl Consumer {
         }
     }
 
-    /// Takes the entry whose tag was found.
+    /// Takes the entry with the tag that was found at the current line.
     #[inline(always)]
     fn accept(&mut self, tag: Tag) -> Result<Entry, Corrupt> {
         let len = tag.len as usize;
@@ -230,7 +232,7 @@ impl Consumer {
         let entry = Entry { kind: tag.kind, meta: tag.meta, offset: self.at * LINE + TAG, len };
         let lines = lines_for(len + self.trailer);
         self.ahead = if lines <= AHEAD { lines } else { 0 };
-        // The rest of the entry comes near while its header is looked at.
+        // Prefetches the rest of the entry while the caller reads its header.
         for line in 1..lines.min(PREFETCH) {
             self.lane.prefetch((self.at + line) * LINE);
         }
@@ -242,21 +244,21 @@ impl Consumer {
         Ok(entry)
     }
 
-    /// Whether an entry is there, as far as its tag tells. One load.
+    /// Returns true if the tag of the next entry is there. Costs one load.
     #[inline(always)]
     pub fn has_next(&self) -> bool {
         Tag::carries(self.lane.load(self.at * LINE), self.sequence)
     }
 
-    /// Whether an entry is there, without taking it.
+    /// Returns true if there is no next entry. Nothing is taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
         !self.has_next()
     }
 
-    /// For the diagnosis of a hang: if the next entry is not there but a later one seems to be, how many
-    /// lines further on and how many entries later. The tag between them was lost on the way, or some
-    /// entry's bytes look like a tag.
+    /// Diagnoses a hang: if the next entry is missing but a later one seems to be there, returns the distance to it
+    /// in lines and in entries. Either the tag in between was lost on the link, or some entry's bytes look like a
+    /// tag.
     pub fn gap(&self) -> Option<(usize, u16)> {
         if self.has_next() {
             return None;
@@ -264,18 +266,18 @@ impl Consumer {
         let later = |further: usize| {
             let tag = Tag::parse(self.lane.load((self.at + further) % self.lines * LINE))?;
             let ahead = tag.sequence.wrapping_sub(self.sequence);
-            // An entry takes a line or more.
+            // An entry takes at least one line.
             let possible = (1..=further).contains(&usize::from(ahead)) && tag.len as usize <= self.entry_max;
             possible.then_some((further, ahead))
         };
         (1..self.lines).find_map(later)
     }
 
-    /// What it means that a word is not the tag that is expected now.
+    /// Classifies a word that is not the expected tag: no entry yet, or a protocol violation.
     #[inline]
     fn nothing(&self, word: u64) -> Result<Option<Entry>, Corrupt> {
         match Tag::parse(word) {
-            // The lap before had at most one entry a line.
+            // The previous lap had at most one entry per line.
             Some(tag) if self.sequence.wrapping_sub(tag.sequence) as usize <= self.lines => Ok(None),
             Some(tag) => Err(Corrupt::Sequence { line: self.at, expected: self.sequence, found: tag.sequence }),
             None if word == 0 => Ok(None),
@@ -290,8 +292,8 @@ impl Consumer {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
-    /// Gives the space of one entry back that was taken; which one does not matter. True if the
-    /// head was returned to the producer, who may be waiting for it.
+    /// Releases one of the entries taken; it does not matter which one. Returns true if the head was returned to the
+    /// producer, which may be waiting for it. Panics if no entry is held.
     #[inline(always)]
     pub fn release(&mut self) -> bool {
         assert!(self.held > 0, "released more than was taken");
@@ -303,7 +305,7 @@ impl Consumer {
         due
     }
 
-    /// Tells the producer what was consumed.
+    /// Writes the head to the producer's memory.
     #[inline(never)]
     fn return_head(&mut self) {
         (self.returned, self.due) = (self.cursor, self.cursor + self.return_after);

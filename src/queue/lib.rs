@@ -1,30 +1,34 @@
-//! Lanes: circular queues in a window, one producer on one side of the link, one consumer on the
-//! other (the receive queues of MPI-VMMC, KAIST 2000).
+//! Lanes: single-producer, single-consumer ring buffers in an NTB window, with the producer on one side of the link
+//! and the consumer on the other (the receive queues of MPI-VMMC, KAIST 2000).
 //!
-//! A lane is an array of 64-byte lines. An entry takes one or more contiguous lines; its first
-//! word is its tag, the bytes follow:
+//! A lane is an array of 64-byte lines. An entry (a slot of variable size that holds one message) takes one or more
+//! contiguous lines. Its first word is its tag, and the message bytes follow:
 //!
 //! ```text
 //! line   0              1              2              3          ...
 //!        | tag | bytes ............................ | tag | bytes |
 //! ```
 //!
-//! **No tail is sent.** The consumer looks at the word where the next entry must begin. It is
-//! valid if it carries the sequence number that the consumer expects. What else may lie there:
-//! zero (never used, or cleared), or the tag of the lap before, whose number is lower. It can not
-//! be a piece of an old entry's bytes, since the producer remembers which lines hold bytes rather
-//! than a tag, and clears the word after an entry *before* it publishes that entry. So small
-//! messages cost no extra write, and large ones one word.
+//! A *lap* is one pass of the producer over the lines of the lane, from line 0 to the wrap.
 //!
-//! **The head is returned lazily.** The producer works against a copy of the head that it only
-//! looks at when the lane seems full; the consumer writes the true head into the producer's memory
-//! once per half lane, or sooner if the tag of an entry [asks](Tag::asks) for it. Therefore an entry may take at most a quarter of the lane: together with
-//! the filling before a wrap it then always fits into what is known to be free.
+//! **The tail is not transmitted.** The consumer reads the word at which the next entry must begin. The word is a
+//! valid tag if it carries the sequence number that the consumer expects. Otherwise the word is zero (never used, or
+//! cleared) or the tag of an entry of the previous lap, which has a lower sequence number. It cannot be part of the
+//! bytes of an old entry: the producer remembers which lines hold bytes rather than a tag, and clears the word after
+//! an entry *before* it publishes that entry. Small messages therefore cost no extra write, and large ones cost one
+//! extra word.
 //!
-//! Beside the lanes lie [boards](BoardWriter), for what goes round the ring in turns.
+//! **The head is returned lazily.** The producer works with a cached copy of the head, which it refreshes only when
+//! the lane seems full. The consumer writes the true head into the producer's memory once per half lane, or sooner if
+//! the tag of an entry [requests](Tag::asks) it. An entry may therefore take at most a quarter of the lane: together
+//! with the padding before a wrap it then always fits into the space that is known to be free.
 //!
-//! **Ordering.** Bytes, fence, tag, fence: right on links that reorder and split posted writes
-//! between fences. An entry never wraps; the rest of the lap is filled by a `PAD` entry, which may be most of it (`pieces`).
+//! [Boards](BoardWriter) are allgather mailboxes beside the lanes; they carry data that ranks pass around the ring in
+//! rounds.
+//!
+//! **Ordering.** The producer writes bytes, fence, tag, fence. This is correct on links that reorder and split posted
+//! writes between fences. An entry never wraps: a `PAD` entry fills the rest of the lap, which may be most of it (see
+//! `pieces`).
 
 mod board;
 mod checked;
@@ -41,70 +45,69 @@ pub use consumer::{Consumer, Entry, Taken};
 pub use producer::{Producer, Slot};
 pub use tag::{Tag, LEN_MAX, META_MAX};
 
-/// Bytes in a line.
+/// Size of a line in bytes.
 pub const LINE: usize = 64;
-/// Bytes of an entry's first line that its tag takes.
+/// Size of the tag in bytes, at the start of an entry's first line.
 pub const TAG: usize = 8;
-/// The most lines that a lane may have: sequence numbers of one lap must be distinct from those
-/// of the next.
+/// Largest number of lines in a lane: the sequence numbers of one lap must be distinct from those of the next.
 pub const LINES_MAX: usize = 32 * 1024 - 1;
-/// The fewest lines a lane may have.
+/// Smallest number of lines in a lane.
 #[cfg(not(loom))]
 pub const LINES_MIN: usize = 16;
-/// The fewest lines a lane may have: small enough for all interleavings of a lap to be tried.
+/// Smallest number of lines in a lane: small enough for loom to try all interleavings of a lap.
 #[cfg(loom)]
 pub const LINES_MIN: usize = 8;
 
-/// The kind that fills the rest of a lap. Every other kind belongs to the layers above.
+/// Kind of the padding entry that fills the rest of a lap. All other kinds are defined by the layers above.
 pub const PAD: u8 = 0xff;
 
-/// What a peer wrote into a lane that the protocol does not allow.
+/// Protocol violation found in data that a peer wrote into a lane or a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corrupt {
-    /// Neither a tag nor zero.
-    #[error("line {line} holds {word:#018x}, which is no tag")]
+    /// The word is neither a tag nor zero.
+    #[error("line {line} holds {word:#018x}, which is not a tag")]
     NoTag {
-        /// Where.
+        /// Line at which the word was read.
         line: usize,
-        /// What.
+        /// The word that was read.
         word: u64,
     },
-    /// A tag from the future or the distant past.
+    /// The sequence number of the tag belongs neither to this lap nor to the previous one.
     #[error("line {line} has sequence number {found}, {expected} was expected")]
     Sequence {
-        /// Where.
+        /// Line at which the tag was read.
         line: usize,
-        /// What was expected.
+        /// Sequence number that the consumer expects.
         expected: u16,
-        /// What is there.
+        /// Sequence number in the tag.
         found: u16,
     },
-    /// An entry that is too long, or reaches beyond the end of the lane.
+    /// The entry is too long, or reaches beyond the end of the lane.
     #[error("the entry at line {line} claims {len} bytes, at most {max} are possible there")]
     Length {
-        /// Where.
+        /// Line at which the entry begins.
         line: usize,
-        /// What it claims.
+        /// Length in bytes that the tag claims.
         len: usize,
-        /// What is possible.
+        /// Largest length in bytes that is possible at this line.
         max: usize,
     },
-    /// An entry that was lost or damaged on its way.
+    /// The entry was lost or damaged on the link.
     #[error("the entry at line {line} {damage}: the link has lost or changed it")]
     Damaged {
-        /// Where.
+        /// Line at which the entry begins.
         line: usize,
-        /// What is wrong.
+        /// Kind of damage.
         damage: Damage,
     },
-    /// Neither what a place of a board may hold before this turn nor in it.
-    #[error("place {place} of a board holds {word:#018x} in turn {turn}")]
+    /// The tag of a board's slot is valid neither for this round nor for the time before it.
+    #[error("slot {place} of an allgather mailbox holds {word:#018x} in round {turn}")]
     Place {
-        /// Where.
+        /// Index of the slot.
         place: usize,
-        /// What.
+        /// The word that was read.
         word: u64,
-        /// When.
+        /// Number of the round.
         turn: u32,
     },
 }
@@ -114,7 +117,7 @@ pub fn lines_for(len: usize) -> usize {
     (TAG + len).div_ceil(LINE)
 }
 
-/// The most bytes that an entry may have in a lane of `lines` lines.
+/// Largest number of bytes in an entry of a lane with `lines` lines.
 pub fn entry_max(lines: usize) -> usize {
     ((lines / 4).max(1) * LINE - TAG).min(LEN_MAX)
 }

@@ -1,82 +1,85 @@
-//! Which gait is the fastest one here, found out while pieces stream.
+//! Auto-tuner that selects the fastest chunking policy (chunk size and wrap length) at run time, while chunks stream.
 //!
-//! On some processors pieces in [short laps](super::pieces) are much faster; on others they are much slower, since all that
-//! is read has been written only just now, and comes line by line out of the nearest cache of the core that wrote it. And
-//! some copy a large piece much faster than several small ones. Nothing that can be asked for tells which it is, and a
-//! hypervisor may change it at any time. So all are tried for a while, the best is kept for long, and then all are tried again.
+//! On some processors chunks in [short laps](super::pieces) are much faster. On others they are much slower: all data
+//! that is read has only just been written, and comes line by line out of the nearest cache of the core that wrote
+//! it. Some processors copy a large chunk much faster than several small ones. No query tells which case applies, and
+//! a hypervisor may change it at any time. The tuner therefore tries all policies for a while, keeps the best one for
+//! long, and then tries all again.
 //!
-//! What counts is what the consumer has left, not what was produced: an empty lane takes much at once. Of each try the
-//! fastest stretch counts, for in others there may have been nothing to send. And all is done twice: what is sent may have
-//! become another thing meanwhile, and whoever was tried later would be taken for faster.
+//! The measure is the rate at which the consumer frees lines, not the rate of production, because an empty lane
+//! accepts much at once. The fastest interval of each trial counts, since in others there may have been nothing to
+//! send. Every policy is tried in two passes: the traffic may have changed during a pass, and a policy that was tried
+//! later would then appear faster.
 
 use super::LINE;
 use std::time::Instant;
 
-/// Gaits to choose from, of which earlier ones need fewer heads.
+/// Number of chunking policies. Earlier ones need fewer head updates.
 pub(super) const GAITS: usize = 3;
 
-/// Lines between two looks at the clock: so many of the largest pieces that one of them more or less does not decide.
+/// Lines between two clock readings. They hold so many chunks of the largest size that one more or less does not
+/// matter.
 const STRETCH: u64 = (2 << 20) / LINE as u64;
 
-/// Stretches of a try that count.
+/// Number of measured intervals of a trial.
 const COUNTED: u32 = 2;
 
-/// Times that each gait is tried.
+/// Number of trials of each policy.
 const PASSES: usize = 2;
 
-/// Lines until all are tried again: the worse ones cost about a hundredth.
+/// Lines until all policies are tried again: the slower ones then cost about 1 % of the time.
 const KEPT: u64 = (2 << 30) / LINE as u64;
 
-/// So much faster a later gait has to be, each time.
+/// Factor by which a later policy must be faster than an earlier one, in each pass.
 const WORTH: f64 = 1.1;
 
-/// Chooses the gait of one producer's pieces.
+/// Auto-tuner of the chunking policy of one producer.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The present one.
+    /// Index of the current policy.
     gait: usize,
-    /// Which stretch of a try this is; None while the best gait is kept.
+    /// Number of the current interval of a trial; None while the best policy is kept.
     stretch: Option<u32>,
-    /// How often all were tried already.
+    /// Number of completed passes over all policies.
     pass: usize,
-    /// Lines of entries to be produced before there is something to be decided.
+    /// Number of lines of entries (without padding) at which the next decision is due.
     due: u64,
-    /// What was left, and when, at the beginning of the stretch.
+    /// Number of lines freed and the time, at the start of the interval; None before the first interval.
     began: Option<(u64, Instant)>,
-    /// Lines a second: the best of each gait, in each pass.
+    /// Best rate of each policy in each pass, in lines per second.
     best: [[f64; GAITS]; PASSES],
-    /// Lines of fillings, all together.
+    /// Total number of padding lines.
     filled: u64,
-    /// The latest of them: from which tail to which.
+    /// The latest padding, as its first tail and the tail after it.
     filling: (u64, u64),
 }
 
 impl Pace {
-    /// Begins with a try of the first gait.
+    /// Returns a tuner that begins with a trial of the first policy.
     pub(super) fn new() -> Self {
         let best = [[0.0; GAITS]; PASSES];
         Pace { gait: 0, stretch: Some(0), pass: 0, due: 0, began: None, best, filled: 0, filling: (0, 0) }
     }
 
-    /// Whether gaits are being compared, so that the head must be known better than to half a lane.
+    /// Returns true during a trial. The head must then be known more precisely than to half a lane.
     #[inline]
     pub(super) fn is_trying(&self) -> bool {
         self.stretch.is_some()
     }
 
-    /// Whether [`Pace::choose`] has something to decide at this tail.
+    /// Returns true if [`Pace::choose`] has a decision to make at this tail.
     #[inline]
     pub(super) fn is_due(&self, tail: u64) -> bool {
         tail - self.filled >= self.due
     }
 
-    /// Takes note of a filling of so many lines.
+    /// Records `lines` lines of padding that begin at `tail`.
     pub(super) fn filled(&mut self, tail: u64, lines: u64) {
         self.filled += lines;
         self.filling = (tail, tail + lines);
     }
 
-    /// The gait from now on.
+    /// Ends an interval and returns the index of the policy to use from now on.
     pub(super) fn choose(&mut self, head: u64, tail: u64, now: Instant) -> usize {
         self.due = tail - self.filled + STRETCH;
         let Some(stretch) = self.stretch else { return self.begin(0, 0) };
@@ -86,7 +89,8 @@ impl Pace {
             let best = &mut self.best[self.pass][self.gait];
             *best = best.max(left.saturating_sub(from) as f64 / seconds);
         }
-        // What comes first may be in the laps before, or have found the lane empty.
+        // The first interval does not count: it may contain chunks of the previous policy, or have begun with an
+        // empty lane.
         (self.began, self.stretch) = (Some((left, now)), Some(stretch + 1));
         match self.gait + 1 {
             _ if stretch < COUNTED => self.gait,
@@ -96,7 +100,7 @@ impl Pace {
         }
     }
 
-    /// Lines of entries that the consumer has left. There is one filling at most between head and tail.
+    /// Number of lines of entries that the consumer has freed. At most one padding lies between head and tail.
     fn left(&self, head: u64, tail: u64) -> u64 {
         let (from, to) = self.filling;
         let under_way = tail - head - to.saturating_sub(from.max(head));
@@ -127,14 +131,14 @@ mod tests {
     const LINES: u64 = 1000;
     const PIECE: u64 = 65;
 
-    /// A stream, and how fast it would be in each gait, lines a microsecond; the last has short laps.
+    /// A simulated stream with its speed under each policy, in lines per microsecond. The last policy has short laps.
     struct Stream {
         pace: Pace,
         tail: u64,
         now: Instant,
         speeds: [u64; GAITS],
         gait: usize,
-        /// Pieces in each gait.
+        /// Number of chunks under each policy.
         pieces: [u64; GAITS],
     }
 
@@ -143,7 +147,8 @@ mod tests {
             Stream { pace: Pace::new(), tail: 0, now: Instant::now(), speeds, gait: 0, pieces: [0; GAITS] }
         }
 
-        /// Produces pieces, of which two are under way; before some of them there was nothing to send.
+        /// Produces chunks, of which two are in flight. `pause` selects the chunks before which there was nothing to
+        /// send.
         fn go(&mut self, pieces: usize, pause: impl Fn(usize) -> bool) {
             for piece in 0..pieces {
                 if self.pace.is_due(self.tail) {
@@ -170,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Pieces that are more than one try and what is kept after it.
+    /// More chunks than one trial and the time for which its result is kept.
     const MANY: usize = 800_000;
 
     #[test]
@@ -224,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_changes_while_gaits_are_tried_speaks_for_none() {
-        // Say from payloads that are offered to such that are not, or back, at any time.
+        // For example from rendezvous payloads to others, or back, at any time.
         for (before, after) in [(100, 200), (200, 100)] {
             for change in (0..MANY / 50).step_by(100) {
                 let mut stream = Stream::new([before; GAITS]);

@@ -1,47 +1,51 @@
-//! Gaits: how something large streams through a lane in memory that both its ends have in their caches.
+//! Chunking policies: the way in which a large payload streams through a lane in memory that both ends have in their
+//! caches.
 //!
-//! The lines of a lane go to and fro between two cores. They do so faster if they are still in the core's nearest cache
-//! when their turn comes again, and until then the core reads and writes as many other bytes as well. So the lap has to
-//! be less than half of that cache, which mostly has 32 KiB.
+//! The lines of a lane move back and forth between two cores. They move faster if they are still in the core's
+//! nearest cache when they are used again; until then the core reads and writes as many other bytes as well. A lap
+//! should therefore be less than half of that cache, which mostly has 32 KiB.
 //!
-//! Therefore pieces of something large turn back to the lane's first line early, *if* the consumer is known to have left what
-//! they overwrite; otherwise they go on, and a consumer that does not keep up still has all of the lane. To the consumer
-//! that is a filling like any other, only longer. To know in time what it has left, pieces *ask*: the head is returned
-//! when they are released, not only after half a lane. Nothing else asks, so small messages return no more heads than ever.
+//! Chunks of a large payload therefore wrap to the first line of the lane early, *if* the consumer is known to have
+//! freed the lines that they overwrite. Otherwise they continue, so that a slow consumer still has the whole lane.
+//! For the consumer an early wrap is padding like any other, only longer. To know in time which lines are free,
+//! chunks *request* the head: it is returned when they are released, not only after half a lane. No other entries
+//! request it, so small messages do not cause more head updates.
 //!
-//! Where that is not faster, pieces go on, too: see [`pace`](super::pace), which chooses the gait.
+//! Chunks also continue to the end of the lane where early wraps are not faster: [`pace`](super::pace) selects the
+//! policy.
 //!
-//! What lies beyond a short lap may be older than a lap. The producer counts it as stale, as it does with all lines of a filling.
+//! Words beyond a short lap may be older than one lap. The producer counts them as stale, as it does with all lines
+//! of padding.
 
 use super::pace::{Pace, GAITS};
 use super::{lines_for, Producer, Slot};
 use std::time::Instant;
 
-/// How pieces go round.
+/// A chunking policy.
 #[derive(Clone, Copy)]
 struct Gait {
-    /// Lines after which a lap ends if it can; None: with the lane.
+    /// Number of lines after which a lap ends early if possible; None: at the end of the lane.
     lap: Option<usize>,
-    /// The most bytes of a piece.
+    /// Largest size of a chunk in bytes.
     piece: usize,
 }
 
-/// In short laps pieces are large enough not to count beside their copying, and small enough for several in a lap: a lap is three
-/// pieces, and the small entries between one stream and the next.
+/// The policy with short laps. Chunks are large enough for the overhead per chunk not to matter beside the copy, and
+/// small enough for several in a lap: a lap holds three chunks and the small entries between one stream and the next.
 const SHORT: Gait = Gait { lap: Some(208), piece: 4096 };
 
-/// What the pace chooses from.
+/// The policies from which the auto-tuner selects, in its order.
 const ALL: [Gait; GAITS] = [Gait { lap: None, piece: usize::MAX }, Gait { lap: None, piece: 16 << 10 }, SHORT];
 
-/// How the pieces of one lane go round.
+/// State of chunking for one lane.
 pub(super) struct Laps {
     gait: Gait,
-    /// What chooses it.
+    /// Auto-tuner; None if the policy is fixed.
     pace: Option<Pace>,
 }
 
 impl Laps {
-    /// Takes note of a filling of so many lines.
+    /// Records `lines` lines of padding that begin at `tail`.
     pub(super) fn filled(&mut self, tail: u64, lines: usize) {
         if let Some(pace) = &mut self.pace {
             pace.filled(tail, lines as u64);
@@ -50,14 +54,14 @@ impl Laps {
 }
 
 impl Producer {
-    /// The same producer, of a lane in memory that both ends have in their caches. Over a real link more has to be under way
-    /// than a short lap holds.
+    /// Returns this producer with auto-tuned chunking, for a lane in memory that both ends have in their caches. Over
+    /// a real link more data has to be in flight than a short lap holds.
     pub fn near(mut self) -> Self {
         self.laps = Some(Box::new(Laps { gait: ALL[0], pace: Some(Pace::new()) }));
         self
     }
 
-    /// The same producer, whose pieces turn back after so many lines if they can.
+    /// Returns this producer with a fixed policy: chunks wrap after `lines` lines if they can.
     #[cfg(test)]
     pub(super) fn with_laps(mut self, lines: usize) -> Self {
         let gait = Gait { lap: Some(lines), ..SHORT };
@@ -65,26 +69,27 @@ impl Producer {
         self
     }
 
-    /// The most bytes of a payload that a piece should have.
+    /// Largest number of payload bytes that a chunk should have.
     pub fn piece_max(&self) -> usize {
         self.laps.as_ref().map_or(usize::MAX, |laps| laps.gait.piece)
     }
 
-    /// Whether the consumer has told of so little that it is likely to have something to take. A consumer that keeps up may be thought to
-    /// be behind, until it tells of the half of the lane that it has just taken.
+    /// Returns true if the known head is so old that the consumer is likely to have entries to take. A consumer that
+    /// keeps up may be reported as behind until it returns the head for the half lane that it has just taken.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         let half = self.lines / 2;
         self.piece_max() == usize::MAX && self.taken() > half && !self.frees(half)
     }
 
-    /// As [`Producer::reserve`], for a piece of something large.
+    /// Same as [`Producer::reserve`], for a chunk of a large payload.
     #[inline]
     pub fn reserve_piece(&mut self, len: usize) -> Option<Slot<'_>> {
         let Some((end, asks)) = self.choose_laps() else { return self.reserve(len) };
         let lines = lines_for(len + self.trailer);
         if end.is_some_and(|end| self.at + lines > end) {
-            // More than the lane has, where a lap has only begun: the consumer insists on an entry in each.
+            // At the start of a lap this is more than the lane has, so the chunk does not wrap: the consumer requires
+            // an entry in every lap.
             let need = self.lines - self.at + lines + 1;
             if self.taken() + need <= self.lines || self.frees(need) {
                 return Some(Slot { room: len, at: 0, asks, lane: self });
@@ -95,7 +100,8 @@ impl Producer {
         Some(slot)
     }
 
-    /// Where the lap ends for a piece, and whether the piece asks for the head.
+    /// Returns the line at which the lap ends for a chunk (None: the end of the lane), and whether the chunk requests
+    /// the head. Returns None if the lane has no chunking policy.
     fn choose_laps(&mut self) -> Option<(Option<usize>, bool)> {
         let is_due = |pace: &Pace| pace.is_due(self.tail);
         if self.laps.as_ref()?.pace.as_ref().is_some_and(is_due) {

@@ -1,4 +1,4 @@
-//! The sending end of a lane.
+//! The producer of a lane.
 
 use super::checked::{GaveUp, Keeper, Reliability, CHECK};
 use super::pieces::Laps;
@@ -9,33 +9,33 @@ use ntbring_memory::{ForeignBytes, InWindow, OutWindow};
 use std::mem::ManuallyDrop;
 use std::time::Instant;
 
-/// The only producer of a lane. It lives on the other side of the link than the lane itself.
+/// The only producer of a lane. It is on the other side of the link than the lane's memory.
 pub struct Producer {
     lane: OutWindow,
-    /// Own memory, into whose first word the consumer writes its head.
+    /// Local memory. The consumer writes its head into the first word.
     credit: InWindow,
     pub(super) lines: usize,
     entry_max: usize,
-    /// Lines produced so far; `tail % lines` is where the next entry begins.
+    /// Number of lines produced so far. The next entry begins at line `tail % lines`.
     pub(super) tail: u64,
-    /// The same, kept without a division.
+    /// `tail % lines`, maintained without a division.
     pub(super) at: usize,
-    /// The head as last looked at.
+    /// Cached copy of the consumer's head.
     pub(super) head: u64,
     sequence: u16,
-    /// Which lines' first word is not a tag or zero, but some entry's bytes.
+    /// Bitmap of the lines whose first word is neither a tag nor zero, but bytes of an entry.
     stale: Vec<u64>,
-    /// How pieces go round, if not like everything else.
+    /// Chunking policy and early wraps; None if chunks are treated like all other entries.
     pub(super) laps: Option<Box<Laps>>,
-    /// Bytes of every entry that are not the caller's.
+    /// Bytes at the end of every entry that do not belong to the caller (the checksum).
     pub(super) trailer: usize,
-    /// What is needed where links are not trusted.
+    /// State for retransmission and error detection on links that are not trusted.
     keeper: Option<Box<Keeper>>,
 }
 
 impl Producer {
-    /// The producer of the lane that `lane` covers, whose consumer writes its head to the first
-    /// word of `credit`. Both must be zero at the start. Panics if the size is not allowed.
+    /// Returns the producer of the lane that `lane` covers. The consumer writes its head into the first word of
+    /// `credit`. Both must be zero at the start. Panics if the size of the lane is not allowed.
     pub fn new(lane: OutWindow, credit: InWindow) -> Self {
         let lines = lane.len() / LINE;
         assert!((LINES_MIN..=LINES_MAX).contains(&lines), "a lane of {lines} lines");
@@ -56,8 +56,8 @@ impl Producer {
         }
     }
 
-    /// The same producer, which does not trust the link. `credit` must have two words, and the consumer must be
-    /// [checked](super::Consumer::checked) as well, in the same way; `tail` is a word in its memory.
+    /// Returns this producer with error detection for untrusted links. `credit` must have two words, and the consumer
+    /// must be [checked](super::Consumer::checked) in the same mode. `tail` is a word in the consumer's memory.
     pub fn checked(mut self, mode: Reliability, tail: OutWindow) -> Self {
         if mode != Reliability::Off {
             self.keeper = Some(Box::new(Keeper::new(mode, self.lines, tail)));
@@ -66,23 +66,24 @@ impl Producer {
         self
     }
 
-    /// Whether the consumer has told that it has taken everything; so it is, too, if it is not to be asked.
+    /// Returns true if the consumer has acknowledged all entries, and always true if the lane is not checked.
     pub fn is_settled(&self) -> bool {
         self.keeper.as_ref().is_none_or(|keeper| keeper.is_empty())
     }
 
-    /// How often the consumer was reminded since it has taken anything.
+    /// Number of reminders sent to the consumer since it last consumed an entry.
     pub fn reminders(&self) -> u32 {
         self.keeper.as_ref().map_or(0, |keeper| keeper.reminders)
     }
 
-    /// Entries that were sent again.
+    /// Number of retransmitted entries.
     pub fn resent(&self) -> u64 {
         self.keeper.as_ref().map_or(0, |keeper| keeper.resent)
     }
 
-    /// To be called now and then, if the lane is checked and not settled: sends again what was damaged, or reminds the
-    /// consumer. True if the consumer should be woken.
+    /// Retransmits a damaged entry or reminds the consumer. The caller calls this periodically while the lane is
+    /// checked and not settled. Returns true if the consumer should be woken; fails if an entry was retransmitted too
+    /// often.
     pub fn look_after(&mut self, now: Instant) -> Result<bool, GaveUp> {
         if self.is_settled() {
             return Ok(false);
@@ -94,39 +95,39 @@ impl Producer {
         }
     }
 
-    /// The most bytes that an entry may have.
+    /// Largest number of bytes in an entry.
     pub fn entry_max(&self) -> usize {
         self.entry_max
     }
 
-    /// Lines in the lane.
+    /// Number of lines in the lane.
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// Whether anything was ever put into it.
+    /// Returns true if at least one entry was produced.
     pub fn is_used(&self) -> bool {
         self.tail > 0
     }
 
-    /// Bytes of the lane that entries have taken so far, all laps together.
+    /// Bytes of the lane that entries have taken so far, over all laps.
     pub fn produced(&self) -> u64 {
         self.tail * LINE as u64
     }
 
-    /// Lines that are taken, by the head as last looked at.
+    /// Number of lines in use, according to the cached head.
     pub fn taken(&self) -> usize {
         (self.tail - self.head) as usize
     }
 
-    /// Room for an entry of up to `len` bytes, at most [`Producer::entry_max`]; None if the lane
-    /// is full for now. Nothing is visible to the consumer before [`Slot::commit`].
+    /// Reserves space for an entry of up to `len` bytes; returns None if the lane is full. Nothing is visible to the
+    /// consumer before [`Slot::commit`]. Panics if `len` exceeds [`Producer::entry_max`].
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Option<Slot<'_>> {
         assert!(len <= self.entry_max(), "an entry of {len} bytes in a lane for {}", self.entry_max());
         let lines = lines_for(len + self.trailer);
         let rest = self.lines - self.at;
-        // One line more than the entry: the word after it must be ours to clear.
+        // One more line than the entry takes, because the producer clears the word after it.
         let need = if lines <= rest { lines } else { rest + lines } + 1;
         if self.taken() + need > self.lines && !self.frees(need) {
             return None;
@@ -135,15 +136,15 @@ impl Producer {
         Some(Slot { room: len, at, asks: false, lane: self })
     }
 
-    /// Whether the head that the consumer has returned leaves so many lines free.
+    /// Refreshes the cached head; returns true if `lines` lines are then free.
     #[inline]
     pub(super) fn frees(&mut self, lines: usize) -> bool {
         self.look();
         self.taken() + lines <= self.lines
     }
 
-    /// Deposits an entry whose bytes are those of `first` and of `then`: [`Producer::reserve`] and [`Slot::commit`] in one, with
-    /// little to decide. False if that cannot be, of which they then take care.
+    /// Produces an entry that consists of `first` followed by `then`: a fast path for [`Producer::reserve`] and
+    /// [`Slot::commit`]. Returns false if the entry does not qualify; the caller then uses those two.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn put(&mut self, kind: u8, meta: u16, first: &[u8], then: ForeignBytes) -> bool {
@@ -156,7 +157,7 @@ impl Producer {
         let next = if end == self.lines { 0 } else { end };
         let clear = self.is_stale(next).then_some(next * LINE);
         let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks: false };
-        // What begins an entry is never stale: it was cleared before the entry before it.
+        // The first word of an entry is never stale: it was cleared before the previous entry was published.
         if !self.lane.deposit(clear, self.at * LINE, tag.word(), first, then) {
             return false;
         }
@@ -170,8 +171,8 @@ impl Producer {
         true
     }
 
-    /// Looks at the head that the consumer has returned. A head that cannot be is ignored: the
-    /// lane then stays full.
+    /// Refreshes the cached head from the word that the consumer writes. An impossible value is ignored, so that the
+    /// lane stays full.
     pub(super) fn look(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             if let Some(head) = keeper.head(&self.credit, self.head, self.tail) {
@@ -186,7 +187,7 @@ impl Producer {
         }
     }
 
-    /// Makes the `lines` lines at `at` an entry, after its bytes have been written.
+    /// Publishes the `lines` lines at `at` as an entry, after its bytes have been written.
     #[inline]
     fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), asks: bool) {
         let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
@@ -207,7 +208,7 @@ impl Producer {
         self.advance(lines, next);
     }
 
-    /// Goes on to the line where the next entry begins.
+    /// Advances the tail past an entry of `lines` lines, to line `next`.
     #[inline(always)]
     fn advance(&mut self, lines: usize, next: usize) {
         self.sequence = self.sequence.wrapping_add(1);
@@ -215,7 +216,8 @@ impl Producer {
         self.at = next;
     }
 
-    /// Remembers that lines, counted from where an entry begins, may hold bytes, or the tag of a lap long ago.
+    /// Marks lines, counted from the start of the next entry, as stale: they may hold bytes, or the tag of an old
+    /// lap.
     #[inline]
     fn spoil(&mut self, at: usize, lines: std::ops::Range<usize>) {
         let (mut line, end) = (at + lines.start, at + lines.end);
@@ -241,23 +243,24 @@ impl Producer {
     }
 }
 
-/// Room for one entry. Dropping it without a commit leaves the lane as it was.
+/// Reserved space for one entry. Dropping it without a commit leaves the lane unchanged.
 pub struct Slot<'a> {
     pub(super) lane: &'a mut Producer,
     pub(super) room: usize,
-    /// The line where it begins: the next one, or the first of a new lap.
+    /// Line at which the entry begins: the next line, or line 0 of a new lap.
     pub(super) at: usize,
-    /// Whether its entry asks for the head.
+    /// True if the entry requests the head.
     pub(super) asks: bool,
 }
 
 impl Slot<'_> {
-    /// Bytes that can be written.
+    /// Number of bytes that can be written.
     pub fn room(&self) -> usize {
         self.room
     }
 
-    /// Where its bytes are written to: at once into the lane, if nothing has to be kept.
+    /// Window to which the bytes are written: the lane itself, or a local copy if entries are kept for
+    /// retransmission.
     #[inline]
     fn window(&self) -> &OutWindow {
         match &self.lane.keeper {
@@ -271,35 +274,36 @@ impl Slot<'_> {
         self.at * LINE + TAG + at
     }
 
-    /// Writes bytes at `at`, counted from the entry's first byte.
+    /// Writes `bytes` at byte offset `at` of the entry.
     #[inline]
     pub fn write(&mut self, at: usize, bytes: ForeignBytes) {
         let offset = self.offset(at, bytes.len());
         self.window().write(offset, bytes);
     }
 
-    /// Writes bytes at `at`.
+    /// Writes `bytes` at byte offset `at` of the entry.
     #[inline]
     pub fn write_bytes(&mut self, at: usize, bytes: &[u8]) {
         let offset = self.offset(at, bytes.len());
         self.window().write_bytes(offset, bytes);
     }
 
-    /// Lets `pack` write up to `max` bytes at `at`, where they are to lie; returns how many it
-    /// wrote.
+    /// Lets `pack` write up to `max` bytes in place, at byte offset `at` of the entry. Returns the number of bytes
+    /// written.
     #[cfg(not(loom))]
     pub fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         let offset = self.offset(at, max);
         self.window().fill(offset, max, pack)
     }
 
-    /// Publishes the entry with the `len` bytes that were written.
+    /// Publishes the entry with its first `len` bytes. Panics if `len` exceeds the room, or if `kind` is `PAD`.
     #[inline]
     pub fn commit(self, kind: u8, len: usize, meta: u16) {
         assert!(len <= self.room && kind != PAD);
         let mut slot = ManuallyDrop::new(self);
         if slot.at != slot.lane.at {
-            // Not before there is an entry behind it: what was consumed is told when an entry is released.
+            // The padding is published only when an entry follows it, because the consumer returns the head when it
+            // releases an entry.
             let rest = slot.lane.lines - slot.lane.at;
             let tail = slot.lane.tail;
             if let Some(laps) = &mut slot.lane.laps {
@@ -310,8 +314,8 @@ impl Slot<'_> {
         let trailer = slot.lane.trailer;
         let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
         if lines < reserved && slot.lane.keeper.is_none() {
-            // What is not used may have been written to all the same, so it must arrive before
-            // what clears it.
+            // Unused lines of the reservation may have been written to. Those writes must arrive before the one that
+            // clears them.
             let at = slot.at;
             slot.lane.spoil(at, lines..reserved);
             slot.lane.lane.fence();
@@ -327,7 +331,7 @@ impl Drop for Slot<'_> {
             return;
         }
         self.lane.spoil(self.at, 1..lines_for(self.room));
-        // What was written must not arrive after what the next slot writes to the same place.
+        // Writes to this slot must not arrive after those of the next slot to the same lines.
         self.lane.lane.fence();
     }
 }

@@ -1,24 +1,24 @@
-//! The setting of reliability.
+//! Names and handshake codes of the reliability levels.
 
 use crate::Reliability::{self, *};
 use std::fmt;
 
-/// All levels with their names; the index is the code in the handshake.
+/// All levels with their names. The index is the code in the handshake.
 const NAMED: [(&str, Reliability); 3] = [("off", Off), ("detect", Detect), ("retry", Retry)];
 
 impl Reliability {
-    /// The level of that name.
+    /// Returns the level with this name.
     pub fn parse(text: &str) -> Result<Reliability, String> {
         let found = NAMED.iter().find(|(name, _)| *name == text);
         found.map(|(_, reliability)| *reliability).ok_or_else(|| "unknown".into())
     }
 
-    /// Its number in the handshake; 0 for `off`.
+    /// Code of the level in the handshake; 0 for `off`.
     pub fn code(self) -> u8 {
         NAMED.iter().position(|(_, r)| *r == self).unwrap_or(0) as u8
     }
 
-    /// The name of the level with that number.
+    /// Returns the name of the level with this code.
     pub fn name_of(code: u8) -> String {
         NAMED.get(usize::from(code)).map_or_else(|| format!("unknown ({code})"), |(name, _)| name.to_string())
     }

@@ -1,31 +1,31 @@
-//! The tag: the one word that makes an entry valid.
+//! The tag: the word that makes an entry valid.
 
-/// The most bytes that a tag can say.
+/// Largest entry length in bytes that a tag can carry.
 pub const LEN_MAX: usize = (1 << 23) - 1;
-/// The largest value of a tag's `meta`.
+/// Largest value of a tag's `meta`.
 pub const META_MAX: u16 = (1 << 15) - 1;
 
 const VALID: u64 = 1 << 63;
 const ASKS: u64 = 1 << 47;
 
-/// The parts of a tag. As a word: bits 0-15 sequence number, 16-23 kind, 24-46 length of the
-/// entry's bytes, 47 whether it asks for the head, 48-62 meta, 63 always set, so that no tag is zero.
+/// The fields of a tag. Layout of the word: bits 0-15 sequence number, 16-23 kind, 24-46 length of the entry in
+/// bytes, 47 head request, 48-62 meta, 63 always set, so that no tag is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// Number of the entry in its lane, from 0, modulo 2^16.
     pub sequence: u16,
-    /// What the entry is; the queue itself only knows `PAD`.
+    /// Kind of the entry. The queue itself interprets only `PAD`.
     pub kind: u8,
-    /// Bytes that follow, at most [`LEN_MAX`].
+    /// Number of bytes that follow, at most [`LEN_MAX`].
     pub len: u32,
-    /// Whatever the layers above need beside the kind, at most [`META_MAX`].
+    /// Additional value for the layers above, at most [`META_MAX`].
     pub meta: u16,
-    /// Whether the head is to be returned as soon as the entry is released.
+    /// True if the consumer must return the head as soon as the entry is released.
     pub asks: bool,
 }
 
 impl Tag {
-    /// The tag as a word.
+    /// Encodes the tag as a word.
     #[inline]
     pub fn word(self) -> u64 {
         debug_assert!(self.len as usize <= LEN_MAX && self.meta <= META_MAX);
@@ -37,20 +37,20 @@ impl Tag {
             | if self.asks { ASKS } else { 0 }
     }
 
-    /// Whether a word is a tag with this sequence number.
+    /// Returns true if `word` is a tag with this sequence number.
     #[inline]
     pub fn carries(word: u64, sequence: u16) -> bool {
         word & (VALID | 0xffff) == VALID | u64::from(sequence)
     }
 
-    /// The tag that a word is, if it is one of this kind and asks for nothing.
+    /// Decodes `word` if it is a tag of this kind without a head request; otherwise returns None.
     #[inline(always)]
     pub fn plain(word: u64, kind: u8) -> Option<Tag> {
         let tag = Tag::parse(word).filter(|_| word & (ASKS | 0xff << 16) == u64::from(kind) << 16)?;
         Some(Tag { asks: false, ..tag })
     }
 
-    /// The tag that a word is; None if it is none.
+    /// Decodes `word`; returns None if it is not a tag.
     #[inline]
     pub fn parse(word: u64) -> Option<Tag> {
         (word & VALID != 0).then_some(Tag {

@@ -1,19 +1,19 @@
-//! Tests of the lanes, in files by what they pit them against:
+//! Tests of the lanes, one file per kind of opponent or property:
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `faults` | links and ends that break one rule each: the other tests must notice |
-//! | `boards` | boards: all interleavings of a few turns, and whatever a peer may write |
+//! | `faults` | links and ends that break one rule each; the other tests must notice every one |
+//! | `boards` | boards: all interleavings of a few rounds, and arbitrary writes by a peer |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
-//! | `laps` | pieces that turn back early |
-//! | `link` | what delays, splits and reorders writes, step by step |
+//! | `laps` | chunks that wrap early |
+//! | `link` | a simulated link that delays, splits and reorders writes, step by step |
 //! | `room` | all states of the smallest lane |
-//! | `whole` | entries put in at once, among others |
+//! | `whole` | entries produced in one call (`put`), among others |
 //! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
-//! | `damage` | checked lanes over links that lose, change, double and delay |
+//! | `damage` | checked lanes over links that lose, corrupt, duplicate and delay |
 //! | `threads` | two real threads, over `ntb::weak` |
-//! | `hostile` | peers that write whatever they like |
-//! | `injected` | links that flip, lose, double and delay (`ntb::fault`) |
+//! | `hostile` | peers that write arbitrary data |
+//! | `injected` | links that flip bits, lose, duplicate and delay (`ntb::fault`) |
 
 use super::{Consumer, Corrupt, Entry, Taken};
 
@@ -42,7 +42,7 @@ mod threads;
 #[cfg(not(loom))]
 mod whole;
 
-/// The next entry as the short ways take it, and as the long way does if it is not of this kind.
+/// Takes the next entry with the fast paths, or with `take` if it is not of this kind.
 fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {
     if kind % 2 == 1 {
         let know = |found, len, meta| (found == kind).then_some((found, len, meta));

@@ -1,40 +1,40 @@
-//! What the consumer of a checked lane looks at, and what it says to the producer.
+//! Verification of entries in a checked lane, and the control words that its consumer sends to the producer.
 
 use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
 use crate::{Corrupt, Tag, LINE, TAG};
 use ntbring_memory::{InWindow, OutWindow, Region};
 
-/// Looks at a damaged entry between two complaints: the first one may have been lost.
+/// Number of looks at a damaged entry between two complaints: the first complaint may have been lost.
 const LOOKS: u32 = 256;
 
-/// What a checked consumer has beside an ordinary one.
+/// Additional state of a checked consumer.
 pub(crate) struct Verifier {
     mode: Reliability,
-    /// Where entries are copied to when they have been verified: what lies in the lane may yet be written once more.
+    /// Destination to which verified entries are copied: a late duplicate may still overwrite the entry in the lane.
     copy_out: OutWindow,
-    /// Where the tail is announced.
+    /// Word in which the producer announces its tail.
     tail: InWindow,
-    /// The latest announcement that was looked at.
+    /// The latest announcement that was read.
     announcement: u64,
     buffer: Vec<u8>,
-    /// The place of the latest complaint, and the looks at it since.
+    /// Place of the latest complaint, and number of looks at it since.
     complained: Option<(u64, u32)>,
     complaints: u32,
     heads: u32,
-    /// Entries that were damaged or missing.
+    /// Number of entries that were damaged or missing.
     pub damaged: u64,
 }
 
-/// What lies where the next entry must begin.
+/// Result of a look at the line at which the next entry must begin.
 pub(crate) enum Finding {
-    /// It.
+    /// The entry is there and was verified.
     Entry(Tag),
-    /// Nothing yet.
+    /// The entry is not there yet.
     Nothing,
 }
 
 impl Verifier {
-    /// With the window that verified entries are read from.
+    /// Returns the verifier and the window from which verified entries are read.
     pub fn new(mode: Reliability, lines: usize, tail: InWindow) -> (Verifier, InWindow) {
         let region = Region::anonymous(lines * LINE);
         let verifier = Verifier {
@@ -51,8 +51,8 @@ impl Verifier {
         (verifier, InWindow::new(region))
     }
 
-    /// Looks for the entry that begins at line `at`, at `place` of all lines; `max` is the most bytes that it may have,
-    /// and all before `head` may be written over.
+    /// Looks for the entry that begins at line `at`, which has the absolute number `place`. `max` is the largest
+    /// number of bytes that it may have. The producer may overwrite all lines before `head`.
     pub fn find(
         &mut self,
         lane: &InWindow,
@@ -71,10 +71,10 @@ impl Verifier {
         if announcement != std::mem::replace(&mut self.announcement, announcement) {
             let lines = (lane.len() / LINE) as u64;
             match unseal(Word::Tail, announcement, place, lines) {
-                // All of it was consumed. The producer does not know.
+                // All entries were consumed, but the producer does not know it.
                 Some((tail, _)) if tail == place => self.return_head(credit, head),
                 Some(_) => {
-                    // It may have come between the two looks.
+                    // The entry may have arrived between the two looks.
                     damage = match self.verify(lane, (at, place), sequence, max) {
                         Ok(Some(tag)) => return Ok(Finding::Entry(tag)),
                         Ok(None) => Some(Damage::Missing),
@@ -93,7 +93,7 @@ impl Verifier {
         Ok(Finding::Nothing)
     }
 
-    /// The entry's tag if it is there, with its bytes copied.
+    /// Verifies the entry, copies its bytes and returns its tag; returns None if it is not there.
     fn verify(
         &mut self,
         lane: &InWindow,
@@ -133,7 +133,7 @@ impl Verifier {
         credit.fence();
     }
 
-    /// Tells the producer how much was consumed.
+    /// Writes the head to the producer's memory.
     pub fn return_head(&mut self, credit: &OutWindow, head: u64) {
         self.heads = (self.heads + 1) & 0xfff;
         credit.fence();

@@ -1,20 +1,22 @@
-//! Lanes over links that may lose, damage or double what crosses them (the error handling of SPAX,
-//! ETRI 1995, brought to lanes).
+//! Lanes over links that may lose, corrupt or duplicate data (the error handling of SPAX, ETRI 1995, applied to
+//! lanes).
 //!
-//! An entry carries a CRC32C behind its bytes, over its place, its tag and its bytes. So whatever
-//! the consumer finds where the next entry must begin either is that entry, whole, or is not there
-//! yet. Places are absolute, and the producer keeps what it has not been told is consumed, so there
-//! is nothing to resynchronise: what is damaged is written to its place once more.
+//! An entry carries a CRC32C after its bytes, over its place, its tag and its bytes. The data at which the next entry
+//! must begin is therefore either that entry, complete, or the entry is not there yet. The place of an entry is the
+//! absolute number of its first line, counted over all laps, and the producer keeps every entry until the consumer
+//! has acknowledged it. So there is nothing to resynchronise: a damaged entry is written to its place again.
 //!
-//! Three words, each with a checksum of its own and repeated until it has done its work:
+//! Three control words, each with a checksum of its own, are repeated until they have taken effect:
 //!
-//! | word | lies with | says |
+//! | word | memory | meaning |
 //! |---|---|---|
-//! | head | producer | so much is consumed; given as soon as the lane is empty |
-//! | tail | consumer | so much is out; given when nothing was consumed for a while. Who has all of it repeats its head |
-//! | complaint | producer | the entry here is missing or damaged |
+//! | head | producer | number of lines consumed; sent as soon as the lane is empty |
+//! | tail | consumer | number of lines produced; sent if nothing was consumed for a while |
+//! | complaint | producer | negative acknowledgement: the entry at this place is missing or damaged |
 //!
-//! Under [`Reliability::Detect`] nothing is kept, and a complaint is an error of the consumer instead.
+//! A consumer that misses nothing when it reads a new tail re-sends its head, since the producer does not know it.
+//!
+//! Under [`Reliability::Detect`] nothing is kept for retransmission, and damage is an error of the consumer instead.
 
 mod consumer;
 mod producer;
@@ -23,20 +25,20 @@ pub(super) use consumer::{Finding, Verifier};
 pub use producer::GaveUp;
 pub(super) use producer::Keeper;
 
-/// How far lanes trust the links they cross.
+/// Degree to which lanes trust their links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reliability {
-    /// Entirely: links check themselves, as PCIe does.
+    /// Full trust: links detect and correct errors themselves, as PCIe does.
     #[default]
     Off,
-    /// What was lost or damaged is an error.
+    /// Loss and damage are reported as errors.
     Detect,
-    /// It is sent again.
+    /// Lost and damaged entries are retransmitted.
     Retry,
 }
 
 impl Reliability {
-    /// Bytes of every entry that are not the caller's.
+    /// Bytes at the end of every entry that do not belong to the caller (the checksum).
     pub fn trailer(self) -> usize {
         if self == Reliability::Off {
             0
@@ -46,12 +48,12 @@ impl Reliability {
     }
 }
 
-/// What is wrong with an entry.
+/// Kind of damage to an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// It is not there, though it was announced.
+    /// The entry is not there, though the producer has announced it.
     Missing = 1,
-    /// Its checksum is wrong.
+    /// The checksum is wrong.
     Checksum = 2,
 }
 
@@ -64,15 +66,15 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Bytes that the checksum of an entry takes.
+/// Size of an entry's checksum in bytes.
 pub(super) const CHECK: usize = 4;
 
-/// The checksum of the entry that begins at the `place`th line that was ever produced.
+/// Returns the checksum of an entry; `place` is the absolute number of its first line, counted over all laps.
 fn checksum(place: u64, tag: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&[place.to_le_bytes(), tag.to_le_bytes()].concat()), bytes)
 }
 
-/// What a word is for.
+/// Purpose of a control word.
 #[derive(Clone, Copy)]
 enum Word {
     Head = 1,
@@ -80,18 +82,18 @@ enum Word {
     Complaint = 3,
 }
 
-/// Bits of a place in a word: more than there are lines in a lane, so it is clear which lap is meant.
+/// Bits of a place in a control word. They count further than the lines of a lane, so that the lap is unambiguous.
 const PLACE_BITS: u32 = 20;
 const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
 
-/// A word that says a place, and 12 bits more; the upper half is the checksum.
+/// Encodes a control word from a place and 12 more bits. The upper half of the word is the checksum.
 fn seal(word: Word, place: u64, more: u32) -> u64 {
     let value = (place & PLACE_MASK) as u32 | more << PLACE_BITS;
     u64::from(value) | u64::from(check_of(word, value)) << 32
 }
 
-/// What such a word says, if nothing has happened to it: the place at `base` or at most `most` lines
-/// beyond it, and the rest.
+/// Decodes a control word: returns its place, which must be `base` or at most `most` lines beyond it, and the 12 more
+/// bits. Returns None if the checksum is wrong or the place is out of range.
 fn unseal(word: Word, sealed: u64, base: u64, most: u64) -> Option<(u64, u32)> {
     let value = sealed as u32;
     let beyond = u64::from(value).wrapping_sub(base) & PLACE_MASK;

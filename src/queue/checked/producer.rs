@@ -1,4 +1,4 @@
-//! What the producer of a checked lane keeps, and when it does something about it.
+//! Retransmission in a checked lane: the entries that its producer keeps, and its timers.
 
 use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
 use crate::{LINE, TAG};
@@ -6,59 +6,59 @@ use ntbring_memory::{InWindow, OutWindow, Region};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long nothing may be consumed before the tail is announced, at first...
+/// Initial time without consumption after which the tail is announced.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// ...and at most: the consumer may be computing.
+/// Largest such time, reached by doubling: the consumer may be computing.
 const PATIENCE_MAX: Duration = Duration::from_millis(64);
 
-/// How often one entry is sent again before something must be wrong with the link.
+/// Number of retransmissions of one entry after which the link is considered broken.
 const TRIES: u32 = 1000;
 
-/// An entry was damaged each time it was sent.
+/// Error: an entry was damaged each time it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the entry at line {line} {damage}, though it was sent {tries} times; {resent} entries of this lane were sent again in all")]
+#[error("the entry at line {line} {damage} after {tries} transmissions ({resent} retransmissions on this lane)")]
 pub struct GaveUp {
-    /// Where.
+    /// Line at which the entry begins.
     pub line: usize,
-    /// What was wrong with it the last time.
+    /// Damage that was reported last.
     pub damage: Damage,
-    /// How often it was sent.
+    /// Number of times the entry was sent.
     pub tries: u32,
-    /// How many entries were.
+    /// Number of entries of this lane that were retransmitted.
     pub resent: u64,
 }
 
-/// An entry that may have to be sent again.
+/// An entry that may have to be retransmitted.
 struct Kept {
     place: u64,
     lines: usize,
-    /// Bytes, the checksum not among them.
+    /// Number of bytes, without the checksum.
     len: usize,
 }
 
-/// What a checked producer has beside an ordinary one.
+/// Additional state of a checked producer.
 pub(crate) struct Keeper {
     mode: Reliability,
-    /// The lane as it should be, but for what is free.
+    /// Local copy of the lane as it should be; free lines are undefined.
     copy: InWindow,
     pub copy_out: OutWindow,
-    /// In the consumer's memory, where the tail is announced.
+    /// Word in the consumer's memory in which the tail is announced.
     tail: OutWindow,
     announced: u32,
     kept: VecDeque<Kept>,
     buffer: Vec<u8>,
-    /// The latest complaint that was looked at.
+    /// The latest complaint that was read.
     complaint: u64,
-    /// Of the oldest entry that is kept.
+    /// Number of retransmissions of the oldest entry that is kept.
     tries: u32,
-    /// When to announce the tail, if nothing is consumed until then.
+    /// Time at which the tail is announced if nothing is consumed until then.
     due: Option<Instant>,
     patience: Duration,
-    /// How often the tail was announced since anything was consumed.
+    /// Number of times the tail was announced since an entry was last consumed.
     pub reminders: u32,
-    /// The oldest entry that was kept at the latest look.
+    /// Place of the oldest entry that was kept at the latest call of `look_after`.
     oldest: u64,
-    /// Entries sent again.
+    /// Number of retransmitted entries.
     pub resent: u64,
 }
 
@@ -83,8 +83,8 @@ impl Keeper {
         }
     }
 
-    /// Sends the entry whose bytes have been written to the copy; `place`, its lines and bytes; `next` is the line after
-    /// it, which is cleared.
+    /// Sends the entry whose bytes have been written to the copy. The tuple holds its place, lines and bytes. `next`
+    /// is the line after the entry; its first word is cleared.
     pub fn send(
         &mut self,
         lane: &OutWindow,
@@ -114,25 +114,25 @@ impl Keeper {
         lane.fence();
     }
 
-    /// The head, if the credit says one that can be.
+    /// Returns the head from the credit word if it is valid and possible.
     pub fn head(&self, credit: &InWindow, head: u64, tail: u64) -> Option<u64> {
         unseal(Word::Head, credit.load(0), head, tail - head).map(|(head, _)| head)
     }
 
-    /// Forgets what has been consumed.
+    /// Drops the entries before `head`, which have been consumed.
     pub fn forget(&mut self, head: u64) {
         while self.kept.front().is_some_and(|kept| kept.place < head) {
             self.kept.pop_front();
         }
     }
 
-    /// Whether all has been consumed.
+    /// Returns true if no entry is kept, so that all have been consumed.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Does what is due: answers a complaint, or announces the tail. True if it has written something, so that the
-    /// consumer must be woken.
+    /// Answers a complaint, or announces the tail if that is due. Returns true if something was written, so that the
+    /// consumer must be woken; fails if an entry was retransmitted too often.
     pub fn look_after(
         &mut self,
         lane: &OutWindow,
@@ -167,14 +167,14 @@ impl Keeper {
         Ok(false)
     }
 
-    /// Says how much is out.
+    /// Announces the tail to the consumer.
     fn announce(&mut self, tail: u64) {
         self.announced = (self.announced + 1) & 0xfff;
         self.tail.store(0, seal(Word::Tail, tail, self.announced));
         self.tail.fence();
     }
 
-    /// Sends the entry at `place` again, if there is one.
+    /// Retransmits the entry at `place`; returns false if there is none or the mode does not retransmit.
     fn answer(&mut self, lane: &OutWindow, place: u64, tail: u64, damage: Damage) -> Result<bool, GaveUp> {
         let lines = lane.len() / LINE;
         let line = |place: u64| (place % lines as u64) as usize;
@@ -188,7 +188,7 @@ impl Keeper {
         }
         let kept = self.kept.remove(i).expect("it was found there");
         let next = place + kept.lines as u64;
-        // What comes after the last entry must not look like one.
+        // The word after the last entry must not look like a tag.
         let clear = (next == tail).then(|| line(next));
         self.write(lane, line(place), &kept, clear);
         self.kept.insert(i, kept);

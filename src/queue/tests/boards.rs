@@ -1,4 +1,4 @@
-//! Boards: two ranks that need something of each other in each turn.
+//! Boards: two ranks, each of which needs data of the other in every round.
 
 #[cfg(not(loom))]
 use crate::{post_max, Corrupt};
@@ -17,7 +17,7 @@ fn board(region: &Region, places: usize) -> (BoardWriter, BoardReader) {
     (writer, BoardReader::new(InWindow::new(region.clone()), plan(places)))
 }
 
-/// What a rank does in a turn: posts its number at each place, waits for the other's.
+/// The work of a rank in a round: posts its number in each slot and waits for the other rank's number.
 #[cfg(loom)]
 fn exchange(writer: &mut BoardWriter, reader: &mut BoardReader, turn: u64, places: usize) {
     writer.turn();
@@ -39,7 +39,7 @@ fn exchange(writer: &mut BoardWriter, reader: &mut BoardReader, turn: u64, place
     }
 }
 
-/// Returns how many interleavings there were.
+/// Returns the number of interleavings.
 #[cfg(loom)]
 fn check(turns: u64, places: usize) {
     let mut builder = loom::model::Builder::new();
@@ -77,7 +77,7 @@ fn what_a_place_may_hold() {
         let mut bytes = [0; POST_MAX];
         reader.read(2, &mut bytes);
         assert_eq!(bytes, [turn; POST_MAX]);
-        // The other set of places.
+        // The other set of slots.
         assert_eq!(reader.look(1), Ok(None));
     }
     for word in [1, 4, 7, 5 | (POST_MAX as u64 + 1) << 32, 5 | 1 << 49, u64::MAX] {

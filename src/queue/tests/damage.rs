@@ -1,4 +1,4 @@
-//! Checked lanes over links that lose, change, double and delay what crosses them, in virtual time.
+//! Checked lanes over links that lose, corrupt, duplicate and delay writes, in virtual time.
 
 use crate::{Consumer, Corrupt, Producer, Reliability, LINE};
 use fastrand::Rng;
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How likely each fault is, for each write.
+/// Probability of each fault, per write.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lost: f64,
     flipped: f64,
-    /// It arrives once more, later, when the place may be used for something else.
+    /// The write arrives once more, later, when the lines may be used for another entry.
     doubled: f64,
 }
 
@@ -23,7 +23,7 @@ struct State {
     done: u64,
 }
 
-/// A link with faults. Each line of a longer write is a write of its own.
+/// A link with faults. Each line of a longer write is a separate write.
 #[derive(Clone)]
 struct Link(Arc<Mutex<State>>, OutWindow);
 
@@ -78,16 +78,16 @@ fn message(i: usize, max: usize) -> Vec<u8> {
 }
 
 struct Outcome {
-    /// Messages that arrived, all of them right and in order.
+    /// Number of messages that arrived, all of them correct and in order.
     arrived: usize,
     error: Option<Corrupt>,
     resent: u64,
     damaged: u64,
 }
 
-/// Sends so many messages and takes them, until all is settled or there is an error.
+/// Sends this many messages and takes them, until all are acknowledged or an error occurs.
 fn exchange(mode: Reliability, lines: usize, messages: usize, faults: Faults, seed: u64) -> Outcome {
-    // Behind the lane: the announced tail; credits: head and complaint.
+    // Layout: the announced tail is behind the lane; the credits are head and complaint.
     let (memory, credits) = (Region::anonymous((lines + 1) * LINE), Region::anonymous(16));
     let outgoing = Link::over(OutWindow::new(memory.clone()), faults, seed);
     let returning = Link::over(OutWindow::new(credits.clone()), faults, !seed);
@@ -207,7 +207,7 @@ proptest! {
         (lost, flipped, doubled) in (0.0..0.02, 0.0..0.02, 0.0..0.02),
         seed: u64,
     ) {
-        // The messages that arrive are compared.
+        // The messages that arrive are compared with those that were sent.
         exchange(Reliability::Detect, 64, 300, Faults { lost, flipped, doubled }, seed);
     }
 }

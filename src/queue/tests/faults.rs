@@ -1,21 +1,21 @@
-//! Faults of a sender, each made of correct writes that are tampered with on their way out. So
-//! it is the production code that runs, and what the other tests find wrong is the fault alone.
+//! Faults of a sender. Each one modifies correct writes on their way out, so that production code runs and every
+//! error that the other tests find is caused by the fault alone.
 
 use ntbring_memory::{OutWindow, WriteSink};
 use std::sync::{Arc, Mutex};
 
-/// What is done wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The tag is stored before the bytes that it makes valid.
     TagFirst,
     /// The word after an entry is not cleared.
     KeepStale,
-    /// It is cleared, but only after the entry has become valid.
+    /// The word is cleared, but only after the entry has become valid.
     LateClear,
-    /// Nothing keeps the tag from overtaking the bytes.
+    /// Fences are omitted, so that the tag may overtake the bytes.
     Unfenced,
-    /// The consumer returns more than it has taken.
+    /// The consumer returns a head beyond the entries that it has taken.
     EarlyHead,
 }
 
@@ -24,7 +24,7 @@ impl Fault {
     pub const ALL: [Fault; 5] =
         [Fault::TagFirst, Fault::KeepStale, Fault::LateClear, Fault::Unfenced, Fault::EarlyHead];
 
-    /// Puts the fault into the windows that a producer and a consumer write to.
+    /// Puts the fault into the windows to which the producer and the consumer write.
     pub fn inject(fault: Option<Fault>, lane: OutWindow, credit: OutWindow) -> (OutWindow, OutWindow) {
         let wrap = |window: OutWindow, fault| window.with_sink(|plain| Arc::new(Faulty::new(plain, fault)));
         match fault {

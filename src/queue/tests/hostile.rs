@@ -1,5 +1,5 @@
-//! Peers that do not keep to the protocol: whatever they write, an end of a lane neither panics,
-//! nor reaches beyond its memory, nor goes on for ever.
+//! Peers that violate the protocol: for arbitrary writes, an end of a lane neither panics, nor accesses memory
+//! outside the lane, nor loops for ever.
 
 use super::take_by_kind;
 use crate::{entry_max, lines_for, Consumer, Corrupt, Producer, Tag, LEN_MAX, LINE, META_MAX, PAD, TAG};
@@ -18,7 +18,7 @@ fn lane(lines: usize) -> Lane {
     Lane { memory: OutWindow::new(region.clone()), consumer: Consumer::new(InWindow::new(region), credit) }
 }
 
-/// A word that is as likely as possible to be taken for a tag.
+/// A word that is as likely as possible to be accepted as a tag.
 fn word(rng: &mut Rng, expected: u16) -> u64 {
     match rng.u8(..8) {
         0 => 0,
@@ -47,7 +47,7 @@ proptest! {
             for line in 0..lines {
                 memory.store(line * LINE, word(&mut rng, consumer.sequence().wrapping_add(line as u16)));
             }
-            // No memory that stays as it is can have more entries than lines.
+            // Memory that does not change cannot hold more entries than lines.
             for turn in 0.. {
                 prop_assert!(turn <= lines, "no end");
                 let before = consumer.sequence();
@@ -67,14 +67,14 @@ proptest! {
                     Err(error) => {
                         prop_assert!(!error.to_string().is_empty());
                         let (at, _) = (consumer.sequence(), before);
-                        // It stays where it is.
+                        // The entry stays in place.
                         prop_assert_eq!(consumer.take(), Err(error));
                         prop_assert_eq!(consumer.sequence(), at);
                         break;
                     }
                 }
             }
-            // The peer goes on with what is expected at any line: whatever state it is in.
+            // The peer writes the expected tag at any line, in any state of the consumer.
             for line in 0..lines {
                 let tag = Tag { sequence: consumer.sequence(), kind: 1, len: rng.u32(..300), meta: 0, asks: false };
                 memory.store(line * LINE, tag.word());
@@ -92,12 +92,12 @@ proptest! {
         let mut rng = Rng::with_seed(seed);
         let credit = Region::anonymous(8);
         let hostile = OutWindow::new(credit.clone());
-        // A lane in the middle of a larger window, which shows what is written beside it.
+        // The lane is in the middle of a larger window, which shows writes outside it.
         let window = Region::anonymous((lines + 2) * LINE);
         let beside = InWindow::new(window.clone());
         let lane = OutWindow::new(window).part(LINE, lines * LINE);
         let mut producer = Producer::new(lane, InWindow::new(credit)).with_laps(lap);
-        // The head that a correct producer believes in.
+        // The head in which a correct producer believes.
         let (mut tail, mut head, mut said) = (0u64, 0u64, 0u64);
         for _ in 0..500 {
             said = match rng.u8(..6) {
@@ -115,9 +115,9 @@ proptest! {
             let is_piece = rng.bool();
             let room = |head: u64, lines_of: u64| tail - head + lines_of < lines as u64;
             let mut with_filling = if need > rest { need + rest } else { need };
-            // Which head it knows when it decides is its own affair; that the latest suffices is what counts.
+            // The producer may decide with an older head; only the sufficiency of the latest head is checked.
             let look = |head: &mut u64| if said > *head && said <= tail { *head = said };
-            // At the start of a lap that is never enough, but it looks.
+            // At the start of a lap that is never enough, but the producer still reads the head.
             if is_piece && (at + need) as usize > lap {
                 if !room(head, need + rest) {
                     look(&mut head);
@@ -148,8 +148,7 @@ proptest! {
     }
 }
 
-/// Fillings that follow each other would keep a consumer in one call for as long as a peer keeps
-/// writing them.
+/// Padding entries in a row would keep a consumer in one call for as long as a peer keeps writing them.
 #[test]
 fn a_lap_without_an_entry_is_corrupt() {
     let pad = |sequence| Tag { sequence, kind: PAD, len: 0, meta: 0, asks: false }.word();
@@ -157,7 +156,7 @@ fn a_lap_without_an_entry_is_corrupt() {
     memory.store(0, pad(0));
     assert_eq!(consumer.take(), Err(Corrupt::NoTag { line: 0, word: pad(0) }));
 
-    // A filling is right anywhere behind an entry, but not another one after it.
+    // Padding is valid behind any entry, but not behind other padding.
     for line in 1..16 {
         let Lane { memory, mut consumer } = lane(16);
         for sequence in 0..line {
@@ -178,7 +177,7 @@ fn who_asks_without_end_is_told_the_head_and_no_more() {
     for sequence in 0..100u16 {
         let tag = Tag { sequence, kind: 1, len: 0, meta: 0, asks: true };
         memory.store(usize::from(sequence % 16) * LINE, tag.word());
-        // The short way knows nothing of it, and leaves it to the other one.
+        // The fast path does not handle padding and leaves it to `take`.
         let entry = if sequence % 2 == 0 { take_by_kind(&mut consumer, 1) } else { consumer.take() };
         assert!(entry.unwrap().is_some() && consumer.release());
     }

@@ -1,5 +1,5 @@
-//! Lanes over links with faults (`ntb::fault`): what is doubled or late does no harm; what is lost or
-//! damaged is delivered wrong, refused, or missing, but breaks neither end.
+//! Lanes over links with faults (`ntb::fault`): duplicates and delays do no harm. Lost or damaged data is delivered
+//! wrong, refused or missing, but breaks neither end.
 
 use crate::{entry_max, Consumer, Producer, LINE, META_MAX, PAD};
 use fastrand::Rng;
@@ -8,10 +8,10 @@ use ntbring_ntb::loopback::LoopbackHost;
 use ntbring_ntb::{Port, Side};
 use std::time::{Duration, Instant};
 
-/// Where the lane begins in its window; the credit is at the start of the other one.
+/// Offset of the lane in its window; the credit is at the start of the other window.
 const LANE: usize = 4096;
 
-/// The ends of a lane between two hosts, over a link with faults.
+/// Both ends of a lane between two hosts, over a link with faults.
 struct Cabled {
     producer: Producer,
     consumer: Consumer,
@@ -40,17 +40,17 @@ impl Cabled {
     }
 }
 
-/// How an exchange has ended.
+/// Outcome of a transfer.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// All is as it was sent.
+    /// All messages arrived as they were sent.
     Right,
-    /// All came, but this many messages were not what was sent.
+    /// All messages arrived, but this many differ from those that were sent.
     Wrong(usize),
-    /// The consumer refuses to go on, for this reason.
+    /// The consumer refuses to continue, for this reason.
     Refused(String),
-    /// Nothing moves any more. Whether the consumer sees that something is missing, and whether the
-    /// producer has no room.
+    /// There is no progress. The flags tell if the consumer sees that an entry is missing, and if the producer has no
+    /// room.
     Stuck { gap: bool, full: bool },
 }
 
@@ -66,7 +66,7 @@ fn message(rng: &mut Rng, max: usize) -> Message {
     Message { kind: rng.u8(..PAD), meta: rng.u16(..=META_MAX), bytes }
 }
 
-/// Sends messages through a lane; gives up when nothing moves for `patience`.
+/// Sends messages through a lane; gives up after `patience` without progress.
 fn exchange(lines: usize, messages: usize, text: &str, patience: Duration) -> End {
     let Cabled { mut producer, mut consumer, _hosts } = Cabled::new(lines, text);
     let (mut rng, mut sent, mut got, mut wrong) = (Rng::with_seed(1), Vec::new(), 0, 0);
@@ -88,7 +88,7 @@ fn exchange(lines: usize, messages: usize, text: &str, patience: Duration) -> En
                 assert!(entry.len <= entry_max(lines) && entry.offset + entry.len <= lines * LINE);
                 let mut bytes = vec![0; entry.len];
                 consumer.window().read(entry.offset, &mut bytes);
-                // One that nobody has sent is wrong, too.
+                // A message that was never sent is wrong, too.
                 let right = sent
                     .get(got)
                     .is_some_and(|m: &Message| (m.kind, m.meta, &m.bytes) == (entry.kind, entry.meta, &bytes));
@@ -123,7 +123,7 @@ fn what_is_doubled_or_late_does_no_harm() {
     }
 }
 
-/// All ends that come with these faults, over many seeds. Nothing is late, so nothing has to be waited for.
+/// All outcomes of these faults, over many seeds. Nothing is delayed, so nothing has to be waited for.
 fn ends(text: &str) -> Vec<End> {
     let patience = Duration::from_millis(1);
     let one = |seed: usize| exchange([16, 33, 100][seed % 3], 300, &format!("{text},seed={seed}"), patience);
@@ -139,7 +139,7 @@ fn what_is_flipped_is_wrong_or_refused_or_missing_and_breaks_nothing() {
     ] {
         assert!(found, "no run in which something is {what}: {ends:?}");
     }
-    // Everything at once, until hardly anything is what it was.
+    // All faults at once, until hardly any data is unchanged.
     for text in ["flip=0.1", "flip=1", "flip=0.5,double=0.5"] {
         assert!(self::ends(text).iter().all(|end| *end != End::Right), "{text}");
     }
@@ -150,14 +150,14 @@ fn what_is_lost_is_missing_and_the_consumer_can_tell() {
     let ends = ends("drop=0.002");
     let any = |wanted: fn(&End) -> bool| ends.iter().any(wanted);
     assert!(any(|end| matches!(end, End::Stuck { gap: true, .. })), "{ends:?}");
-    // A head, or the very last tag, leaves no gap; bytes that are lost are not missed at all.
+    // A lost head or a lost last tag leaves no gap; lost bytes are not noticed at all.
     assert!(any(|end| matches!(end, End::Wrong(_))), "{ends:?}");
     for text in ["drop=0.1", "drop=1", "drop=0.1,flip=0.1,double=0.5"] {
         assert!(self::ends(text).iter().all(|end| *end != End::Right), "{text}");
     }
 }
 
-/// Heads alone: the producer runs out of room, and nothing else is wrong.
+/// Only heads are lost: the producer runs out of room, and nothing else is wrong.
 #[test]
 fn heads_that_are_lost_leave_the_lane_full() {
     let end = exchange(16, 300, "drop=1,link=1-0", Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Pieces that turn back early.
+//! Chunks that wrap early.
 
 use crate::{Consumer, Entry, Producer, LINE};
 use ntbring_memory::{InWindow, OutWindow, Region};
@@ -30,7 +30,7 @@ impl Lane {
         true
     }
 
-    /// Takes the next entry, which must be whole; true if the head was returned for it.
+    /// Takes the next entry, which must be complete; the flag is true if the head was returned for it.
     fn take(&mut self) -> Option<(Entry, bool)> {
         let entry = self.consumer.take().unwrap()?;
         let mut bytes = vec![0; entry.len];
@@ -49,11 +49,11 @@ fn short_laps(producer: Producer) -> Producer {
 fn while_the_consumer_keeps_up_pieces_use_the_first_lines_only() {
     let mut lane = Lane::new(short_laps);
     assert_eq!(lane.producer.piece_max(), PIECE);
-    // Beyond the sequence numbers, in laps as they come in a stream: small entries between some pieces.
+    // Beyond the range of sequence numbers, in laps as in a real stream: small entries between some chunks.
     for number in 0..70_000 {
         let len = if number % 17 == 0 { 60 } else { PIECE };
         assert!(lane.put(len), "there is room");
-        // One is on its way.
+        // One entry is in flight.
         if number == 0 {
             continue;
         }
@@ -69,7 +69,7 @@ fn a_consumer_that_does_not_keep_up_has_all_of_the_lane() {
     let (mut short, mut long) = (Lane::new(short_laps), Lane::new(|producer| producer));
     let most = fill(&mut long);
     assert_eq!((fill(&mut short), most), (most, LINES / 65));
-    // Once it has caught up, pieces turn back again, and what lies beyond is as old as it may be.
+    // Once the consumer has caught up, chunks wrap early again, and the words beyond are as old as they can be.
     for behind in [most, 1, 3, 7, most, 2] {
         while lane_len(&short) > behind {
             short.take().unwrap();
@@ -84,7 +84,7 @@ fn a_consumer_that_does_not_keep_up_has_all_of_the_lane() {
     assert_eq!(short.put, short.taken);
 }
 
-/// Entries that were put in and not taken.
+/// Entries that were produced and not taken.
 fn lane_len(lane: &Lane) -> usize {
     usize::from(lane.put.wrapping_sub(lane.taken))
 }
@@ -96,7 +96,7 @@ fn laps_that_are_chosen_on_the_way_lose_nothing() {
     for number in 0..100_000 {
         let len = lane.producer.piece_max().min(2 * PIECE);
         seen[usize::from(len == PIECE)] = true;
-        // Now and then the consumer is behind.
+        // The consumer is behind at times.
         let behind = if number % 1000 < 100 { LINES / 129 - 1 } else { 1 };
         while lane_len(&lane) < behind && lane.put(len) {}
         lane.take().unwrap();
@@ -112,7 +112,7 @@ fn room_for_a_turn_that_is_given_up_changes_nothing() {
         assert!(lane.put(300));
         lane.take().unwrap();
     }
-    // What began the new lap would have been small; what comes instead is as large as there can be.
+    // The reserved entry would have been small; the one that begins the new lap is as large as possible.
     for _ in 0..1000 {
         drop(lane.producer.reserve_piece(1));
         assert_eq!(lane.consumer.take(), Ok(None), "a turn is not seen before the entry behind it");

@@ -1,5 +1,5 @@
-//! A link without threads: posted writes wait in it until the test lets them arrive, whole or in
-//! pieces, in any order between two fences.
+//! A link without threads: posted writes wait in it until the test lets them arrive, complete or in parts, in any
+//! order between two fences.
 
 use fastrand::Rng;
 use ntbring_memory::{OutWindow, WriteSink};
@@ -11,12 +11,12 @@ enum Posted {
     Word(usize, u64),
 }
 
-/// Writes on their way, in groups that a fence divides.
+/// Writes in flight, in groups separated by fences.
 #[derive(Clone)]
 pub struct Link(Arc<Mutex<VecDeque<Vec<Posted>>>>);
 
 impl Link {
-    /// Lets writes to the window wait in the link.
+    /// Makes writes to the window wait in the link.
     pub fn between(window: OutWindow) -> (OutWindow, Link) {
         let link = Link(Arc::new(Mutex::new(VecDeque::from([Vec::new()]))));
         let sink = link.clone();
@@ -27,7 +27,7 @@ impl Link {
         self.0.lock().unwrap().back_mut().unwrap().push(posted);
     }
 
-    /// Lets one write of those that may be next, or a part of it, arrive. False if there is none.
+    /// Lets one of the writes that may be next arrive, or a part of it. Returns false if there is none.
     pub fn arrive(&self, memory: &OutWindow, rng: &mut Rng) -> bool {
         let mut groups = self.0.lock().unwrap();
         while groups.len() > 1 && groups[0].is_empty() {
@@ -50,7 +50,7 @@ impl Link {
         true
     }
 
-    /// Lets everything arrive.
+    /// Lets all writes arrive.
     pub fn drain(&self, memory: &OutWindow, rng: &mut Rng) {
         while self.arrive(memory, rng) {}
     }

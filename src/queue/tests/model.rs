@@ -1,11 +1,11 @@
-//! Every interleaving of a small lane, and every value that a weakly ordered load may return:
-//! no message is lost, doubled, torn or out of order, and neither side waits for ever.
+//! Every interleaving of a small lane, and every value that a weakly ordered load may return: no message is lost,
+//! duplicated, torn or out of order, and neither side waits for ever.
 //!
-//! The lane has 8 lines (`LINES_MIN` is lower here than in production), so an entry has one or two.
-//! A prologue that runs before the threads start moves both ends to where it becomes interesting:
-//! the wrap with its filling, lines that hold bytes of the lap before, a head that must be returned
-//! before the producer can go on. All models are complete but for the long one, which is bounded to
-//! three preemptions (switches away from a thread that could go on).
+//! The lane has 8 lines (`LINES_MIN` is lower here than in production), so an entry has one or two. A prologue that
+//! runs before the threads start moves both ends to an interesting state: the wrap with its padding, lines that hold
+//! bytes of the previous lap, a head that must be returned before the producer can continue. All models are
+//! exhaustive except the long one, which is bounded to three preemptions (switches away from a thread that could
+//! continue).
 
 use super::faults::Fault;
 use super::take_by_kind;
@@ -13,24 +13,23 @@ use crate::{lines_for, Consumer, Producer, LINE, TAG};
 use ntbring_memory::{InWindow, OutWindow, Region};
 
 const LINES: usize = 8;
-/// Where the second line of an entry begins, counted from its first byte.
+/// Offset of an entry's second line, counted from its first byte.
 const SECOND: usize = LINE - TAG;
 
 struct Traffic {
-    /// Lines of the messages that go through before the threads start.
+    /// Lines of each message that is transferred before the threads start.
     prologue: &'static [usize],
-    /// Lines of those that race.
+    /// Lines of each message that is transferred concurrently.
     messages: &'static [usize],
-    /// Entries that the consumer holds at once.
+    /// Number of entries that the consumer holds at once.
     hold: usize,
-    /// Where its messages turn back, as pieces, if they can.
+    /// Line after which messages wrap early, as chunks, if they can.
     lap: Option<usize>,
-    /// Whether the producer gives up a slot that it has written to before each message, and writes
-    /// more than it commits.
+    /// True if the producer drops a slot that it has written to before each message, and writes more than it commits.
     careless: bool,
 }
 
-/// Length of an entry that takes so many lines and has a word in the last one.
+/// Length of an entry that takes this many lines and has a word in the last one.
 fn len(lines: usize) -> usize {
     SECOND * (lines - 1) + 8
 }
@@ -58,7 +57,7 @@ fn push(producer: &mut Producer, message: usize, lines: usize, careless: bool) -
 
 /// Takes the next entry if it is there, and checks that it is this one.
 fn pull(consumer: &mut Consumer, message: usize, lines: usize) -> bool {
-    // Half of them the short way.
+    // Half of the entries are taken by the fast path.
     let taken = if message % 2 == 0 { take_by_kind(consumer, message as u8) } else { consumer.take() };
     let Some(entry) = taken.expect("a correct lane") else { return false };
     assert_eq!((entry.kind, entry.meta, entry.len), (message as u8, message as u16, len(lines)), "another message");
@@ -116,13 +115,13 @@ const fn traffic(prologue: &'static [usize], messages: &'static [usize]) -> Traf
     Traffic { prologue, messages, hold: 1, lap: None, careless: false }
 }
 
-/// From the start of a lane.
+/// The beginning of a lane.
 const FRESH: Traffic = traffic(&[], &[2, 1, 2]);
-/// Filling before the wrap; then a line that held bytes is where an entry begins.
+/// Padding before the wrap; afterwards an entry begins at a line that held bytes.
 const WRAP: Traffic = traffic(&[2, 2, 1], &[2, 2, 1, 1]);
 /// The producer finds the lane full and must wait for the head.
 const FULL: Traffic = traffic(&[2], &[2, 2, 2, 1]);
-/// More than a lap, with all of that.
+/// More than a lap, with all of the above.
 const LAP: Traffic = traffic(&[2, 2, 1], &[2, 2, 1, 1, 2, 1, 2, 2]);
 
 #[test]
@@ -145,7 +144,7 @@ fn more_than_a_lap_with_three_preemptions() {
     check(LAP, Some(3), None);
 }
 
-/// Messages go round in the first lines while the consumer keeps up, and beyond them where lines hold bytes of laps long ago.
+/// Messages wrap within the first lines while the consumer keeps up; beyond them lines hold bytes of much older laps.
 #[test]
 fn short_laps() {
     let short = |prologue, messages| Traffic { lap: Some(3), ..traffic(prologue, messages) };

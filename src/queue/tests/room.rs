@@ -1,30 +1,31 @@
-//! All states that the smallest lane can come into by entries of one line and of as many as there can be: how full it is, where
-//! in its lap, and which heads were returned. Each is reached with the real ends of a lane, by a shortest way to it.
+//! All states that the smallest lane can reach with entries of one line and of the largest size: fill level, position
+//! in the lap, and heads that were returned. Each state is reached with the real ends of a lane, by a shortest
+//! sequence.
 
 use crate::{entry_max, Consumer, Producer, LINE, LINES_MIN, TAG};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::collections::{HashSet, VecDeque};
 
-/// What can happen.
+/// A possible step.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// An entry of so many lines is put in, if there is room.
+    /// An entry of this many lines is produced, if there is room.
     Put(usize),
-    /// The same as a piece.
+    /// The same, as a chunk.
     Piece(usize),
-    /// One is taken out, and its space given back.
+    /// An entry is taken and released.
     Take,
 }
 
-/// What matters of a state: where the next entry begins, lines that are not known to be free, the entries that are there and
-/// whether they ask.
+/// The relevant part of a state: the line of the next entry, the number of lines that are not known to be free, and
+/// the entries in the lane with their head requests.
 type Key = (u64, u64, Vec<(usize, bool)>);
 
 struct Lane {
     producer: Producer,
     consumer: Consumer,
     credit: InWindow,
-    /// Lines and number of each entry that is there, and whether it asks.
+    /// Lines and number of each entry in the lane, and its head request.
     entries: VecDeque<(usize, u64, bool)>,
     put: u64,
 }
@@ -48,7 +49,7 @@ impl Lane {
         (tail % LINES_MIN as u64, tail - self.credit.load(0), lines)
     }
 
-    /// False if it cannot happen now.
+    /// Applies a step; returns false if it is not possible now.
     fn apply(&mut self, next: Move) -> bool {
         match next {
             Move::Put(lines) | Move::Piece(lines) => {
@@ -102,7 +103,7 @@ fn explore(lap: Option<usize>, moves: &[Move]) {
             let mut lane = fresh();
             way.iter().for_each(|next| assert!(lane.apply(*next)));
             if lane.entries.is_empty() {
-                // Whoever gives room up that it had has it still, and so has everybody else.
+                // Dropping a reservation gives the room back, to this and all other reservations.
                 drop(lane.producer.reserve_piece(1));
                 assert_eq!(lane.consumer.take(), Ok(None));
                 let room = lane.producer.reserve(entry_max(LINES_MIN));

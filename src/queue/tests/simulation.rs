@@ -1,9 +1,9 @@
 //! Random traffic through a lane, checked against a plain `VecDeque`.
 //!
-//! Everything runs in one thread, step by step: the producer reserves, writes, gives up, commits;
-//! a piece of one posted write arrives at the other side; the consumer looks, holds, releases; a
-//! head that it has returned arrives. So the consumer looks between any two writes, and everything
-//! that a link may do between two fences happens: writes wait, are split, and overtake each other.
+//! Everything runs in one thread, step by step: the producer reserves, writes, drops, commits; a part of one posted
+//! write arrives at the other side; the consumer looks, holds, releases; a head that it has returned arrives. So the
+//! consumer looks between any two writes, and everything that a link may do between two fences happens: writes wait,
+//! are split, and overtake each other.
 
 use super::faults::Fault;
 use super::link::Link;
@@ -13,14 +13,14 @@ use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// How writes get to the other side.
+/// Kind of link between the two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// At once: the emulated port.
+    /// Writes arrive at once, as in the emulated port.
     Direct,
-    /// When the simulation says so.
+    /// Writes arrive when the simulation lets them.
     Delayed,
-    /// As `ntb::weak` does it.
+    /// Writes arrive as `ntb::weak` delivers them.
     Weak,
 }
 
@@ -28,11 +28,11 @@ enum Way {
 struct Plan {
     lines: usize,
     messages: usize,
-    /// Entries that are held at once, at most.
+    /// Largest number of entries held at once.
     hold: usize,
-    /// Where pieces turn back, if they do; half of the messages are pieces then.
+    /// Line after which chunks wrap early; None: no early wraps. With early wraps half of the messages are chunks.
     lap: Option<usize>,
-    /// Largest message; the largest possible if that is less.
+    /// Largest message in bytes; limited to the largest possible one.
     largest: usize,
     way: Way,
     fault: Option<Fault>,
@@ -54,14 +54,14 @@ struct Simulation {
     credit_link: Option<Link>,
     producer: Producer,
     consumer: Consumer,
-    /// What must come.
+    /// Messages that must arrive, in order.
     sent: VecDeque<Message>,
     held: Vec<(Entry, Message)>,
     pushed: usize,
     heads: usize,
-    /// Where the entry after the latest one begins if it is not on the next lap.
+    /// Line at which the entry after the latest one begins if it is not in the next lap.
     next_line: usize,
-    /// Lines that have been taken.
+    /// Number of lines that have been taken.
     passed: usize,
 }
 
@@ -111,7 +111,7 @@ impl Simulation {
             2..=4 => rng.usize(..=max.min(200)),
             _ => rng.usize(..=max),
         };
-        // Some bytes are alike to what a tag may be, or to nothing at all.
+        // Some bytes look like a possible tag, or are zero.
         let bytes = match rng.u8(..4) {
             0 => vec![rng.u8(..); len],
             _ => std::iter::repeat_with(|| rng.u8(..)).take(len).collect(),
@@ -119,11 +119,11 @@ impl Simulation {
         Message { kind: rng.u8(..PAD), meta: rng.u16(..=META_MAX), bytes }
     }
 
-    /// One attempt to send. True if it was sent.
+    /// Attempts to send a message; returns true if it was sent.
     fn push(&mut self) -> bool {
         let message = self.message();
         let len = message.bytes.len();
-        // Sometimes more room than is needed, as when elements cannot be cut.
+        // Sometimes more room is reserved than needed, as for elements that cannot be split.
         let room = if self.rng.u8(..4) == 0 { self.rng.usize(len..=self.producer.entry_max()) } else { len };
         let rng = &mut self.rng;
         let is_piece = self.plan.lap.is_some() && rng.bool();
@@ -131,9 +131,9 @@ impl Simulation {
         let Some(mut slot) = slot else { return false };
         let give_up = rng.u8(..8) == 0;
         if (give_up || rng.u8(..4) == 0) && self.plan.way != Way::Delayed {
-            // Whoever packs in place may use all of the room, whatever it says that it has packed.
+            // A pack function may use all of the room, whatever length it reports.
             slot.fill(0, room, |room| {
-                // SAFETY: the room may be written to for as long as it is lent.
+                // SAFETY: the room is valid for writes for as long as it is lent.
                 unsafe { std::ptr::write_bytes(room.address(), 0x5a, room.len()) };
                 0
             });
@@ -148,11 +148,11 @@ impl Simulation {
             let piece = &message.bytes[at..at + n];
             match rng.u8(..3) {
                 0 => slot.write_bytes(at, piece),
-                // SAFETY: the piece lives until the end of the block.
+                // SAFETY: the source outlives the call; it lives until the end of the block.
                 1 => slot.write(at, unsafe { ForeignBytes::new(piece.as_ptr(), n) }),
                 _ => {
                     let filled = slot.fill(at, n, |room| {
-                        // SAFETY: both have n bytes.
+                        // SAFETY: both buffers have n bytes.
                         unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), room.address(), n) };
                         n
                     });
@@ -201,7 +201,7 @@ impl Simulation {
         }
     }
 
-    /// Releases any one of the entries that are held, which must still be whole.
+    /// Releases any one of the entries that are held, whose bytes must be unchanged.
     fn release(&mut self) -> Result<bool, String> {
         if self.held.is_empty() {
             return Ok(false);
@@ -222,7 +222,7 @@ impl Simulation {
         }
     }
 
-    /// Everything arrives and is taken and released: then the producer must find room for anything.
+    /// Lets everything arrive, takes and releases it; the producer must then find room for any entry.
     fn settle(&mut self) -> Verdict {
         self.arrive();
         while self.take()? || self.release()? {}
@@ -266,9 +266,9 @@ impl Simulation {
             }
         }
         self.settle()?;
-        // A filling at the very end is not seen from here.
+        // Padding at the very end is not visible from here.
         let (lines, passed) = (self.plan.lines, self.passed + self.plan.lines / 4);
-        // Pieces ask for more.
+        // Chunks need more.
         if self.heads > passed / (lines / 2) && self.plan.lap.is_none() {
             return Err(format!("{} heads returned for {passed} lines of a lane of {lines}", self.heads));
         }
@@ -329,7 +329,7 @@ fn entries_may_be_as_large_as_a_quarter_of_the_lane() {
 
 #[test]
 fn a_ping_pong_returns_a_head_once_in_half_a_lap() {
-    // Short laps change nothing for what is no piece.
+    // Short laps do not affect entries that are not chunks.
     for lap in [None, Some(16)] {
         a_ping_pong_returns_two_heads_a_lap(lap);
     }
@@ -347,7 +347,7 @@ fn a_ping_pong_returns_two_heads_a_lap(lap: Option<usize>) {
     assert_eq!(heads, 200);
 }
 
-/// The simulation is able to fail: it notices each fault, over a link that reorders.
+/// Shows that the simulation can fail: it detects each fault, over a link that reorders.
 #[test]
 fn every_fault_is_noticed() {
     for fault in Fault::ALL {

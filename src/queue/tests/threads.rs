@@ -1,4 +1,4 @@
-//! A producer and a consumer in two threads, over windows that `ntb::weak` disorders on both ways.
+//! A producer and a consumer in two threads, over windows whose writes `ntb::weak` reorders in both directions.
 
 use super::take_by_kind;
 use crate::{Consumer, Producer, LINE};
@@ -7,7 +7,7 @@ use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::weak::disorder;
 use std::time::{Duration, Instant};
 
-/// Stops a test that would hang.
+/// Aborts a test that would hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn bytes(rng: &mut Rng, max: usize) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Resu
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
-    /// All messages are pieces, which turn back after a quarter of the lane.
+    /// All messages are chunks, which wrap early after a quarter of the lane.
     Pieces,
 }
 
@@ -78,7 +78,7 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
                 let entry =
                     until(|| match if i % 2 == 0 { take_by_kind(&mut consumer, 1) } else { consumer.take() } {
                         Ok(None) => {
-                            // What is held may be what the producer needs to go on.
+                            // The producer may need the entries that are held in order to continue.
                             while consumer.held() > 0 {
                                 consumer.release();
                             }
@@ -105,7 +105,7 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
             Ok(())
         };
         let received = receive();
-        // A producer that waits for a consumer that has given up is not to be waited for.
+        // A producer whose consumer has given up is not joined.
         if received.is_ok() {
             sending.join().unwrap()
         } else {

@@ -1,4 +1,4 @@
-//! Entries that are put in at once, as a whole, among others.
+//! Entries that are produced in one call (`put`), among others.
 
 use super::take_by_kind;
 use crate::{Consumer, Producer, Tag, LINE, LINES_MIN, TAG};
@@ -14,14 +14,15 @@ fn lane(lines: usize, wrap: impl FnOnce(OutWindow) -> OutWindow) -> (Producer, C
     (producer, Consumer::new(InWindow::new(lane.clone()), OutWindow::new(credit)), lane)
 }
 
-/// Puts an entry in at once, divided somewhere.
+/// Produces an entry in one call, with its bytes divided at some offset.
 fn put(producer: &mut Producer, bytes: &[u8], cut: usize) -> bool {
     let (first, then) = bytes.split_at(cut);
-    // SAFETY: a slice that outlives the call.
+    // SAFETY: the slice outlives the call.
     producer.put(KIND, 7, first, unsafe { ForeignBytes::new(then.as_ptr(), then.len()) })
 }
 
-/// Bytes that, wherever a line begins among them, look like the tag of an entry that comes within a lap; `last` has been taken.
+/// Bytes that look, at the start of every line, like the tag of an entry that comes within a lap. `last` has been
+/// taken.
 fn tags(random: &mut fastrand::Rng, producer: &Producer, last: u16) -> Vec<u8> {
     let len = random.usize(..producer.entry_max());
     let sequence = last.wrapping_add(random.u16(1..producer.lines() as u16));
@@ -45,7 +46,7 @@ fn comes_in_order(lines: usize) {
     let mut last = 0;
     for number in 0..20_000 {
         let bytes = tags(&mut random, &producer, last);
-        // Half of them short.
+        // Half of the entries are short.
         let bytes = if random.bool() { bytes } else { bytes[..bytes.len().min(LINE - TAG)].to_vec() };
         let at_once = random.bool() && put(&mut producer, &bytes, random.usize(..=bytes.len()));
         let is_put = at_once
