@@ -1,22 +1,22 @@
-//! Whether what waits for what has a cycle. It knows nothing of how routes are made, so that it can
-//! be asked about any: the manager's, those of two tables at once, those of a simulator.
+//! Detection of cycles in a wait-for graph. It is independent of the routing algorithm, so that it can check any set
+//! of routes: the manager's, those of two routing tables at once, or those of a simulator.
 
 use super::Hwid;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A lane between forwarders: of one direction of a link, for one class.
+/// A lane between forwarders: one direction of a link, for one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Channel {
-    /// The host that sends.
+    /// The sending host.
     pub host: Hwid,
-    /// Its port.
+    /// Port of the sending host.
     pub port: u8,
-    /// The class.
+    /// Class of the lane.
     pub class: u8,
 }
 
-/// Which channel may wait for which: a packet that lies in one needs room in the next of its route.
+/// A wait-for graph of channels: a packet in one channel needs room in the next channel of its route.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     numbers: BTreeMap<Channel, usize>,
@@ -24,12 +24,12 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Nothing waits.
+    /// Returns an empty graph.
     pub fn new() -> Waits {
         Waits::default()
     }
 
-    /// Adds what the packets of a route wait for.
+    /// Adds the dependencies of the packets on a route.
     pub fn add(&mut self, route: &[Channel]) {
         let numbers: Vec<usize> = route.iter().map(|&channel| self.number(channel)).collect();
         for pair in numbers.windows(2) {
@@ -46,15 +46,15 @@ impl Waits {
         number
     }
 
-    /// How many channels are used.
+    /// Number of channels in use.
     pub fn channels(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Channels that wait for each other in a circle, if there are such.
+    /// Returns the channels of a cycle, if there is one.
     pub fn cycle(&self) -> Option<Vec<Channel>> {
-        // Take away whatever waits for nothing that is left. If anything stays, each of it waits
-        // for something that has stayed, too.
+        // Channels that wait for no remaining channel are removed repeatedly. If any remain, each of them waits for
+        // another remaining one.
         let mut left: Vec<usize> = self.waits_for.iter().map(BTreeSet::len).collect();
         let mut before = vec![Vec::new(); left.len()];
         for (channel, nexts) in self.waits_for.iter().enumerate() {

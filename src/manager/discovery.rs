@@ -1,54 +1,54 @@
-//! Breadth-first search: a host asks its neighbours who theirs are, then those, and so on.
+//! Breadth-first search: a host asks its neighbours for their neighbours, then asks those, and so on.
 //!
-//! All that are known are asked at once, so a search takes about as long as twice the way to the
-//! host furthest away. What is found does not depend on the order in which answers come.
+//! All known hosts are asked at once, so a search takes about twice as long as the path to the most distant host. The
+//! result does not depend on the order in which replies arrive.
 
 use super::record::{Record, Stamp};
 use super::{Graph, Hwid, Lid, Path, Rules, HOSTS_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A question that waits for its answer.
+/// A request that waits for its reply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Question {
-    /// Who is said to be there.
+    /// Host that is expected at the end of the path.
     expected: Hwid,
-    /// How often it was put.
+    /// Number of times the request was sent.
     asked: u8,
-    /// When it is put again, or given up.
+    /// Time at which the request is repeated or given up.
     due: Duration,
 }
 
-/// A search that is going on.
+/// A search in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Discovery {
     root: Hwid,
     found: BTreeMap<Hwid, (Record, Path)>,
     open: BTreeMap<Path, Question>,
-    /// Ways that lead nowhere, or not to whom they should.
+    /// Paths that lead nowhere, or not to the expected host.
     failed: BTreeSet<Path>,
 }
 
-/// What a search has found.
+/// Result of a search.
 pub(super) struct Found {
     /// Hosts and links.
     pub graph: Graph,
-    /// Which table each of the others has.
+    /// Version of the table of each other host.
     pub stamps: Vec<(Hwid, Stamp)>,
-    /// The local ids that all have; some may have the same.
+    /// Local ids of all hosts; they may contain duplicates.
     pub lids: Vec<(Hwid, Lid)>,
-    /// Whether any host is used by a job.
+    /// True if any host is used by a job.
     pub busy: bool,
 }
 
 impl Discovery {
-    /// The search of a host that knows only itself.
+    /// Returns the search of a host that knows only itself.
     pub fn new(own: Record) -> Discovery {
         let found = BTreeMap::from([(own.hwid, (own, Path::EMPTY))]);
         Discovery { root: own.hwid, found, open: BTreeMap::new(), failed: BTreeSet::new() }
     }
 
-    /// The ways of the questions that can be put now for the first time.
+    /// Returns the paths of the requests that can be sent for the first time now.
     pub fn questions(&mut self, now: Duration, rules: &Rules) -> Vec<Path> {
         let mut expected: BTreeSet<Hwid> = self.open.values().map(|question| question.expected).collect();
         let mut ways = Vec::new();
@@ -67,24 +67,24 @@ impl Discovery {
         ways
     }
 
-    /// The host at the end of a way has answered.
+    /// Records the reply of the host at the end of a path.
     pub fn answered(&mut self, way: Path, record: Record) {
         let Some(question) = self.open.remove(&way) else { return };
         if question.expected != record.hwid {
-            // Somebody is wrong about this cable; who, will be seen in their records.
+            // One of the two ends is wrong about this cable; their records will show which one.
             self.failed.insert(way);
         }
         self.found.entry(record.hwid).or_insert((record, way));
     }
 
-    /// A question has met a port that is down.
+    /// Records that a request met a port that is down.
     pub fn returned(&mut self, way: Path) {
         if self.open.remove(&way).is_some() {
             self.failed.insert(way);
         }
     }
 
-    /// The ways of the questions that are to be put again. Those that were put often enough are given up.
+    /// Returns the paths of the requests that must be repeated. Those that were sent often enough are given up.
     pub fn overdue(&mut self, now: Duration, rules: &Rules) -> Vec<Path> {
         let given_up = |question: &Question| question.due <= now && question.asked >= rules.tries;
         let gone: Vec<Path> = self.open.iter().filter(|(_, q)| given_up(q)).map(|(way, _)| *way).collect();
@@ -98,16 +98,16 @@ impl Discovery {
             .collect()
     }
 
-    /// When [`Discovery::overdue`] will have something to say.
+    /// Time at which [`Discovery::overdue`] has something to return.
     pub fn due(&self) -> Option<Duration> {
         self.open.values().map(|question| question.due).min()
     }
 
-    /// A host has said of itself, unasked, what it would answer; `way` leads to it. Whether it has told this search something
-    /// else of its ports before.
+    /// Records an unsolicited record of the host at the end of `way`. Returns true if the host gave this search
+    /// different ports before.
     ///
-    /// Whoever is said to be at the end of a way, and does not hear what comes by it, is found so: a link may be down at one
-    /// end only.
+    /// The search finds in this way a host that is expected at the end of a path but does not receive packets over
+    /// it: a link may be down at one end only.
     pub fn heard(&mut self, way: Path, record: &Record) -> bool {
         if let Some((before, _)) = self.found.get(&record.hwid) {
             return before.ports != record.ports;
@@ -118,7 +118,7 @@ impl Discovery {
         false
     }
 
-    /// Takes a host for found that has said of itself what it would answer.
+    /// Adds a host to the result by its record, without a request.
     pub fn begin_with(&mut self, way: Path, record: Record) {
         if record.hwid != self.root {
             self.open.retain(|_, question| question.expected != record.hwid);
@@ -126,12 +126,12 @@ impl Discovery {
         }
     }
 
-    /// Whether nothing is open any more.
+    /// Returns true if no request is open.
     pub fn is_over(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// What was found.
+    /// Returns the result.
     pub fn result(self) -> Found {
         let others = self.found.values().filter(|(record, _)| record.hwid != self.root);
         let stamps = others.map(|(record, _)| (record.hwid, record.stamp)).collect();

@@ -1,10 +1,10 @@
-//! Hosts and links as a manager has found them.
+//! Hosts and links as found by a manager.
 
 use super::record::{Peer, Ports};
 use super::{Hwid, Path, HOSTS_MAX};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What hosts have said of their ports, seen from one of them.
+/// The ports that hosts have reported, seen from one host (the root).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Graph {
     root: Hwid,
@@ -12,22 +12,23 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of these hosts as `root`, which must be one of them, sees it.
+    /// Returns the graph of these hosts as seen by `root`, which must be one of them.
     pub fn new(root: Hwid, hosts: BTreeMap<Hwid, Ports>) -> Graph {
         Graph { root, hosts }
     }
 
-    /// The same hosts and links, seen from another host.
+    /// Returns the same hosts and links, seen from another host.
     pub fn seen_from(&self, root: Hwid) -> Graph {
         Graph { root, hosts: self.hosts.clone() }
     }
 
-    /// What a host has said of its ports.
+    /// Returns the ports that a host has reported.
     pub fn ports(&self, hwid: Hwid) -> Option<&Ports> {
         self.hosts.get(&hwid)
     }
 
-    /// The link at a port, if the hosts at both ends know of it; it costs what the end says that says more.
+    /// Returns the link at a port if the hosts at both ends report it. Its weight is the larger one of those they
+    /// report.
     pub fn link(&self, from: Hwid, port: u8) -> Option<Peer> {
         let peer = self.hosts.get(&from)?.get(usize::from(port)).copied().flatten()?;
         let back = self.hosts.get(&peer.hwid)?.get(usize::from(peer.port)).copied().flatten()?;
@@ -35,13 +36,13 @@ impl Graph {
         agreed.then(|| Peer { weight: peer.weight.max(back.weight), ..peer })
     }
 
-    /// The links of a host, by ascending port.
+    /// Returns the links of a host, in ascending order of its ports.
     pub fn links(&self, from: Hwid) -> impl Iterator<Item = (u8, Peer)> + '_ {
         (0..super::PORTS as u8).filter_map(move |port| Some((port, self.link(from, port)?)))
     }
 
-    /// The hosts that can be reached, in the order of a breadth-first search through ascending ports,
-    /// and the way to each. The first is the one whose graph this is.
+    /// Returns the reachable hosts and the path to each, in the order of a breadth-first search through ascending
+    /// ports. The first host is the root.
     pub fn search(&self) -> Vec<(Hwid, Path)> {
         let mut found = vec![(self.root, Path::EMPTY)];
         let mut known = BTreeSet::from([self.root]);

@@ -1,24 +1,24 @@
-//! The network manager: hosts find each other, agree on a master, and get ids and routes from it.
-//! Works on any graph of hosts with up to four ports each. (After the network manager of PEARL,
-//! Tsukuba 2012; docs/protocol.md, "Network manager", has the packets and the arguments.)
+//! The network manager: hosts discover each other, agree on a master, and get ids and routes from it. It works on any
+//! graph of hosts with up to four ports each. (After the network manager of PEARL, Tsukuba 2012; docs/protocol.md,
+//! "Network manager", has the packets and the arguments.)
 //!
-//! Nothing in here does I/O, has a thread or looks at a clock: events and the current time in,
-//! actions out.
+//! The manager is sans-IO: it does no I/O, has no threads and does not read the clock. Events and the current time
+//! are its input, actions are its output.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `machine`, `role` | the manager of one host: what it does on an event, as master and as standby |
-//! | `events` | what goes into it and what comes out |
-//! | `ports` | which ports are up, and who is at the other end |
+//! | `machine`, `role` | the manager of one host: its reactions to events, as master and as standby |
+//! | `events` | input and output of a manager |
+//! | `ports` | state of a host's ports and the neighbours found at them |
 //! | `discovery` | breadth-first search with port-routed packets |
-//! | `graph` | hosts and links as a manager has found them |
-//! | `routes` | local ids and the routes of all pairs, evenly split; which class a hop has |
-//! | `deadlock` | whether what waits for what has a cycle |
-//! | `table` | what the master tells a host: ids and routes; in pieces |
-//! | `packet`, `record`, `path` | what is on the wire |
+//! | `graph` | hosts and links as found by a manager |
+//! | `routes` | local ids and the routes of all pairs, evenly balanced; the class of each hop |
+//! | `deadlock` | detection of cycles in a wait-for graph |
+//! | `table` | the routing table that the master sends to a host: ids and routes; transferred in chunks |
+//! | `packet`, `record`, `path` | wire formats |
 //! | `shape` | descriptions of networks: `ring:8`, `torus:4x4`, a list of links |
-//! | `network` | managers of a described network that talk through memory, in virtual time |
-//! | `survey` | what there is to know about a network whose managers have agreed |
+//! | `network` | managers of a described network that communicate through memory, in virtual time |
+//! | `survey` | statistics of a network whose managers have agreed |
 
 pub mod deadlock;
 mod discovery;
@@ -49,16 +49,16 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Ports that a host can have.
+/// Number of ports that a host can have.
 pub const PORTS: usize = 4;
 
-/// The most hosts that one network can have. Those further away than these are not seen.
+/// Largest number of hosts in one network. More distant hosts are not discovered.
 pub const HOSTS_MAX: usize = 64;
 
-/// The most classes of lanes that routes can be given.
+/// Largest number of lane classes that routes can use.
 pub const CLASSES_MAX: u8 = 4;
 
-/// A host's hardware id. No two hosts of a network may have the same.
+/// Hardware id of a host, unique in its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Hwid(pub u64);
@@ -72,7 +72,7 @@ impl fmt::Display for Hwid {
     }
 }
 
-/// The id that the master has given a host: 1 to [`HOSTS_MAX`].
+/// Local id, assigned to a host by the master: 1 to [`HOSTS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Lid(pub u8);
@@ -83,16 +83,16 @@ impl fmt::Display for Lid {
     }
 }
 
-/// What all managers of a network have in common.
+/// Parameters that all managers of a network share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
-    /// Classes of lanes that forwarders have, 1 to [`CLASSES_MAX`].
+    /// Number of lane classes that forwarders have, 1 to [`CLASSES_MAX`].
     pub classes: u8,
-    /// How long an answer is waited for before the question is put again.
+    /// Time to wait for a reply before the request is repeated.
     pub patience: Duration,
-    /// How often a question is put.
+    /// Number of times a request is sent.
     pub tries: u8,
-    /// Time between two looks of a standby at its master.
+    /// Interval of the keep-alive requests from a standby to its master.
     pub poll: Duration,
 }
 

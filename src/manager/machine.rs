@@ -1,4 +1,4 @@
-//! The manager of one host.
+//! The manager of one host, as a state machine.
 
 use super::discovery::{Discovery, Found};
 use super::events::{Action, Event, ManagerError};
@@ -19,25 +19,25 @@ pub struct Manager {
     rules: Rules,
     ports: PortStates,
     busy: bool,
-    /// The number of the last search.
+    /// Number of the last search.
     round: u32,
     discovery: Option<Discovery>,
-    /// Something has changed since that search began.
+    /// True if something has changed since the current search began.
     again: bool,
-    /// What the last search that ended has found.
+    /// Result of the last completed search.
     graph: Graph,
-    /// The local ids that hosts had then, if a job uses any of them.
+    /// Local ids that hosts had at that time, if any of them is used by a job.
     lids: Option<Vec<(Hwid, Lid)>>,
     role: Role,
     table: Arc<Table>,
     assembly: Option<Assembly>,
-    /// The largest epoch that anybody had.
+    /// Largest epoch of any host seen so far.
     epoch: u64,
     timer: Option<Duration>,
 }
 
 impl Manager {
-    /// The manager of a host whose ports are all down: the master of a network of one.
+    /// Returns the manager of a host whose ports are all down: the master of a network with one host.
     pub fn new(hwid: Hwid, rules: Rules) -> Manager {
         let graph = Graph::new(hwid, BTreeMap::from([(hwid, Ports::default())]));
         Manager {
@@ -58,12 +58,12 @@ impl Manager {
         }
     }
 
-    /// This host.
+    /// Hardware id of this host.
     pub fn hwid(&self) -> Hwid {
         self.hwid
     }
 
-    /// Who this host takes for the master.
+    /// The host that this host considers the master.
     pub fn master(&self) -> Hwid {
         match &self.role {
             Role::Master(_) => self.hwid,
@@ -71,12 +71,12 @@ impl Manager {
         }
     }
 
-    /// The newest table that this host has.
+    /// The newest routing table of this host.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// What this host says of itself.
+    /// The record that this host sends to others.
     pub fn record(&self) -> Record {
         Record {
             hwid: self.hwid,
@@ -88,7 +88,7 @@ impl Manager {
         }
     }
 
-    /// Takes an event, and says what is to be done, in this order.
+    /// Processes an event; returns the actions to take, in order.
     pub fn step(&mut self, now: Duration, event: Event<'_>) -> Result<Vec<Action>, ManagerError> {
         let (mut out, master) = (Vec::new(), self.master());
         let changed = match event {
@@ -122,13 +122,13 @@ impl Manager {
         Ok(out)
     }
 
-    /// Asks who is there at ports where nobody has answered.
+    /// Sends requests through ports at which no neighbour is known yet.
     fn greet(&mut self, now: Duration, out: &mut Vec<Action>) {
         let ways = self.ports.greetings(now, self.rules.poll);
         self.ask(ways, out);
     }
 
-    /// What there is to do at a time. True if a search must begin.
+    /// Runs the timers that are due. Returns true if a search must begin.
     fn tick(&mut self, now: Duration, out: &mut Vec<Action>) -> bool {
         self.greet(now, out);
         let (ways, search) = match (&mut self.discovery, &mut self.role) {
@@ -144,7 +144,7 @@ impl Manager {
         search
     }
 
-    /// When the next [`Event::Tick`] is due.
+    /// Time at which the next [`Event::Tick`] is due.
     pub fn due(&self) -> Option<Duration> {
         let watch = match (&self.discovery, &self.role) {
             (Some(discovery), _) => discovery.due(),
@@ -154,16 +154,17 @@ impl Manager {
         self.ports.due().into_iter().chain(watch).min()
     }
 
-    /// A packet has come. True if a search must begin.
+    /// Processes a packet. Returns true if a search must begin.
     fn packet(&mut self, now: Duration, port: u8, bytes: &[u8], out: &mut Vec<Action>) -> Result<bool, PacketError> {
         let (mut header, payload) = Header::parse(bytes)?;
-        // A packet that has arrived already cannot come by a port.
+        // A packet that has already arrived at its destination cannot come in by a port.
         let Some(backward) = header.backward.then(port).filter(|_| !header.has_arrived()) else {
             return Err(PacketError::Value("path counter"));
         };
         header.backward = backward;
         if !self.ports.is_up(port) {
-            // It was on the cable when the link went down, or the link comes up and we do not know yet.
+            // The packet was on the cable when the link went down, or the link comes up and this host has not been
+            // told yet.
             return Ok(false);
         }
         if let Some(next) = header.next() {
@@ -204,7 +205,7 @@ impl Manager {
         }
     }
 
-    /// Passes a packet on; a question that cannot go on goes back.
+    /// Forwards a packet; a request that cannot be forwarded is returned to its sender.
     fn forward(&self, header: &Header, next: u8, payload: &[u8], out: &mut Vec<Action>) {
         if self.ports.is_up(next) {
             out.push(Action::Send { port: next, bytes: header.with(payload) });
@@ -214,7 +215,7 @@ impl Manager {
         }
     }
 
-    /// Sends a packet on its way, unless the first port is down.
+    /// Sends a packet along a path, unless the first port is down.
     fn send(&self, way: Path, bytes: Vec<u8>, out: &mut Vec<Action>) {
         if let Some(port) = way.get(0).filter(|port| self.ports.is_up(*port)) {
             out.push(Action::Send { port, bytes });
@@ -228,13 +229,13 @@ impl Manager {
         }
     }
 
-    /// Learns from a packet of one hop who is at the other end of a cable. True if that is news.
+    /// Learns the neighbour at a port from a packet of one hop. Returns true if the neighbour is new.
     fn meet(&mut self, port: u8, header: &Header, record: &Record) -> bool {
         let (1, Some(there)) = (header.forward.len(), header.forward.get(0)) else { return false };
         self.ports.meet(port, record.hwid, there)
     }
 
-    /// Somebody at the end of `way` has asked, and said what it knows. True if a search must begin.
+    /// Processes a request from the host at the end of `way`, with its record. Returns true if a search must begin.
     fn heard(&mut self, now: Duration, way: Path, record: &Record, out: &mut Vec<Action>) -> bool {
         match (&mut self.discovery, &self.role) {
             (Some(discovery), _) => {
@@ -242,7 +243,7 @@ impl Manager {
                 false
             }
             (None, Role::Master(_)) if self.graph.ports(record.hwid) != Some(&record.ports) => {
-                // It need not be asked again, perhaps by a link that is down at its end.
+                // The host need not be asked again, possibly over a link that is down at its end.
                 self.search(now, Some((way, *record)), out);
                 false
             }
@@ -256,13 +257,13 @@ impl Manager {
                 }
                 false
             }
-            // Who takes this host for the master may know something that it does not.
+            // A host that considers this one the master may have information that this one lacks.
             (None, Role::Standby(_)) => record.master == self.hwid,
         }
     }
 
-    /// Begins a search, perhaps with a host at the end of a way that has said what it would answer. One that is going on is
-    /// given up: its questions may be stuck.
+    /// Begins a search, optionally with the record of a host at the end of a path as if it had replied. A search in
+    /// progress is abandoned, because its requests may be stuck.
     fn search(&mut self, now: Duration, with: Option<(Path, Record)>, out: &mut Vec<Action>) {
         self.round = self.round.wrapping_add(1);
         self.again = false;
@@ -279,7 +280,7 @@ impl Manager {
         }
     }
 
-    /// Carries a search on, and acts on its result when it is over.
+    /// Continues a search, and acts on its result when it is complete.
     fn conclude(&mut self, now: Duration, out: &mut Vec<Action>) {
         self.explore(now, out);
         while let Some(discovery) = self.discovery.take_if(|discovery| discovery.is_over()) {
@@ -302,7 +303,8 @@ impl Manager {
         }
     }
 
-    /// This host is the master: new tables if anything is new, else for those who have an old one.
+    /// Acts as the master: computes new tables if anything is new, otherwise sends tables to hosts with an outdated
+    /// one.
     fn lead(&mut self, now: Duration, stamps: &[(Hwid, Stamp)], out: &mut Vec<Action>) {
         let ours = self.table.stamp();
         let same = matches!(&self.role, Role::Master(lead) if lead.graph == self.graph) && ours.master == self.hwid;
@@ -315,10 +317,10 @@ impl Manager {
         }
     }
 
-    /// Makes tables for the network as it was found, newer than all there are, and sends them.
+    /// Computes tables for the discovered network, newer than all existing ones, and sends them.
     fn publish(&mut self, now: Duration, out: &mut Vec<Action>) {
         self.epoch = (self.epoch + 1).min(EPOCH_MAX);
-        // What this master has given goes before what another has.
+        // Local ids given by this master take precedence over those given by another.
         let own = self.table.hosts().iter().map(|entry| (entry.hwid, entry.lid));
         let kept: Option<Vec<_>> = self.lids.as_ref().map(|lids| own.chain(lids.iter().copied()).collect());
         let (lead, own) = Lead::plan(self.graph.clone(), self.hwid, self.epoch, &self.rules, kept.as_deref());
@@ -344,7 +346,7 @@ impl Manager {
         }
     }
 
-    /// A piece of a table has come by the way back of which is `way`. True if a search must begin.
+    /// Processes a chunk of a table. `way` is the path back to its sender. Returns true if a search must begin.
     fn piece(
         &mut self,
         now: Duration,
@@ -357,7 +359,7 @@ impl Manager {
             return Ok(false);
         }
         if sender > self.hwid && matches!(self.role, Role::Master(_)) {
-            // It does not know yet that there is a smaller one.
+            // The sender does not know yet that there is a host with a smaller id.
             self.epoch = self.epoch.max(piece.stamp.epoch);
             return Ok(self.discovery.is_none());
         }
@@ -372,9 +374,9 @@ impl Manager {
         let master = self.master();
         match &mut self.role {
             _ if sender < master => self.role = Role::Standby(Watch::new(sender, way, now + self.rules.poll)),
-            // The sender has not found this host's master: look whether it is still there.
+            // The sender has not discovered this host's master: check that the master is still there.
             Role::Standby(watch) if sender > master => watch.due = now,
-            // The way by which it was asked may be one that it has left out now.
+            // The path used for requests may be one that the master no longer uses.
             Role::Standby(watch) if sender == master => watch.way = way,
             _ => {}
         }

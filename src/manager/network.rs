@@ -1,5 +1,5 @@
-//! Managers of a described network that talk through memory, in virtual time: what `ntbring topo` and
-//! the tests run. The same description and the same calls give the same run.
+//! Managers of a described network that communicate through memory, in virtual time. `ntbring topo` and the tests use
+//! it. Runs are deterministic: the same description and the same calls give the same run.
 
 use super::shape::Shape;
 use super::{Action, Event, Hwid, Manager, ManagerError, Rules};
@@ -7,26 +7,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// From when a packet is sent to when it arrives at the other end of a cable.
+/// Time from sending a packet until it arrives at the other end of a cable.
 pub const LATENCY: Duration = Duration::from_micros(1);
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Debug)]
 struct Arrival {
     cable: usize,
-    /// The end at which it arrives.
+    /// End of the cable at which the packet arrives.
     end: usize,
     bytes: Arc<[u8]>,
 }
 
-/// A network.
+/// A simulated network.
 #[derive(Clone, Debug)]
 pub struct Network {
     shape: Shape,
     rules: Rules,
     managers: Vec<Option<Manager>>,
     timers: Vec<Option<Duration>>,
-    /// The cable and its end at each port of each host.
+    /// Index of the cable and its end, by host and port.
     plugs: BTreeMap<(usize, u8), (usize, usize)>,
     queue: BTreeMap<(Duration, u64), Arrival>,
     now: Duration,
@@ -34,23 +34,23 @@ pub struct Network {
     packets: u64,
     bytes: u64,
     changed: Duration,
-    /// Every so many packets one is lost; 0: none.
+    /// One of this many packets is lost; 0: none.
     lossy: u64,
 }
 
-/// A network that has not come to rest.
+/// Error: a network whose managers have not converged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The managers have not agreed in time.
     #[error("the managers have not agreed within {0:?}: {1}")]
     Time(Duration, String),
-    /// A manager cannot understand another.
+    /// A manager cannot interpret a packet of another one.
     #[error("host {0}: {1}")]
     Manager(Hwid, ManagerError),
 }
 
 impl Network {
-    /// The hosts of a shape, switched on, with all links down.
+    /// Returns the hosts of a shape, switched on, with all links down.
     pub fn new(mut shape: Shape, rules: Rules) -> Network {
         let plug = |(i, cable): (usize, &super::shape::Cable)| [0, 1].map(|end| (cable.ends[end], (i, end)));
         let plugs = shape.cables.iter().enumerate().flat_map(plug).collect();
@@ -72,7 +72,7 @@ impl Network {
         }
     }
 
-    /// The same hosts with what their managers are now, and nothing under way.
+    /// Returns the same hosts in the present state of their managers, with nothing in flight.
     #[cfg(test)]
     pub(super) fn resumed(shape: Shape, rules: Rules, managers: Vec<Option<Manager>>) -> Network {
         let links = shape.cables.iter().map(|cable| cable.up).collect::<Vec<_>>();
@@ -83,7 +83,7 @@ impl Network {
         network
     }
 
-    /// The hosts of a shape, with the links that are up in it coming up now.
+    /// Returns the hosts of a shape, with the links that are up in the shape coming up at time 0.
     pub fn started(shape: Shape, rules: Rules) -> Result<Network, NetworkError> {
         let up: Vec<usize> = (0..shape.cables.len()).filter(|cable| shape.cables[*cable].up).collect();
         let mut network = Network::new(shape, rules);
@@ -91,33 +91,33 @@ impl Network {
         Ok(network)
     }
 
-    /// Hosts and cables as they are now.
+    /// Hosts and cables in their present state.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The manager of a host, if it is switched on.
+    /// Returns the manager of a host if it is switched on.
     pub fn manager(&self, host: usize) -> Option<&Manager> {
         self.managers.get(host)?.as_ref()
     }
 
-    /// The time that has passed.
+    /// Virtual time since the start.
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// When a host has last got another table or another master.
+    /// Time of the latest change of a host's table or master.
     pub fn last_change(&self) -> Duration {
         self.changed
     }
 
-    /// Packets that have been sent, each counted at every hop, and their bytes.
+    /// Number of packets sent, counted once per hop, and their bytes.
     pub fn traffic(&self) -> (u64, u64) {
         (self.packets, self.bytes)
     }
 
-    /// A link comes up or goes down, at both ends at once. What is on the cable is lost. A link can
-    /// be up only if both hosts are on.
+    /// Sets a link up or down, at both ends at once. Packets on the cable are lost. A link can be up only if both
+    /// hosts are on.
     pub fn set_link(&mut self, cable: usize, up: bool) -> Result<(), NetworkError> {
         let ends = self.shape.cables[cable].ends;
         let on = ends.iter().all(|end| self.managers[end.0].is_some());
@@ -131,7 +131,7 @@ impl Network {
         Ok(())
     }
 
-    /// A link has another weight from now on.
+    /// Sets the weight of a link.
     pub fn set_weight(&mut self, cable: usize, weight: u32) -> Result<(), NetworkError> {
         self.shape.cables[cable].weight = weight;
         let ends = self.shape.cables[cable].ends;
@@ -141,8 +141,8 @@ impl Network {
         }
     }
 
-    /// A host is switched off or on; on it knows nothing of what was before. Its links go down, and
-    /// those to hosts that are on come up.
+    /// Switches a host off or on. A host that is switched on has no state. Its links go down, and those to hosts that
+    /// are on come up again.
     pub fn set_host(&mut self, host: usize, on: bool) -> Result<(), NetworkError> {
         if self.managers[host].is_some() == on {
             return Ok(());
@@ -157,12 +157,12 @@ impl Network {
         Ok(())
     }
 
-    /// A job begins or ceases to use a host.
+    /// Marks a host as used by a job or not.
     pub fn set_busy(&mut self, host: usize, busy: bool) -> Result<(), NetworkError> {
         self.step(host, Event::Busy(busy))
     }
 
-    /// From now on one of so many packets is lost at a hop, as links do not do; 0: none.
+    /// Makes one of `every` packets get lost at a hop, which real links do not do; 0: none.
     pub fn set_loss(&mut self, every: u64) {
         self.lossy = every;
     }
@@ -191,7 +191,7 @@ impl Network {
         }
     }
 
-    /// Lets the next packet arrive or the next timer expire, if that is before `until`.
+    /// Delivers the next packet or fires the next timer, if it is due before `until`.
     fn advance(&mut self, until: Duration) -> Result<bool, NetworkError> {
         let timer = (0..self.timers.len()).filter_map(|host| Some((self.timers[host]?, host))).min();
         let packet = self.queue.first_key_value().map(|((at, _), _)| *at);
@@ -211,7 +211,7 @@ impl Network {
         Ok(true)
     }
 
-    /// Lets this much time pass.
+    /// Advances the time by `time`.
     pub fn run(&mut self, time: Duration) -> Result<(), NetworkError> {
         let until = self.now + time;
         while self.advance(until)? {}
@@ -219,7 +219,7 @@ impl Network {
         Ok(())
     }
 
-    /// Lets time pass until nothing is under way and the managers agree, but no more than `most`.
+    /// Advances the time until nothing is in flight and the managers agree, but by at most `most`.
     pub fn settle(&mut self, most: Duration) -> Result<(), NetworkError> {
         let until = self.now + most;
         loop {
@@ -234,8 +234,9 @@ impl Network {
         }
     }
 
-    /// Whether the hosts that can reach each other have one master, the smallest of them, and its
-    /// newest tables, with exactly these hosts in them and with routes that lead where they should.
+    /// Checks that the hosts that can reach each other have the same master, the one with the smallest hardware id,
+    /// and its newest tables, which must contain exactly these hosts and correct routes. Returns a description of the
+    /// first violation.
     pub fn agree(&self) -> Result<(), String> {
         for host in (0..self.managers.len()).filter(|host| self.managers[*host].is_some()) {
             self.agree_at(host)?;
@@ -266,7 +267,7 @@ impl Network {
         Ok(())
     }
 
-    /// The host at the end of a way over links that are up.
+    /// Returns the host at the end of a path over links that are up.
     pub fn follow(&self, from: usize, mut ports: impl Iterator<Item = u8>) -> Option<Hwid> {
         let end = ports.try_fold(from, |at, port| {
             let &(cable, end) = self.plugs.get(&(at, port))?;

@@ -1,78 +1,78 @@
-//! The manager's packets: 48 bytes of header, then what the method says.
+//! The manager's packets: a header of 48 bytes, followed by a payload that depends on the method.
 //!
-//! They need no addresses: the header lists the ports by which a packet leaves one host after the
-//! other, and every host that it reaches adds the port by which it came to a second list, which is
-//! the way back.
+//! They need no addresses: packets are source-routed. The header lists the ports by which a packet leaves each host
+//! in turn. Every host that it reaches adds the port by which it arrived to a second list, which is the path back.
 
 use super::path::Path;
 use super::record::Record;
 use super::table::Piece;
 use bytes::{Buf, BufMut};
 
-/// Bytes of a header.
+/// Size of a header in bytes.
 pub const HEADER: usize = 48;
 
-/// The most bytes of a packet: it fits an entry of the smallest lane.
+/// Largest size of a packet in bytes: it fits into an entry of the smallest lane.
 pub const PACKET_MAX: usize = 960;
 
-/// The most bytes that can follow a header.
+/// Largest number of bytes that can follow a header.
 pub const PAYLOAD_MAX: usize = PACKET_MAX - HEADER;
 
-/// "ntm" and the version of this format.
+/// Magic number: "ntm" and the version of this format.
 const MAGIC: u32 = u32::from_le_bytes(*b"ntm\x01");
 
 const ASK: u8 = 1;
 const TABLE: u8 = 2;
-/// Directions: to whom a request is for, back with its answer, back because it could not be delivered.
+/// Directions: a request to its destination, the answer on its way back, and a request that is returned because it
+/// could not be delivered.
 const OUT: u8 = 0;
 const BACK: u8 = 1;
 const RETURNED: u8 = 2;
 
-/// What is wrong with a packet.
+/// Error: an invalid packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// Too short or too long for what it is.
+    /// The length does not fit the type of data.
     #[error("{len} bytes are not {what}")]
     Length {
-        /// What it should be.
+        /// Expected type of data.
         what: &'static str,
-        /// Bytes that there are.
+        /// Actual number of bytes.
         len: usize,
     },
-    /// No packet of the manager, or of another version.
+    /// The magic number is wrong: the packet is not one of the manager, or of another version.
     #[error("it begins with {0:#010x}")]
     Magic(u32),
-    /// There is no such method.
+    /// The method does not exist.
     #[error("there is no method {method} in direction {direction}")]
     Method {
-        /// What it says.
+        /// Method in the header.
         method: u8,
-        /// What it says.
+        /// Direction in the header.
         direction: u8,
     },
-    /// Its lists of ports cannot be.
+    /// The lists of ports are inconsistent.
     #[error("its lists of ports cannot be: {count} of {hops} hops")]
     Lists {
-        /// Hops of its way.
+        /// Number of hops of the path.
         hops: u8,
-        /// Those it has made.
+        /// Number of hops made so far.
         count: u8,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an impossible value.
     #[error("its field {0} cannot be")]
     Value(&'static str),
 }
 
-/// What a packet is about.
+/// Type of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Who are you? I am this.
+    /// Request for the record of the host at the end of the path; carries the record of the sender.
     Ask,
-    /// I am this.
+    /// Reply to a request; carries the record of the host.
     Answer,
-    /// The question that took this way met a port that is down.
+    /// A request that met a port that is down on this path.
     Returned,
-    /// A piece of a table.
+    /// A chunk of a routing table.
     Table,
 }
 
@@ -90,46 +90,46 @@ impl Method {
 /// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// What it is about.
+    /// Type of the packet.
     pub method: Method,
-    /// The number of the search that a question belongs to; repeated in the answer.
+    /// Number of the search to which a request belongs; repeated in the reply.
     pub round: u32,
-    /// Its way.
+    /// Path of the packet.
     pub forward: Path,
-    /// The ports by which it has come so far, and so the way back; as long as the path counter.
+    /// Ports by which the packet has arrived so far, and so the path back. Its length is the path counter.
     pub backward: Path,
 }
 
-/// What follows the header.
+/// Payload of a packet, after the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// Of who asks.
+    /// Record of the requesting host.
     Ask(Record),
-    /// Of who answers.
+    /// Record of the replying host.
     Answer(Record),
-    /// The way that the question was to take.
+    /// Path that the request was to take.
     Returned(Path),
-    /// A piece of a table.
+    /// A chunk of a routing table.
     Table(Piece<'a>),
 }
 
 impl Header {
-    /// Of a packet that is about to leave its first host.
+    /// Returns the header of a packet that is about to leave its first host.
     pub fn new(method: Method, round: u32, forward: Path) -> Header {
         Header { method, round, forward, backward: Path::EMPTY }
     }
 
-    /// Whether the packet is where it is to go.
+    /// Returns true if the packet is at its destination.
     pub fn has_arrived(&self) -> bool {
         self.backward.len() == self.forward.len()
     }
 
-    /// The port by which it goes on, if it has not arrived.
+    /// Port by which the packet leaves the present host; None if it has arrived.
     pub fn next(&self) -> Option<u8> {
         self.forward.get(self.backward.len())
     }
 
-    /// The header of a packet, which may be of any length, and what follows it.
+    /// Decodes the header of a packet of any length, and returns it with the payload.
     pub fn parse(mut bytes: &[u8]) -> Result<(Header, &[u8]), PacketError> {
         if bytes.len() < HEADER || bytes.len() > PACKET_MAX {
             return Err(PacketError::Length { what: "a packet", len: bytes.len() });
@@ -161,7 +161,7 @@ impl Header {
         Ok((Header { method, round, forward, backward }, bytes))
     }
 
-    /// The packet of this header and what follows it, which must not be longer than [`PAYLOAD_MAX`].
+    /// Encodes a packet with this header. `payload` must not be longer than [`PAYLOAD_MAX`].
     pub fn with(&self, payload: &[u8]) -> Vec<u8> {
         debug_assert!(payload.len() <= PAYLOAD_MAX);
         let mut bytes = Vec::with_capacity(HEADER + payload.len());
@@ -182,7 +182,7 @@ impl Header {
 }
 
 impl<'a> Body<'a> {
-    /// What follows a header of this method.
+    /// Decodes the payload of a packet of this type.
     pub fn parse(method: Method, payload: &'a [u8]) -> Result<Body<'a>, PacketError> {
         match method {
             Method::Ask => Record::parse(payload).map(Body::Ask),
@@ -195,7 +195,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// As bytes.
+    /// Encodes the payload.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -209,7 +209,7 @@ impl<'a> Body<'a> {
         bytes
     }
 
-    /// Its method.
+    /// Type of the packet that carries this payload.
     pub fn method(&self) -> Method {
         match self {
             Body::Ask(_) => Method::Ask,
@@ -219,7 +219,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The packet that carries this out on a way.
+    /// Encodes a packet that carries this payload along a path.
     pub fn packet(&self, round: u32, way: Path) -> Vec<u8> {
         Header::new(self.method(), round, way).with(&self.bytes())
     }

@@ -4,33 +4,33 @@ use super::{HOSTS_MAX, PORTS};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The most hops of a route: it passes no host twice.
+/// Largest number of hops in a route: it passes no host twice.
 pub const HOPS_MAX: usize = HOSTS_MAX - 1;
 
-/// Bits of a port number.
+/// Number of bits of a port number.
 const BITS: usize = 2;
 
-/// The ports by which a packet leaves one host after the other, or by which it came.
+/// The ports by which a packet leaves each host in turn, or by which it arrives at each.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     hops: u8,
-    /// Port of hop i in bits 2i and 2i + 1; 0 beyond the last.
+    /// Port of hop i in bits 2i and 2i + 1; 0 beyond the last hop.
     ports: u128,
 }
 
 impl Path {
-    /// Bytes that the ports take on the wire, without their number.
+    /// Size of the encoded ports in bytes, without the number of hops.
     pub const BYTES: usize = 16;
 
-    /// The path of no hop.
+    /// The path without hops.
     pub const EMPTY: Path = Path { hops: 0, ports: 0 };
 
-    /// The path of these ports. None if it is too long or there is no such port.
+    /// Returns the path of these ports; None if it is too long or a port does not exist.
     pub fn of(ports: &[u8]) -> Option<Path> {
         ports.iter().try_fold(Path::EMPTY, |path, &port| path.then(port))
     }
 
-    /// This path and one hop more. None if it is too long or there is no such port.
+    /// Returns this path with one more hop; None if it is too long or the port does not exist.
     pub fn then(self, port: u8) -> Option<Path> {
         let fits = usize::from(self.hops) < HOPS_MAX && usize::from(port) < PORTS;
         fits.then(|| Path { hops: self.hops + 1, ports: self.ports | u128::from(port) << (BITS * self.len()) })
@@ -41,32 +41,32 @@ impl Path {
         self.hops.into()
     }
 
-    /// Whether it has no hop.
+    /// Returns true if the path has no hops.
     pub fn is_empty(self) -> bool {
         self.hops == 0
     }
 
-    /// The port of a hop.
+    /// Returns the port of a hop.
     pub fn get(self, hop: usize) -> Option<u8> {
         (hop < self.len()).then(|| (self.ports >> (BITS * hop)) as u8 & (PORTS as u8 - 1))
     }
 
-    /// The ports, one after the other.
+    /// Returns the ports in order.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = u8> {
         (0..self.len()).filter_map(move |hop| self.get(hop))
     }
 
-    /// The ports in the opposite order.
+    /// Returns the ports in reverse order.
     pub fn reversed(self) -> Path {
         self.iter().rev().fold(Path::EMPTY, |path, port| path.then(port).unwrap_or(path))
     }
 
-    /// As on the wire.
+    /// Encodes the ports for the wire.
     pub fn bytes(self) -> [u8; Path::BYTES] {
         self.ports.to_le_bytes()
     }
 
-    /// From the wire. None if it is too long, or if there is something beyond its end.
+    /// Decodes a path. Returns None if it is too long, or if bits beyond its end are set.
     pub fn parse(hops: u8, bytes: [u8; Path::BYTES]) -> Option<Path> {
         let ports = u128::from_le_bytes(bytes);
         let short = usize::from(hops) <= HOPS_MAX;
@@ -74,7 +74,7 @@ impl Path {
     }
 }
 
-/// The ports with commas between them.
+/// Prints the ports with commas between them.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (hop, port) in self.iter().enumerate() {

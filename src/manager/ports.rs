@@ -1,18 +1,18 @@
-//! The ports of a host: which are up, and who is at the other end.
+//! State of a host's ports, and the neighbours at their other ends.
 
 use super::record::{Peer, Ports};
 use super::{Hwid, ManagerError, Path, PORTS};
 use std::time::Duration;
 
-/// A port as its host sees it.
+/// State of a port as seen by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Port {
     Down,
     Up {
         weight: u32,
-        /// Who is at the other end, and by which port.
+        /// Hardware id of the neighbour and its port, once known.
         peer: Option<(Hwid, u8)>,
-        /// When the other end is greeted next, if nobody is known there.
+        /// Time of the next greeting, while no neighbour is known.
         greet: Duration,
     },
 }
@@ -22,7 +22,7 @@ enum Port {
 pub(super) struct PortStates([Port; PORTS]);
 
 impl PortStates {
-    /// All are down.
+    /// Returns ports that are all down.
     pub fn new() -> PortStates {
         PortStates([Port::Down; PORTS])
     }
@@ -31,7 +31,7 @@ impl PortStates {
         self.0.get_mut(usize::from(port)).ok_or(ManagerError::Port(port))
     }
 
-    /// A port is up, or has another weight. True if others should hear of it.
+    /// Sets a port up, or its weight. Returns true if other hosts should be informed.
     pub fn up(&mut self, now: Duration, port: u8, weight: u32) -> Result<bool, ManagerError> {
         let state = self.port(port)?;
         if weight == 0 {
@@ -44,17 +44,17 @@ impl PortStates {
         Ok(false)
     }
 
-    /// A port is down. True if others should hear of it.
+    /// Sets a port down. Returns true if other hosts should be informed.
     pub fn down(&mut self, port: u8) -> Result<bool, ManagerError> {
         Ok(matches!(std::mem::replace(self.port(port)?, Port::Down), Port::Up { peer: Some(_), .. }))
     }
 
-    /// Whether a port is up.
+    /// Returns true if the port is up.
     pub fn is_up(&self, port: u8) -> bool {
         matches!(self.0.get(usize::from(port)), Some(Port::Up { .. }))
     }
 
-    /// Somebody is at the other end of a port. True if that is news.
+    /// Records the neighbour at a port. Returns true if it differs from the one known before.
     pub fn meet(&mut self, port: u8, hwid: Hwid, there: u8) -> bool {
         match self.0.get_mut(usize::from(port)) {
             Some(Port::Up { peer, .. }) => peer.replace((hwid, there)) != Some((hwid, there)),
@@ -62,7 +62,7 @@ impl PortStates {
         }
     }
 
-    /// The ways to those who are to be greeted now. They will be again after `wait`.
+    /// Returns the paths to neighbours that are to be greeted now. The next greeting is due after `wait`.
     pub fn greetings(&mut self, now: Duration, wait: Duration) -> Vec<Path> {
         let mut ways = Vec::new();
         for (port, state) in self.0.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ impl PortStates {
         ways
     }
 
-    /// When the next greeting is due.
+    /// Time at which the next greeting is due.
     pub fn due(&self) -> Option<Duration> {
         let greet = |port: &Port| match port {
             Port::Up { peer: None, greet, .. } => Some(*greet),
@@ -85,7 +85,7 @@ impl PortStates {
         self.0.iter().filter_map(greet).min()
     }
 
-    /// What is said of them.
+    /// The ports in the form in which they are reported to other hosts.
     pub fn record(&self) -> Ports {
         self.0.map(|port| match port {
             Port::Up { weight, peer: Some((hwid, port)), .. } => Some(Peer { hwid, port, weight }),

@@ -1,4 +1,4 @@
-//! What a host says of itself: its id, its ports, and what it thinks of the network.
+//! The record that a host sends to others: its id, its ports, and its view of the network.
 
 use super::packet::PacketError;
 use super::{Hwid, Lid, HOSTS_MAX, PORTS};
@@ -6,18 +6,19 @@ use bytes::{Buf, BufMut};
 use serde::Serialize;
 use std::cmp::{Ordering, Reverse};
 
-/// The largest epoch that is believed: a number beyond it can only be an error, and might leave no larger one.
+/// Largest epoch that is accepted. A larger number can only be an error, and might leave no larger epoch to use.
 pub const EPOCH_MAX: u64 = 1 << 48;
 
-/// Which table is newer: by its epoch; of two masters that had the same, the smaller one's wins; of two that
-/// one master has made with the same, because it forgot the first when it was switched off, either may.
+/// Version of a table. Tables are ordered by epoch. Of two masters with the same epoch, the table of the smaller id
+/// is newer. One master can make two tables with the same epoch if it lost its state when it was switched off; then
+/// either may be newer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Stamp {
-    /// Grows with every new table of a network.
+    /// Number that grows with every new table of a network.
     pub epoch: u64,
-    /// Who has made it.
+    /// Master that computed the table.
     pub master: Hwid,
-    /// Of what is in it and in those that were made with it.
+    /// Digest of the table and of those computed together with it.
     pub digest: u32,
 }
 
@@ -34,44 +35,44 @@ impl PartialOrd for Stamp {
     }
 }
 
-/// What is at the other end of a port's cable.
+/// The neighbour at the other end of a port's cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
-    /// The host there.
+    /// Hardware id of the neighbour.
     pub hwid: Hwid,
-    /// Its port.
+    /// Port of the neighbour.
     pub port: u8,
-    /// What a hop over this link costs, in a unit that is the same everywhere; not 0.
+    /// Cost of a hop over this link, in a unit that is the same everywhere; not 0.
     pub weight: u32,
 }
 
-/// The ports of a host: those over which a neighbour has been met.
+/// The ports of a host, with the neighbours that were found at them.
 pub type Ports = [Option<Peer>; PORTS];
 
-/// What a host says of itself.
+/// Self-description of a host, as sent to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// Who it is.
+    /// Hardware id of the host.
     pub hwid: Hwid,
-    /// Which table it has.
+    /// Version of its routing table.
     pub stamp: Stamp,
-    /// Whom it takes for the master.
+    /// The host that it considers the master.
     pub master: Hwid,
-    /// Its local id in that table.
+    /// Local id of the host in its table.
     pub lid: Lid,
-    /// Whether a job uses it: then it should keep that.
+    /// True if a job uses the host, so that it should keep its local id.
     pub busy: bool,
-    /// Its ports.
+    /// Ports of the host.
     pub ports: Ports,
 }
 
 impl Record {
-    /// Bytes of a record.
+    /// Size of an encoded record in bytes.
     pub const LEN: usize = 40 + PORTS * Self::PORT;
-    /// Bytes of a port in it.
+    /// Size of an encoded port in bytes.
     const PORT: usize = 16;
 
-    /// Appends it, as docs/protocol.md says.
+    /// Appends the encoded record to `to`; docs/protocol.md has the format.
     pub fn put(&self, to: &mut impl BufMut) {
         to.put_u64_le(self.hwid.0);
         to.put_u64_le(self.stamp.epoch);
@@ -89,7 +90,7 @@ impl Record {
         }
     }
 
-    /// The record that these bytes are.
+    /// Decodes a record.
     pub fn parse(mut bytes: &[u8]) -> Result<Record, PacketError> {
         if bytes.len() != Record::LEN {
             return Err(PacketError::Length { what: "a record", len: bytes.len() });

@@ -1,4 +1,4 @@
-//! What a host is in its network: the master, or a standby that watches it.
+//! Roles of a host in its network: the master, or a standby that monitors the master.
 
 use super::packet::Body;
 use super::record::Stamp;
@@ -8,19 +8,19 @@ use super::{Graph, Hwid, Lid, Path, Rules};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Master or standby.
+/// Role of a host: master or standby.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     Master(Lead),
     Standby(Watch),
 }
 
-/// What the master knows.
+/// State of the master.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Lead {
-    /// The network for which it has made the tables.
+    /// The network for which the tables were computed.
     pub graph: Graph,
-    /// The tables of the others.
+    /// The tables of the other hosts.
     tables: BTreeMap<Hwid, Sent>,
 }
 
@@ -34,12 +34,12 @@ struct Sent {
 }
 
 impl Lead {
-    /// The master of a network of one host, or of one that it makes no tables for.
+    /// Returns the state of the master of a single host, or of a network for which it has computed no tables.
     pub fn new(graph: Graph) -> Lead {
         Lead { graph, tables: BTreeMap::new() }
     }
 
-    /// Makes the tables of an epoch for a network, and gives the master's own.
+    /// Computes the tables of an epoch for a network; returns the state of the master and its own table.
     pub fn plan(
         graph: Graph,
         master: Hwid,
@@ -69,7 +69,7 @@ impl Lead {
         self.tables.keys().copied().collect()
     }
 
-    /// The packets that bring a host its table.
+    /// Returns the packets that carry a host's table to it.
     pub fn send(&mut self, to: Hwid, now: Duration, round: u32) -> Vec<(Path, Vec<u8>)> {
         let Some(sent) = self.tables.get_mut(&to) else { return Vec::new() };
         sent.last = now;
@@ -77,7 +77,7 @@ impl Lead {
         Piece::all(*stamp, bytes).map(|piece| (*way, Body::Table(piece).packet(round, *way))).collect()
     }
 
-    /// The same, if the last time is long enough ago for the host to have said that it has it.
+    /// Same as `send`, if the last transmission is old enough for the host to have confirmed its table.
     pub fn send_again(&mut self, to: Hwid, now: Duration, round: u32, rules: &Rules) -> Vec<(Path, Vec<u8>)> {
         match self.tables.get(&to) {
             Some(sent) if now >= sent.last + rules.patience => self.send(to, now, round),
@@ -86,36 +86,36 @@ impl Lead {
     }
 }
 
-/// What a standby knows of its master.
+/// State of a standby, which monitors its master.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Watch {
     pub master: Hwid,
-    /// The way there.
+    /// Path to the master.
     pub way: Path,
-    /// When it is asked next.
+    /// Time of the next keep-alive request.
     pub due: Duration,
-    /// Questions since its last answer.
+    /// Number of requests since the last reply.
     asked: u8,
-    /// It has said that it is not the master.
+    /// True if the host has replied that it is not the master.
     doubt: bool,
 }
 
-/// What a standby is to do next.
+/// Next step of a standby.
 pub(super) enum Look {
     Wait,
-    /// Ask the master.
+    /// Send a keep-alive request to the master.
     Ask,
-    /// It does not answer, or is not what it was: look who is there.
+    /// Search the network: the master does not reply, or is no longer the master.
     Search,
 }
 
 impl Watch {
-    /// A standby that has not asked yet.
+    /// Returns the state of a standby that has not sent a request yet.
     pub fn new(master: Hwid, way: Path, due: Duration) -> Watch {
         Watch { master, way, due, asked: 0, doubt: false }
     }
 
-    /// What is to be done now.
+    /// Returns the next step, and counts a request that is due.
     pub fn look(&mut self, now: Duration, rules: &Rules) -> Look {
         if now < self.due {
             Look::Wait
@@ -127,9 +127,9 @@ impl Watch {
         }
     }
 
-    /// The master has answered, and named the one that it takes for the master.
+    /// Records a reply of the master. `named` is the host that it considers the master.
     pub fn answered(&mut self, named: Hwid, now: Duration, rules: &Rules) {
-        // If it has named another, that one may be new: there is time for it to say so itself.
+        // If it names another host, that host may be new and gets time to announce itself.
         (self.asked, self.due, self.doubt) = (0, now + rules.poll, named != self.master);
     }
 }

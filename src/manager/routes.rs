@@ -1,9 +1,9 @@
-//! Local ids, and the routes of all pairs of hosts.
+//! Local ids, and the routes between all pairs of hosts.
 //!
-//! A hop to a smaller local id goes *up*, one to a larger *down*. A packet begins in class 0; each
-//! time that it goes up after it went down it moves on to the next class, and a route may not need
-//! more classes than there are. That rules out deadlock (docs/protocol.md). Of the routes that this
-//! leaves, the shortest; of several shortest, what spreads the load best.
+//! A hop to a smaller local id goes *up*, one to a larger id goes *down* (up*/down* routing). A packet begins in
+//! class 0. Each time it goes up after it went down, it moves to the next class, and a route may not need more
+//! classes than there are. That rules out deadlock (docs/protocol.md). Among the remaining routes the shortest are
+//! used, and among several shortest ones those that balance the load best.
 
 use super::deadlock::Channel;
 use super::record::Stamp;
@@ -12,36 +12,36 @@ use super::{Graph, Hwid, Lid, Path, HOSTS_MAX, PORTS};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// How often each route is chosen: the first time, and once with each port in front.
+/// Number of passes in which each route is chosen: a first pass, and one with each port in front.
 const PASSES: usize = 5;
 
-/// How much the class grows when a packet that came from `before` goes on to `next`.
+/// Returns the increase of the class when a packet that came from `before` continues to `next`.
 pub fn class_step(before: Lid, here: Lid, next: Lid) -> u8 {
     u8::from(before < here && next < here)
 }
 
-/// The other end of a link, by its number in the plan, and what a hop costs.
+/// The other end of a link, as the index of its host in the plan, and the cost of a hop.
 type Link = (usize, u32);
 
-/// Ids and routes for a network.
+/// Local ids and routes for a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     classes: u8,
-    /// By local id; a host's number is its place in here.
+    /// Hosts by local id; the index in this list is the number of a host.
     hosts: Vec<(Hwid, Lid)>,
     links: Vec<[Option<Link>; PORTS]>,
-    /// From host i to host j at i x hosts + j.
+    /// Path from host i to host j, at index i x hosts + j.
     paths: Vec<Path>,
 }
 
 impl Plan {
-    /// The plan for a graph, made by the host that sees it so. Hosts keep the local ids that they
-    /// have in `kept`, unless that leaves too few routes; of two with the same one the first does.
+    /// Computes the plan for a graph, on the host that is its root. Hosts keep the local ids that they have in
+    /// `kept`, unless that leaves too few routes. If two hosts have the same id, the first one keeps it.
     pub fn new(graph: &Graph, classes: u8, kept: Option<&[(Hwid, Lid)]>) -> Plan {
         let order: Vec<Hwid> = graph.search().into_iter().map(|(hwid, _)| hwid).collect();
         let kept = kept.and_then(|kept| Plan::with(graph, classes, numbered(&order, kept)));
         let plan = kept.or_else(|| Plan::with(graph, classes, numbered(&order, &[])));
-        // In the order of a search every host can go up to the first, and from there down to any.
+        // With ids in the order of a search, every host can go up to the first one, and from there down to any other.
         plan.expect("a route between any two hosts")
     }
 
@@ -63,12 +63,12 @@ impl Plan {
         &self.hosts
     }
 
-    /// The route from one host to another, by their places in [`Plan::hosts`].
+    /// Returns the route from one host to another, by their indices in [`Plan::hosts`].
     pub fn path(&self, from: usize, to: usize) -> Path {
         self.paths[from * self.hosts.len() + to]
     }
 
-    /// The channels that this route uses.
+    /// Returns the channels that this route uses.
     pub fn channels(&self, from: usize, to: usize) -> Vec<Channel> {
         let mut state = State { at: from, down: false, class: 0 };
         let hop = |port: u8| {
@@ -80,21 +80,21 @@ impl Plan {
         self.path(from, to).iter().map_while(hop).collect()
     }
 
-    /// A number that is another one, as a rule, for another plan.
+    /// Hash of the plan, which differs between plans except for collisions.
     pub fn digest(&self) -> u32 {
         let hosts = self.hosts.iter().flat_map(|(hwid, lid)| hwid.0.to_le_bytes().into_iter().chain([lid.0]));
         let paths = self.paths.iter().flat_map(|path| path.bytes().into_iter().chain([path.len() as u8]));
         hosts.chain(paths).fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 
-    /// The table of a host, by its place in [`Plan::hosts`].
+    /// Returns the table of a host, by its index in [`Plan::hosts`].
     pub fn table(&self, stamp: Stamp, of: usize) -> Table {
         let entry = |(to, &(hwid, lid)): (usize, &(Hwid, Lid))| Entry { lid, hwid, path: self.path(of, to) };
         let entries = self.hosts.iter().enumerate().map(entry).collect();
         Table::new(stamp, self.hosts[of].1, self.classes, entries)
     }
 
-    /// One hop from a state, and what it costs. None if there is no link, or no class that would be free.
+    /// Returns the state after one hop, and the cost of the hop. Returns None if there is no link, or no class left.
     fn step(&self, state: State, port: u8) -> Option<(State, u32)> {
         let (to, weight) = self.links[state.at][usize::from(port)]?;
         let up = to < state.at;
@@ -102,7 +102,7 @@ impl Plan {
         (class < self.classes).then_some((State { at: to, down: !up, class }, weight))
     }
 
-    /// Chooses all routes. False if there is none between two hosts.
+    /// Chooses all routes. Returns false if there is no route between two hosts.
     fn route(&mut self) -> bool {
         let count = self.hosts.len();
         let distances: Vec<Distances> = (0..count).map(|to| self.distances(to)).collect();
@@ -114,7 +114,7 @@ impl Plan {
                 None => return false,
             }
         }
-        // Near pairs first: they have the least choice.
+        // Near pairs come first, because they have the fewest alternatives.
         pairs.sort_unstable();
         let mut load = Load(vec![[0; PORTS]; count]);
         for pass in 0..PASSES {
@@ -138,7 +138,7 @@ impl Plan {
         true
     }
 
-    /// How far it is to a host from every state.
+    /// Returns the distance from every state to a host (Dijkstra's algorithm).
     fn distances(&self, to: usize) -> Distances {
         let mut far: Vec<Option<u64>> = vec![None; self.hosts.len() * 2 * usize::from(self.classes)];
         let ends = State::all(to, self.classes);
@@ -149,7 +149,7 @@ impl Plan {
                 continue;
             }
             *known = Some(distance);
-            // Links have the same weight both ways, so the way back is the way there.
+            // Links have the same weight in both directions, so the search can run backwards.
             for &(before, weight) in self.links[state.at].iter().flatten() {
                 let up = state.at < before;
                 if up == state.down {
@@ -165,8 +165,8 @@ impl Plan {
         Distances(far)
     }
 
-    /// Of the shortest routes from a host the one with the least price; of those, the one with the
-    /// smallest port at the first hop where they differ, if ports are counted from `pass` on, modulo 4.
+    /// Returns the cheapest of the shortest routes from a host. Among those of equal price it returns the one with
+    /// the smallest port at the first hop where they differ, with ports counted from `pass` on, modulo 4.
     fn cheapest(&self, from: usize, distances: &Distances, load: &Load, pass: usize) -> Path {
         let mut known = vec![None; distances.0.len()];
         let mut state = State::first(from);
@@ -178,8 +178,8 @@ impl Plan {
         path
     }
 
-    /// The least price from a state to the end, and by which port. A route is at most as long as there
-    /// are hosts, and so is this recursion deep.
+    /// Returns the least price from a state to the end, and stores the best port in `known`. The recursion is at most
+    /// as deep as there are hosts, because a route passes no host twice.
     fn price(&self, state: State, distances: &Distances, load: &Load, known: &mut [Option<Best>], pass: usize) -> u64 {
         let index = state.index(self.classes);
         if let Some(best) = known[index] {
@@ -203,13 +203,13 @@ impl Plan {
     }
 }
 
-/// What is best from a state on: the price, the port, and where that leads. None at the end.
+/// Best continuation from a state: price, port, and next state. None at the end.
 type Best = Option<(u64, u8, State)>;
 
 /// Distances to one host, by state.
 struct Distances(Vec<Option<u64>>);
 
-/// Where a packet is, whether it came down, and in which class.
+/// State of a packet: its host, true if its last hop went down, and its class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     at: usize,
@@ -231,12 +231,12 @@ impl State {
     }
 }
 
-/// How many routes each direction of each link has, by the host that sends and its port.
+/// Number of routes over each direction of each link, by the sending host and its port.
 struct Load(Vec<[u64; PORTS]>);
 
 impl Load {
-    /// What one more route over a hop is worth: how much it adds to the sum of weight x routes^2,
-    /// which is least when routes are spread evenly.
+    /// Returns the price of one more route over a hop: the increase of the sum of weight x routes^2, which is least
+    /// when routes are spread evenly.
     fn hop(&self, from: usize, port: u8, weight: u32) -> u64 {
         u64::from(weight) * (2 * self.0[from][usize::from(port)] + 1)
     }
@@ -260,8 +260,8 @@ impl Load {
     }
 }
 
-/// Local ids: in the order of the search, from 1 on. Those who are in `kept` keep what they have
-/// there, and the others get the smallest that are free.
+/// Assigns local ids in the order of the search, from 1 on. Hosts in `kept` keep their ids, and the others get the
+/// smallest free ones.
 fn numbered(order: &[Hwid], kept: &[(Hwid, Lid)]) -> Vec<(Hwid, Lid)> {
     let mut free: BTreeSet<Lid> = (1..=HOSTS_MAX as u8).map(Lid).collect();
     let mut given: BTreeMap<Hwid, Lid> = BTreeMap::new();

@@ -1,80 +1,80 @@
-//! Descriptions of networks: which hosts there are, and which cables.
+//! Descriptions of networks: their hosts and cables.
 
 use super::record::{Peer, Ports};
 use super::{Graph, Hwid, HOSTS_MAX, PORTS};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The port of a ring's host towards the previous host.
+/// Port of a host in a ring towards the previous host.
 pub const LEFT: u8 = 0;
-/// The port of a ring's host towards the next host.
+/// Port of a host in a ring towards the next host.
 pub const RIGHT: u8 = 1;
 
-/// Ports of a torus's host towards the rows above and below.
+/// Ports of a host in a torus towards the rows above and below.
 const UP: u8 = 2;
 const DOWN: u8 = 3;
 
-/// The hardware id of the first host of a shape that has a name.
+/// Hardware id of the first host of a named shape.
 const FIRST: u64 = 101;
 
-/// How to draw it.
+/// Layout of a network in drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Hosts on a circle.
     Circle,
-    /// Hosts in rows of so many.
+    /// Hosts in rows of this length.
     Rows(usize),
 }
 
 /// A cable between two ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cable {
-    /// The hosts, by their number, and their ports.
+    /// Index of the host and its port, for both ends.
     pub ends: [(usize, u8); 2],
-    /// What a hop over it costs.
+    /// Cost of a hop over the cable.
     pub weight: u32,
-    /// The link model that it is said to have.
+    /// Name of the link model that the description gives for the cable.
     pub model: Option<String>,
-    /// Whether it can be used.
+    /// True if the cable can be used.
     pub up: bool,
 }
 
 /// A network of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What it is called.
+    /// Name of the network.
     pub name: String,
-    /// The hardware ids of its hosts.
+    /// Hardware ids of the hosts.
     pub hosts: Vec<Hwid>,
-    /// Its cables.
+    /// The cables.
     pub cables: Vec<Cable>,
-    /// How to draw it.
+    /// Layout in drawings.
     pub layout: Layout,
 }
 
-/// A description that is none.
+/// Error: an invalid description of a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// Not the name of a shape.
+    /// The text is not the name of a shape.
     #[error("{0:?} is no network; allowed: ring:N, line:N, broken-ring:N, torus:WxH")]
     Name(String),
-    /// Too many hosts, or none.
+    /// The number of hosts is 0 or too large.
     #[error("a network has 1 to {HOSTS_MAX} hosts, not {0}")]
     Hosts(usize),
-    /// A line of a list of links.
+    /// A line of a list of links is invalid.
     #[error("line {line}: {what}")]
     Line {
-        /// Its number, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the problem.
         what: String,
     },
-    /// Hardware ids that are too many, too few, or twice.
+    /// The number of distinct hardware ids differs from the number of hosts.
     #[error("{0} different hardware ids are needed, one for each host")]
     Hwids(usize),
 }
 
 impl Shape {
-    /// The network of that name.
+    /// Returns the network with this name.
     pub fn parse(text: &str) -> Result<Shape, ShapeError> {
         let wrong = || ShapeError::Name(text.into());
         let (kind, size) = text.split_once(':').ok_or_else(wrong)?;
@@ -113,7 +113,7 @@ impl Shape {
         }
     }
 
-    /// A ring of so many hosts: the right port of each to the left port of the next.
+    /// Returns a ring of this many hosts: the right port of each is connected to the left port of the next.
     pub fn ring(hosts: usize) -> Result<Shape, ShapeError> {
         let mut shape = Shape::of(hosts, Layout::Circle)?;
         for host in 0..hosts {
@@ -122,7 +122,8 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Rows and columns that are rings: the right port to the left one, the lower to the upper.
+    /// Returns a torus, whose rows and columns are rings: right ports are connected to left ones, lower ports to
+    /// upper ones.
     pub fn torus(width: usize, height: usize) -> Result<Shape, ShapeError> {
         let mut shape = Shape::of(width.saturating_mul(height), Layout::Rows(width))?;
         for host in 0..width * height {
@@ -133,10 +134,10 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The network of a list of links, one a line: `HWID.PORT HWID.PORT`, and then, if need be, `down`,
-    /// `weight=N` or `model=NAME`. What follows a `#` is a remark.
+    /// Returns the network that a list of links describes. A line has the form `HWID.PORT HWID.PORT`, optionally
+    /// followed by `down`, `weight=N` or `model=NAME`. A `#` begins a comment.
     ///
-    /// `weigh` returns the weight of a cable with a link model of that name, 1 for "none"; or the problem with the name.
+    /// `weigh` returns the weight of a cable for the name of a link model (1 for "none"), or an error text.
     pub fn from_links(text: &str, weigh: impl Fn(&str) -> Result<u32, String>) -> Result<Shape, ShapeError> {
         let mut shape = Shape::of(1, Layout::Circle)?;
         shape.hosts.clear();
@@ -181,7 +182,7 @@ impl Shape {
         }
     }
 
-    /// Gives the hosts these hardware ids, in order.
+    /// Sets the hardware ids of the hosts, in order.
     pub fn set_hwids(&mut self, hwids: &[u64]) -> Result<(), ShapeError> {
         let different: BTreeSet<_> = hwids.iter().collect();
         if hwids.len() != self.hosts.len() || different.len() != hwids.len() {
@@ -191,7 +192,7 @@ impl Shape {
         Ok(())
     }
 
-    /// What managers would find if all cables were as they are described here, seen from a host.
+    /// Returns the graph that managers would find if all cables were in the described state, seen from a host.
     pub fn graph(&self, root: usize) -> Graph {
         let mut hosts: BTreeMap<Hwid, Ports> = self.hosts.iter().map(|hwid| (*hwid, Ports::default())).collect();
         for cable in self.cables.iter().filter(|cable| cable.up) {
@@ -205,7 +206,7 @@ impl Shape {
     }
 }
 
-/// `HWID.PORT`.
+/// Parses `HWID.PORT`.
 fn port(word: &str) -> Result<(Hwid, u8), String> {
     let hwid = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

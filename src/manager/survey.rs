@@ -1,5 +1,5 @@
-//! What there is to know about a network whose managers have agreed: what `ntbring topo` prints. All
-//! of it is taken from the tables that the hosts have.
+//! Statistics of a network whose managers have agreed, as printed by `ntbring topo`. All of them are computed from
+//! the routing tables that the hosts have.
 
 use super::deadlock::{Channel, Waits};
 use super::network::Network;
@@ -12,85 +12,85 @@ use std::collections::BTreeMap;
 /// A network whose managers have agreed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Survey {
-    /// What the network is called.
+    /// Name of the network.
     pub name: String,
-    /// Its hosts.
+    /// The hosts.
     pub hosts: Vec<HostView>,
-    /// Its cables.
+    /// The cables.
     pub links: Vec<LinkView>,
     /// The route between every two hosts that can reach each other.
     pub routes: Vec<RouteView>,
-    /// Pairs of hosts with more than one shortest way.
+    /// Number of pairs of hosts with more than one shortest path.
     pub ties: usize,
-    /// Routes that are longer than the shortest way, for want of classes.
+    /// Number of routes that are longer than the shortest path because there are too few classes.
     pub detours: usize,
-    /// The fewest and the most routes that a direction of a link has.
+    /// Smallest and largest number of routes over one direction of a link.
     pub load: (usize, usize),
-    /// Lanes between forwarders that routes use, and whether they can wait for each other in a circle.
+    /// Number of lanes between forwarders that routes use.
     pub channels: usize,
-    /// Such a circle, if there is one.
+    /// Lanes that can wait for each other in a cycle (a potential deadlock), if there are any.
     pub cycle: Option<Vec<Channel>>,
-    /// When the last host got its last table, in microseconds of virtual time.
+    /// Time at which the last host got its last table, in microseconds of virtual time.
     pub agreed_us: f64,
-    /// Packets that this took, each counted at every hop.
+    /// Number of packets sent until then, counted once per hop.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
 }
 
 /// A host.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostView {
-    /// Its number in the description.
+    /// Index of the host in the description.
     pub host: usize,
-    /// Its hardware id.
+    /// Hardware id of the host.
     pub hwid: Hwid,
-    /// Its local id.
+    /// Local id of the host.
     pub lid: Lid,
-    /// Whom it takes for the master.
+    /// The host that it considers the master.
     pub master: Hwid,
-    /// Its table.
+    /// Version of its routing table.
     pub table: Stamp,
-    /// Classes of lanes that it may use.
+    /// Number of lane classes that it may use.
     pub classes: u8,
-    /// What its ports are connected to: host and port there, if there is a cable.
+    /// Host and port at the other end of the cable at each port; None if there is no cable.
     pub ports: Vec<Option<(usize, u8)>>,
 }
 
 /// A cable.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkView {
-    /// Hosts and ports at its ends.
+    /// Host and port at both ends.
     pub ends: [(usize, u8); 2],
-    /// Whether it can be used.
+    /// True if the cable can be used.
     pub up: bool,
-    /// What a hop costs.
+    /// Cost of a hop.
     pub weight: u32,
-    /// Its model.
+    /// Name of the link model.
     pub model: Option<String>,
-    /// How many routes lead over it from the first end to the second, and the other way.
+    /// Number of routes over the cable from the first end to the second, and in the opposite direction.
     pub routes: [usize; 2],
 }
 
 /// A route.
 #[derive(Clone, Debug, Serialize)]
 pub struct RouteView {
-    /// From this host
+    /// Index of the source host.
     pub from: usize,
-    /// to this one.
+    /// Index of the destination host.
     pub to: usize,
-    /// The ports by which it leaves one host after the other.
+    /// Ports by which the route leaves each host in turn.
     pub ports: Path,
-    /// The sum of the weights.
+    /// Sum of the weights of its hops.
     pub cost: u64,
-    /// The class of the last hop.
+    /// Class of the last hop.
     pub class: u8,
-    /// How many shortest ways there are.
+    /// Number of shortest paths between the two hosts.
     pub ways: u64,
 }
 
 impl Survey {
-    /// Looks at the tables of all hosts that are on.
+    /// Computes the statistics from the tables of all hosts that are on.
     pub fn of(network: &Network) -> Survey {
         let shape = network.shape();
         let plugs: BTreeMap<(usize, u8), (usize, usize)> = (0..shape.cables.len())
@@ -154,8 +154,8 @@ impl Survey {
     }
 }
 
-/// How far it is from a host to every other over links that are up, and how many shortest ways there
-/// are. (By other means than the manager's own.)
+/// Returns the distance from a host to every other one over links that are up, and the number of shortest paths.
+/// (Uses another algorithm than the manager, as a check.)
 fn shortest(network: &Network, from: usize) -> (Vec<Option<u64>>, Vec<u64>) {
     let shape = network.shape();
     let (mut far, mut ways) = (vec![None; shape.hosts.len()], vec![0u64; shape.hosts.len()]);

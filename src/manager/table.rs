@@ -1,4 +1,5 @@
-//! What the master tells a host: who is in the network, by which local id, and by which way.
+//! The routing table that the master sends to a host: the hosts of the network, their local ids and the paths to
+//! them.
 
 use super::packet::{PacketError, PAYLOAD_MAX};
 use super::record::{Stamp, EPOCH_MAX};
@@ -7,55 +8,55 @@ use super::{Hwid, Lid, Path, CLASSES_MAX, HOSTS_MAX};
 use bytes::{Buf, BufMut};
 use serde::Serialize;
 
-/// A host in a table.
+/// A host in a routing table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Entry {
-    /// Its local id.
+    /// Local id of the host.
     pub lid: Lid,
-    /// Its hardware id.
+    /// Hardware id of the host.
     pub hwid: Hwid,
-    /// The way to it; empty for the host itself.
+    /// Path to the host; empty for the table's own host.
     pub path: Path,
 }
 
-/// The table of one host.
+/// The routing table of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Table {
     stamp: Stamp,
     lid: Lid,
     classes: u8,
-    /// By local id.
+    /// Entries of all hosts, by local id.
     hosts: Vec<Entry>,
 }
 
 impl Table {
     const HEAD: usize = 24;
     const ENTRY: usize = 28;
-    /// Bytes of the largest table.
+    /// Size of the largest table in bytes.
     pub const BYTES_MAX: usize = Self::HEAD + HOSTS_MAX * Self::ENTRY;
 
-    /// The table of the host `lid`. `hosts` must be in the order of their local ids.
+    /// Returns the table of the host `lid`. `hosts` must be in the order of their local ids.
     pub(super) fn new(stamp: Stamp, lid: Lid, classes: u8, hosts: Vec<Entry>) -> Table {
         Table { stamp, lid, classes, hosts }
     }
 
-    /// The table of a host that knows nobody.
+    /// Returns the table of a host that knows no other host.
     pub(super) fn alone(hwid: Hwid, classes: u8) -> Table {
         let own = Entry { lid: Lid(1), hwid, path: Path::EMPTY };
         Table { stamp: Stamp { epoch: 1, master: hwid, digest: 0 }, lid: Lid(1), classes, hosts: vec![own] }
     }
 
-    /// Who has made it and which of two is newer.
+    /// Version of the table: its master and its order among tables.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// The local id of the host whose table this is.
+    /// Local id of the host that owns the table.
     pub fn lid(&self) -> Lid {
         self.lid
     }
 
-    /// Classes of lanes that its routes may use.
+    /// Number of lane classes that the routes may use.
     pub fn classes(&self) -> u8 {
         self.classes
     }
@@ -65,30 +66,30 @@ impl Table {
         &self.hosts
     }
 
-    /// What it says of a host.
+    /// Returns the entry of a host.
     pub fn host(&self, hwid: Hwid) -> Option<&Entry> {
         self.hosts.iter().find(|entry| entry.hwid == hwid)
     }
 
-    /// The way to a host; empty to itself, none if it is not in the network.
+    /// Returns the path to a host: empty for the own host, None if the host is not in the network.
     pub fn path(&self, to: Lid) -> Option<Path> {
         self.hosts.iter().find(|entry| entry.lid == to).map(|entry| entry.path)
     }
 
-    /// For a forwarder: the class of the lane to `next` for a packet that came from the neighbour
-    /// `before` in a lane of `class`. None if no route does that.
+    /// Returns the class of the lane to `next` for a packet that a forwarder received from the neighbour `before` in
+    /// a lane of `class`. Returns None if no route makes this hop.
     pub fn class_on(&self, before: Lid, next: Lid, class: u8) -> Option<u8> {
         let class = class + class_step(before, self.lid, next);
         (class < self.classes).then_some(class)
     }
 
-    /// Whether a host that is in both tables has another local id in the other one. Then packets
-    /// of both must not be under way together; otherwise they may (docs/protocol.md).
+    /// Returns true if a host that is in both tables has different local ids in them. Packets of both tables must
+    /// then not be in flight together; otherwise they may (docs/protocol.md).
     pub fn renumbers(&self, other: &Table) -> bool {
         self.hosts.iter().any(|entry| other.host(entry.hwid).is_some_and(|there| there.lid != entry.lid))
     }
 
-    /// As bytes, at most [`Table::BYTES_MAX`].
+    /// Encodes the table as at most [`Table::BYTES_MAX`] bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::HEAD + self.hosts.len() * Self::ENTRY);
         bytes.put_u64_le(self.stamp.epoch);
@@ -108,7 +109,7 @@ impl Table {
         bytes
     }
 
-    /// The table that these bytes are.
+    /// Decodes a table.
     pub fn parse(mut bytes: &[u8]) -> Result<Table, PacketError> {
         let len = bytes.len();
         if len < Self::HEAD {
@@ -137,7 +138,7 @@ impl Table {
                 _ => return Err(PacketError::Value("host of the table")),
             }
         }
-        // One host has no way to go: the one whose table it is.
+        // Exactly one host has an empty path: the one that owns the table.
         if hosts.iter().filter(|entry| entry.path.is_empty()).map(|entry| entry.lid).ne([lid]) {
             return Err(PacketError::Value("own local id"));
         }
@@ -145,16 +146,16 @@ impl Table {
     }
 }
 
-/// A piece of a table's bytes.
+/// A chunk of an encoded table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Piece<'a> {
-    /// Of the table.
+    /// Version of the table.
     pub stamp: Stamp,
-    /// Bytes of the table.
+    /// Size of the table in bytes.
     pub total: u16,
-    /// Where in it the piece begins.
+    /// Offset of the chunk in the table, in bytes.
     pub offset: u16,
-    /// The piece.
+    /// Bytes of the chunk.
     pub bytes: &'a [u8],
 }
 
@@ -162,7 +163,7 @@ impl<'a> Piece<'a> {
     const HEAD: usize = 24;
     const BYTES_MAX: usize = PAYLOAD_MAX - Self::HEAD;
 
-    /// The pieces of a table.
+    /// Returns the chunks of a table.
     pub fn all(stamp: Stamp, table: &'a [u8]) -> impl Iterator<Item = Piece<'a>> {
         let total = table.len() as u16;
         table.chunks(Self::BYTES_MAX).scan(0, move |offset, bytes| {
@@ -172,7 +173,7 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// Appends it.
+    /// Appends the encoded chunk to `to`.
     pub fn put(&self, to: &mut impl BufMut) {
         to.put_u64_le(self.stamp.epoch);
         to.put_u64_le(self.stamp.master.0);
@@ -182,7 +183,7 @@ impl<'a> Piece<'a> {
         to.put_slice(self.bytes);
     }
 
-    /// The piece that these bytes are.
+    /// Decodes a chunk.
     pub fn parse(mut bytes: &'a [u8]) -> Result<Piece<'a>, PacketError> {
         let len = bytes.len();
         if len <= Self::HEAD || len > PAYLOAD_MAX {
@@ -199,7 +200,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A table of which not all pieces are here.
+/// A table of which some chunks have not arrived yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Assembly {
     stamp: Stamp,
@@ -208,8 +209,8 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Adds a piece to what is there, and gives the table's bytes when all are here. Pieces come in
-    /// order; one that does not follow is from a table that was sent twice, or another one is lost.
+    /// Adds a chunk, and returns the table's bytes when all have arrived. Chunks arrive in order. A chunk that does
+    /// not follow the previous one belongs to a table that was sent twice, or another chunk is lost.
     pub fn add(place: &mut Option<Assembly>, piece: &Piece<'_>) -> Option<Vec<u8>> {
         if piece.offset == 0 {
             *place = Some(Assembly { stamp: piece.stamp, total: piece.total, bytes: Vec::new() });

@@ -1,6 +1,6 @@
-//! Every order of events: packets are delivered, and ports notice that links come and go, in all
-//! orders in which that can happen; states that were seen before are not gone on from. Whenever nothing
-//! is under way any more, time passes, and then the managers must agree on what there is.
+//! Exhaustive exploration of event orders: packets are delivered, and ports notice link changes, in all possible
+//! orders. States that were seen before are not explored again. Whenever nothing is in flight any more, time passes,
+//! and then the managers must agree on the state of the network.
 
 use super::LONG;
 use crate::network::Network;
@@ -12,17 +12,17 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A cable comes up or goes down, or a host loses all it knows.
+/// A scripted event: a cable comes up or goes down, or a host loses its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Happening {
     Up(usize),
     Down(usize),
-    /// Its cables must be down.
+    /// A restart of a host, whose cables must be down.
     Restart(usize),
 }
 use Happening::*;
 
-/// A manager, and what tells it from others.
+/// A manager, and a hash that identifies its state.
 #[derive(Clone)]
 struct Node {
     manager: Arc<Manager>,
@@ -41,15 +41,15 @@ impl Node {
 struct State {
     nodes: Vec<Node>,
     up: Vec<bool>,
-    /// Packets on the cables, by cable and the end that they go to.
+    /// Packets on the cables, by cable and destination end.
     cables: Vec<[VecDeque<Arc<[u8]>>; 2]>,
-    /// What ports have not noticed yet, by cable and end.
+    /// Link changes that ports have not noticed yet, by cable and end.
     unseen: Vec<[VecDeque<bool>; 2]>,
-    /// What has happened of what is to happen.
+    /// Number of scripted events that have happened.
     happened: usize,
 }
 
-/// What can come next.
+/// A possible next step.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Happen,
@@ -68,7 +68,7 @@ struct Explorer {
 }
 
 impl Explorer {
-    /// A network to which the script is to happen, after what is at the start.
+    /// Returns a network for the script, after the events in `start`.
     fn new(shape: &str, start: &[Happening], script: &[Happening], most: usize) -> (Explorer, State) {
         let shape = Shape::parse(shape).unwrap();
         let plug = |cable: usize, end: usize| (shape.cables[cable].ends[end], (cable, end));
@@ -82,7 +82,7 @@ impl Explorer {
             unseen: vec![Default::default(); explorer.shape.cables.len()],
             happened: 0,
         };
-        // What is at the start comes in one order.
+        // The events in `start` happen in one order.
         for happening in start {
             explorer.script = vec![*happening];
             state.happened = 0;
@@ -94,7 +94,7 @@ impl Explorer {
         (explorer, state)
     }
 
-    /// All orders of what is in the script and all that follows from it, but no more than so many states.
+    /// Explores all orders of the script and its consequences, up to `most` states.
     fn run(shape: &str, start: &[Happening], script: &[Happening], most: usize) -> Explorer {
         let (mut explorer, state) = Explorer::new(shape, start, script, most);
         explorer.explore(state);
@@ -102,7 +102,7 @@ impl Explorer {
         explorer
     }
 
-    /// Whether all states were seen.
+    /// Returns true if all states were seen.
     fn is_complete(&self) -> bool {
         self.seen.len() < self.most
     }
@@ -136,10 +136,10 @@ impl Explorer {
     fn moves(&self, state: &State) -> Vec<Move> {
         let mut moves = Vec::new();
         let must_wait = match self.script.get(state.happened) {
-            // As long as no port has noticed it is as if it had not happened: no order is lost.
+            // As long as no port has noticed the event it has no effect, so no order is lost.
             Some(Up(cable)) if state.unseen[*cable].iter().all(VecDeque::is_empty) => return vec![Move::Happen],
             Some(Restart(host)) => {
-                // A manager that starts takes all its ports for down.
+                // A manager that starts considers all its ports to be down.
                 let own = |cable: &usize| self.shape.cables[*cable].ends.iter().any(|end| end.0 == *host);
                 assert!((0..state.up.len()).filter(own).all(|cable| !state.up[cable]));
                 (0..state.up.len()).filter(own).any(|cable| state.unseen[cable].iter().any(|unseen| !unseen.is_empty()))
@@ -161,9 +161,10 @@ impl Explorer {
         moves
     }
 
-    /// The moves of one host, if all that can still come to it comes behind what is there already: whatever others do
-    /// before makes no difference to it, nor what it does to them but that it comes later. So every end can be reached by one
-    /// of these next (a persistent set), and other orders need not be tried.
+    /// Returns the steps of one host, if all further input to it queues behind the input that is there already.
+    /// Earlier steps of other hosts then make no difference to it, and its effects on them are only delayed. Every
+    /// final state can therefore be reached by one of these steps next (a persistent set), and other orders need not
+    /// be tried.
     fn moves_of_one(&self, state: &State) -> Option<Vec<Move>> {
         let script = &self.script[state.happened..];
         (0..self.shape.hosts.len()).find_map(|host| {
@@ -233,7 +234,7 @@ impl Explorer {
         state.nodes[host] = Node::new(manager);
     }
 
-    /// Time passes, with nothing from outside.
+    /// Lets time pass, without events from outside.
     fn settle(&self, state: &State) {
         let mut shape = self.shape.clone();
         shape.cables.iter_mut().zip(&state.up).for_each(|(cable, up)| cable.up = *up);
@@ -245,13 +246,13 @@ impl Explorer {
     }
 }
 
-/// Scripts all of whose orders are gone through in a second or so.
+/// Scripts all of whose orders are explored in about a second.
 const SMALL: &[(&str, &[Happening], &[Happening])] = &[
     // Hosts that are switched on together.
     ("line:2", &[], &[Up(0)]),
     ("ring:2", &[], &[Up(0), Up(1)]),
     ("line:3", &[], &[Up(0), Up(1)]),
-    // Two parts that meet, and a line that becomes a ring.
+    // Two parts that are joined, and a line that becomes a ring.
     ("line:4", &[Up(0), Up(2)], &[Up(1)]),
     ("ring:4", &[Up(0), Up(1), Up(2)], &[Up(3)]),
     // Links that fail.
@@ -260,7 +261,7 @@ const SMALL: &[(&str, &[Happening], &[Happening])] = &[
     ("ring:3", &[Up(0), Up(1), Up(2)], &[Down(0), Down(2)]),
     ("ring:4", &[Up(0), Up(1), Up(2), Up(3)], &[Down(1)]),
     ("ring:4", &[Up(0), Up(1), Up(2), Up(3)], &[Down(0), Down(2)]),
-    // A master that dies, and may come back.
+    // A master that fails, and may come back.
     ("line:2", &[Up(0)], &[Down(0), Restart(0), Up(0)]),
     ("ring:3", &[Up(0), Up(1), Up(2)], &[Down(0), Down(2), Restart(0), Up(0)]),
     ("ring:4", &[Up(0), Up(1), Up(2), Up(3)], &[Down(0), Down(3)]),
@@ -273,7 +274,7 @@ const LARGE: &[(&str, &[Happening], &[Happening])] = &[
     ("ring:4", &[Up(0), Up(1), Up(2), Up(3)], &[Down(0), Down(3), Restart(0), Up(0)]),
 ];
 
-/// Scripts with more.
+/// Scripts with more states.
 const ENDLESS: &[(&str, &[Happening], &[Happening])] = &[
     ("line:3", &[], &[Up(0), Up(1), Down(0), Up(0)]),
     ("ring:3", &[], &[Up(0), Up(1), Up(2)]),
@@ -302,7 +303,7 @@ fn managers_agree_whatever_comes_first_in_larger_networks() {
     }
 }
 
-/// Orders that were drawn at random, where there are too many for all.
+/// Explores random orders, where there are too many for all.
 #[test]
 fn managers_agree_after_many_orders() {
     for (shape, start, script) in ENDLESS {

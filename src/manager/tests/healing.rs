@@ -1,4 +1,4 @@
-//! Links and hosts that come and go.
+//! Links and hosts that fail and return.
 
 use super::{host, settled, LONG};
 use crate::deadlock::Waits;
@@ -10,14 +10,14 @@ use crate::survey::Survey;
 use crate::{Hwid, Lid, Rules, Table};
 use std::time::Duration;
 
-/// What happens to a network.
+/// A step of a scenario.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Cut(usize),
     Mend(usize),
     Off(usize),
     On(usize),
-    /// The next thing happens this many microseconds later, and not when all has settled.
+    /// The next step follows this many microseconds later, and not when all has settled.
     Soon(u64),
 }
 use Step::*;
@@ -28,7 +28,7 @@ const SCENARIOS: &[(&str, &[Step])] = &[
     ("ring:5", &[Off(0), On(0)]),
     ("ring:5", &[Off(0), Soon(1), Off(1), Soon(2), On(0), Soon(5), On(1)]),
     ("ring:8", &[Off(0), Off(1), Off(2), On(2), On(0), On(1)]),
-    // Two halves, each with a master, that meet again with different epochs.
+    // Two halves, each with a master, that are joined again with different epochs.
     ("line:6", &[Cut(2), Cut(4), Mend(4), Cut(3), Mend(3), Mend(2)]),
     ("line:6", &[Cut(2), Soon(7), Mend(2), Soon(1), Cut(2), Soon(2), Mend(2)]),
     ("broken-ring:6", &[Mend(5), Cut(1), Off(0), On(0)]),
@@ -37,7 +37,7 @@ const SCENARIOS: &[(&str, &[Step])] = &[
     ("torus:4x4", &[Cut(0), Soon(1), Cut(5), Soon(1), Cut(9), Soon(1), Off(6), Soon(1), Off(0), Soon(9), On(6), On(0)]),
 ];
 
-/// The stamps of all hosts' tables. Those of hosts that are off count as the oldest.
+/// Versions of all hosts' tables. Those of hosts that are off count as the oldest.
 fn stamps(network: &Network) -> Vec<Option<Stamp>> {
     (0..network.shape().hosts.len()).map(|host| Some(network.manager(host)?.table().stamp())).collect()
 }
@@ -72,7 +72,7 @@ fn networks_heal() {
         perform(&mut network, steps);
         let survey = Survey::of(&network);
         assert_eq!((survey.detours, survey.cycle), (0, None), "{shape}: {steps:?}");
-        // And it stays so.
+        // The network stays in this state.
         let packets = network.traffic().0;
         network.run(Duration::from_secs(1)).unwrap();
         assert_eq!(network.agree(), Ok(()), "{shape}: {steps:?}");
@@ -96,7 +96,7 @@ fn networks_heal_although_packets_are_lost() {
     }
 }
 
-/// Without a look at whether the managers agree in between.
+/// Applies the steps without a check in between that the managers agree.
 fn perform_blindly(network: &mut Network, steps: &[Step]) {
     for step in steps {
         let soon: Vec<Step> = vec![*step, Soon(900)];
@@ -104,8 +104,8 @@ fn perform_blindly(network: &mut Network, steps: &[Step]) {
     }
 }
 
-/// A change is healed in a few searches, each of which takes a hop there and back, two hops, three ... No timer has to
-/// expire: the shortest is 10 ms.
+/// A change is healed in a few searches, each of which takes a hop there and back, two hops, three, and so on. No
+/// timer has to expire: the shortest is 10 ms.
 #[test]
 fn changes_are_healed_without_timers() {
     let changes: &[(&str, &[Step], Step)] = &[
@@ -114,7 +114,7 @@ fn changes_are_healed_without_timers() {
         ("ring:16", &[Off(0)], On(0)),
         ("ring:16", &[Off(5)], On(5)),
         ("ring:16", &[Cut(2), Off(0)], Off(1)),
-        // The part that is cut off has hosts that see nothing of it.
+        // The part that is cut off has hosts that do not notice the cut themselves.
         ("line:8", &[], Cut(2)),
         ("line:8", &[Cut(2)], Mend(2)),
         ("torus:4x4", &[], Off(0)),
@@ -129,7 +129,7 @@ fn changes_are_healed_without_timers() {
     }
 }
 
-/// The new master is far from the cut, and nothing but others' questions tells it.
+/// The new master is far from the cut, and learns of it only from requests of other hosts.
 #[test]
 fn a_standby_that_is_taken_for_the_master_looks_again() {
     let mut shape = Shape::parse("line:5").unwrap();
@@ -158,8 +158,8 @@ fn lids(table: &Table) -> Vec<(Hwid, Lid)> {
     lids
 }
 
-/// While a job runs nobody gets another local id, and packets of the old and the new routes may be
-/// under way together.
+/// While a job runs no host gets another local id, and packets of the old and the new routes may be in flight
+/// together.
 #[test]
 fn jobs_keep_their_ids_and_cannot_deadlock_while_routes_change() {
     for name in ["ring:4", "ring:7", "ring:16", "torus:4x4"] {
@@ -182,7 +182,7 @@ fn jobs_keep_their_ids_and_cannot_deadlock_while_routes_change() {
     }
 }
 
-/// Between jobs they are those of a network that was always so.
+/// Between jobs the tables are those of a network that has always been in this state.
 #[test]
 fn ids_are_made_afresh_between_jobs() {
     let mut network = settled(Shape::parse("ring:6").unwrap(), Rules::default());

@@ -1,4 +1,4 @@
-//! Packets that nobody of ours has sent, and those of ours on the wire.
+//! Packets that no manager has sent, and the encoding of those that managers send.
 
 use super::settled;
 use crate::packet::{Body, Header, Method, PacketError, HEADER, PACKET_MAX};
@@ -31,7 +31,7 @@ fn record() -> impl Strategy<Value = Record> {
     })
 }
 
-/// A manager with two ports up and a neighbour at each.
+/// Returns a manager with two ports up and a neighbour at each.
 fn manager() -> Manager {
     let network = settled(Shape::parse("ring:3").unwrap(), Rules::default());
     network.manager(1).unwrap().clone()
@@ -92,7 +92,7 @@ fn what_is_wrong_is_said() {
 fn a_table_must_make_sense() {
     let table = manager().table().bytes();
     assert_eq!(Table::parse(&table).unwrap().bytes(), table);
-    // Own id, count, classes, a host's id out of order, a way beyond its end.
+    // Own id, count, classes, a host's id out of order, a path with bits beyond its end.
     for (at, byte) in [(16, 2), (17, 2), (18, 9), (24 + 8, 60), (24 + 9, 0), (24 + 27, 0x80)] {
         let mut bytes = table.clone();
         bytes[at] = byte;
@@ -100,7 +100,8 @@ fn a_table_must_make_sense() {
     }
 }
 
-/// A table is taken if it is newer, whoever sends it; a smaller host that sends one is the master.
+/// A table is accepted if it is newer, whichever host sends it; a host with a smaller id that sends one is the
+/// master.
 #[test]
 fn only_newer_tables_are_taken() {
     let shape = Shape::parse("ring:3").unwrap();
@@ -115,7 +116,7 @@ fn only_newer_tables_are_taken() {
         (old.epoch, 100, old.digest - 1, true, 100),
         (old.epoch + 1, 101, 0, true, 101),
         (old.epoch + 1, 103, 0, true, 101),
-        // As if from an earlier life of its own.
+        // A table as if from an earlier life of the host itself.
         (old.epoch + 1, 102, 0, false, 101),
     ] {
         let stamp = Stamp { epoch, master: Hwid(master), digest };
@@ -159,7 +160,7 @@ proptest! {
         }
     }
 
-    /// A neighbour that speaks our language and says what it likes.
+    /// A neighbour that sends well-formed packets with arbitrary contents.
     #[test]
     fn no_packet_harms_a_manager(packets in proptest::collection::vec((0u8..2, 0u32..4, path(), path(), record(), 0u8..4, stamp(), 0u8..3), 1..40)) {
         let mut manager = manager();
@@ -171,7 +172,7 @@ proptest! {
                 2 => Body::Returned(way),
                 _ => Body::Table(Piece { stamp, total: own.len() as u16, offset: 0, bytes: &own }),
             };
-            // At its last hop, as if it had come all the way.
+            // The packet is at its last hop, as if it had made all others.
             let mut header = Header::new(body.method(), round, forward);
             header.backward = way.iter().take(forward.len() - 1).fold(Path::EMPTY, |path, port| path.then(port).unwrap());
             let bytes = header.with(&body.bytes());

@@ -12,10 +12,10 @@ use super::survey::Survey;
 use super::{Hwid, Rules};
 use std::time::Duration;
 
-/// Longer than any network takes to agree, whatever is lost.
+/// More time than any network takes to agree, whatever is lost.
 const LONG: Duration = Duration::from_secs(5);
 
-/// The weight of a cable with a link model, for lists of links: fast or slow.
+/// Weight of a cable for a link model in a list of links: fast or slow.
 fn weigh(model: &str) -> Result<u32, String> {
     match model {
         "fast" => Ok(5),
@@ -24,19 +24,19 @@ fn weigh(model: &str) -> Result<u32, String> {
     }
 }
 
-/// The number of the host with this hardware id.
+/// Returns the index of the host with this hardware id.
 fn host(network: &Network, hwid: u64) -> usize {
     network.shape().hosts.iter().position(|host| *host == Hwid(hwid)).unwrap()
 }
 
-/// A network of this shape that has come to rest.
+/// Returns a network of this shape whose managers have agreed.
 fn settled(shape: Shape, rules: Rules) -> Network {
     let mut network = Network::started(shape, rules).unwrap();
     network.settle(LONG).unwrap_or_else(|error| panic!("{}: {error}", network.shape().name));
     network
 }
 
-/// What there is to know about it.
+/// Returns the statistics of a network.
 fn survey(shape: &str) -> Survey {
     Survey::of(&settled(Shape::parse(shape).unwrap(), Rules::default()))
 }

@@ -1,4 +1,4 @@
-//! The two examples of PEARL's network manager (Tsukuba 2012).
+//! The two examples in the paper on PEARL's network manager (Tsukuba 2012).
 
 use super::{host, settled};
 use crate::shape::Shape;
@@ -8,12 +8,12 @@ struct Example {
     links: &'static str,
     master: u64,
     lids: &'static [(u64, u8)],
-    /// From, to, ports.
+    /// Source, destination, ports.
     routes: &'static [(u64, u64, &'static str)],
 }
 
-/// Figures 2 and 3: hosts A to F are 1 to 6. The paper gives the ports of one end of each link; the
-/// others are those towards it if port 0 leads east, 1 north, 2 west and 3 south.
+/// Figures 2 and 3: hosts A to F are 1 to 6. The paper gives the ports of one end of each link; the opposite ports
+/// follow if port 0 leads east, 1 north, 2 west and 3 south.
 const FIGURES: Example = Example {
     links: "1.0 2.2\n1.3 4.1\n2.0 3.2\n2.3 5.1\n3.3 6.1",
     master: 1,

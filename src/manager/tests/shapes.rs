@@ -18,8 +18,8 @@ fn check(survey: &Survey) {
     assert_eq!(survey.routes.len(), survey.hosts.len() * (survey.hosts.len() - 1), "{name}");
 }
 
-/// Of a ring's n hosts each has k = n / 2 or (n - 1) / 2 others in a direction, so that 1 + 2 + ... routes
-/// lead over each direction of a link; of those to the host opposite, if there is one, half.
+/// In a ring each of the n hosts has k = n / 2 or (n - 1) / 2 others in a direction, so that 1 + 2 + ... routes lead
+/// over each direction of a link. Of those to the opposite host, if there is one, half lead over it.
 #[test]
 fn rings_are_balanced() {
     for hosts in 3..=16usize {
@@ -35,7 +35,7 @@ fn rings_are_balanced() {
         assert_eq!(survey.ties, if hosts % 2 == 0 { hosts } else { 0 });
     }
     check(&survey("ring:1"));
-    // Two hosts with two cables: one route each way.
+    // Two hosts with two cables: one route in each direction.
     check(&survey("ring:2"));
 }
 
@@ -52,8 +52,8 @@ fn lines_and_broken_rings_have_one_way_each() {
     }
 }
 
-/// In a row of n each host has 1 + 1 + 2 + 2 + ... hops to the others, times the hosts of a column, and as many
-/// links as hosts lead either way.
+/// In a row of n each host has 1 + 1 + 2 + 2 + ... hops to the others, times the hosts of a column. As many links as
+/// hosts lead in either direction.
 #[test]
 fn tori_have_shortest_routes_and_even_loads() {
     for (width, height) in [(2, 2), (3, 2), (3, 3), (4, 3), (4, 4), (5, 4), (8, 8)] {
@@ -61,9 +61,9 @@ fn tori_have_shortest_routes_and_even_loads() {
         check(&survey);
         let hops = |n: usize| (0..n).map(|d| d.min(n - d)).sum::<usize>();
         let (across, along) = (hops(width) * height, hops(height) * width);
-        // Half of them in each direction; one more where that is no whole number.
+        // Half of them lead in each direction; one more where that is not a whole number.
         let (least, most) = (across.min(along) / 2, across.max(along).div_ceil(2));
-        // On the largest one it is not found to the last route.
+        // For the largest torus the routes are not balanced to the last one.
         let slack = usize::from(width == 8);
         assert_eq!(survey.load, (least - slack, most + slack), "torus of {width} x {height}");
         assert!(survey.routes.iter().all(|route| route.class < 2));
@@ -75,8 +75,8 @@ fn the_longest_way_works() {
     check(&survey("line:64"));
 }
 
-/// The argument of docs/protocol.md, checked for every route that there can be, in every class: then
-/// whatever routes are used, of however many tables with the same local ids, nothing deadlocks.
+/// The argument of docs/protocol.md, checked for every possible route in every class: routes of any number of tables
+/// with the same local ids then cannot deadlock together.
 #[test]
 fn no_route_whatever_can_close_a_cycle() {
     let rings = (2..=8).flat_map(|n| [format!("ring:{n}"), format!("line:{n}"), format!("broken-ring:{n}")]);
@@ -104,7 +104,7 @@ fn no_route_whatever_can_close_a_cycle() {
     }
 }
 
-/// Without classes the shortest routes of a ring do have a cycle, and it is seen.
+/// Without classes the shortest routes of a ring have a cycle, and it is detected.
 #[test]
 fn a_ring_of_one_class_would_deadlock() {
     for hosts in 5..=8 {
@@ -133,12 +133,12 @@ fn one_class_is_enough_for_some_route() {
 
 #[test]
 fn slow_links_are_avoided() {
-    // The far end of the slow link is nearer the other way round.
+    // The far end of the slow link is nearer in the other direction.
     let shape = Shape::from_links("1.1 2.0\n2.1 3.0\n3.1 1.0 weight=5", weigh).unwrap();
     let survey = Survey::of(&settled(shape, Rules::default()));
     assert_eq!((survey.links[2].routes, survey.detours), ([0, 0], 0));
     assert!(survey.routes.iter().all(|route| route.cost <= 2));
-    // A link costs what its slower end says.
+    // The cost of a link is the larger one of those that its two ends report.
     let graph = Shape::from_links("1.1 2.0 model=slow\n2.1 1.0 model=fast", weigh).unwrap().graph(0);
     let plan = Plan::new(&graph, 2, None);
     assert_eq!(plan.path(0, 1).to_string(), "0");
@@ -151,7 +151,7 @@ fn acyclic(plan: &Plan) -> bool {
 }
 
 proptest! {
-    /// Any graph, with any local ids that hosts have from before, and any number of classes.
+    /// Checks any graph, with any previous local ids of the hosts, and any number of classes.
     #[test]
     fn any_graph_has_routes_without_a_cycle(
         cables in proptest::collection::vec((0usize..8, 0u8..4, 0usize..8, 0u8..4, 1u32..4), 1..14),
