@@ -67,7 +67,7 @@ pub enum ManagerError {
     #[error("the link at port {0} must have a weight of at least 1")]
     Weight(u8),
     /// A neighbour has sent an invalid packet.
-    #[error("a packet of the network manager that came by port {port} cannot be understood: {error}")]
+    #[error("invalid packet of the network manager, received by port {port}: {error}")]
     Packet {
         /// Port by which it arrived.
         port: u8,

@@ -189,8 +189,8 @@ impl<'a> Body<'a> {
             Method::Answer => Record::parse(payload).map(Body::Answer),
             Method::Table => Piece::parse(payload).map(Body::Table),
             Method::Returned => match payload.split_first_chunk() {
-                Some((list, &[hops])) => Path::parse(hops, *list).map(Body::Returned).ok_or(PacketError::Value("way")),
-                _ => Err(PacketError::Length { what: "a way", len: payload.len() }),
+                Some((list, &[hops])) => Path::parse(hops, *list).map(Body::Returned).ok_or(PacketError::Value("path")),
+                _ => Err(PacketError::Length { what: "a path", len: payload.len() }),
             },
         }
     }

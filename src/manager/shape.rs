@@ -55,7 +55,7 @@ pub struct Shape {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// The text is not the name of a shape.
-    #[error("{0:?} is no network; allowed: ring:N, line:N, broken-ring:N, torus:WxH")]
+    #[error("{0:?} is not a network; allowed: ring:N, line:N, broken-ring:N, torus:WxH")]
     Name(String),
     /// The number of hosts is 0 or too large.
     #[error("a network has 1 to {HOSTS_MAX} hosts, not {0}")]

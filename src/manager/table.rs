@@ -187,14 +187,14 @@ impl<'a> Piece<'a> {
     pub fn parse(mut bytes: &'a [u8]) -> Result<Piece<'a>, PacketError> {
         let len = bytes.len();
         if len <= Self::HEAD || len > PAYLOAD_MAX {
-            return Err(PacketError::Length { what: "a piece of a table", len });
+            return Err(PacketError::Length { what: "a chunk of a table", len });
         }
         let (epoch, master) = (bytes.get_u64_le(), Hwid(bytes.get_u64_le()));
         let (total, offset) = (bytes.get_u16_le(), bytes.get_u16_le());
         let stamp = Stamp { epoch, master, digest: bytes.get_u32_le() };
         let fits = usize::from(offset) + bytes.len() <= usize::from(total);
         if !fits || usize::from(total) > Table::BYTES_MAX || stamp.epoch > EPOCH_MAX {
-            return Err(PacketError::Value("piece of a table"));
+            return Err(PacketError::Value("chunk of a table"));
         }
         Ok(Piece { stamp, total, offset, bytes })
     }

@@ -13,11 +13,11 @@ pub struct Setting {
     pub unit: &'static str,
     /// The allowed values.
     pub allowed: &'static str,
-    /// Whether all hosts must have the same value.
+    /// True if all hosts must have the same value.
     pub shared: bool,
     /// Its effect.
     pub meaning: &'static str,
-    /// Whether `ntbring tune` may choose its value.
+    /// True if `ntbring tune` may choose the value.
     pub tunable: bool,
 }
 
@@ -83,7 +83,8 @@ impl<S: Default + 'static> Table<S> {
         parse(all, value.trim()).map_err(|problem| SettingError::Value { name, value: value.into(), problem, allowed })
     }
 
-    /// The text behind the name of an unknown setting: the hint for one that was removed, or the name that differs least, if
+    /// Returns the text behind the name of an unknown setting: the hint for one that was removed, or the most similar
+    /// name, if any is close.
     /// any is close.
     fn hint(&self, name: &str) -> String {
         if let Some((_, hint)) = self.removed.iter().find(|(removed, _)| *removed == name) {

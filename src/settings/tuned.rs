@@ -15,16 +15,16 @@ const FORMAT: u32 = 1;
 /// The choice of the file of tuned thresholds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TunedFile {
-    /// The user's, if there is one.
+    /// The user's file, if it exists.
     #[default]
     Auto,
-    /// None.
+    /// No file.
     Off,
-    /// This one; it must exist.
+    /// The file at this path, which must exist.
     At(PathBuf),
 }
 
-/// The setting of that choice.
+/// The setting for the choice of the file.
 pub const ROWS: &[Row<TunedFile>] = &[Row {
     setting: Setting {
         name: "NTBRING_TUNED",
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The processor's name. Where there is none (on Arm), the numbers that stand for it.
+/// Returns the name of the processor; where there is none (on Arm), the numbers that identify it.
 fn cpu() -> String {
     let lines = fs::File::open("/proc/cpuinfo").map(|file| BufReader::new(file).lines());
     let first = lines.into_iter().flatten().map_while(Result::ok).take_while(|line| !line.is_empty());
@@ -90,7 +90,7 @@ fn cpu() -> String {
     numbers.join(", ")
 }
 
-/// The machine's cores: not those of this process, which may be bound to one.
+/// Returns the number of online cores of the machine. This process may be bound to fewer.
 fn cores() -> usize {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let count = |range: &str| {
@@ -101,11 +101,11 @@ fn cores() -> usize {
     counts.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// The thresholds of one place.
+/// The thresholds of one machine and link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The place.
+    /// Machine and link on which they were measured.
     pub made_for: Place,
     /// The version of ntbring that measured them.
     pub ntbring: String,
@@ -114,7 +114,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Its settings and values; an error, in words, unless each of them is tunable and parses.
+    /// Returns the settings and their values. Fails, with a description, unless each of them is tunable and valid.
     fn set<S: Default + 'static>(&self, table: &Table<S>) -> Result<Vec<(&'static str, &str)>, String> {
         let tunable = |name: &str| table.settings().find(|setting| setting.tunable && setting.name == name);
         let one = |(name, value): (&String, &'_ String)| match tunable(name) {
@@ -131,7 +131,7 @@ impl Entry {
     }
 }
 
-/// The file: an entry a place, so that machines that share a home directory can share it.
+/// The file. It has one entry per machine and link, so that machines that share a home directory can share it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -139,24 +139,25 @@ struct File {
     tuned: Vec<Entry>,
 }
 
-/// The contents of a file for this place.
+/// Contents of a file for one machine and link.
 pub(crate) enum Found {
     /// There is no file.
     Nothing,
     /// Settings to be used, with their values.
     Values(Vec<(&'static str, String)>),
-    /// Nothing that fits, for this reason.
+    /// The file cannot be used, for this reason.
     Unfit(String),
 }
 
 impl TunedFile {
-    /// The path of the file, if one is used; `home` returns the variables that lead to the user's.
+    /// Returns the path of the file, if one is used. `home` returns environment variables that determine the user's
+    /// path.
     pub fn path(&self, home: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         match self {
             TunedFile::Off => None,
             TunedFile::At(path) => Some(path.clone()),
             TunedFile::Auto => {
-                // The XDG base directory specification: what is no absolute path does not count.
+                // The XDG base directory specification requires an absolute path; other values are ignored.
                 let config = home("XDG_CONFIG_HOME").filter(|dir| dir.is_absolute());
                 let config = config.or_else(|| Some(home("HOME").filter(|dir| dir.is_absolute())?.join(".config")));
                 Some(config?.join("ntbring/tuned.json"))
@@ -169,7 +170,7 @@ fn unusable(path: &Path, problem: impl fmt::Display) -> SettingError {
     SettingError::Tuned { path: path.display().to_string(), problem: problem.to_string() }
 }
 
-/// The entries of a file. None if there is no file, or one of another format.
+/// Reads the entries of a file. Returns None if it does not exist; the inner error is the number of another format.
 fn read(path: &Path) -> Result<Option<Result<Vec<Entry>, u32>>, SettingError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -184,7 +185,7 @@ fn read(path: &Path) -> Result<Option<Result<Vec<Entry>, u32>>, SettingError> {
     }
 }
 
-/// Looks a place up in the file. Every entry must be valid, also those for other places.
+/// Searches the file for the entry of one machine and link. Every entry must be valid, also those for other machines.
 pub(crate) fn find<S: Default + 'static>(
     table: &Table<S>,
     path: &Path,
@@ -214,8 +215,8 @@ pub(crate) fn find<S: Default + 'static>(
     ))
 }
 
-/// Puts an entry into the file in the stead of what it had for that place; creates it if need be,
-/// and anew if it is malformed. Others see the old file or the new one, whole.
+/// Replaces the file's entry for the same machine and link, or adds it. Creates the file if it does not exist, and
+/// replaces it if it is malformed. The update is atomic: other processes see either the old or the new file.
 pub fn save(path: &Path, entry: &Entry) -> Result<(), SettingError> {
     let entries = read(path).ok().flatten().and_then(Result::ok).unwrap_or_default();
     let mut tuned: Vec<Entry> = entries.into_iter().filter(|old| old.made_for != entry.made_for).collect();

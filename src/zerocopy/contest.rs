@@ -1,105 +1,109 @@
-//! Whether the kernel's copies or two copies through a lane are the faster way here, found out while payloads are fetched.
+//! Auto-tuner that selects the faster copy path at run time, while payloads are fetched: copies by the kernel (CMA),
+//! or two copies through a lane.
 //!
-//! Where cores share a cache, a lane may be three times as fast as the kernel; where they do not, half as fast. Nothing that can
-//! be asked for tells which it is, and a hypervisor may change it at any time. So both are tried in turn, the better is kept for
-//! long, and then both are tried again.
+//! If cores share a cache, a lane may be three times as fast as the kernel; if they do not, half as fast. No
+//! query tells which case applies, and a hypervisor may change it at any time. The tuner therefore tries both paths
+//! in turn, keeps the better one for long, and then tries both again.
 //!
-//! What counts is the time while something is being fetched: in between, the rank may compute. Of ranks that share cores
-//! all time counts: who streams to them needs a core for it, and what a payload waits for may be what another one takes.
-//! While payloads are still fetched the one way after a change to the other, nothing counts.
+//! The measured time is the time in which something is being fetched; in between, the rank may compute. For
+//! oversubscribed ranks, which share cores, all time counts: a rank that streams to them needs a core for it, and
+//! another rank may use the core for which a payload waits. Nothing counts after a change of the path, while payloads
+//! are still fetched by the old path.
 //!
-//! Payloads that fill a cache are compared apart from others: there the kernel may be three times as fast as a lane where for
-//! smaller ones it is half as fast, or the other way round. That each of the two is slower while some of the other is under way
-//! is left to the medians.
+//! Payloads that fill a cache are compared separately from others: for them the kernel may be three times as fast as
+//! a lane where it is half as fast for smaller ones, or vice versa. Each kind is slower while payloads of the other
+//! kind are in flight; the use of medians compensates for that.
 
 use std::time::{Duration, Instant};
 
-/// The turns of a trial; the median of each way counts. Not strictly in turn, lest large payloads from two ranks that come in
-/// turn all come the same way from one of them.
+/// The path in each measurement interval of a trial; the median of each path counts. The paths do not strictly
+/// alternate: otherwise, with large payloads from two ranks in turn, all payloads of one rank could use the same
+/// path.
 const TURNS: [Mover; 6] = [Mover::Kernel, Mover::Lane, Mover::Lane, Mover::Kernel, Mover::Lane, Mover::Kernel];
 
-/// Bytes of a turn that count, and before those: a window of payloads begins with their headers. Not less than a payload: the
-/// first may be the first to touch its memory, and each begins in another cache than the one before it has ended in.
+/// Bytes that are measured in an interval (`TURN`), and bytes before them that are not (`START`), since a window of
+/// payloads begins with their headers. Both are at least the size of a payload: the first payload may be the first to
+/// touch its memory, and each payload begins in another cache than the one in which the previous payload ended.
 const TURN: u64 = 4 << 20;
 const START: u64 = 1 << 20;
 
-/// More than that does not make a turn any longer.
+/// Largest payload size that extends an interval.
 const TURN_MOST: u64 = 64 << 20;
 
-/// From so many bytes on payloads are compared apart.
+/// Payload size in bytes from which payloads are compared separately.
 const LARGE: u64 = 8 << 20;
 
-/// The kernel has to be faster by this: its copies need messages that do not count, and a lane is slow while whoever is at its
-/// other end is just trying the kernel.
+/// Factor by which the kernel has to be faster: its copies need messages that are not measured, and a lane is slow
+/// while the rank at its other end is trying the kernel.
 const WORTH: f64 = 1.25;
-/// The same where all time counts, so that the two differ by less.
+/// The same factor for oversubscribed ranks: all time counts there, so that the paths differ by less.
 const WORTH_CROWDED: f64 = 1.1;
-/// The same for large payloads, beside which messages are nothing.
+/// The same factor for large payloads, for which the cost of messages is negligible.
 const WORTH_LARGE: f64 = 1.05;
 
-/// After a trial its winner is kept for so many times as many bytes as it took, but for no more than if it took so many.
+/// The winner of a trial is kept for `KEPT` times the bytes of the trial, of which at most `KEPT_OF_MOST` count.
 const KEPT: u64 = 50;
 const KEPT_OF_MOST: u64 = 512 << 20;
 
-/// What moves a payload that is fetched.
+/// Copy path of a payload that is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
-    /// The kernel copies, for the receiver or for both sides.
+    /// The kernel copies (CMA), for the receiver or for both sides.
     Kernel,
-    /// Both sides copy, through a lane; in exchanges, through memory of one of them.
+    /// Both sides copy, through a lane; in all-to-all exchanges, through memory of one of them.
     Lane,
 }
 
-/// Chooses between the two for all that a rank fetches from others whose memory it reaches.
+/// Selects the copy path for all payloads that a rank fetches from ranks whose memory it can map or copy directly.
 #[derive(Debug)]
 pub struct Contests {
     small: Contest,
     large: Contest,
 }
 
-/// Chooses between the two for payloads of about one size.
+/// Selects the copy path for payloads of one size class.
 #[derive(Debug)]
 pub struct Contest {
     mover: Mover,
-    /// Payloads that are being fetched each way.
+    /// Number of payloads that are being fetched by each path.
     open: [u32; 2],
-    /// None while the better way is kept.
+    /// The trial in progress; None while the better path is kept.
     trial: Option<Trial>,
-    /// Bytes until there is another trial.
+    /// Bytes until the next trial.
     left: u64,
-    /// Whether the time between fetches counts, too.
+    /// True if the time between fetches counts, too (oversubscribed ranks).
     crowded: bool,
-    /// The kernel has to be faster by this.
+    /// Factor by which the kernel has to be faster.
     worth: f64,
 }
 
 #[derive(Debug, Default)]
 struct Trial {
-    /// Bytes a second of each turn that is over.
+    /// Rate of each completed interval in bytes per second.
     rates: Vec<f64>,
-    /// Bytes of all turns.
+    /// Bytes of all intervals.
     bytes: u64,
-    /// Bytes of the largest payload, at most [`TURN_MOST`].
+    /// Size in bytes of the largest payload, at most [`TURN_MOST`].
     largest: u64,
     turn: Turn,
 }
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// Whether what has come counts.
+    /// True after the first bytes of the interval, which are not measured.
     counts: bool,
     bytes: u64,
     busy: Duration,
-    /// Since when something is being fetched, and everything the same way.
+    /// Time since which something is being fetched, and everything by the same path.
     since: Option<Instant>,
 }
 
-/// What a trial has shown: bytes a second.
+/// Result of a trial: rates in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// By the kernel.
+    /// Rate of copies by the kernel.
     pub kernel: f64,
-    /// Through lanes.
+    /// Rate of copies through lanes.
     pub lane: f64,
 }
 
@@ -112,19 +116,19 @@ impl Mover {
     }
 }
 
-/// Whether a payload of so many bytes is compared apart from smaller ones.
+/// Returns true if payloads of `size` bytes are compared separately from smaller ones.
 pub fn is_large(size: u64) -> bool {
     size >= LARGE
 }
 
 impl Contests {
-    /// Begin with trials. `crowded`: there are more ranks than cores.
+    /// Returns tuners that begin with trials. `crowded` is true if there are more ranks than cores (oversubscribed).
     pub fn new(crowded: bool) -> Contests {
         let worth = if crowded { WORTH_CROWDED } else { WORTH };
         Contests { small: Contest::new(crowded, worth), large: Contest::new(crowded, WORTH_LARGE) }
     }
 
-    /// The one for a payload of so many bytes.
+    /// Returns the tuner for a payload of `size` bytes.
     pub fn of(&mut self, size: u64) -> &mut Contest {
         match is_large(size) {
             false => &mut self.small,
@@ -132,7 +136,8 @@ impl Contests {
         }
     }
 
-    /// Whether lanes have won for what need not be offered, and nothing is tried now.
+    /// Returns true if lanes have won for the smaller payloads, for which rendezvous is optional, and no trial is
+    /// running.
     pub fn are_for_lanes(&self) -> bool {
         self.small.is_for_lanes()
     }
@@ -143,12 +148,12 @@ impl Contest {
         Contest { mover: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, crowded, worth }
     }
 
-    /// For what several ranks exchange: only the time of exchanges counts, waits for whoever is late included.
+    /// Returns the tuner for all-to-all exchanges: only the time of exchanges counts, including waits for late ranks.
     pub fn of_exchanges() -> Contest {
         Contest::new(false, WORTH_LARGE)
     }
 
-    /// What is to move the next payload.
+    /// Copy path of the next payload.
     pub fn next(&self) -> Mover {
         self.mover
     }
@@ -157,7 +162,7 @@ impl Contest {
         self.trial.is_none() && self.mover == Mover::Lane
     }
 
-    /// A payload of so many bytes is about to be fetched: which way.
+    /// Records the start of a fetch of `size` bytes; returns its copy path.
     pub fn begin(&mut self, size: u64, now: impl FnOnce() -> Instant) -> Mover {
         if let Some(trial) = &mut self.trial {
             trial.largest = trial.largest.max(size.min(TURN_MOST));
@@ -169,7 +174,7 @@ impl Contest {
         self.mover
     }
 
-    /// So many more bytes of it are here. Returns what a trial has shown if this was the end of one.
+    /// Records the arrival of `bytes` more bytes. Returns the result of a trial if this ends one.
     pub fn moved(&mut self, mover: Mover, bytes: u64, now: impl FnOnce() -> Instant) -> Option<Outcome> {
         let Some(trial) = &mut self.trial else {
             self.left = self.left.saturating_sub(bytes);
@@ -195,7 +200,7 @@ impl Contest {
         self.over(rate, now)
     }
 
-    /// A turn is over.
+    /// Ends an interval.
     fn over(&mut self, rate: f64, now: Instant) -> Option<Outcome> {
         let trial = self.trial.as_mut()?;
         trial.rates.push(rate);
@@ -219,7 +224,8 @@ impl Contest {
         Some(Outcome { kernel, lane })
     }
 
-    /// The kernel has refused a copy, which counts as a turn in which nothing came. What it was for is fetched otherwise.
+    /// Records that the kernel has refused a copy, which counts as an interval at rate 0. The caller fetches the
+    /// payload by the other path.
     pub fn refused(&mut self, now: impl FnOnce() -> Instant) {
         let now = now();
         self.end(Mover::Kernel, || now);
@@ -230,12 +236,12 @@ impl Contest {
         }
     }
 
-    /// Tries both again, although one has won.
+    /// Starts a new trial, although one path has won.
     pub fn try_again(&mut self) {
         (self.mover, self.trial) = (TURNS[0], Some(Trial::default()));
     }
 
-    /// All of it is here, or nothing more will come since its sender is lost.
+    /// Records the end of a fetch: all bytes are here, or the sender is lost and no more will arrive.
     pub fn end(&mut self, mover: Mover, now: impl FnOnce() -> Instant) {
         self.open[mover as usize] = self.open[mover as usize].saturating_sub(1);
         let Some(trial) = &mut self.trial else { return };
@@ -245,7 +251,7 @@ impl Contest {
                 trial.turn.busy += now().saturating_duration_since(since);
                 trial.turn.since = None;
             }
-            // The last of those that were fetched the other way: from now on everything counts.
+            // The last payload fetched by the other path has ended: measurement starts now.
             (1.., None) if others == 0 => trial.turn.since = Some(now()),
             _ => {}
         }
@@ -257,7 +263,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// A rank that fetches payloads, at speeds of bytes a nanosecond.
+    /// A simulated rank that fetches payloads, at speeds in bytes per nanosecond.
     struct Rank {
         contest: Contest,
         now: Instant,
@@ -266,7 +272,7 @@ mod tests {
         outcomes: Vec<Outcome>,
     }
 
-    /// Bytes that come at once.
+    /// Size of a chunk in bytes.
     const PIECE: u64 = 16 << 10;
 
     impl Rank {
@@ -275,7 +281,8 @@ mod tests {
             Rank { contest, now: Instant::now(), speeds, bytes: [0; 2], outcomes: Vec::new() }
         }
 
-        /// Fetches payloads, so many of them at once, and computes whenever none is left.
+        /// Fetches payloads, `at_once` of them concurrently, and computes whenever none is left if `computes` is
+        /// true.
         fn fetch(&mut self, payloads: usize, size: u64, at_once: usize, computes: bool) {
             let mut open = VecDeque::new();
             for i in 0..payloads {
@@ -326,7 +333,7 @@ mod tests {
 
     #[test]
     fn among_ranks_that_share_cores_waiting_counts() {
-        // What comes through lanes takes three times as long, but the kernel's copies are waited for in between.
+        // Payloads through lanes take three times as long, but the kernel's copies are waited for in between.
         let run = |crowded, wait| {
             let mut rank = Rank::new(30, 10);
             rank.contest = Contest::new(crowded, WORTH_CROWDED);
@@ -358,7 +365,7 @@ mod tests {
 
     #[test]
     fn while_both_ways_are_under_way_nothing_counts() {
-        // Windows of 64 payloads, all of which are accepted before the first of them is there.
+        // Windows of 64 payloads, all of which are accepted before the first one has arrived.
         let mut rank = Rank::new(10, 30);
         for _ in 0..100 {
             let now = rank.now;
@@ -383,7 +390,7 @@ mod tests {
             assert_eq!(rank.contest.open, [0; 2]);
         }
         assert!(rank.contest.is_for_lanes() && rank.share_of_lanes() == 1.0);
-        // One that no longer refuses is found out.
+        // A kernel that no longer refuses is detected.
         rank.contest.try_again();
         rank.fetch(1000, 1 << 20, 1, false);
         assert!(!rank.contest.is_for_lanes());
@@ -391,7 +398,7 @@ mod tests {
 
     #[test]
     fn large_payloads_from_two_ranks_in_turn_are_compared_with_their_like() {
-        // From one of them everything takes four times as long, so the winner must not be who had the other.
+        // Payloads of one rank take four times as long, so the winner must not be the path of the other rank.
         let mut rank = Rank::new(10, 30);
         for turn in 0..40 {
             rank.speeds = if turn % 2 == 0 { [40, 120] } else { [10, 30] };

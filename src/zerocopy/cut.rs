@@ -1,22 +1,23 @@
-//! Into how large pieces a payload is cut that streams through a lane.
+//! Chunk size of a payload that streams through a lane.
 //!
-//! Large pieces are copied faster: a processor's string copy has its full speed only after some ten KiB. But until the first piece
-//! is there, the receiver has nothing to do, and after the last one the sender. So a piece is a part of what is left to be
-//! sent: a payload alone is cut finer, and the more so towards its end, than several that wait for each other.
+//! Large chunks are copied faster: a processor's string copy reaches its full speed only after some ten KiB. But the
+//! receiver is idle until the first chunk is there, and the sender after the last one. A chunk is therefore a
+//! fraction of the remaining bytes: a single payload is divided into smaller chunks than several that wait for each
+//! other, and the chunks get smaller towards its end.
 
-/// Bytes of all pieces that others bring further, or that links carry: the next hop begins when it has all of a piece.
+/// Size in bytes of all chunks that cross links or forwarders: the next hop begins when it has the whole chunk.
 const FAR: usize = 16 << 10;
 
-/// The least and the most bytes of a piece between neighbours in coherent memory.
+/// Smallest and largest size in bytes of a chunk between neighbours in coherent memory.
 const NEAR: (usize, usize) = (32 << 10, 128 << 10);
 
-/// A piece is such a part of what is left.
+/// A chunk is 1/`PARTS` of the remaining bytes.
 const PARTS: u64 = 16;
 
-/// Pieces begin at multiples of this, if payloads do and lanes are not too small.
+/// Chunks begin at multiples of this, if payloads do and lanes are not too small.
 const GRAIN: u64 = 4096;
 
-/// How large pieces are.
+/// Policy for chunk sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     least: usize,
@@ -24,7 +25,8 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// As the user has set it. Otherwise as is good to neighbours in coherent memory (`near`), or to anybody else.
+    /// Returns the policy for the user's chunk size in bytes. Without one it depends on whether both ranks are
+    /// neighbours in coherent memory (`near`).
     pub fn new(set: Option<usize>, near: bool) -> Cut {
         match (set, near) {
             (Some(bytes), _) => Cut { least: bytes, most: bytes },
@@ -33,22 +35,22 @@ impl Cut {
         }
     }
 
-    /// The same, but no piece has more bytes than this.
+    /// Returns this policy with chunks of at most `most` bytes.
     pub fn within(self, most: usize) -> Cut {
         Cut { least: self.least.min(most), most: self.most.min(most) }
     }
 
-    /// Whether all pieces are alike.
+    /// Returns true if all chunks have the same size.
     pub fn is_even(self) -> bool {
         self.least == self.most
     }
 
-    /// Most bytes of any piece.
+    /// Largest size of a chunk in bytes.
     pub fn most(self) -> usize {
         self.most
     }
 
-    /// Most bytes of the next piece, if so many are left to be sent.
+    /// Returns the largest size in bytes of the next chunk when `left` bytes remain to be sent.
     #[inline]
     pub fn piece(self, left: u64) -> usize {
         ((left / PARTS).next_multiple_of(GRAIN) as usize).clamp(self.least, self.most)

@@ -1,27 +1,27 @@
-//! How a message travels, chosen by its size and by what lies between the ranks (selective
-//! zero-copy, MPI-VMMC, KAIST 2000).
+//! Protocol selection: the way in which a message is transferred, chosen by its size and by the connection between
+//! the ranks (selective zero-copy, MPI-VMMC, KAIST 2000).
 //!
-//! | way | sizes | sender | receiver |
-//! |---|---|---|---|
-//! | [`Way::Packed`] | small | header and payload are one contiguous write | copies once, out of the lane |
-//! | [`Way::Separate`] | medium | the header goes first, the payload follows in pieces from where it lies | copies each piece once |
-//! | [`Way::Offered`] | large | sends the header, and where the payload lies | fetches it when it is known where to |
+//! | way | protocol | sizes | sender | receiver |
+//! |---|---|---|---|---|
+//! | [`Way::Packed`] | eager | small | writes header and payload contiguously | copies once from the lane |
+//! | [`Way::Separate`] | segmented eager | medium | writes the header, then chunks | copies each chunk once |
+//! | [`Way::Offered`] | rendezvous | large | sends an RTS: header, payload address | fetches the payload when matched |
 //!
-//! An offered payload is fetched in one of three ways:
+//! The payload of a rendezvous is fetched in one of three ways:
 //!
-//! | fetching | where | who copies |
+//! | fetching | requires | copies |
 //! |---|---|---|
-//! | [`Fetching::Streamed`] | everywhere | the sender into the lane, the receiver from there straight to the user's buffer |
-//! | [`Fetching::Single`] | coherent memory | the receiver, from user's buffer to user's buffer |
-//! | [`Fetching::Both`] | coherent memory | each of them a half of it, at the same time |
+//! | [`Fetching::Streamed`] | nothing | by the sender into the lane, by the receiver from it to the user's buffer |
+//! | [`Fetching::Single`] | coherent memory | by the receiver, from user buffer to user buffer |
+//! | [`Fetching::Both`] | coherent memory | by both, one half of the payload each, at the same time |
 //!
-//! Which of them is the fastest in coherent memory is found out on the way ([`contest`]); if it is the lane, the sender is told so,
-//! and offers only what it would offer to anybody.
+//! In coherent memory the fastest of them is determined at run time ([`contest`]). If it is the lane, the sender is
+//! informed and uses rendezvous only for messages for which it would use it with any receiver.
 //!
-//! How large the pieces are that stream is told by [`Cut`].
+//! [`Cut`] determines the size of the chunks.
 //!
-//! No way copies the payload at the sender before it is written to the window; payload that is
-//! not contiguous is packed into the window.
+//! The sender never copies a payload before it is written to the window; a non-contiguous payload is packed into the
+//! window.
 
 pub mod contest;
 mod cut;
@@ -32,29 +32,30 @@ pub use cut::Cut;
 pub use payload::{PackFailed, PackFn, Payload};
 pub use table::{BothCopy, Limits, SingleCopy};
 
-/// Bytes that a message of the short kind has before its payload: `MPIDI_NTBRING_short_hdr_t`.
+/// Bytes before the payload of a short message: size of `MPIDI_NTBRING_short_hdr_t`.
 pub const SHORT_HEADER: usize = 16;
-/// Bytes that a message of MPICH's own has before its payload: `MPIDIG_hdr_t`.
+/// Bytes before the payload of any other MPICH message: size of `MPIDIG_hdr_t`.
 pub const LONG_HEADER: usize = 48;
 
-/// How much larger payloads must be for halves to be worth their messages if both sides have something to copy.
+/// Factor by which payloads must be larger for [`Fetching::Both`] to be worth its messages if both sides have
+/// payloads to copy.
 const EXCHANGED: u64 = 8;
 
-/// How a message travels.
+/// Transfer protocol of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Header and payload in one entry.
+    /// Eager: header and payload in one entry.
     Packed,
-    /// The header in one entry, the payload in as many as it takes; sent at once.
+    /// Segmented eager: the header in one entry, followed at once by the payload in as many entries as it takes.
     Separate,
-    /// The header in one entry; the payload when the receiver has named the place for it.
+    /// Rendezvous: the header in one entry (RTS); the payload when the receiver has named its destination.
     Offered,
 }
 
-/// How a payload that was offered gets to its place.
+/// Way in which the payload of a rendezvous is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetching {
-    /// Through the lane, in pieces.
+    /// Through the lane, in chunks.
     Streamed,
     /// Copied by the receiver from the sender's memory.
     Single,
@@ -62,23 +63,24 @@ pub enum Fetching {
     Both,
 }
 
-/// The sizes where one way ends and the next begins, in bytes of header + payload.
+/// Message sizes at which the protocol changes, in bytes of header and payload together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// The largest packed message.
+    /// Largest packed message.
     pub packed_max: usize,
-    /// The largest message that is sent without asking.
+    /// Largest eager message.
     pub eager_max: usize,
-    /// The largest message that is sent without asking to a rank whose memory can be reached.
+    /// Largest eager message to a rank whose memory can be accessed directly.
     pub near_eager_max: usize,
-    /// Whether lanes are tried, too, where the kernel can copy.
+    /// True if lanes are tried as well where the kernel can copy.
     pub contested: bool,
-    /// The smallest payload that both sides copy; None if they never do.
+    /// Smallest payload in bytes that both sides copy; None if they never do.
     pub both_min: Option<u64>,
 }
 
 impl Thresholds {
-    /// The way of a message; `reached` if the two ranks reach each other's memory, and should use that.
+    /// Returns the protocol of a message of `size` bytes. `reached` is true if the two ranks can and should access
+    /// each other's memory directly.
     pub fn choose(&self, size: u64, reached: bool) -> Way {
         match size {
             n if n > self.eager_max(reached) as u64 => Way::Offered,
@@ -87,13 +89,13 @@ impl Thresholds {
         }
     }
 
-    /// The largest message that goes as one entry whoever it is for.
+    /// Largest message that is sent as one entry to any receiver, in bytes.
     #[inline]
     pub fn plain_max(&self) -> usize {
         self.packed_max.min(self.eager_max(true))
     }
 
-    /// The largest message that is sent without asking.
+    /// Largest eager message in bytes.
     pub fn eager_max(&self, reached: bool) -> usize {
         match reached {
             true => self.eager_max.min(self.near_eager_max),
@@ -101,10 +103,11 @@ impl Thresholds {
         }
     }
 
-    /// How an offered payload of which `size` bytes are wanted is fetched; `busy` if the receiver has offers of its own open.
+    /// Returns the way of fetching `size` wanted bytes of a rendezvous payload. `busy` is true if the receiver has
+    /// open rendezvous sends of its own.
     pub fn fetching(&self, size: u64, reached: bool, busy: bool) -> Fetching {
-        // Where payloads are exchanged each side has its own to copy. Halves then only cost messages, until they are so large
-        // that they stay in a cache where wholes would not.
+        // If payloads are exchanged, each side has its own to copy. Halves then only cost messages, until payloads
+        // are so large that halves stay in a cache where whole ones would not.
         let factor = if busy { EXCHANGED } else { 1 };
         match self.both_min {
             _ if !reached => Fetching::Streamed,
@@ -113,7 +116,7 @@ impl Thresholds {
         }
     }
 
-    /// Whether a message that is to be sent now goes as one entry.
+    /// Returns true if a message that is sent now fits into one packed entry.
     #[inline]
     pub fn packs(&self, header: usize, payload: u64) -> bool {
         header as u64 + payload <= self.packed_max as u64
@@ -138,7 +141,7 @@ mod tests {
         assert_eq!(ways(false), [Packed, Packed, Separate, Separate, Separate, Separate, Offered, Offered]);
         assert_eq!(ways(true), [Packed, Packed, Separate, Separate, Offered, Offered, Offered, Offered]);
         assert_eq!(t.plain_max(), 100);
-        // What may be offered is not packed, however large an entry may be.
+        // A message for which rendezvous is chosen is never packed, however large an entry may be.
         for (t, least) in [(Thresholds { packed_max: 500, ..t }, 200), (Thresholds { packed_max: 5000, ..t }, 200)] {
             assert_eq!([200, 201].map(|n| t.choose(n, true)), [Packed, Offered]);
             assert_eq!([500, 1001].map(|n| t.choose(n, false)), [Packed, Offered]);

@@ -1,34 +1,34 @@
-//! What a message carries, before it is in a window.
+//! Payloads of messages in application memory.
 
 use ntbring_memory::{ForeignBytes, OutWindow, Room};
 use ntbring_queue::Slot;
 
-/// Writes bytes of a packed payload, from `offset` on, into the room; returns how many, or None
-/// if it cannot. Fewer than there is room for if an element would be cut. `context` is whatever
-/// the payload was made with.
+/// Packs bytes of a non-contiguous payload, from byte `offset` on, into the room. Returns the number of bytes, or
+/// None on failure. It packs fewer than there is room for if an element would be split. `context` is the value stored
+/// in the payload.
 pub type PackFn = fn(context: [usize; 2], offset: u64, room: Room) -> Option<usize>;
 
 /// The payload of a message: application memory that is read when there is room in the lane.
 #[derive(Clone, Copy)]
 pub enum Payload {
-    /// Contiguous bytes (none is a payload too).
+    /// Contiguous bytes; may be empty.
     Contiguous(ForeignBytes),
     /// Bytes that a function packs.
     Packed {
-        /// How many there are.
+        /// Number of bytes.
         len: u64,
-        /// Packs them.
+        /// Function that packs them.
         pack: PackFn,
-        /// For `pack`.
+        /// Argument for `pack`.
         context: [usize; 2],
     },
 }
 
-/// What takes a payload.
+/// Destination of payload bytes.
 pub trait Target {
-    /// Writes bytes at `at`.
+    /// Writes bytes at byte offset `at`.
     fn write(&mut self, at: usize, bytes: ForeignBytes);
-    /// Lets `pack` write up to `max` bytes at `at`; returns how many it wrote.
+    /// Lets `pack` write up to `max` bytes at byte offset `at`; returns the number of bytes written.
     fn fill(&mut self, at: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize;
 }
 
@@ -53,21 +53,21 @@ impl Target for OutWindow {
     }
 }
 
-/// Packing did not work.
+/// Error: packing has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the payload could not be packed at byte {offset} of {len}")]
 pub struct PackFailed {
-    /// Where.
+    /// Offset in the payload at which packing failed, in bytes.
     pub offset: u64,
-    /// Of how many bytes.
+    /// Size of the payload in bytes.
     pub len: u64,
 }
 
 impl Payload {
-    /// No payload.
+    /// The empty payload.
     pub const NONE: Payload = Payload::Contiguous(ForeignBytes::EMPTY);
 
-    /// Bytes in all.
+    /// Size in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
@@ -76,13 +76,13 @@ impl Payload {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes bytes from `offset` on to `at` in the target, `max` at the most. Returns how many: at
-    /// least one, unless `max` is 0, and all that remain if they fit.
+    /// Writes bytes from `offset` on to byte offset `at` of the target, at most `max`. Returns the number of bytes:
+    /// at least one unless `max` is 0, and all that remain if they fit.
     #[inline]
     pub fn put(&self, offset: u64, target: &mut impl Target, at: usize, max: usize) -> Result<usize, PackFailed> {
         let left = self.len() - offset;

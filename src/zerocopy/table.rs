@@ -1,22 +1,22 @@
-//! The one table of thresholds: where one way ends and the next begins, unless something else is
-//! set. The defaults were measured on an emulated ring of a machine with two cores;
-//! `ntbring tune` measures those of this machine or link.
+//! The table of protocol thresholds: message sizes at which the protocol changes, with their defaults. The defaults
+//! were measured on an emulated ring of a machine with two cores; `ntbring tune` measures those of the present
+//! machine or link.
 //!
-//! They may differ from rank to rank: a sender chooses how it sends, a receiver how it fetches what
-//! was offered to it, and each takes whatever the other has chosen.
+//! Thresholds may differ between ranks: a sender chooses the protocol, a receiver chooses the way of fetching
+//! rendezvous payloads, and each side accepts the choice of the other.
 
 use super::{Thresholds, LONG_HEADER};
 use ntbring_settings::parse::{bytes, within};
 use ntbring_settings::{Row, Setting};
 
-/// A threshold: a setting in bytes, with its limits.
+/// A threshold: a setting in bytes with its limits.
 #[derive(Debug)]
 pub struct Threshold {
-    /// Its description.
+    /// Description of the setting.
     pub setting: Setting,
-    /// The least number of bytes that is allowed.
+    /// Smallest allowed number of bytes.
     pub least: u64,
-    /// The largest.
+    /// Largest allowed number of bytes.
     pub most: u64,
 }
 
@@ -26,7 +26,7 @@ impl Threshold {
     }
 }
 
-/// The end of [`super::Way::Packed`].
+/// Largest message for [`super::Way::Packed`].
 pub const PACKED_MAX: Threshold = Threshold {
     setting: Setting {
         name: "NTBRING_PACKED_MAX",
@@ -41,7 +41,7 @@ pub const PACKED_MAX: Threshold = Threshold {
     most: 4 << 20,
 };
 
-/// The end of [`super::Way::Separate`]. More than MPICH's buffers for unexpected messages hold cannot be sent without asking.
+/// Largest message for [`super::Way::Separate`], limited by the size of MPICH's buffers for unexpected messages.
 pub const EAGER_MAX: Threshold = Threshold {
     setting: Setting {
         name: "NTBRING_EAGER_MAX",
@@ -58,7 +58,7 @@ pub const EAGER_MAX: Threshold = Threshold {
     most: 66 << 10,
 };
 
-/// The end of both where the kernel can copy, and the beginning of [`super::Fetching::Single`].
+/// Largest eager message where the kernel can copy; larger ones use [`super::Fetching::Single`].
 pub const SINGLE_COPY: Threshold = Threshold {
     setting: Setting {
         name: "NTBRING_SINGLE_COPY",
@@ -75,7 +75,7 @@ pub const SINGLE_COPY: Threshold = Threshold {
     most: 64 << 10,
 };
 
-/// The beginning of [`super::Fetching::Both`].
+/// Smallest payload for [`super::Fetching::Both`].
 pub const BOTH_COPY: Threshold = Threshold {
     setting: Setting {
         name: "NTBRING_BOTH_COPY",
@@ -94,7 +94,7 @@ pub const BOTH_COPY: Threshold = Threshold {
 /// All thresholds.
 pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &BOTH_COPY];
 
-/// The rows of the thresholds.
+/// Rows of the thresholds for the table of settings.
 pub const ROWS: &[Row<Limits>] = &[
     Row {
         setting: PACKED_MAX.setting,
@@ -136,7 +136,7 @@ pub const ROWS: &[Row<Limits>] = &[
     },
 ];
 
-/// The values that the defaults above stand for.
+/// Numeric values of the defaults above.
 pub const DEFAULTS: Limits = Limits {
     packed_max: 16 << 10,
     eager_max: 66 << 10,
@@ -144,16 +144,16 @@ pub const DEFAULTS: Limits = Limits {
     both_copy: BothCopy::Auto(64 << 10),
 };
 
-/// A value of each threshold, bytes.
+/// Values of the thresholds in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// See [`PACKED_MAX`].
+    /// Value of [`PACKED_MAX`].
     pub packed_max: usize,
-    /// See [`EAGER_MAX`].
+    /// Value of [`EAGER_MAX`].
     pub eager_max: usize,
-    /// See [`SINGLE_COPY`].
+    /// Value of [`SINGLE_COPY`].
     pub single_copy: SingleCopy,
-    /// See [`BOTH_COPY`].
+    /// Value of [`BOTH_COPY`].
     pub both_copy: BothCopy,
 }
 
@@ -163,19 +163,19 @@ impl Default for Limits {
     }
 }
 
-/// When the kernel copies.
+/// Condition for copies by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SingleCopy {
-    /// Messages of more bytes, unless lanes turn out to be faster.
+    /// The kernel copies messages of more than this many bytes, unless lanes are found to be faster.
     Auto(usize),
-    /// Messages of more bytes.
+    /// The kernel copies messages of more than this many bytes.
     Above(usize),
-    /// Never.
+    /// The kernel never copies.
     Never,
 }
 
 impl SingleCopy {
-    /// The largest message that it does not copy in any case; None if it never copies any.
+    /// Size in bytes of the largest message that the kernel does not copy; None if it never copies.
     pub fn least(self) -> Option<usize> {
         match self {
             SingleCopy::Auto(bytes) | SingleCopy::Above(bytes) => Some(bytes),
@@ -184,22 +184,22 @@ impl SingleCopy {
     }
 }
 
-/// When both sides copy.
+/// Condition for copies by both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BothCopy {
-    /// Payloads of at least so many bytes, if every rank has a core.
+    /// Both sides copy payloads of at least this many bytes, if every rank has a core.
     Auto(u64),
-    /// Payloads of at least so many bytes.
+    /// Both sides copy payloads of at least this many bytes.
     From(u64),
-    /// Never.
+    /// Both sides never copy.
     Never,
 }
 
 impl Thresholds {
-    /// What these come to in a job that is `crowded` (has more ranks than cores) or not, whose lanes
-    /// take at most `packed_limit` bytes of header and payload in one entry.
+    /// Computes the thresholds of a job. `crowded` is true if it has more ranks than cores (oversubscribed). Its
+    /// lanes take at most `packed_limit` bytes of header and payload in one entry.
     pub fn new(limits: Limits, crowded: bool, packed_limit: usize) -> Thresholds {
-        // What has no payload cannot be offered.
+        // A message without payload cannot use rendezvous.
         let eager_max = limits.eager_max.max(LONG_HEADER);
         Thresholds {
             packed_max: limits.packed_max.min(packed_limit),
@@ -207,7 +207,7 @@ impl Thresholds {
             near_eager_max: limits.single_copy.least().map_or(eager_max, |bytes| bytes.max(LONG_HEADER)),
             contested: matches!(limits.single_copy, SingleCopy::Auto(_)),
             both_min: match limits.both_copy {
-                // With more ranks than cores, the other side had better do something else.
+                // With more ranks than cores, the other side should use its core for other work.
                 BothCopy::Auto(bytes) => (!crowded).then_some(bytes),
                 BothCopy::From(bytes) => Some(bytes),
                 BothCopy::Never => None,

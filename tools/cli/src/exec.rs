@@ -7,17 +7,17 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What every MPICH of this ABI is called, or a link to it.
+/// File name, or name of a link, of every MPICH library of this ABI.
 const LIBRARY: &str = "libmpi.so.12";
 
 #[derive(Args)]
 pub struct ExecArgs {
-    /// The command, as in `ntbring exec -- mpiexec -launcher fork -hosts h0,h1 -n 2 ./program`
+    /// Command to run, e.g. `ntbring exec -- mpiexec -launcher fork -hosts h0,h1 -n 2 ./program`
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
 }
 
-/// Becomes the command, with the installation that this tool belongs to in front of all others.
+/// Replaces this process by the command, with this tool's installation first in the search paths.
 pub fn run(args: &ExecArgs) -> Result<(), Box<dyn Error>> {
     let prefix = prefix(&std::env::current_exe()?)?;
     let (program, rest) = args.command.split_first().ok_or("there is no command")?;
@@ -29,7 +29,7 @@ pub fn run(args: &ExecArgs) -> Result<(), Box<dyn Error>> {
     Err(format!("cannot run {}: {error}", program.to_string_lossy()).into())
 }
 
-/// The installation that a tool at this place belongs to.
+/// Returns the installation to which a tool at this path belongs.
 fn prefix(tool: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let prefix = tool.parent().and_then(Path::parent).filter(|p| p.join("lib").join(LIBRARY).exists());
     let prefix = prefix.ok_or_else(|| {
@@ -38,7 +38,7 @@ fn prefix(tool: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(prefix.to_path_buf())
 }
 
-/// A list of directories that begins with this one.
+/// Returns the list of directories in `variable`, with `dir` in front.
 fn before(dir: PathBuf, variable: &str) -> Result<OsString, Box<dyn Error>> {
     let old = std::env::var_os(variable).filter(|old| !old.is_empty());
     let rest = old.iter().flat_map(std::env::split_paths);

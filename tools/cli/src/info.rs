@@ -1,11 +1,11 @@
-//! `ntbring info`.
+//! `ntbring info`: versions, the device and the settings.
 
 use ntbring_endpoint::settings::{Settings, TABLE};
 use ntbring_settings::Loaded;
 use ntbring_settings::Origin;
 use std::error::Error;
 
-/// Prints what is there; with `config` every setting.
+/// Prints versions and the device; with `config` also every setting.
 pub fn run(config: bool) -> Result<(), Box<dyn Error>> {
     let loaded = Settings::load()?;
     if config {

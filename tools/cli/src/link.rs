@@ -8,23 +8,23 @@ use ntbring_ntb::{LinkState, Side};
 use serde_json::json;
 use std::error::Error;
 
-/// What can be chosen of `jobs`.
+/// Options of `jobs`.
 #[derive(Args)]
 pub struct JobsArgs {
-    /// Prints one JSON object a job
+    /// Prints one JSON object per job
     #[arg(long)]
     json: bool,
 }
 
-/// What can be chosen of `link`.
+/// Options of `link`.
 #[derive(Args)]
 pub struct LinkArgs {
-    /// Takes the link down, or up again
+    /// New state of the link
     state: State,
-    /// Two hosts that are next to each other, 0-1 say
+    /// The two neighbouring hosts, e.g. 0-1
     #[arg(value_name = "A-B", value_parser = pair)]
     link: (u8, u8),
-    /// Which job, if several are running: the process of its rank 0
+    /// Process id of rank 0 of the job; needed if several jobs are running
     #[arg(long, value_name = "PID")]
     job: Option<u32>,
 }
@@ -61,7 +61,7 @@ pub fn jobs(args: &JobsArgs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes a link of a job down or up.
+/// Sets a link of a job down or up.
 pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
     let (job, hosts) = choose(args.job)?;
     let is = hosts[0].is;
@@ -70,13 +70,13 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
         return Err(format!("the links of job {job} cannot be taken down, {start}").into());
     }
     let (a, b) = args.link;
-    // Of two hosts both links are between them: the one to the right of the first.
+    // In a ring of two hosts there are two links between them; this is the one to the right of the first host.
     let (left, right) = match (a, b) {
         (a, b) if a.max(b) < is.hosts && (a + 1) % is.hosts == b => (a, b),
         (a, b) if a.max(b) < is.hosts && (b + 1) % is.hosts == a => (b, a),
         _ => {
             return Err(
-                format!("{a}-{b} is no link: next to each other are hosts 0 to {}, in order", is.hosts - 1).into()
+                format!("{a}-{b} is no link: neighbours have consecutive numbers, 0 to {}", is.hosts - 1).into()
             )
         }
     };
@@ -86,7 +86,7 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
     };
     let ends = [(left, Side::Right), (right, Side::Left)];
     let of = |number| hosts.iter().filter(move |host| host.is.host == number);
-    // One end alone would be half a link.
+    // Both ends must be set; with one end alone the link would be half down.
     if let Some((missing, _)) = ends.iter().find(|(number, _)| of(*number).next().is_none()) {
         return Err(format!("host {missing} of job {job} has not joined yet, or its memory cannot be opened").into());
     }
@@ -96,7 +96,7 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `A-B`.
+/// Parses `A-B`.
 fn pair(text: &str) -> Result<(u8, u8), String> {
     let parts = text.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     parts.ok_or_else(|| "two hosts are needed, 0-1 say".into())

@@ -1,4 +1,4 @@
-//! The user's tool.
+//! The command-line tool `ntbring`.
 
 mod exec;
 mod info;
@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Looks after ntbring, the MPI transport for rings of PCIe Non-Transparent Bridges.
+/// Administers ntbring, the MPI transport for rings of PCIe Non-Transparent Bridges.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -22,25 +22,27 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Tells versions, the device, and the settings.
+    /// Prints versions, the device, and the settings.
     Info {
         /// Lists every setting with value, origin, default, unit, range and meaning.
         #[arg(long)]
         config: bool,
     },
-    /// Draws a network of hosts as its managers find it: ids, master, links, routes.
+    /// Shows a network of hosts as its managers discover it: ids, master, links, routes.
     Topo(topo::TopoArgs),
-    /// Lists the jobs of this user that are running on this machine, and their links that are down.
+    /// Lists the running jobs of this user on this machine, and their links that are down.
     Jobs(link::JobsArgs),
-    /// Takes a link of a running job down or up.
+    /// Sets a link of a running job down or up.
     Link(link::LinkArgs),
-    /// Shows what the ranks of a running job have counted so far, and what went over each link.
+    /// Shows the counters of the ranks of a running job, and of each link.
     Stats(stats::StatsArgs),
-    /// Runs a command, mpiexec say, so that programs linked with another build of MPICH (Debian's, say) use this one.
+    /// Runs a command such as mpiexec, so that programs linked with another build of MPICH (e.g. Debian's) use this
+    /// one.
     Exec(exec::ExecArgs),
-    /// Measures which way is best for messages of which size, here and now, and saves the thresholds for all jobs.
+    /// Measures the best transfer method for each message size on this machine, and saves the thresholds for all
+    /// jobs.
     Tune(tune::TuneArgs),
-    /// One of the two processes that `tune` measures with.
+    /// Runs one of the two measuring processes of `tune`.
     #[command(hide = true)]
     TuneRank(tune::RankArgs),
 }

@@ -1,11 +1,11 @@
-//! Jobs of this user that are running on this machine, found from outside.
+//! Running jobs of this user on this machine, found from outside.
 
 use ntbring_emu::RunningHost;
 use ntbring_ntb::{LinkState, Side};
 use std::collections::BTreeMap;
 use std::error::Error;
 
-/// The hosts of each job.
+/// Returns the hosts of each job.
 pub fn running() -> std::io::Result<BTreeMap<u32, Vec<RunningHost>>> {
     let mut jobs = BTreeMap::<u32, Vec<RunningHost>>::new();
     for host in RunningHost::all()? {
@@ -14,7 +14,7 @@ pub fn running() -> std::io::Result<BTreeMap<u32, Vec<RunningHost>>> {
     Ok(jobs)
 }
 
-/// The links of a job that are down, by the host whose right link it is.
+/// Returns the links of a job that are down, as `A-B`: the link to the right of host A.
 pub fn down(hosts: &[RunningHost]) -> Vec<String> {
     let mut down = Vec::new();
     for host in hosts {
@@ -28,18 +28,18 @@ pub fn down(hosts: &[RunningHost]) -> Vec<String> {
     down
 }
 
-/// The job that is meant, and its hosts: the one whose rank 0 is that process, or the only one.
+/// Returns the selected job and its hosts: the job whose rank 0 is process `wanted`, or the only job.
 pub fn choose(wanted: Option<u32>) -> Result<(u32, Vec<RunningHost>), Box<dyn Error>> {
     choose_of(running()?, wanted)
 }
 
-/// The same of any jobs.
+/// Same as [`choose`], for jobs of any type of members.
 pub fn choose_of<T>(mut jobs: BTreeMap<u32, Vec<T>>, wanted: Option<u32>) -> Result<(u32, Vec<T>), Box<dyn Error>> {
     let names = || jobs.keys().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let job = match wanted {
         Some(job) if jobs.contains_key(&job) => job,
         Some(job) => return Err(format!("--job {job}: there is no such job of this user; running: {}", names()).into()),
-        None if jobs.len() > 1 => return Err(format!("say which job with --job: {}", names()).into()),
+        None if jobs.len() > 1 => return Err(format!("several jobs run; choose one with --job: {}", names()).into()),
         None => *jobs.keys().next().ok_or("no job of this user is running on this machine")?,
     };
     let hosts = jobs.remove(&job).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `ntbring tune`.
+//! `ntbring tune`: measures and saves protocol thresholds.
 
 use clap::Args;
 use comfy_table::{presets, CellAlignment, Table};
@@ -14,37 +14,37 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What can be chosen.
+/// Options of `tune`.
 #[derive(Args)]
 pub struct TuneArgs {
-    /// A first look: fewer sizes and rounds
+    /// Quick measurement: fewer sizes and rounds
     #[arg(long)]
     quick: bool,
-    /// Prints everything as one JSON object
+    /// Prints all results as one JSON object
     #[arg(long)]
     json: bool,
-    /// Saves nothing
+    /// Does not save the thresholds
     #[arg(long)]
     dry_run: bool,
-    /// Saves also what was measured while other processes had the cores
+    /// Saves the thresholds even if other processes used the cores during the measurement
     #[arg(long, conflicts_with = "dry_run")]
     force: bool,
-    /// Saves there instead of where NTBRING_TUNED points (as a rule ~/.config/ntbring/tuned.json)
+    /// File to save to, instead of the one of NTBRING_TUNED (by default ~/.config/ntbring/tuned.json)
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     file: Option<PathBuf>,
 }
 
-/// Which process it is.
+/// Options of a measuring process.
 #[derive(Args)]
 pub struct RankArgs {
-    /// 0 or 1
+    /// Number of the rank: 0 or 1
     #[arg(value_parser = clap::value_parser!(u32).range(0..2))]
     rank: u32,
     #[arg(long)]
     quick: bool,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     made_for: &'a Place,
@@ -55,14 +55,14 @@ struct Report<'a> {
     saved: Option<String>,
 }
 
-/// One of the processes that measure.
+/// Runs one of the measuring processes.
 pub fn rank(args: &RankArgs) -> Result<(), Box<dyn Error>> {
     Ok(ntbring_tune::measure(args.rank, args.quick)?)
 }
 
-/// Measures, shows, saves.
+/// Measures, shows and saves the thresholds.
 pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
-    // Not what was tuned before: that may be what is wrong.
+    // Earlier tuned values are ignored, because they may be wrong.
     let settings = Settings::from_vars(environment())?;
     let file = file(args, &settings)?;
     let here = Place::here(settings.link_model());
@@ -111,7 +111,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Where it is saved, if it is.
+/// Returns the file to save to; None if nothing is to be saved.
 fn file(args: &TuneArgs, settings: &Settings) -> Result<Option<PathBuf>, String> {
     if args.dry_run {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `ntbring topo` as a user calls it.
+//! `ntbring topo`, called as by a user.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -75,7 +75,7 @@ fn links_and_hosts_can_fail() {
     let off = json(&["ring:5", "--off", "0"]);
     assert!(off["hosts"].as_array().unwrap().iter().all(|host| host["master"] == 102));
     assert_eq!(off["hosts"].as_array().unwrap().len(), 4);
-    // Two networks, each with its master.
+    // Two networks, each with its own master.
     let said = succeeds(&["line:4", "--cut", "1.1"]);
     assert!(said.contains("master: HWID 101") && said.contains("master: HWID 103"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! `ntbring tune` as a user calls it, and what it leaves for jobs.
+//! `ntbring tune`, called as by a user, and the file that it writes for jobs.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -23,13 +23,13 @@ fn fails(args: &[&str], env: &[(&str, &str)]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The line with the value of a setting.
+/// Returns the line with the value of a setting.
 fn value<'a>(listed: &'a str, name: &str) -> &'a str {
     let mut lines = listed.lines().skip_while(|line| line.split(' ').next() != Some(name));
     lines.nth(1).unwrap_or_else(|| panic!("{name} is not listed:\n{listed}")).trim()
 }
 
-/// There is nothing to measure with a single core.
+/// Returns true if there are at least two cores, which a measurement needs.
 fn can_measure() -> bool {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     if cores < 2 {
@@ -84,7 +84,7 @@ fn links_are_measured_too_and_json_has_everything() {
     assert!(report["made_for"]["link_model"].as_str().unwrap().starts_with("gen3x8"), "{report}");
     let figures = report["figures"].as_array().unwrap();
     assert!(figures.iter().all(|f| f["us"].as_f64().unwrap() > 0.0), "{report}");
-    // Nothing but a write touches the memory behind a link.
+    // The memory behind a link can only be accessed by writes.
     assert_eq!(report["reached"], false);
     assert!(figures.iter().all(|f| f["way"] != "single" && f["way"] != "both"), "{report}");
     let chosen = |name: &str| {

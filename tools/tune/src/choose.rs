@@ -1,4 +1,4 @@
-//! From times to thresholds.
+//! Selection of thresholds from measured times.
 
 use super::Method;
 use ntbring_endpoint::Settings;
@@ -7,54 +7,54 @@ use ntbring_zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_
 use ntbring_zerocopy::{BothCopy, LONG_HEADER};
 use serde::{Deserialize, Serialize};
 
-/// A default stays unless another threshold makes the messages between the two faster by this.
+/// Relative gain that another threshold must give for the messages between it and the default to replace the default.
 const WORTH: f64 = 0.03;
 
-/// With more batches disturbed, what was measured says more about the others on the machine.
+/// Largest share of disturbed batches; with more, the results mainly show the load by other processes.
 const DISTURBED_MOST: f64 = 0.1;
 
-/// What was measured.
+/// Results of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// The most header and payload that one entry took, bytes.
+    /// Largest size of header and payload in one entry, in bytes.
     pub packed_max: usize,
-    /// Whether the kernel could copy between the two ranks.
+    /// True if the kernel could copy between the two ranks.
     pub reached: bool,
-    /// The share of batches that took more than twice as long as others of the same kind: another
-    /// process had one of the cores.
+    /// Share of batches that took more than twice as long as others of the same kind, because another process had one
+    /// of the cores.
     pub disturbed: f64,
-    /// All times.
+    /// All measured times.
     pub figures: Vec<Figure>,
 }
 
-/// The time of messages of one size, one way.
+/// One-way time of messages of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Bytes of payload.
+    /// Payload in bytes.
     pub bytes: usize,
-    /// How they went.
+    /// Transfer method.
     pub way: Method,
-    /// Half of the way there and back, microseconds.
+    /// Half of the round-trip time in microseconds.
     pub us: f64,
 }
 
 impl Figures {
-    /// Whether other processes had the cores so often that nothing should be concluded.
+    /// Returns true if other processes used the cores so often that the results are not reliable.
     pub fn is_disturbed(&self) -> bool {
         self.disturbed > DISTURBED_MOST
     }
 
-    /// Adds a figure.
+    /// Adds a measured time.
     pub fn add(&mut self, bytes: usize, way: Method, us: f64) {
         self.figures.push(Figure { bytes, way, us });
     }
 
-    /// The time of a message, microseconds.
+    /// Time of a message in microseconds.
     pub fn time(&self, bytes: usize, way: Method) -> Option<f64> {
         self.figures.iter().find(|f| f.bytes == bytes && f.way == way).map(|f| f.us)
     }
 
-    /// All sizes, bytes, from small to large.
+    /// All sizes in bytes, in ascending order.
     pub fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<usize> = self.figures.iter().map(|f| f.bytes).collect();
         sizes.sort_unstable();
@@ -62,20 +62,21 @@ impl Figures {
         sizes
     }
 
-    /// The mean for a receiver that waits and one that is late, microseconds: which it will be is
-    /// not known when a message is sent.
+    /// Mean time for a receiver that waits and one that is late, in microseconds. The sender of a message does not
+    /// know which case applies.
     fn mean(&self, bytes: usize, waiting: Method, late: Method) -> Option<f64> {
         Some((self.time(bytes, waiting)? + self.time(bytes, late)?) / 2.0)
     }
 
-    /// The time of a message that is not offered, microseconds.
+    /// Time of an eager message in microseconds: the better of packed and separate.
     pub fn eager(&self, bytes: usize) -> Option<f64> {
         let packed = self.mean(bytes, Method::Packed, Method::PackedLate);
         let separate = self.mean(bytes, Method::Separate, Method::SeparateLate);
         packed.into_iter().chain(separate).reduce(f64::min)
     }
 
-    /// The way that takes least time, if there was a choice; of those that are not offered the mean.
+    /// Returns the fastest method, if there was a choice. For eager methods the mean of waiting and late receivers
+    /// counts.
     pub fn winner(&self, bytes: usize) -> Option<Method> {
         let offered = [Method::Streamed, Method::Single, Method::Both];
         let mut all: Vec<(f64, Method)> =
@@ -87,23 +88,23 @@ impl Figures {
     }
 }
 
-/// What a threshold should be.
+/// Selected value of a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// The setting.
+    /// Name of the setting.
     pub name: &'static str,
-    /// Its default.
+    /// Default value.
     pub default: &'static str,
-    /// The value that was found; None if it could not be measured here.
+    /// Selected value; None if it could not be measured here.
     pub chosen: Option<String>,
-    /// How much less time the messages take that go another way than by default, per cent.
+    /// Time saved for the messages that use another method than by default, in per cent.
     pub saved: f64,
 }
 
-/// What is compared at one size: the way below the threshold, the way above.
+/// Times that are compared at one size: the size in bytes, the time below the threshold, the time above it.
 type Pair = (usize, f64, f64);
 
-/// All thresholds.
+/// Selects the values of all thresholds.
 pub fn choose(figures: &Figures) -> Vec<Choice> {
     let pairs = |most: usize, first: &dyn Fn(usize) -> Option<f64>, second: &dyn Fn(usize) -> Option<f64>| {
         let sizes = figures.sizes().into_iter().filter(|&bytes| bytes + LONG_HEADER <= most);
@@ -115,7 +116,7 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
 
     let packed = pairs(figures.packed_max, &time(Method::Packed), &time(Method::Separate));
     let offered = pairs(EAGER_MAX.most as usize, &eager, &time(Method::Streamed));
-    // A message just as large as the setting can be has no room for its header.
+    // A message of the largest size that the setting allows has no room for its header.
     let single = pairs(SINGLE_COPY.most as usize, &eager, &time(Method::Single));
     let both = pairs(usize::MAX, &time(Method::Single), &time(Method::Both));
 
@@ -145,8 +146,8 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
     ]
 }
 
-/// One threshold. `below` tells which sizes are below the default, `written` writes a size as a value
-/// of the setting, `end` is the size that stands for all of them.
+/// Selects the value of one threshold. `below` returns true for sizes below the default, `written` formats a size as
+/// a value of the setting, and `end` is the size to format if all sizes are below the threshold.
 fn of(
     threshold: &'static Threshold,
     pairs: &[Pair],
@@ -163,17 +164,17 @@ fn of(
     let chosen = match best {
         best if best == usual => default.to_string(),
         best if best == pairs.len() => written(end),
-        // Somewhere between the last size of the one way and the first of the other.
+        // The middle between the last size of the one method and the first size of the other.
         best => written(best.checked_sub(1).map_or(0, |last| pairs[last].0).midpoint(pairs[best].0)),
     };
     Choice { name, default, chosen: Some(chosen), saved: 100.0 * saved }
 }
 
-/// How many of the sizes should go the first way, and the share of time that this saves of those that
-/// by default, where `usual` go the first way, go the other. The whole is looked at: a single size
-/// that is out of line, by chance or because of some cache, decides nothing.
+/// Returns the number of sizes that should use the first method, and the relative time saved for the sizes that
+/// change the method. `usual` sizes use the first method by default. All sizes are considered together: a single
+/// outlier, by chance or because of a cache effect, decides nothing.
 fn crossover(pairs: &[Pair], usual: usize) -> (usize, f64) {
-    // In logarithms, so that a share of a short time counts as much as that of a long one.
+    // Logarithms make a relative gain on a short time count as much as one on a long time.
     let cost = |first: usize| -> f64 {
         pairs.iter().enumerate().map(|(i, pair)| if i < first { pair.1.ln() } else { pair.2.ln() }).sum()
     };
@@ -190,7 +191,7 @@ fn crossover(pairs: &[Pair], usual: usize) -> (usize, f64) {
     }
 }
 
-/// A number of bytes as it is written in a setting.
+/// Formats a number of bytes as in a setting.
 pub fn size(bytes: usize) -> String {
     match bytes {
         0 => "0".into(),
@@ -218,7 +219,7 @@ mod tests {
         figures
     }
 
-    /// A line for each way: so much for a message, so much for each KiB.
+    /// Linear cost model of each method: time per message, time per KiB.
     fn lines(way: Method) -> (f64, f64) {
         match way {
             Method::Packed => (0.2, 0.2),
@@ -241,8 +242,8 @@ mod tests {
             let (message, kib) = lines(way);
             Some(message + kib * (bytes / K) as f64)
         });
-        // Packed and separate meet at 6 KiB; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and single at 1.2 / 0.1 = 12 KiB; single and both at
-        // 3 / 0.025 = 120 KiB.
+        // Packed and separate meet at 6 KiB; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and single at 1.2 / 0.1
+        // = 12 KiB; single and both at 3 / 0.025 = 120 KiB.
         let found: Vec<String> = chosen(&figures).into_iter().flatten().collect();
         assert_eq!(found, ["6K", "48K", "auto:12K", "auto:96K"]);
         assert_eq!(
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn a_default_stays_where_nothing_better_was_found() {
         let alike = figures(|bytes, way| {
-            // Noise, less than is worth a word.
+            // Noise that is smaller than the smallest gain that counts.
             let noise = 1.0 + 0.01 * ((bytes / K + way as usize) % 2) as f64;
             Some(noise * (bytes / K) as f64)
         });

@@ -1,15 +1,15 @@
-//! Measures, between two processes of this machine, the ways that a message can travel, and finds
-//! the sizes where one should end and the next begin: what `ntbring tune` does.
+//! Measurement of all transfer methods between two processes of this machine, and selection of the protocol
+//! thresholds: the library behind `ntbring tune`.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `plan` | what is measured |
-//! | `station` | one rank's end of one ring, with its buffers: sends and receives one way |
-//! | `rank` | a measuring process: rank 0 tells rank 1 what comes next, and keeps the time |
-//! | [`choose`] | from times to thresholds |
+//! | `plan` | plan of the measurement: methods, sizes, durations |
+//! | `station` | one rank's end of one ring with its buffers: sends and receives by one method |
+//! | `rank` | a measuring process: rank 0 controls rank 1 and takes the time |
+//! | [`choose`] | selection of thresholds from measured times |
 //!
-//! The messages go through [`crate::endpoint`] as those of the netmod do, with headers of the same
-//! size; what MPICH does above it (matching, requests) costs every way about the same and is not in.
+//! The messages go through [`crate::endpoint`] like those of the netmod, with headers of the same size. The work of
+//! MPICH above it (matching, requests) costs about the same for every method and is not included.
 
 pub mod choose;
 mod plan;
@@ -27,55 +27,55 @@ use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Why nothing could be measured.
+/// Error: the measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// A setting.
+    /// A setting is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The two processes did not come together.
+    /// The two processes could not join the ring.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// Messages between them failed.
+    /// A transfer between them failed.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// Something of the system.
+    /// A system call failed.
     #[error("{what}: {cause}")]
     System {
-        /// What was tried.
+        /// Description of the failed operation.
         what: &'static str,
-        /// What it said.
+        /// Error of the system.
         cause: std::io::Error,
     },
-    /// The machine.
+    /// The machine has too few cores.
     #[error("two cores are needed to measure messages between two ranks; this process may use {0}")]
     Cores(usize),
-    /// A message that was changed on its way.
-    #[error("a message of {bytes} bytes arrived with other bytes than were sent ({way})")]
+    /// A message arrived with modified bytes.
+    #[error("a message of {bytes} bytes arrived with modified contents ({way})")]
     Wrong {
-        /// Its payload.
+        /// Payload in bytes.
         bytes: usize,
-        /// Its way.
+        /// Transfer method.
         way: Method,
     },
-    /// One of the two processes said something else than it should.
+    /// One of the two processes violated the control protocol.
     #[error("measuring rank {rank} {problem}")]
     Rank {
-        /// Which.
+        /// Number of the rank.
         rank: usize,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
 }
 
-/// What the measuring processes and the one that has started them say to each other, a line each.
+/// Control messages between the measuring processes and their parent, one per line.
 #[derive(Serialize, Deserialize)]
 enum Line {
-    /// The cards of a rank's ends, as bytes; of both ranks if it comes from above.
+    /// Addresses (cards) of a rank's ends as bytes; from the parent, those of both ranks.
     Cards(Vec<Vec<Vec<u8>>>),
-    /// So many of so many rounds are done.
+    /// Number of completed rounds, and of all rounds.
     Round(usize, usize),
-    /// What was measured.
+    /// Results of the measurement.
     Figures(Figures),
 }
 
@@ -85,22 +85,22 @@ impl Line {
             writeln!(to, "{text}")?;
             to.flush()
         });
-        told.map_err(|cause| TuneError::System { what: "cannot tell the other processes", cause })
+        told.map_err(|cause| TuneError::System { what: "cannot write to the other processes", cause })
     }
 
     fn read(rank: usize, from: &mut impl BufRead) -> Result<Line, TuneError> {
         let mut text = String::new();
         let read = from.read_line(&mut text);
-        read.map_err(|cause| TuneError::System { what: "cannot hear the other processes", cause })?;
+        read.map_err(|cause| TuneError::System { what: "cannot read from the other processes", cause })?;
         if text.is_empty() {
-            return Err(TuneError::Rank { rank, problem: "has ended too soon: see what it said above".into() });
+            return Err(TuneError::Rank { rank, problem: "ended prematurely: see its messages above".into() });
         }
         serde_json::from_str(&text)
-            .map_err(|error| TuneError::Rank { rank, problem: format!("said {:?}: {error}", text.trim_end()) })
+            .map_err(|error| TuneError::Rank { rank, problem: format!("sent {:?}: {error}", text.trim_end()) })
     }
 }
 
-/// A measuring process, which does not outlive this value.
+/// A measuring process, which is killed when this value is dropped.
 struct Rank {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -108,14 +108,14 @@ struct Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        // It has ended by itself, or there is an error to be reported anyway.
+        // The process has ended by itself, or another error is reported anyway.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Measures. `command` makes the command that runs [`measure`] as the rank of that number;
-/// `progress` is told how many of how many rounds are done.
+/// Runs a measurement. `command` returns the command that runs [`measure`] as the given rank; `progress` is called
+/// with the number of completed rounds and of all rounds.
 pub fn run(command: impl Fn(u32) -> Command, mut progress: impl FnMut(usize, usize)) -> Result<Figures, TuneError> {
     let start = |rank: u32| {
         let mut child = command(rank)
@@ -132,7 +132,7 @@ pub fn run(command: impl Fn(u32) -> Command, mut progress: impl FnMut(usize, usi
     for (i, rank) in ranks.iter_mut().enumerate() {
         match Line::read(i, &mut rank.said)? {
             Line::Cards(own) => cards.extend(own),
-            _ => return Err(TuneError::Rank { rank: i, problem: "should have shown its cards".into() }),
+            _ => return Err(TuneError::Rank { rank: i, problem: "did not send its cards first".into() }),
         }
     }
     let all = Line::Cards(cards);
@@ -145,7 +145,7 @@ pub fn run(command: impl Fn(u32) -> Command, mut progress: impl FnMut(usize, usi
         match Line::read(0, &mut ranks[0].said)? {
             Line::Round(done, of) => progress(done, of),
             Line::Figures(figures) => return Ok(figures),
-            Line::Cards(_) => return Err(TuneError::Rank { rank: 0, problem: "has shown its cards twice".into() }),
+            Line::Cards(_) => return Err(TuneError::Rank { rank: 0, problem: "sent its cards twice".into() }),
         }
     }
 }

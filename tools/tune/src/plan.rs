@@ -1,4 +1,4 @@
-//! What is measured: the ways, the sizes, and how long.
+//! Plan of the measurement: methods, sizes and durations.
 
 use ntbring_endpoint::Settings;
 use ntbring_zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// A way that a message can travel, and whether its receiver was waiting for it. To one that is
-/// late, what is not offered comes too soon: it is put by, and copied once more.
+/// Transfer method of a message, and whether its receiver was waiting. At a late receiver an eager message is
+/// unexpected: it is stored in a buffer and copied once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Header and payload in one entry.
+    /// Eager: header and payload in one entry.
     Packed,
-    /// That, to a receiver that is late.
+    /// Packed, to a late receiver.
     PackedLate,
-    /// Header, then payload in pieces.
+    /// Segmented eager: the header, then the payload in chunks.
     Separate,
-    /// That, to a receiver that is late.
+    /// Separate, to a late receiver.
     SeparateLate,
-    /// Offered, and streamed through the lane.
+    /// Rendezvous, streamed through the lane.
     Streamed,
-    /// Offered, and copied by the receiver.
+    /// Rendezvous, copied by the receiver.
     Single,
-    /// Offered, and copied by both sides.
+    /// Rendezvous, copied by both sides.
     Both,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Method; 7] = [
         Method::Packed,
         Method::PackedLate,
@@ -40,7 +40,7 @@ impl Method {
         Method::Both,
     ];
 
-    /// Which of [`ends`] it uses.
+    /// Index in [`ends`] of the ring that this method uses.
     pub(super) fn end(self) -> usize {
         match self {
             Method::Packed | Method::PackedLate => 0,
@@ -50,17 +50,17 @@ impl Method {
         }
     }
 
-    /// Whether the payload is offered.
+    /// Returns true for rendezvous methods.
     pub(super) fn is_offered(self) -> bool {
         matches!(self, Method::Streamed | Method::Single | Method::Both)
     }
 
-    /// Whether the receiver is late.
+    /// Returns true if the receiver is late.
     pub(super) fn is_late(self) -> bool {
         matches!(self, Method::PackedLate | Method::SeparateLate)
     }
 
-    /// Bytes of header that such a message of the netmod has.
+    /// Size in bytes of the netmod's header of such a message.
     pub(super) fn header(self) -> usize {
         match self {
             Method::Packed | Method::PackedLate => SHORT_HEADER,
@@ -83,8 +83,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// The settings of the rings that are measured, one for each group of ways: what decides the way is
-/// fixed, all else is as the user has it.
+/// Returns the settings of the measured rings, one for each group of methods. The settings that determine the method
+/// are fixed; all others are the user's.
 pub(super) fn ends(user: &Settings) -> [Settings; 4] {
     let eager = user.clone().with(|s| {
         s.limits.packed_max = PACKED_MAX.most as usize;
@@ -98,25 +98,25 @@ pub(super) fn ends(user: &Settings) -> [Settings; 4] {
     [eager, separate, single, both]
 }
 
-/// How much is measured.
+/// Amount of measurement.
 pub(super) struct Effort {
-    /// Payloads, bytes, from small to large.
+    /// Payload sizes in bytes, in ascending order.
     pub sizes: &'static [usize],
-    /// How often everything is measured, in turn.
+    /// Number of rounds; each round measures everything once.
     pub rounds: usize,
-    /// Batches of one way and size in a round.
+    /// Number of batches of one method and size in a round.
     pub batches: usize,
-    /// The time that a batch should take.
+    /// Intended duration of a batch.
     pub batch: Duration,
 }
 
 const K: usize = 1 << 10;
 
-/// The largest payload of all plans, bytes.
+/// Largest payload of all plans in bytes.
 pub(super) const LARGEST: usize = K * K;
 
 impl Effort {
-    /// A first look, or more.
+    /// Returns the effort of a quick or a full measurement.
     pub fn new(quick: bool) -> Effort {
         match quick {
             true => Effort {
@@ -162,11 +162,11 @@ impl Effort {
     }
 }
 
-/// The smallest payload of which each side can copy a half: halves end where a page does.
+/// Smallest payload in bytes of which each side can copy a half: the halves are divided at a page boundary.
 const TWO_PAGES: usize = 8 * K;
 
-/// Whether a payload can go this way; `packed_max` is the most header and payload that one entry
-/// takes, `reached` says whether the kernel can copy.
+/// Returns true if a payload can be sent by this method. `packed_max` is the largest size in bytes of header and
+/// payload in one entry; `reached` is true if the kernel can copy.
 pub(super) fn is_possible(way: Method, bytes: usize, packed_max: usize, reached: bool) -> bool {
     match way {
         Method::Packed | Method::PackedLate => bytes + LONG_HEADER <= packed_max,

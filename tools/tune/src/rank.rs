@@ -1,4 +1,4 @@
-//! A measuring process: rank 0 says what comes next and keeps the time, rank 1 follows.
+//! A measuring process: rank 0 controls the measurement and takes the time, rank 1 follows.
 
 use super::choose::Figures;
 use super::plan::{ends, is_possible, Effort, Method};
@@ -16,19 +16,19 @@ use std::fs;
 use std::io::{stdin, stdout};
 use std::time::{Duration, Instant};
 
-/// Message pairs of the batch from which the length of others is reckoned.
+/// Number of message pairs in the trial batch from which the length of the other batches is computed.
 const TRIAL: u32 = 8;
-/// The most message pairs of a batch.
+/// Largest number of message pairs in a batch.
 const MOST: f64 = 20_000.0;
 
-/// What comes next.
+/// Description of the next batch.
 #[derive(Clone, Copy)]
 struct Next {
     way: Method,
     bytes: usize,
-    /// Message pairs.
+    /// Number of message pairs.
     count: u32,
-    /// Whether the answer is to carry what has come.
+    /// True if the reply must carry the received bytes.
     echo: bool,
 }
 
@@ -44,7 +44,7 @@ impl Next {
         control
     }
 
-    /// None if nothing comes any more.
+    /// Decodes a control message; returns None at the end of the measurement.
     fn of(control: [u8; CONTROL_LEN]) -> Option<Next> {
         let way = *Method::ALL.get(usize::from(control[0].checked_sub(1)?))?;
         let count = u32::from_le_bytes(control[4..8].try_into().ok()?);
@@ -53,8 +53,8 @@ impl Next {
     }
 }
 
-/// Measures as rank 0 or 1, with the settings of the environment but for the thresholds. Talks to
-/// [`super::run`] through standard input and output. Returns when the measurement is over.
+/// Measures as rank 0 or 1, with the settings of the environment except for the thresholds. Communicates with
+/// [`super::run`] through standard input and output. Returns when the measurement is complete.
 pub fn measure(rank: u32, quick: bool) -> Result<(), TuneError> {
     bind(rank)?;
     let user = Settings::from_vars(environment())?;
@@ -69,7 +69,7 @@ pub fn measure(rank: u32, quick: bool) -> Result<(), TuneError> {
 /// Binds this process to a core of its own.
 fn bind(rank: u32) -> Result<(), TuneError> {
     let system = |what| move |cause: nix::Error| TuneError::System { what, cause: cause.into() };
-    let set = sched_getaffinity(Pid::from_raw(0)).map_err(system("cannot tell which cores there are"))?;
+    let set = sched_getaffinity(Pid::from_raw(0)).map_err(system("cannot determine the available cores"))?;
     let all: Vec<usize> = (0..CpuSet::count()).filter(|&n| set.is_set(n).unwrap_or(false)).collect();
     let Some(core) = core_of(rank, &all, siblings) else { return Err(TuneError::Cores(all.len())) };
     let mut own = CpuSet::new();
@@ -78,8 +78,8 @@ fn bind(rank: u32) -> Result<(), TuneError> {
         .map_err(system("cannot bind a process to a core"))
 }
 
-/// The core of a rank: the first for rank 0; for rank 1 the next one that is not another hardware
-/// thread of that, if there is any.
+/// Returns the core of a rank: the first core for rank 0; for rank 1 the next one that is not a hardware thread of
+/// the same core, if there is one.
 fn core_of(rank: u32, all: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Option<usize> {
     let (&first, others) = all.split_first()?;
     let of_first = siblings(first);
@@ -87,7 +87,7 @@ fn core_of(rank: u32, all: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> 
     Some(if rank == 0 { first } else { other })
 }
 
-/// The hardware threads of a core.
+/// Returns the hardware threads of a core.
 fn siblings(core: usize) -> Vec<usize> {
     let file = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     let list = fs::read_to_string(file).unwrap_or_default();
@@ -98,7 +98,7 @@ fn siblings(core: usize) -> Vec<usize> {
     list.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Joins one ring for each group of ways.
+/// Joins one ring for each group of methods.
 fn join(rank: u32, user: &Settings) -> Result<Vec<Station>, TuneError> {
     let settings = ends(user);
     let mut candidates = Vec::new();
@@ -109,7 +109,7 @@ fn join(rank: u32, user: &Settings) -> Result<Vec<Station>, TuneError> {
     Line::Cards(vec![candidates.iter().map(|c| c.card().bytes().to_vec()).collect()]).write(stdout())?;
     let wrong = |problem: String| TuneError::Rank { rank: rank as usize, problem };
     let Line::Cards(cards) = Line::read(rank as usize, &mut stdin().lock())? else {
-        return Err(wrong("was not told the other's cards".into()));
+        return Err(wrong("did not receive the cards of both ranks".into()));
     };
     let mut pair = Vec::new();
     for (i, (candidate, settings)) in candidates.into_iter().zip(settings).enumerate() {
@@ -120,7 +120,7 @@ fn join(rank: u32, user: &Settings) -> Result<Vec<Station>, TuneError> {
     Ok(pair)
 }
 
-/// The end through which ranks say what comes next.
+/// Index of the ring that carries control messages.
 const CONTROL_END: usize = 1;
 
 fn follow(pair: &mut [Station]) -> Result<(), TuneError> {
@@ -138,7 +138,7 @@ fn follow(pair: &mut [Station]) -> Result<(), TuneError> {
     Ok(())
 }
 
-/// Sends so many messages to and fro. Returns the time that it took.
+/// Exchanges a batch of messages in both directions; returns its duration.
 fn batch(pair: &mut [Station], next: Next) -> Result<Duration, TuneError> {
     pair[CONTROL_END].say(Next::control(Some(next)))?;
     let end = &mut pair[next.way.end()];
@@ -149,7 +149,7 @@ fn batch(pair: &mut [Station], next: Next) -> Result<Duration, TuneError> {
     Ok(start.elapsed())
 }
 
-/// Sends known bytes to and fro, and looks at what comes back.
+/// Sends known bytes to the other rank and back, and compares them.
 fn check(pair: &mut [Station], way: Method, bytes: usize) -> Result<(), TuneError> {
     let seed = (bytes * 8 + way as usize) as u64;
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -165,7 +165,7 @@ fn check(pair: &mut [Station], way: Method, bytes: usize) -> Result<(), TuneErro
 fn lead(pair: &mut [Station], effort: &Effort) -> Result<Figures, TuneError> {
     let packed_max = pair[Method::Packed.end()].packed_max();
     let reached = pair[Method::Single.end()].is_reached();
-    // What is compared is measured close together.
+    // Methods that are compared with each other are measured close together in time.
     let mut plan = Vec::new();
     for &bytes in effort.sizes {
         for way in Method::ALL.into_iter().filter(|&way| is_possible(way, bytes, packed_max, reached)) {
@@ -198,8 +198,8 @@ fn lead(pair: &mut [Station], effort: &Effort) -> Result<Figures, TuneError> {
     Ok(figures)
 }
 
-/// The lower decile, what batches come to if no other process has the cores meanwhile; and how many
-/// took more than twice as long.
+/// Returns the lower decile, which is the time of a batch while no other process uses the cores, and the number of
+/// batches that took more than twice as long.
 fn typical(mut times: Vec<f64>) -> (f64, usize) {
     times.sort_by(f64::total_cmp);
     let typical = times.get(times.len() / 10).copied().unwrap_or(f64::NAN);

@@ -1,4 +1,4 @@
-//! One rank's end of one ring of two hosts, with the buffers of a message: sends and receives.
+//! One rank's end of one ring of two hosts, with message buffers: sends and receives.
 
 use super::plan::{Method, LARGEST};
 use super::TuneError;
@@ -9,16 +9,16 @@ use ntbring_zerocopy::{Payload, LONG_HEADER};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest sleep of a rank that waits: as long as the netmod's.
+/// Longest sleep of a waiting rank: the same as in the netmod.
 const SLEEP: Duration = Duration::from_millis(1);
-/// Buffers begin where a page does.
+/// Alignment of buffers in bytes: the size of a page.
 const PAGE: usize = 4096;
 
-/// The handler of messages that are measured.
+/// Handler id of measured messages.
 const DATA: u16 = 0;
-/// The handler of messages that say what comes next.
+/// Handler id of control messages.
 const CONTROL: u16 = 1;
-/// Bytes of those.
+/// Size of a control message in bytes.
 pub const CONTROL_LEN: usize = 16;
 
 /// Memory of this process, as an application has it.
@@ -32,7 +32,7 @@ impl Buffer {
         let region = Region::anonymous(LARGEST + PAGE);
         let start = region.room(0, 0).address().align_offset(PAGE);
         let buffer = Buffer { region, start };
-        // So that no page is missing when time is taken.
+        // Touches all pages, so that there are no page faults during the measurement.
         buffer.set(&vec![0; LARGEST]);
         buffer
     }
@@ -60,26 +60,26 @@ impl Buffer {
     }
 }
 
-/// One end.
+/// One rank's end of a ring.
 pub struct Station {
     endpoint: Endpoint,
     idle: Arc<Idle>,
     peer: u32,
     outgoing: Buffer,
     incoming: Buffer,
-    /// Where messages are put that come too soon.
+    /// Buffer for unexpected messages.
     aside: Buffer,
     late: bool,
-    /// Bytes of the message that is arriving.
+    /// Number of bytes of the current message that have arrived.
     arrived: usize,
     complete: bool,
-    /// The payload that was sent is still needed.
+    /// True while the payload that was sent is still in use.
     lent: bool,
     control: Option<[u8; CONTROL_LEN]>,
 }
 
 impl Station {
-    /// The end of a rank that has joined.
+    /// Returns the end of a rank that has joined.
     pub fn new(endpoint: Endpoint, peer: u32) -> Station {
         Station {
             idle: endpoint.idle(),
@@ -96,17 +96,17 @@ impl Station {
         }
     }
 
-    /// The most header and payload that one entry takes, bytes.
+    /// Largest size of header and payload in one entry, in bytes.
     pub fn packed_max(&self) -> usize {
         self.endpoint.thresholds().packed_max
     }
 
-    /// Whether the kernel copies between the two ranks.
+    /// Returns true if the kernel copies between the two ranks.
     pub fn is_reached(&self) -> bool {
         self.endpoint.eager_max(self.peer) < self.endpoint.thresholds().eager_max
     }
 
-    /// Sends a message, and returns when its payload is not needed any more.
+    /// Sends a message; returns when its payload may be reused.
     pub fn send(&mut self, way: Method, len: usize) -> Result<(), TuneError> {
         self.start(way, len)?;
         while self.lent {
@@ -115,7 +115,7 @@ impl Station {
         Ok(())
     }
 
-    /// Sends a message, and returns when the answer is there.
+    /// Sends a message; returns when the reply has arrived.
     pub fn send_and_receive(&mut self, way: Method, len: usize) -> Result<(), TuneError> {
         self.start(way, len)?;
         while self.lent || !self.complete {
@@ -135,14 +135,14 @@ impl Station {
         Ok(())
     }
 
-    /// Sends what comes next.
+    /// Sends a control message.
     pub fn say(&mut self, control: [u8; CONTROL_LEN]) -> Result<(), TuneError> {
         let head = Head { handler: CONTROL };
         self.endpoint.send(Message { dest: self.peer, head, header: &control, payload: Payload::NONE, cookie: 0 })?;
         Ok(())
     }
 
-    /// Receives what comes next.
+    /// Receives a control message.
     pub fn hear(&mut self) -> Result<[u8; CONTROL_LEN], TuneError> {
         loop {
             match self.control.take() {
@@ -152,12 +152,12 @@ impl Station {
         }
     }
 
-    /// Puts what all messages carry from now on.
+    /// Sets the payload of all further messages.
     pub fn load(&mut self, bytes: &[u8]) {
         self.outgoing.set(bytes);
     }
 
-    /// What the latest message has carried.
+    /// Returns the payload of the latest message.
     pub fn received(&self, len: usize) -> Vec<u8> {
         self.incoming.get(len)
     }
@@ -186,7 +186,7 @@ impl Station {
         }
     }
 
-    /// A poll, and a turn of waiting if it has found nothing.
+    /// Polls once, and waits if nothing has arrived.
     fn step(&mut self) -> Result<(), TuneError> {
         match self.endpoint.poll()? {
             None => {
@@ -194,7 +194,7 @@ impl Station {
             }
             Some(Event::Sent { .. } | Event::Taken { .. }) => self.lent = false,
             Some(Event::Fetched { .. }) => self.complete = true,
-            // Nobody here does one-sided operations, and nothing is charged.
+            // There are no one-sided operations here, and messages are not charged against flow-control credit.
             Some(Event::Remote { .. } | Event::Stalled { .. }) => {}
             Some(Event::Lost(loss)) => return Err(ntbring_endpoint::EndpointError::from(loss).into()),
             Some(Event::Arrival(arrival)) => {
@@ -232,7 +232,7 @@ impl Station {
                 let accepted = self.endpoint.accept(arrival.src, offer, Some(room), offer.total, 0)?;
                 self.complete = accepted == Accepted::Done;
             }
-            // The endpoint keeps all others to itself.
+            // All other packets are handled inside the endpoint.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What went over the links of a job: what all ranks have counted of each of them.
+//! Counters of the links of a job, summed over all ranks.
 
 use super::Rank;
 use ntbring_endpoint::LINK_COUNTERS;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 #[derive(Serialize)]
 pub struct Link {
     pub job: u32,
-    /// The link as `ntbring link` takes it.
+    /// Name of the link, as `ntbring link` takes it.
     pub link: String,
     pub from: u64,
     pub to: u64,
     pub state: &'static str,
-    /// What the ranks and the forwarder of the host at its beginning have counted.
+    /// Counters of the ranks and the forwarder of the sending host.
     #[serde(flatten, serialize_with = "counters")]
     pub counters: Vec<u64>,
 }
@@ -24,9 +24,9 @@ fn counters<S: Serializer>(values: &[u64], serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_map(LINK_COUNTERS.iter().map(|counter| counter.name).zip(values))
 }
 
-/// All links of a job, those whose names are among `down` as links that are down.
+/// Sums the counters of all links of a job. Links whose names are in `down` are reported as down.
 pub fn sum(job: u32, ranks: &[Rank], down: &[String]) -> Vec<Link> {
-    // By the host whose right link it is, then by direction.
+    // Sorted by the host to whose right the link is, then by direction.
     let mut links = BTreeMap::<(u64, bool), Link>::new();
     for figures in ranks.iter().map(|rank| &rank.figures) {
         for of in &figures.links {

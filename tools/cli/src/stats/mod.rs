@@ -1,8 +1,8 @@
-//! `ntbring stats`: what the ranks of a running job have counted so far.
+//! `ntbring stats`: counters of the ranks of a running job.
 //!
-//! Every process keeps a page for that (`ntbring_host::Bulletin`). It is asked to write what is new there; it does when it next has
-//! nothing else to do in MPI. A rank that computes does not: then there is what it wrote last, and how long ago. What transfer
-//! threads count is there at once.
+//! Every process keeps a page for its counters (`ntbring_host::Bulletin`). This tool asks the process to update it,
+//! which the process does when it is next idle in MPI. A rank that computes does not update it; the tool then shows
+//! its latest values and their age. Counters of forwarder threads are always up to date.
 
 mod link;
 mod table;
@@ -18,26 +18,26 @@ use std::error::Error;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long ranks that are waiting may take to write what is new.
+/// Largest time that waiting ranks may take to update their counters.
 const ANSWER: Duration = Duration::from_millis(300);
-/// Between two looks at whether they have.
+/// Interval between two checks for the updates.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What can be chosen.
+/// Options of `stats`.
 #[derive(Args)]
 pub struct StatsArgs {
-    /// Which job, if several are running: the process of its rank 0
+    /// Process id of rank 0 of the job; needed if several jobs are running
     #[arg(long, value_name = "PID")]
     job: Option<u32>,
-    /// Prints one JSON object a rank, named as in NTBRING_STATS, and one for each direction of a link
+    /// Prints one JSON object per rank, named as in NTBRING_STATS, and one per direction of a link
     #[arg(long)]
     json: bool,
-    /// Again and again, so often, until the job ends
+    /// Repeats the output at this interval, until the job ends
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     watch: Option<Duration>,
 }
 
-/// What a rank has counted, and how long ago it wrote it down.
+/// Counters of a rank, and their age.
 #[derive(Serialize)]
 struct Rank {
     job: u32,
@@ -65,7 +65,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Box<dyn Error>> {
         }
         let Some(pause) = args.watch else { return Ok(()) };
         sleep(pause);
-        // Whoever watches wants no error when it is over.
+        // The end of the job is not an error for `--watch`.
         if !find(Some(job)).is_ok_and(|(_, found)| found.len() >= processes.len()) {
             return Ok(());
         }
@@ -84,7 +84,7 @@ fn find(job: Option<u32>) -> Result<(u32, Vec<RunningProcess>), Box<dyn Error>> 
     choose_of(jobs, job)
 }
 
-/// Asks all processes for what is new, and waits for those who can say it.
+/// Asks all processes to update their counters, and waits for those that can.
 fn look(job: u32, processes: &[RunningProcess]) -> Result<Vec<Rank>, Box<dyn Error>> {
     let start = Instant::now();
     processes.iter().for_each(|process| process.bulletin.ask());

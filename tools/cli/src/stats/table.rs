@@ -4,13 +4,14 @@ use super::{Link, Rank};
 use comfy_table::{presets::NOTHING, CellAlignment, Table};
 use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
 
-/// Ranks that have a column each; if there are more, only what all of them come to is shown.
+/// Largest number of ranks that get a column each; with more ranks only the totals are shown.
 const COLUMNS: usize = 12;
 
-/// What is older was not written because somebody has asked for it.
+/// Age in milliseconds above which counters are reported as old: they were not updated on request.
 const OLD_MS: u64 = 1000;
 
-/// A column for each rank and a line for each counter that is not 0 everywhere, and a line for each direction of a link.
+/// Returns a table with a column per rank and a row per counter that is not 0 everywhere, and a row per direction of
+/// a link.
 pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
     let facts = &ranks[0].figures;
     let mut text = format!("job {job}: {} ranks on {} hosts\n", facts.size, facts.hosts);

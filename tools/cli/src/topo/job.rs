@@ -11,35 +11,35 @@ use ntbring_ring::Topology;
 use serde::Serialize;
 use std::error::Error;
 
-/// A ring whose job is running.
+/// The ring of a running job.
 #[derive(Serialize)]
 pub struct Ring {
-    /// The process of its rank 0.
+    /// Process id of the job's rank 0.
     job: u32,
-    /// Hosts that the ring has; those that have not joined yet are not listed.
+    /// Number of hosts in the ring; those that have not joined yet are not in `hosts`.
     size: usize,
     hosts: Vec<Host>,
     links_down: Vec<String>,
 }
 
-/// A host of it.
+/// A host of the ring.
 #[derive(Serialize)]
 struct Host {
     host: usize,
-    /// What its network manager has agreed on with the others, if it has one.
+    /// Local id on which its network manager has agreed with the others, if it has one.
     lid: Option<u8>,
     master: Option<usize>,
-    /// What its ports say.
+    /// State of its left port.
     left: &'static str,
     right: &'static str,
-    /// Hosts that it reaches by that side.
+    /// Hosts that it reaches by the left side.
     to_the_left: Vec<usize>,
     to_the_right: Vec<usize>,
     unreachable: Vec<usize>,
 }
 
 impl Ring {
-    /// Looks at the job whose rank 0 is that process, or at the only one.
+    /// Reads the ring of the job whose rank 0 is process `job`, or of the only job.
     pub fn look(job: Option<u32>) -> Result<Ring, Box<dyn Error>> {
         let (job, found) = choose(job)?;
         let size = usize::from(found[0].is.hosts);
@@ -49,7 +49,7 @@ impl Ring {
         let memories = RunningHostMemory::all()?;
         for one in &found {
             let host = usize::from(one.is.host);
-            // Each VCI has a ring of its own; they are alike.
+            // Each VCI has a ring of its own, and these rings are alike.
             if hosts.last().is_some_and(|last| last.host == host) {
                 continue;
             }
@@ -75,7 +75,7 @@ impl Ring {
         Ok(Ring { job, size, links_down: down(&found), hosts })
     }
 
-    /// The same ring, for those who draw networks.
+    /// Returns the ring as a shape for drawings.
     pub fn shape(&self) -> Result<Shape, Box<dyn Error>> {
         let mut shape = Shape::parse(&format!("ring:{}", self.size))?;
         shape.name = format!("job {}", self.job);
@@ -89,7 +89,7 @@ impl Ring {
         Ok(shape)
     }
 
-    /// As text.
+    /// Formats the ring as text.
     pub fn show(&self) -> String {
         let mut text = format!("job {}: a ring of {} hosts", self.job, self.size);
         text += &match self.links_down.as_slice() {
@@ -129,7 +129,7 @@ impl Ring {
         text
     }
 
-    /// `0 --- 1 -x- 2 --- 0`
+    /// Draws the ring as a line of text: `0 --- 1 -x- 2 --- 0`.
     fn drawing(&self) -> String {
         let mut line = String::from("\n    0");
         for host in 0..self.size {

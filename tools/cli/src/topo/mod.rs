@@ -1,4 +1,4 @@
-//! `ntbring topo`: what the network manager makes of a network, or a running job of its ring.
+//! `ntbring topo`: the network as managers discover it, or the ring of a running job.
 
 mod job;
 mod svg;
@@ -14,49 +14,49 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The most virtual time that managers get to agree.
+/// Largest virtual time in which managers must agree.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What can be chosen.
+/// Options of `topo`.
 #[derive(Args)]
 pub struct TopoArgs {
-    /// ring:N, line:N, broken-ring:N or torus:WxH
+    /// Named network: ring:N, line:N, broken-ring:N or torus:WxH
     #[arg(required_unless_present_any = ["hosts", "file", "job"], conflicts_with_all = ["hosts", "file", "job"])]
     network: Option<String>,
-    /// The ring of a running job, as its hosts see it (--svg: as managers see one with such links). Which job, if several
-    /// are running: the process of its rank 0
+    /// Shows the ring of a running job, as its hosts see it (--svg: as managers see one with such links); the process
+    /// id of its rank 0 is needed if several jobs are running
     #[arg(long, value_name = "PID", num_args = 0..=1, conflicts_with_all = ["hosts", "file", "hwids", "cut", "off"])]
     job: Option<Option<u32>>,
-    /// A ring of so many hosts, as `ring:N`
+    /// Ring of this many hosts, same as `ring:N`
     #[arg(long, value_name = "N", conflicts_with = "file")]
     hosts: Option<usize>,
-    /// A list of links, one a line: `HWID.PORT HWID.PORT [down] [weight=N | model=NAME]`
+    /// File with a list of links, one per line: `HWID.PORT HWID.PORT [down] [weight=N | model=NAME]`
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The hosts' hardware ids, in order
+    /// Hardware ids of the hosts, in order
     #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "file")]
     hwids: Option<Vec<u64>>,
-    /// The model of all links, as NTBRING_LINK_MODEL
+    /// Model of all links, as in NTBRING_LINK_MODEL
     #[arg(long, value_name = "MODEL", conflicts_with = "file")]
     model: Option<String>,
-    /// Classes of lanes that forwarders have
+    /// Number of lane classes that forwarders have
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=i64::from(CLASSES_MAX)))]
     classes: u8,
-    /// Cuts the cable at this port when the network has come up; can be given several times
+    /// Cuts the cable at this port after the network has come up; can be given several times
     #[arg(long, value_name = "HOST.PORT", value_parser = port)]
     cut: Vec<(usize, u8)>,
-    /// Switches this host off when the network has come up; can be given several times
+    /// Switches this host off after the network has come up; can be given several times
     #[arg(long, value_name = "HOST")]
     off: Vec<usize>,
-    /// Prints everything as one JSON object
+    /// Prints all results as one JSON object
     #[arg(long)]
     json: bool,
-    /// Draws it into a file
+    /// Draws the network into this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
-/// Runs the managers of the network until they agree, and shows what they have agreed on.
+/// Runs the managers of the network until they agree, and shows the result.
 pub fn run(args: &TopoArgs) -> Result<(), Box<dyn Error>> {
     let ring = args.job.map(job::Ring::look).transpose()?;
     if let Some(ring) = &ring {
@@ -110,7 +110,7 @@ fn shape(args: &TopoArgs) -> Result<Shape, Box<dyn Error>> {
         }
         (_, Some(hosts), _) => Shape::parse(&format!("ring:{hosts}"))?,
         (Some(name), ..) => Shape::parse(name)?,
-        (None, None, None) => return Err("describe a network, ring:8 say".into()),
+        (None, None, None) => return Err("no network is given; example: ring:8".into()),
     };
     if let Some(hwids) = &args.hwids {
         shape.set_hwids(hwids).map_err(|error| format!("--hwids: {error}"))?;
@@ -124,15 +124,15 @@ fn shape(args: &TopoArgs) -> Result<Shape, Box<dyn Error>> {
     Ok(shape)
 }
 
-/// Bytes of the transfer that a link model is weighed by: a chunk.
+/// Size in bytes of the transfer from which the weight of a link model is computed: a chunk.
 const CHUNK: u64 = 16 << 10;
 
-/// The weight of a cable with a link model of that name: the nanoseconds that a chunk takes.
+/// Returns the weight of a cable with a link model of this name: the time of a chunk in nanoseconds.
 fn weigh(model: &str) -> Result<u32, String> {
     Ok(Model::parse(model)?.map_or(1, |model| model.transfer_ns(CHUNK) as u32))
 }
 
-/// `HOST.PORT`.
+/// Parses `HOST.PORT`.
 fn port(text: &str) -> Result<(usize, u8), String> {
     let parts = text.split_once('.').and_then(|(host, port)| Some((host.parse().ok()?, port.parse().ok()?)));
     parts.ok_or_else(|| "HOST.PORT is needed, 0.1 say".into())

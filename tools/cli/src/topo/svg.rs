@@ -1,4 +1,4 @@
-//! A network as a drawing.
+//! A network as an SVG drawing.
 
 use ntbring_manager::shape::Layout;
 use ntbring_manager::survey::{LinkView, Survey};
@@ -13,21 +13,21 @@ const UP: RGBColor = RGBColor(0x33, 0x33, 0x33);
 const DOWN: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 const OFF: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 
-/// Radius of a host.
+/// Radius of a host in pixels.
 const RADIUS: i32 = 24;
-/// From one host of a row to the next.
+/// Distance between neighbouring hosts of a row in pixels.
 const STEP: i32 = 140;
-/// Around everything, and above it for the title.
+/// Margin around the drawing, and space above it for the title, in pixels.
 const MARGIN: i32 = 90;
 const TITLE: i32 = 25;
 
 type Point = (i32, i32);
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// Draws it.
+/// Draws the network; returns the text of the SVG file.
 pub fn draw(survey: &Survey, layout: Layout) -> Result<String, Box<dyn Error>> {
     let mut svg = String::new();
-    // The library's errors borrow the drawing.
+    // The library's errors borrow the drawing, so they are converted to text.
     paint(&mut svg, survey, layout).map_err(|error| format!("cannot draw {}: {error}", survey.name))?;
     Ok(svg)
 }
@@ -68,7 +68,7 @@ fn paint(svg: &mut String, survey: &Survey, layout: Layout) -> Result<(), Box<dy
     Ok(())
 }
 
-/// Where hosts are, and how large it all is.
+/// Returns the positions of the hosts, and the width and height of the drawing.
 fn places(count: usize, layout: Layout) -> (Vec<Point>, (u32, u32)) {
     let (places, width, height): (Vec<Point>, i32, i32) = match layout {
         Layout::Circle => {
@@ -91,13 +91,13 @@ fn places(count: usize, layout: Layout) -> (Vec<Point>, (u32, u32)) {
     (places, ((width + 2 * MARGIN) as u32, (height + 2 * MARGIN + TITLE) as u32))
 }
 
-/// Whether hosts of a row or column are no neighbours in the drawing.
+/// Returns true if two hosts of a row or column are not neighbours in the drawing.
 fn is_far([a, b]: [Point; 2]) -> bool {
     (a.0 - b.0).abs().max((a.1 - b.1).abs()) > STEP
 }
 
-/// A link: a line, with the routes in its middle, so far to the side of the straight way. One that leads round a
-/// row or column is two stubs.
+/// Draws a link: a line with the numbers of routes at its middle, displaced sideways by `side`. A link that leads
+/// around a row or column is drawn as two stubs.
 fn line(area: &Area, link: &LinkView, ends: [Point; 2], around: bool, side: f64) -> Result<(), Box<dyn Error>> {
     let [a, b] = ends;
     let (colour, width) = if link.up { (UP, 2) } else { (DOWN, 1) };
@@ -115,7 +115,7 @@ fn line(area: &Area, link: &LinkView, ends: [Point; 2], around: bool, side: f64)
     if let Some(model) = &link.model {
         label += &format!(" {model}");
     }
-    // Stubs lead away from each other, halves of a line to its middle.
+    // Stubs lead away from each other; otherwise each half of the line leads to its middle.
     let reach = if around { -66.0 } else { length / 2.0 };
     for (from, sign) in [(a, 1.0), (b, -1.0)] {
         let (start, end) = (moved(from, 0.0, side), moved(from, sign * reach, side));

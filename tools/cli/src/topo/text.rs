@@ -6,16 +6,16 @@ use ntbring_manager::survey::{HostView, LinkView, Survey};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The most hosts between which whole routes are listed.
+/// Largest number of hosts for which whole routes are listed.
 const WHOLE: usize = 8;
-/// The most hosts between which routes are listed at all.
+/// Largest number of hosts for which routes are listed at all.
 const LISTED: usize = 24;
-/// The port of a torus's host towards the row below.
+/// Port of a host in a torus towards the row below.
 const DOWN: u8 = 3;
-/// Width of a host and the link to its right in the drawing.
+/// Width in characters of a host and the link to its right in the drawing.
 const CELL: usize = 8;
 
-/// All that there is to know about it.
+/// Formats all statistics of the network.
 pub fn show(survey: &Survey, layout: Layout) -> String {
     let mut text = summary(survey);
     let drawing = drawing(survey, layout);
@@ -72,7 +72,7 @@ fn links(survey: &Survey) -> String {
     table(header, survey.links.iter().map(row).collect())
 }
 
-/// The routes from each host to each, by ports.
+/// Formats the routes between all hosts as lists of ports.
 fn routes(survey: &Survey) -> String {
     let hosts = survey.hosts.len();
     if !(2..=LISTED).contains(&hosts) {
@@ -110,14 +110,14 @@ fn verdict(survey: &Survey) -> String {
     text
 }
 
-/// Hosts in rows, by local id, with the master marked. What leads out at one end of a row or column comes
-/// in at the other.
+/// Draws hosts in rows, by local id, with the master marked. A link that leads out at one end of a row or column
+/// comes in at the other.
 fn drawing(survey: &Survey, layout: Layout) -> String {
     let ends = survey.links.iter().flat_map(|link| link.ends).map(|end| end.0);
     let last = survey.hosts.iter().map(|host| host.host).chain(ends).max().unwrap_or(0);
     let width = match layout {
         Layout::Rows(width) => width,
-        // A ring, if every link leads to the next host.
+        // It is a ring if every link leads to the next host.
         Layout::Circle => last + 1,
     };
     let right = |host: usize| link_at(survey, host, RIGHT);
