@@ -90,7 +90,7 @@ pub struct Rules {
     pub classes: u8,
     /// Time to wait for a reply before the request is repeated.
     pub patience: Duration,
-    /// Number of times a request is sent.
+    /// Largest number of times that a request is sent.
     pub tries: u8,
     /// Interval of the keep-alive requests from a standby to its master.
     pub poll: Duration,

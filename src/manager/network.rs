@@ -225,7 +225,7 @@ impl Network {
         loop {
             let disagree = match self.queue.is_empty() {
                 true => self.agree().err(),
-                false => Some("packets are under way".into()),
+                false => Some("packets are in flight".into()),
             };
             let Some(why) = disagree else { return Ok(()) };
             if !self.advance(until)? {
@@ -254,7 +254,7 @@ impl Network {
         let mut known: Vec<Hwid> = table.hosts().iter().map(|entry| entry.hwid).collect();
         known.sort();
         if reached.first() != Some(&manager.master()) {
-            return Err(format!("host {hwid} takes {} for the master", manager.master()));
+            return Err(format!("host {hwid} considers {} the master", manager.master()));
         }
         if known != reached || Some(table.stamp()) != stamp || table.stamp().master != manager.master() {
             return Err(format!("host {hwid} has an old table"));

@@ -39,7 +39,7 @@ pub enum PacketError {
         /// Actual number of bytes.
         len: usize,
     },
-    /// The magic number is wrong: the packet is not one of the manager, or of another version.
+    /// The magic number is wrong: the packet does not belong to the manager, or has another version.
     #[error("it begins with {0:#010x}")]
     Magic(u32),
     /// The method does not exist.

@@ -259,8 +259,7 @@ impl Slot<'_> {
         self.room
     }
 
-    /// Window to which the bytes are written: the lane itself, or a local copy if entries are kept for
-    /// retransmission.
+    /// Window to which the bytes are written: the lane itself, or the local copy of a checked lane.
     #[inline]
     fn window(&self) -> &OutWindow {
         match &self.lane.keeper {

@@ -16,7 +16,7 @@
 //!
 //! A consumer that misses nothing when it reads a new tail re-sends its head, since the producer does not know it.
 //!
-//! Under [`Reliability::Detect`] nothing is kept for retransmission, and damage is an error of the consumer instead.
+//! Under [`Reliability::Detect`] nothing is retransmitted, and damage is an error of the consumer instead.
 
 mod consumer;
 mod producer;

@@ -75,9 +75,7 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
         (a, b) if a.max(b) < is.hosts && (a + 1) % is.hosts == b => (a, b),
         (a, b) if a.max(b) < is.hosts && (b + 1) % is.hosts == a => (b, a),
         _ => {
-            return Err(
-                format!("{a}-{b} is no link: neighbours have consecutive numbers, 0 to {}", is.hosts - 1).into()
-            )
+            return Err(format!("{a}-{b} is no link: neighbours have consecutive numbers, 0 to {}", is.hosts - 1).into())
         }
     };
     let state = match args.state {
@@ -99,5 +97,5 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
 /// Parses `A-B`.
 fn pair(text: &str) -> Result<(u8, u8), String> {
     let parts = text.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    parts.ok_or_else(|| "two hosts are needed, 0-1 say".into())
+    parts.ok_or_else(|| "two hosts are needed, e.g. 0-1".into())
 }
