@@ -1,11 +1,11 @@
-//! The card that every rank publishes before it joins.
+//! The card: the address record that every rank publishes before it joins.
 
 use super::crew::THREADS_MAX;
 use bytes::{Buf, BufMut};
 use ntbring_host::FileAddress;
 use ntbring_ntb::fabric::FabricAddress;
 
-/// Where in the word that says whether there is memory the number of threads begins.
+/// Bit at which the number of threads begins, in the word whose bit 0 tells whether there is host memory.
 const THREADS: u32 = 8;
 
 /// The part of a card that concerns a host.
@@ -17,33 +17,34 @@ pub struct HostCard {
     pub memory: FileAddress,
 }
 
-/// The message of every rank to all others before they can meet: 136 bytes.
+/// Card of a rank, which all other ranks receive before they can connect: 136 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
     pub version: u32,
-    /// The rank's process.
+    /// Process id of the rank.
     pub pid: u32,
-    /// The machine and process namespace that it is in.
+    /// Identifies the machine and the process namespace that the rank is in.
     pub place: u64,
-    /// The threads that forward at the host, if the rank is the first there.
+    /// Number of transfer threads of the host, if the rank is the first there.
     pub threads: u8,
-    /// The windows of the host and the memory that its processes share, if the rank is the first of its host.
+    /// Addresses of the host's windows and of the memory that its processes share, if the rank is the first of its
+    /// host.
     pub host: Option<HostCard>,
-    /// Where processes of other jobs leave a note for it.
+    /// Address of the mailbox in which processes of other jobs leave announcements for the rank.
     pub mailbox: FileAddress,
-    /// What others look for to see whether the kernel lets them copy from its process.
+    /// Address in the rank's process from which other ranks copy to test whether the kernel allows that (CMA).
     pub probe: u64,
-    /// The cores that its process may run on: bit n for all whose number is n modulo 128.
+    /// Cores that the rank's process may run on: bit n stands for all cores whose number is n modulo 128.
     pub cores: u128,
 }
 
 impl Card {
-    /// Bytes that a card takes.
+    /// Size of an encoded card, bytes.
     pub const LEN: usize = 136;
     const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x07");
 
-    /// As bytes.
+    /// Encodes the card.
     pub fn bytes(&self) -> [u8; Card::LEN] {
         let none = HostCard {
             fabric: FabricAddress([0; FabricAddress::LEN]),
@@ -65,7 +66,7 @@ impl Card {
         bytes
     }
 
-    /// From bytes.
+    /// Decodes a card. Returns a description of the defect if the bytes are not a card.
     pub fn parse(mut bytes: &[u8]) -> Result<Card, String> {
         if bytes.len() < Card::LEN {
             return Err(format!("{} bytes, {} are needed", bytes.len(), Card::LEN));

@@ -1,21 +1,24 @@
-//! How what a host forwards is divided among its transfer threads.
+//! Division of a host's forwarding among its transfer threads.
 //!
-//! What goes to one side, of one class, is a track, and has lanes that no other track has. So threads with different tracks
-//! never wait for each other, and there can be as many as there are tracks: two directions, two classes. Each thread has a
-//! doorbell of its own, with its own number; who writes into a lane rings that of the thread which empties it, so
-//! everybody knows from the cards how many threads the neighbours have.
+//! A track is the traffic of one class that leaves to one side; its lanes belong to no other track. Threads with
+//! different tracks therefore never wait for each other, and there can be as many threads as tracks: two directions
+//! times two classes. Each thread has its own doorbell, numbered like the thread. A sender rings the doorbell of the
+//! thread that empties the lane it has written, so every rank learns the number of its neighbours' threads from their
+//! cards.
 
 use super::plan::{has_bulk, Class};
 use super::Topology;
 use ntbring_ntb::Side;
 
-/// The most threads that can have something to do.
+/// Maximum number of transfer threads; more would have no track.
 pub const THREADS_MAX: usize = 4;
 
-/// Cores that a host must have beside those of its ranks for so many threads, where the number is not set.
+/// Default number of threads by spare cores, as `(spare cores, threads)`: the number of cores that a host must have
+/// beyond one for each of its ranks to get that many threads, if the number is not set.
 const SPARE: [(usize, usize); 2] = [(8, 4), (4, 2)];
 
-/// The number of the thread, of so many, that forwards what goes to a side, of a class; and of its doorbell.
+/// Returns the number of the thread, out of `threads`, that forwards the packets of `class` which leave to side `to`.
+/// The thread's doorbell has the same number.
 pub fn thread_of(threads: usize, to: Side, class: Class) -> usize {
     match (threads, class) {
         (0 | 1, _) => 0,
@@ -26,8 +29,9 @@ pub fn thread_of(threads: usize, to: Side, class: Class) -> usize {
     }
 }
 
-/// How many threads a host has: as wished, as far as there is work for them. Without a wish one, unless there are clearly
-/// more cores than ranks; the emulated hosts share them.
+/// Returns the number of transfer threads of a host: `wish` if it is set, limited to the number of tracks. Without
+/// `wish` it is one, unless there are clearly more cores than ranks; all emulated hosts share the `cores` of the
+/// machine.
 pub(super) fn threads(wish: Option<usize>, topology: &Topology, cores: usize) -> usize {
     let spare = cores.saturating_sub(topology.size()) / topology.hosts();
     let chosen = SPARE.iter().find(|(least, _)| spare >= *least).map_or(1, |(_, threads)| *threads);
@@ -54,7 +58,7 @@ mod tests {
             let of: BTreeSet<_> = tracks().map(|(side, class)| thread_of(threads, side, class)).collect();
             assert_eq!(of, (0..threads).collect(), "{threads} threads");
         }
-        // Where there is no bulk, two threads have all that is urgent.
+        // Without lanes for bulk, two threads cover all urgent tracks.
         let urgent = Side::BOTH.map(|side| thread_of(2, side, Class::Urgent));
         assert_eq!(urgent, [0, 1]);
     }

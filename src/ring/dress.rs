@@ -1,6 +1,6 @@
-//! What is put around a host's ports: a link model, faults, disorder, a record of accesses. From the
-//! wire outwards, so that faults befall what a weakly ordered link carries, and the record shows
-//! what the protocol did.
+//! Decorators around a host's ports: link model, faults, weak ordering, access record. They are stacked from the wire
+//! outwards, so that faults affect the writes of a weakly ordered link, and the record shows the accesses of the
+//! protocol.
 
 use super::join::JoinError;
 use super::settings::JoinSettings;
@@ -14,7 +14,7 @@ use ntbring_ntb::weak::Weak;
 use ntbring_ntb::{Port, Side};
 use std::sync::Arc;
 
-/// What a process puts around its ports.
+/// Configuration of the decorators around a process's ports.
 pub(super) struct Dress<'a> {
     pub settings: &'a JoinSettings,
     pub rank: u32,
@@ -23,11 +23,11 @@ pub(super) struct Dress<'a> {
 }
 
 impl Dress<'_> {
-    /// Both ports of a host, left first.
+    /// Returns both decorated ports of a host, left first.
     pub fn pair(&self, pair: Pair) -> Result<Vec<Arc<dyn Port>>, JoinError> {
         let pair = match pair {
             Pair::Software(pair) => pair,
-            // Checked when they were opened: there is neither a model nor are there faults.
+            // Checked when they were opened: no model and no faults are configured.
             Pair::Adapters(pair) => return Ok(pair.map(|port| self.weak(port)).into()),
         };
         match self.settings.links.model {
@@ -60,14 +60,15 @@ impl Dress<'_> {
 
 /// Both ports of a host without decorators, left first.
 pub(super) enum Pair {
-    /// Ports beside whose windows decorators keep their state.
+    /// Software ports, beside whose windows decorators can keep their state.
     Software([SoftPort; 2]),
     /// Real adapters.
     Adapters([Arc<dyn Port>; 2]),
 }
 
 impl Pair {
-    /// From two ports of one backend.
+    /// Creates the pair from two ports of one backend. Fails if they are of different kinds, or if a setting asks for
+    /// decorators that adapters do not support.
     pub fn new(pair: [OpenPort; 2], settings: &JoinSettings) -> Result<Pair, JoinError> {
         match pair {
             [OpenPort::Software(left), OpenPort::Software(right)] => Ok(Pair::Software([left, right])),
@@ -82,7 +83,7 @@ impl Pair {
     }
 }
 
-/// The record of a rank's accesses, if there is to be one.
+/// Creates the record of a rank's accesses, if `NTBRING_TRACE` asks for one.
 pub(super) fn open_record(settings: &JoinSettings, rank: u32) -> Result<Option<Record>, JoinError> {
     let Some(file) = &settings.links.trace else { return Ok(None) };
     let mut path = file.clone().into_os_string();
@@ -91,7 +92,7 @@ pub(super) fn open_record(settings: &JoinSettings, rank: u32) -> Result<Option<R
     record.map(Some).map_err(|cause| JoinError::Trace { path: path.to_string_lossy().into_owned(), cause })
 }
 
-/// Whether all links that the faults name are there. A ring of one host has none, and no faults.
+/// Checks that all links which the faults name exist. A ring of one host has no links, and ignores them.
 pub(super) fn check(faults: &Faults, topology: &Topology) -> Result<(), JoinError> {
     let hosts = topology.hosts();
     let is_link = |(a, b): (u16, u16)| {
@@ -105,7 +106,7 @@ pub(super) fn check(faults: &Faults, topology: &Topology) -> Result<(), JoinErro
     }
 }
 
-/// The faults of a rank's ports.
+/// Creates the injector of a rank's ports; None without faults or with real adapters.
 pub(super) fn injector(settings: &JoinSettings, topology: &Topology, rank: u32, pair: &Pair) -> Option<Arc<Injector>> {
     let Pair::Software(pair) = pair else { return None };
     let faults = settings.links.faults.clone()?;

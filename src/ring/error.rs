@@ -1,4 +1,4 @@
-//! What can be in the way of joining.
+//! Errors of joining the ring.
 
 use super::handshake::HandshakeError;
 use super::plan::TooSmall;
@@ -6,7 +6,7 @@ use super::topology::TopologyError;
 use ntbring_host::HostError;
 use ntbring_ntb::NtbError;
 
-/// Why a process cannot join.
+/// Reasons for which a process cannot join the ring.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The job does not make a ring.
@@ -15,40 +15,40 @@ pub enum JoinError {
     /// The windows are too small.
     #[error(transparent)]
     TooSmall(#[from] TooSmall),
-    /// The device.
+    /// The device reports an error.
     #[error(transparent)]
     Ntb(#[from] NtbError),
-    /// A service of this host.
+    /// A service of this host (memory files, process watch) fails.
     #[error(transparent)]
     Host(HostError),
-    /// The host's windows, or MPICH's shared memory beside them, do not fit.
+    /// The host's windows, or MPICH's shared memory beside them, do not fit into memory.
     #[error("no room for the host's window memory: {0}, or set NTBRING_WINDOW to less")]
     NoRoom(HostError),
     /// The neighbours disagree.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
-    /// Nobody answered.
+    /// A neighbour, or the host's first rank, did not answer in time.
     #[error(
         "host {host}: no answer from {whom} within {seconds} s (NTBRING_CONNECT_TIMEOUT); it may hang or have died"
     )]
     Timeout {
         /// This host.
         host: usize,
-        /// Who should have answered.
+        /// Description of the host or rank that should have answered.
         whom: String,
-        /// The time that was given.
+        /// The timeout, seconds.
         seconds: u64,
     },
-    /// A decorator for a link that is real.
+    /// A setting asks for a decorator (link model or faults) that real adapters do not support.
     #[error("{name} is for emulated links: with real adapters (NTBRING_DEVICE) it cannot be used")]
     RealLinks {
         /// The setting.
         name: &'static str,
     },
-    /// A backend that opens ports of several kinds for one host.
+    /// The backend has opened ports of different kinds for one host.
     #[error("the ports of this host are of different kinds")]
     MixedPorts,
-    /// A rank that should be on this host but is not.
+    /// A rank is declared to be on this host but is on another machine or in another process namespace.
     #[error(
         "rank {rank} is said to be on host {host} as this rank is, but is on another machine, or in a container with \
          processes of its own: give hosts of their own to machines and containers"
@@ -59,38 +59,38 @@ pub enum JoinError {
         /// Its host.
         host: usize,
     },
-    /// A rank has died meanwhile.
+    /// A rank has died while joining.
     #[error("rank {rank} on host {host} (process {pid}) has died while joining the ring")]
     Died {
         /// The rank.
         rank: u32,
         /// Its host.
         host: usize,
-        /// Its process.
+        /// Its process id.
         pid: u32,
     },
-    /// An address that is not one.
+    /// The card of a rank is invalid.
     #[error("the address of rank {rank} cannot be used: {what}")]
     Address {
         /// The rank.
         rank: u32,
-        /// What is wrong.
+        /// The defect that was found.
         what: String,
     },
-    /// The host's first rank has failed, with this text.
+    /// The host's first rank has failed, with this error text.
     #[error("{0}")]
     Leader(String),
-    /// A fault is to be on a link that there is not.
+    /// A fault is configured for a link that does not exist.
     #[error("NTBRING_FAULT names the link {a}-{b}, but in a ring of {hosts} hosts these two are no neighbours")]
     NoLink {
-        /// The one host.
+        /// One of the two hosts.
         a: u16,
-        /// The other.
+        /// The other host.
         b: u16,
-        /// Hosts in the ring.
+        /// Number of hosts in the ring.
         hosts: usize,
     },
-    /// The thread that delivers what is late.
+    /// The thread that delivers delayed writes cannot be started.
     #[error("NTBRING_FAULT: cannot start the thread that delays writes: {0}")]
     Late(std::io::Error),
     /// The record of accesses cannot be written.
@@ -98,7 +98,7 @@ pub enum JoinError {
     Trace {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
 }

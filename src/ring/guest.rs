@@ -1,9 +1,9 @@
-//! Guests: processes of the same machine that are not of this job, such as those of a job that was
-//! spawned, to which messages go without the ring.
+//! Guests: processes of the same machine that are not of this job, such as those of a spawned job. Messages to them do
+//! not use the ring.
 //!
-//! Who wants to send makes a lane of its own (a memory file like a host's) and announces it in the
-//! receiver's mailbox; the receiver opens it when it next polls. Each direction has its own lane.
-//! This needs coherent memory, so it exists on the emulated NTB only.
+//! The sender creates a lane of its own (a memory file like a host's) and announces it in the receiver's mailbox; the
+//! receiver opens it when it next polls. Each direction has its own lane. This needs coherent memory, so it exists on
+//! the emulated NTB only.
 
 use crate::plan::LANE_MIN;
 use bytes::{Buf, BufMut};
@@ -14,23 +14,23 @@ use ntbring_ntb::fabric::FabricAddress;
 use ntbring_queue::{Consumer, Producer, LINE};
 use std::path::Path;
 
-/// What a process must know of another to send to it: 80 bytes.
+/// Address of a process for senders of other jobs: 80 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestAddress {
-    /// Its mailbox, whose token also tells processes apart.
+    /// Address of the process's mailbox, whose token also distinguishes processes.
     pub mailbox: FileAddress,
-    /// The windows of its host, which has its interrupt vectors.
+    /// Address of the windows of its host, which also identifies the host's interrupt vectors.
     pub host: FabricAddress,
-    /// Its doorbell there.
+    /// Number of the process's doorbell at its host.
     pub doorbell: u32,
 }
 
 impl GuestAddress {
-    /// Bytes that an address takes.
+    /// Size of an encoded address, bytes.
     pub const LEN: usize = 80;
     const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x03");
 
-    /// As bytes.
+    /// Encodes the address.
     pub fn bytes(&self) -> [u8; GuestAddress::LEN] {
         let mut bytes = [0; GuestAddress::LEN];
         let mut to = &mut bytes[..];
@@ -41,7 +41,7 @@ impl GuestAddress {
         bytes
     }
 
-    /// From bytes; None if they are no such address.
+    /// Decodes an address; None if the bytes are not a valid one.
     pub fn parse(mut bytes: &[u8]) -> Option<GuestAddress> {
         if bytes.len() < GuestAddress::LEN || bytes.get_u64_le() != Self::MAGIC {
             return None;
@@ -54,7 +54,7 @@ impl GuestAddress {
     }
 }
 
-/// An announcement in a mailbox: the lane, and who will write to it.
+/// Size of an announcement in a mailbox, bytes: the address of the lane, and that of its sender.
 const ANNOUNCEMENT: usize = 24 + GuestAddress::LEN;
 
 fn announcement(lane: FileAddress, sender: &GuestAddress) -> [u8; ANNOUNCEMENT] {
@@ -73,13 +73,13 @@ fn announced(mut bytes: &[u8]) -> Option<(FileAddress, GuestAddress)> {
     Some((lane, GuestAddress::parse(bytes)?))
 }
 
-/// Bytes of the memory of a lane of `lane_bytes` bytes.
+/// Returns the size of the memory file of a lane of `lane_bytes` bytes.
 fn bytes_for(lane_bytes: u64) -> u64 {
     (LINE + (lane_bytes as usize / LINE * LINE).max(LANE_MIN)) as u64
 }
 
-/// Where in the local part of a lane's memory its head is returned, and where its reader and its maker say how far they are;
-/// the lane comes after them.
+/// Offsets in the local part of a lane's memory, bytes: of the returned head, of the reader's state and of the maker's
+/// state. The lane follows behind them.
 const HEAD: usize = 0;
 const READER: usize = 8;
 const MAKER: usize = 16;
@@ -87,7 +87,7 @@ const MAKER: usize = 16;
 const OPENED: u64 = 1;
 const LEFT: u64 = 2;
 
-/// What the two ends of a lane tell each other of themselves: a word each.
+/// State words by which the two ends of a lane inform each other: one word each.
 pub struct Signs {
     theirs: InWindow,
     mine: OutWindow,
@@ -98,38 +98,39 @@ impl Signs {
         Signs { theirs: InWindow::new(local.part(theirs, 8)), mine: OutWindow::new(local.part(mine, 8)) }
     }
 
-    /// Says that nothing can go wrong any more: the maker may leave.
+    /// Marks the lane as opened: from here on the maker may leave.
     pub fn open(&self) {
         self.mine.store(0, OPENED);
     }
 
-    /// Says that nothing will be written or read any more.
+    /// Marks this end as closed: it will neither write nor read any more.
     pub fn leave(&self) {
         self.mine.store(0, LEFT);
     }
 
-    /// Whether the reader has opened the lane: from then on it outlives its maker.
+    /// Returns true if the reader has opened the lane: from then on it outlives its maker.
     pub fn is_open(&self) -> bool {
         self.theirs.load(0) != 0
     }
 
-    /// Whether the other end has left, as it should.
+    /// Returns true if the other end has left in the regular way.
     pub fn has_left(&self) -> bool {
         self.theirs.load(0) == LEFT
     }
 }
 
-/// A lane to a guest, as its maker holds it.
+/// The sending side of a lane to a guest, held by its maker.
 pub struct Call {
-    /// Keeps it open until the guest has opened it; what is mapped stays so without.
+    /// Keeps the memory file open until the guest has opened it; mappings persist without it.
     pub memory: HostMemory,
-    /// The sending end.
+    /// The sending end of the lane.
     pub producer: Producer,
-    /// How far the guest is.
+    /// State of the lane's two ends.
     pub signs: Signs,
 }
 
-/// Makes a lane to a guest and announces it there; None if the guest has to read its mail first.
+/// Creates a lane to a guest and announces it in the guest's mailbox. Returns None if the mailbox is full until the
+/// guest reads it.
 pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress) -> Result<Option<Call>, HostError> {
     let memory = HostMemory::create(dir, bytes_for(lane_bytes))?;
     let local = memory.bytes();
@@ -140,19 +141,19 @@ pub fn call(dir: &Path, lane_bytes: u64, me: &GuestAddress, guest: &GuestAddress
     Ok(posted.then_some(Call { memory, producer, signs }))
 }
 
-/// A lane from a guest, as its reader holds it: mapped, without a descriptor.
+/// The receiving side of a lane from a guest, held by its reader: mapped, without a file descriptor.
 pub struct Answer {
-    /// Whose it is.
+    /// Address of the sender.
     pub from: GuestAddress,
-    /// The receiving end.
+    /// The receiving end of the lane.
     pub consumer: Consumer,
-    /// How far the guest is.
+    /// State of the lane's two ends.
     pub signs: Signs,
 }
 
-/// Opens the lane that an announcement tells of.
+/// Opens the lane of an announcement. Fails if the announcement is invalid or the lane too small.
 pub fn answer(bytes: &[u8]) -> Result<Answer, HostError> {
-    let nonsense = HostError::Foreign { pid: 0, what: "its announcement makes no sense" };
+    let nonsense = HostError::Foreign { pid: 0, what: "its announcement is invalid" };
     let (address, guest) = announced(bytes).ok_or(nonsense)?;
     let memory = HostMemory::open(address, 0)?;
     let local = memory.bytes();

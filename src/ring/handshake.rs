@@ -1,8 +1,8 @@
-//! What two neighbours tell each other through the scratchpads before any window is used.
+//! Exchange of parameters between two neighbours through the scratchpads, before any window is used.
 //!
-//! Each side writes its greeting into the other's registers 0 to 6 and then a phase into register
-//! 7; it reads only its own registers. No I/O, clock or thread is in here: registers in, registers
-//! out. (Ids, offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
+//! Each side writes its greeting into the other's registers 0 to 6 and then a phase into register 7; it reads only its
+//! own registers. The module contains no I/O, clock or thread: its input and its output are register values. (Ids,
+//! offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
 
 use super::PROTOCOL_VERSION;
 use ntbring_ntb::timing::Model;
@@ -10,43 +10,43 @@ use ntbring_queue::Reliability;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 
-/// What is compared besides single settings.
-const COHERENT: &str = "whether windows are memory of one machine (NTBRING_WEAK and NTBRING_FAULT make them others)";
+/// Name, in errors, of the compared fact that is no single setting.
+const COHERENT: &str = "whether windows are memory of one machine (NTBRING_WEAK and NTBRING_FAULT exclude that)";
 const PHASE: usize = 7;
-/// Bits of a register that the size of a piece takes.
+/// Bits of register 5 that hold the chunk size.
 const CHUNK_BITS: u32 = 24;
-/// Of the same register, the bit that says that windows are not coherent.
+/// Bit of register 5 that is set if windows are not coherent.
 const INCOHERENT_BIT: u32 = 31;
 
-/// The page that offsets in a greeting are counted in, bytes.
+/// Unit of window sizes and offsets in a greeting, bytes.
 pub const OFFSET_UNIT: u64 = 4096;
 
-/// What a host tells its neighbour.
+/// Parameters that a host sends to its neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
     /// Protocol version.
     pub version: u16,
-    /// Its number in the ring.
+    /// The sender's host number in the ring.
     pub host: u16,
-    /// Hosts in the ring.
+    /// Number of hosts in the ring.
     pub hosts: u16,
-    /// Its number of ranks.
+    /// Number of ranks on the sender's host.
     pub ranks: u16,
-    /// Size of its incoming window, bytes (a multiple of 4096).
+    /// Size of the sender's incoming window, bytes (a multiple of 4096).
     pub window: u64,
-    /// Where that lies in its memory, bytes (a multiple of 4096).
+    /// Offset of that window in the sender's memory, bytes (a multiple of 4096).
     pub offset: u64,
-    /// Most bytes of a piece of a message; 0: `auto`.
+    /// Largest chunk of a message, bytes; 0: `auto`.
     pub chunk: u32,
     /// Digest of the link model; 0 if there is none.
     pub link_model: u16,
-    /// How far lanes trust the link, as a number; at most 7.
+    /// Code of the reliability level; at most 7.
     pub reliability: u8,
-    /// Whether its ports are coherent.
+    /// Set if the sender's ports are coherent.
     pub coherent: bool,
 }
 
-/// Why two neighbours do not get together.
+/// Reasons for which the handshake of two neighbours fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
     /// A value that must be the same on both sides is not.
@@ -60,7 +60,7 @@ pub enum HandshakeError {
         what: &'static str,
         /// This host's value.
         mine: String,
-        /// The neighbour's.
+        /// The neighbour's value.
         theirs: String,
     },
     /// Another host is at the other end of the cable.
@@ -68,22 +68,22 @@ pub enum HandshakeError {
     WrongHost {
         /// This host.
         host: u16,
-        /// Who should be there.
+        /// Number of the expected host.
         expected: u16,
-        /// Who is.
+        /// Number of the host that was found.
         found: u16,
     },
-    /// What the registers hold is no greeting of ours.
-    #[error("host {host}: what its neighbour host {expected} wrote into the scratchpads is no greeting ({what})")]
+    /// The registers do not hold a valid greeting.
+    #[error("host {host}: its neighbour host {expected} wrote an invalid greeting into the scratchpads ({what})")]
     Nonsense {
         /// This host.
         host: u16,
-        /// Who should be there.
+        /// Number of the expected host.
         expected: u16,
-        /// What is wrong.
+        /// The defect that was found.
         what: &'static str,
     },
-    /// The neighbour has refused without a reason that this side could see.
+    /// The neighbour has refused, and this side found no reason itself.
     #[error("host {neighbour} has refused the handshake with host {host}")]
     Refused {
         /// This host.
@@ -156,33 +156,33 @@ pub struct Handshake {
     theirs: Option<Greeting>,
 }
 
-/// What to do after a step.
+/// Result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Registers of the neighbour to be written, in this order.
+    /// Registers of the neighbour to be written, as `(register, value)` in this order.
     pub write: Vec<(usize, u32)>,
-    /// How far it is.
+    /// Progress of the handshake.
     pub outcome: Outcome,
 }
 
-/// How far a handshake is.
+/// Progress of a handshake.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Call again when the registers have changed.
     Waiting,
-    /// Both sides agree; the neighbour's greeting.
+    /// Both sides agree; holds the neighbour's greeting.
     Done(Greeting),
-    /// They do not.
+    /// The two sides do not agree.
     Failed(HandshakeError),
 }
 
 impl Handshake {
-    /// The side that greets with `mine` and expects host `expected` at the other end.
+    /// Creates the side that sends the greeting `mine` and expects host `expected` at the other end.
     pub fn new(mine: Greeting, expected: u16) -> Handshake {
         Handshake { mine, expected, phase: Phase::Silent, theirs: None }
     }
 
-    /// One step, given the own registers.
+    /// Makes one step, given the values of the own registers.
     pub fn step(&mut self, own: &[u32; 8]) -> Step {
         let mut write = Vec::new();
         self.greet(&mut write);
@@ -209,8 +209,8 @@ impl Handshake {
         }
     }
 
-    /// The registers to be written if this side gives up for a reason that the neighbour cannot
-    /// know, so that it does not wait.
+    /// Returns the registers to be written if this side gives up for a reason that the neighbour cannot know, so that
+    /// the neighbour does not wait.
     pub fn refuse(&mut self) -> Vec<(usize, u32)> {
         let mut write = Vec::new();
         self.greet(&mut write);
@@ -255,7 +255,7 @@ impl Handshake {
             ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), chunk),
             ("NTBRING_LINK_MODEL", mine.link_model.into(), g.link_model.into(), model),
             ("NTBRING_RELIABILITY", mine.reliability.into(), g.reliability.into(), reliability),
-            // After what it follows from if it is not set.
+            // Compared after the settings from which the default window size follows.
             ("NTBRING_WINDOW", mine.window, g.window, number),
             (COHERENT, mine.coherent.into(), g.coherent.into(), yes),
         ];

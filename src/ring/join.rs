@@ -1,4 +1,4 @@
-//! A process's way into the ring, and what it then holds of it.
+//! Joining the ring: from a candidate with its own memory to a member with links to its neighbours.
 
 pub use super::card::{Card, HostCard};
 use super::dress::{self, open_record, Dress, Pair};
@@ -22,18 +22,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What MPICH's shared-memory module may come to use for each of several ranks of a host, bytes:
-/// 64 cells of 68 KiB and what goes with them.
+/// Bytes of shared memory that MPICH's shared-memory module may allocate for each of several ranks of a host: 64 cells
+/// of 68 KiB and their metadata.
 const MPICH_SHM_PER_RANK: u64 = 64 * (68 << 10) + (256 << 10);
 
-/// Words that a process may say of itself in its bulletin, and more on each rank.
+/// Size of a process's bulletin in words: a fixed part, and a part for each rank.
 const BULLETIN: usize = 128;
 const BULLETIN_PER_RANK: usize = 3;
 
-/// Where MPICH has its own shared memory.
+/// Directory in which MPICH creates its shared memory.
 const MPICH_SHM_DIR: &str = "/dev/shm";
 
-/// A process that is about to join: it owns what it must own, and knows nobody yet.
+/// A process that is about to join: it has allocated its own resources and is not connected to any peer yet.
 pub struct Candidate {
     topology: Arc<Topology>,
     rank: u32,
@@ -41,23 +41,23 @@ pub struct Candidate {
     backend: Arc<dyn Backend>,
     windows: Windows,
     local_plan: LocalPlan,
-    /// What the first rank of a host creates for it.
+    /// Windows and host memory; present only in the first rank of a host, which creates them.
     created: Option<(Box<dyn Fabric>, HostMemory)>,
     mailbox: (Mailbox, FileAddress),
-    /// The threads that forward at this process's host, if it is its first rank.
+    /// Number of transfer threads of this process's host, if the process is its first rank.
     threads: usize,
 }
 
 impl Candidate {
-    /// Checks that the job makes a ring whose windows fit, and creates the host's memory if this
-    /// is the first rank of its host.
+    /// Checks that the job makes a ring whose windows fit, and creates the host's memory if this is the first rank of
+    /// its host.
     pub fn new(topology: Topology, rank: u32, settings: impl Into<JoinSettings>) -> Result<Candidate, JoinError> {
         let settings = settings.into();
         let backend = ntbring_devices::open(&settings.links.device, &settings.host.shm_dir)?;
         Candidate::with_backend(topology, rank, settings, backend)
     }
 
-    /// The same, with a backend of the caller's.
+    /// As [`Candidate::new`], with a backend that the caller provides.
     pub fn with_backend(
         topology: Topology,
         rank: u32,
@@ -101,15 +101,15 @@ impl Candidate {
         })
     }
 
-    /// Whether there is room for what MPICH's shared-memory module will use, on all hosts (they
-    /// share this machine). To be asked when all hosts have their memory and before MPICH has.
+    /// Checks that all hosts (they share this machine) have room for the shared memory that MPICH's shared-memory
+    /// module will allocate. To be called when all hosts have their memory and before MPICH has allocated its own.
     pub fn check_space(&self) -> Result<(), JoinError> {
         let shared = |host: usize| Some(self.topology.ranks_of(host).len() as u64).filter(|&n| n > 1);
         let ranks: u64 = (0..self.topology.hosts()).filter_map(shared).sum();
         Ok(check_space(Path::new(MPICH_SHM_DIR), ranks * MPICH_SHM_PER_RANK)?)
     }
 
-    /// What the others must be told.
+    /// Returns the card that all other ranks need to join with this one.
     pub fn card(&self) -> Card {
         let host = |(fabric, memory): &(Box<dyn Fabric>, HostMemory)| HostCard {
             fabric: fabric.address(),
@@ -127,7 +127,8 @@ impl Candidate {
         }
     }
 
-    /// Joins, given everybody's card in rank order. Waits for the neighbours, but not for ever.
+    /// Joins the ring, given the cards of all ranks in rank order. Waits for the neighbours, at most for the connect
+    /// timeout.
     pub fn join(self, cards: &[Card]) -> Result<Membership, JoinError> {
         let Candidate { topology, rank, settings, backend, windows, local_plan, created, mailbox, .. } = self;
         let host = topology.host_of(rank);
@@ -193,7 +194,7 @@ impl Candidate {
             let result = meeting.neighbours(&ports);
             control.publish(&result);
             if result.is_err() {
-                // Long enough for the neighbours to see for themselves what is wrong.
+                // Long enough for the neighbours to find the error for themselves.
                 std::thread::sleep(Duration::from_millis(300));
             }
             result?
@@ -203,7 +204,7 @@ impl Candidate {
         let managed = settings.ring.reliability == Reliability::Retry;
         let served = is_served(&topology, &ports, &settings);
         let packet_max = match topology.hosts() {
-            // Nothing is forwarded.
+            // No packet is forwarded in such a ring, so none has to fit a lane on the way.
             0..4 if !served => usize::MAX,
             _ => {
                 let lines = WindowPlan::smallest_lane(&topology, windows.bytes, managed)? / LINE;
@@ -239,7 +240,7 @@ impl Candidate {
             false => vec![None; topology.size()],
         };
         let cores = cores::count(cards.iter().map(|c| c.cores));
-        // Whatever the neighbours still have to read of the handshake has been written.
+        // All that the neighbours still have to read of the handshake has been written, so faults may begin.
         injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {
             topology,

@@ -1,31 +1,33 @@
-//! The ring of hosts: who is where, joining it, and carrying what is for hosts further away.
+//! The ring of hosts: its topology, the procedure of joining it, and the forwarding of packets for hosts that are not
+//! neighbours.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `topology` | hosts and ranks, distances and directions |
-//! | `manager` | the network manager: discovery, master, local ids, routes, on any graph of hosts |
-//! | `plan` | how a window is divided into lanes and credits |
-//! | `handshake` | what two neighbours tell each other through the scratchpads (no I/O inside) |
-//! | `join` | a process's way into the ring |
-//! | `card`, `meeting`, `link` | what it publishes for that, whom it waits for, what it then holds |
-//! | `membership` | what a process in the ring holds of it |
-//! | `error` | what can be in the way of that |
-//! | `dress` | what is put around its ports: models, faults, records |
-//! | `nap` | how long to sleep for what nobody rings for |
-//! | `near` | who may do what with whose memory |
-//! | `losses` | who cannot be reached any more when ranks have died, or links have gone down |
-//! | `outages` | which links that are, and how all hosts hear of it |
-//! | `cores` | how many cores the job has, and which of them no rank is bound to |
-//! | `sessions` | whether ranks that wait can make room for each other |
+//! | `plan` | layout of a window: lanes (ring buffers), boards and credits |
+//! | `handshake` | exchange of parameters between two neighbours through the scratchpads (no I/O inside) |
+//! | `join` | the steps by which a process joins the ring |
+//! | `card`, `meeting`, `link` | a rank's published card, the waits for other ranks, and the resulting links |
+//! | `membership` | the handle that a process in the ring holds |
+//! | `error` | errors of joining |
+//! | `dress` | the decorators around a host's ports: link model, faults, access records |
+//! | `near` | which peers' memory a process may map or copy from and to |
+//! | `losses` | peers that are unreachable because ranks have died or links have gone down |
+//! | `outages` | the set of links that are down, and its propagation to all hosts |
 //! | `guest` | processes outside the ring, such as those of a spawned job |
-//! | `relay`, `track` | forwarding what is in transit, to each side and of each class |
-//! | `route`, `tally` | where a packet comes from and goes; how much there was |
-//! | `cast` | packets for several hosts |
-//! | `desk` | what all tracks of a host share |
-//! | `steward`, `probation` | the network manager in a job: which links are up, and what follows from that |
-//! | `ways` | which way packets go at present, for all ranks of a host |
-//! | `served` | operations on window memory that the host carries out for others |
-//! | `transfer`, `crew` | the threads that forward while the host's ranks compute; which of them does what |
+//! | `relay`, `track` | forwarding of packets in transit, by side and class |
+//! | `route`, `tally` | source and destination of a packet; counters of a forwarder |
+//! | `cast` | packets for several hosts (multicast) |
+//! | `desk` | state that all tracks of a host share |
+//! | `steward`, `probation` | driver of the network manager in a job; hysteresis of link states |
+//! | `ways` | the current routes of a host, published to all its ranks |
+//! | `served` | operations on window memory that the host's forwarder carries out for remote ranks |
+//! | `settings` | settings of the ring |
+//! | `transfer`, `crew` | transfer threads, which forward while the host's ranks compute; their division of tracks |
+//!
+//! The network manager itself (discovery, master, local ids, routes, on any graph of hosts) is the crate
+//! `ntbring_manager`. The number of cores that a job has, the sessions of its ranks and the back-off of waits without a
+//! doorbell are in `ntbring_host`.
 
 mod card;
 pub mod cast;
@@ -62,13 +64,15 @@ pub use outages::{Herald, LinkSet};
 pub use settings::{JoinSettings, RingSettings};
 pub use topology::Topology;
 
-/// Version of everything that hosts exchange: handshake, layout of windows, packets.
+/// Version of the protocol between hosts: handshake, layout of windows, packets.
 pub const PROTOCOL_VERSION: u16 = 20;
 
-/// The doorbell of the first of the threads that forward at a host. The others have those after it ([`crew::thread_of`]).
+/// Doorbell number of a host's first transfer thread. The host's other transfer threads have the next numbers
+/// ([`crew::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;
 
-/// The doorbell of a rank, by its number within its host. Ranks beyond the twelfth share.
+/// Returns the doorbell number of a rank, given its index among the ranks of its host. Ranks beyond the twelfth share
+/// doorbells.
 pub fn rank_doorbell(local: usize) -> usize {
     crew::THREADS_MAX + local % (ntbring_ntb::DOORBELLS - crew::THREADS_MAX)
 }

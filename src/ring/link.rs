@@ -8,11 +8,11 @@ use ntbring_ntb::{Port, Shortcuts, Side};
 use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
 
-/// Bytes of a credit: the head, and a checked lane's complaint.
+/// Bytes of a credit: the head, and the retransmission request of a checked lane.
 const CREDIT: usize = 16;
 
-/// Whether a lane is one that all small messages between two ranks go round: its pages are entered before. Many transit lanes
-/// are never used.
+/// Returns true for lanes from rank to rank, which all small messages between two neighbours' ranks use: their pages
+/// are mapped in advance. Many transit lanes are never used.
 fn is_direct(from: End, to: End) -> bool {
     matches!((from, to), (End::Rank(_), End::Rank(_)))
 }
@@ -23,70 +23,72 @@ pub struct Link {
     pub(super) port: Arc<dyn Port>,
     pub(super) incoming: InWindow,
     pub(super) outgoing: OutWindow,
-    /// Of our incoming window.
+    /// Layout of this host's incoming window.
     pub(super) plan: WindowPlan,
-    /// Of the neighbour's incoming window, which our outgoing window shows.
+    /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
     pub(super) peer_plan: WindowPlan,
-    /// The threads that forward at the neighbour.
+    /// Number of the neighbour's transfer threads.
     pub(super) threads: usize,
-    /// How far its lanes trust it.
+    /// Reliability level of its lanes.
     pub(super) reliability: Reliability,
-    /// The shortcuts to the neighbour that may be used.
+    /// Shortcuts to the neighbour that may be used.
     pub(super) shortcuts: Shortcuts,
-    /// Whether the outgoing window is memory behind this machine's caches.
+    /// Set if the outgoing window is coherent memory of this machine.
     pub(super) near: bool,
-    /// How often it had gone down before this process joined, and come up again.
+    /// Number of times that the link had gone down, and come up again, before this process joined.
     pub(super) outages_before: u64,
 }
 
 impl Link {
-    /// The host at the other end.
+    /// Returns the host at the other end.
     pub fn neighbour(&self) -> usize {
         self.neighbour
     }
 
-    /// The side of this host that the link is on.
+    /// Returns the side of this host that the link is on.
     pub fn side(&self) -> Side {
         self.port.side()
     }
 
-    /// How far its lanes trust it.
+    /// Returns the reliability level of its lanes.
     pub fn reliability(&self) -> Reliability {
         self.reliability
     }
 
-    /// Whether its lanes do not trust it.
+    /// Returns true if its lanes are checked (`detect` or `retry`).
     pub fn is_checked(&self) -> bool {
         self.reliability != Reliability::Off
     }
 
-    /// The shortcuts to the neighbour that may be used; none where links are not trusted, since only lanes are checked.
+    /// Returns the shortcuts to the neighbour that may be used; there are none if links are checked, since the checks
+    /// cover lanes only.
     pub fn shortcuts(&self) -> Shortcuts {
         self.shortcuts
     }
 
-    /// Whether the outgoing window is memory behind this machine's caches, and trusted.
+    /// Returns true if the outgoing window is coherent memory of this machine, and the link is not checked.
     pub fn is_coherent(&self) -> bool {
         self.near && self.reliability == Reliability::Off
     }
 
-    /// Whether it has gone down since this process joined.
+    /// Returns true if the link has gone down since this process joined.
     pub fn has_been_down(&self) -> bool {
         self.port.outages() != self.outages_before
     }
 
-    /// The port.
+    /// Returns the port of the link.
     pub fn port(&self) -> Arc<dyn Port> {
         self.port.clone()
     }
 
-    /// The neighbour's doorbell for whoever forwards there what goes to a side, of a class.
+    /// Returns the number of the neighbour's doorbell that wakes the thread which forwards packets of `class` to side
+    /// `to` there.
     pub fn bell(&self, to: Side, class: Class) -> usize {
         FORWARDER_DOORBELL + thread_of(self.threads, to, class)
     }
 
-    /// The sending end of the lane from `from` on this host to `to` on the neighbour. To be
-    /// called once a lane, in one process.
+    /// Creates the sending end of the lane from `from` on this host to `to` on the neighbour. To be called once a lane,
+    /// in one process.
     pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
         let lane = self.peer_plan.lane(from, to, beyond);
         if is_direct(from, to) {
@@ -95,14 +97,14 @@ impl Link {
         self.producer_of(lane)
     }
 
-    /// The sending end of the lane for bulk between two such ends, if there is one. To be called once a lane, in one
-    /// process.
+    /// Creates the sending end of the lane for bulk between two such ends, if there is one. To be called once a lane,
+    /// in one process.
     pub fn bulk_producer(&self, from: End, to: End, beyond: bool) -> Option<Producer> {
         self.peer_plan.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))
     }
 
-    /// The sending end of the lane for what this host's network manager says to the neighbour's, if there is one. To be
-    /// called once, in one process.
+    /// Creates the sending end of the control lane from this host's network manager to the neighbour's, if there is
+    /// one. To be called once, in one process.
     pub fn orders_out(&self) -> Option<Producer> {
         self.peer_plan.orders().map(|lane| self.producer_of(lane))
     }
@@ -114,8 +116,8 @@ impl Link {
         producer.checked(self.reliability, tail)
     }
 
-    /// The receiving end of the lane from `from` on the neighbour to `to` on this host. To be
-    /// called once a lane, in one process.
+    /// Creates the receiving end of the lane from `from` on the neighbour to `to` on this host. To be called once a
+    /// lane, in one process.
     pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
         let lane = self.plan.lane(from, to, beyond);
         if is_direct(from, to) {
@@ -124,14 +126,14 @@ impl Link {
         self.consumer_of(lane)
     }
 
-    /// The receiving end of the lane for bulk between two such ends, if there is one. To be called once a lane, in one
-    /// process.
+    /// Creates the receiving end of the lane for bulk between two such ends, if there is one. To be called once a lane,
+    /// in one process.
     pub fn bulk_consumer(&self, from: End, to: End, beyond: bool) -> Option<Consumer> {
         self.plan.bulk_lane(from, to, beyond).map(|lane| self.consumer_of(lane))
     }
 
-    /// The receiving end of the lane for what the neighbour's network manager says, if there is one. To be called once,
-    /// in one process.
+    /// Creates the receiving end of the control lane from the neighbour's network manager, if there is one. To be
+    /// called once, in one process.
     pub fn orders_in(&self) -> Option<Consumer> {
         self.plan.orders().map(|lane| self.consumer_of(lane))
     }
@@ -143,7 +145,8 @@ impl Link {
         consumer.checked(self.reliability, tail)
     }
 
-    /// Boards of each pair of ranks, both ways: none where links are not trusted, since nothing checks boards.
+    /// Returns the number of boards of each pair of ranks, both ways: none if links are checked, since the checks do
+    /// not cover boards.
     pub fn boards(&self) -> usize {
         match self.reliability {
             Reliability::Off => self.plan.boards().min(self.peer_plan.boards()),
@@ -151,8 +154,8 @@ impl Link {
         }
     }
 
-    /// The writing end of a board from rank `from` of this host to rank `to` of the neighbour. To be
-    /// called once a board, in one process.
+    /// Creates the writing end of a board from rank `from` of this host to rank `to` of the neighbour. To be called
+    /// once a board, in one process.
     pub fn board_writer(&self, from: usize, to: usize, board: usize) -> BoardWriter {
         let plan = &self.peer_plan;
         let window = self.outgoing.part(plan.board_offset(from, to, board), plan.board().bytes());
@@ -160,8 +163,8 @@ impl Link {
         BoardWriter::new(window, plan.board())
     }
 
-    /// The reading end of a board from rank `from` of the neighbour to rank `to` of this host. To be
-    /// called once a board, in one process.
+    /// Creates the reading end of a board from rank `from` of the neighbour to rank `to` of this host. To be called
+    /// once a board, in one process.
     pub fn board_reader(&self, from: usize, to: usize, board: usize) -> BoardReader {
         let plan = &self.plan;
         let window = self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes());

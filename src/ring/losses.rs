@@ -1,8 +1,9 @@
-//! Who is lost to a rank when others have died, or links have gone down.
+//! Peers that become unreachable for a rank when other ranks have died or links have gone down.
 //!
-//! A host dies when its first rank does, since that has the threads that forward. What is to pass it, or a link that has gone
-//! down, goes the other way round where links repeat what is lost, and else nowhere: nobody knows what was lost there. Links
-//! that a host has to its neighbours end with it.
+//! A host counts as dead when its first rank dies, since that process runs the transfer threads. Packets whose way
+//! leads through a dead host, or over a link that has gone down, take the other way round the ring if links retransmit
+//! lost packets (`NTBRING_RELIABILITY=retry`). Otherwise they cannot be delivered, since the packets that were lost
+//! there are unknown. The links of a dead host to its neighbours are down as well.
 
 use super::join::Link;
 use super::outages::LinkSet;
@@ -14,37 +15,37 @@ use ntbring_queue::Reliability;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} on host {host} (process {pid}) has died")]
 pub struct Dead {
-    /// Which.
+    /// The rank.
     pub rank: u32,
     /// Its host.
     pub host: usize,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
 }
 
-/// What has become of a job: that only gets worse.
+/// Failures observed so far in a job. It only grows (monotonic).
 #[derive(Clone, Debug, Default)]
 pub struct Damage {
-    /// Who has died.
+    /// Ranks that have died.
     pub dead: Vec<Dead>,
-    /// The links that have gone down, where nothing goes round them.
+    /// Links that have gone down, in rings that do not reroute.
     pub outages: LinkSet,
 }
 
 impl Damage {
-    /// A larger number than before if there is more of it; 0 if there is none.
+    /// Number of failures observed.
     pub fn extent(&self) -> usize {
         self.dead.len() + self.outages.len()
     }
 }
 
-/// What is in the way to a rank.
+/// Failure that cuts off a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// Who has died there.
+    /// A rank whose process forwarded at a host on the way.
     #[error("{0}, and nothing goes round it")]
     Dead(Dead),
-    /// A link, between the host to its left and the one to its right.
+    /// A link that has gone down, between the host to its left and the one to its right.
     #[error(
         "the link between host {0} and host {1} has gone down, and nothing goes round it without \
          NTBRING_RELIABILITY=retry"
@@ -52,42 +53,42 @@ pub enum Obstacle {
     Link(usize, usize),
 }
 
-/// Whoever can neither be sent anything any more nor be heard.
+/// A peer that is permanently unreachable: no message can be sent to it or received from it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// Its process has ended.
+    /// The peer's process has ended.
     #[error("{0}")]
     Died(Dead),
-    /// It lives, but what it was reached through is gone.
+    /// The peer lives, but a failure has cut it off.
     #[error("rank {rank} on host {host} cannot be reached any more: {by}")]
     CutOff {
         /// The rank.
         rank: u32,
         /// Its host.
         host: usize,
-        /// What is between.
+        /// The failure between this process and the peer.
         by: Obstacle,
     },
-    /// A process of another job has ended without a word.
+    /// A process of another job has ended without announcing it.
     #[error("process {pid} of another job has died")]
     GuestDied {
-        /// Its number as a peer.
+        /// Its peer number.
         peer: u32,
-        /// The process.
+        /// Its process id.
         pid: u32,
     },
-    /// A process of another job has left, as it may.
+    /// A process of another job has left in the regular way.
     #[error("process {pid} of another job has called MPI_Finalize")]
     GuestLeft {
-        /// Its number as a peer.
+        /// Its peer number.
         peer: u32,
-        /// The process.
+        /// Its process id.
         pid: u32,
     },
 }
 
 impl Loss {
-    /// The rank that is lost, or the number of the peer.
+    /// Returns the rank that is unreachable, or the peer number of a process of another job.
     pub fn rank(&self) -> u32 {
         match self {
             Loss::Died(dead) => dead.rank,
@@ -98,24 +99,24 @@ impl Loss {
 }
 
 impl Membership {
-    /// What has become of the job, as far as can be seen from here.
+    /// Returns the failures that this process can observe.
     pub fn damage(&self) -> Damage {
         Damage { dead: self.dead(), outages: self.outages() }
     }
 
-    /// What keeps small collectives, which go all the way round, from being completed; None if nothing does.
+    /// Returns the failure that cuts the full circle which small collectives need; None if there is none.
     pub fn gap(&self, damage: &Damage) -> Option<Obstacle> {
         let (topology, hosts) = (self.topology(), 0..self.topology().hosts());
         let gone = |link: &usize| damage.outages.contains(*link);
         hosts.into_iter().find(gone).map(|left| Obstacle::Link(left, topology.neighbour(left, Side::Right)))
     }
 
-    /// Who is lost to this process.
+    /// Returns the peers that are unreachable for this process, given these failures.
     pub fn losses(&self, damage: &Damage) -> Vec<Loss> {
         losses(self.topology(), self.host(), self.bond(), damage)
     }
 
-    /// Whether what cannot go one way goes the other.
+    /// Returns true if packets that cannot take one way round the ring take the other (`NTBRING_RELIABILITY=retry`).
     pub fn heals(&self) -> bool {
         self.links().is_some_and(|links| links.into_iter().all(|link| link.reliability() == Reliability::Retry))
     }
@@ -130,38 +131,38 @@ impl Membership {
         }
     }
 
-    /// Where links heal, takes down those to hosts that are among the dead, for whoever looks at the ports: adapters of real
-    /// hosts do it by themselves.
+    /// In rings that reroute, marks the links to dead hosts as down at this host's ports, for all users of the ports:
+    /// adapters of real hosts report it by themselves.
     pub fn part_from(&self, dead: &[Dead]) {
         if self.heals() {
             self.sides_to(dead).for_each(|side| self.set_link(side, LinkState::Down));
         }
     }
 
-    /// The sides on which the neighbour is a host that is among the dead.
+    /// Returns the sides on which the neighbour is a host that is among the dead.
     pub fn sides_to<'a>(&'a self, dead: &'a [Dead]) -> impl Iterator<Item = Side> + 'a {
         let is_dead = |link: &&Link| forwarder(self.topology(), link.neighbour(), dead).is_some();
         self.links().into_iter().flatten().filter(is_dead).map(Link::side)
     }
 }
 
-/// Who had the threads that forward at a host, if that is among the dead.
+/// Returns the first rank of a host, which runs its transfer threads, if it is among the dead.
 fn forwarder(topology: &Topology, host: usize, dead: &[Dead]) -> Option<Dead> {
     dead.iter().find(|dead| dead.rank == topology.ranks_of(host)[0]).copied()
 }
 
-/// What a host's links are to those at their other ends.
+/// Property of a ring's links that decides which failures cut off a peer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bond {
-    /// What cannot go one way goes the other.
+    /// Packets that cannot take one way round the ring take the other.
     Heals,
-    /// Trusted; neighbours reach each other's memory.
+    /// No retransmission; neighbours access each other's memory directly.
     Near,
-    /// Neighbours' forwarders have to reach it for each other.
+    /// No retransmission; neighbours' forwarders access memory for each other.
     Served,
 }
 
-/// The ranks that are lost to a rank of `host` by this damage.
+/// Returns the ranks that are unreachable for a rank of `host`, given these failures.
 fn losses(topology: &Topology, host: usize, bond: Bond, damage: &Damage) -> Vec<Loss> {
     let lost = |rank: u32| {
         if let Some(dead) = damage.dead.iter().find(|dead| dead.rank == rank) {
@@ -173,7 +174,7 @@ fn losses(topology: &Topology, host: usize, bond: Bond, damage: &Damage) -> Vec<
     (0..topology.size() as u32).filter_map(lost).collect()
 }
 
-/// What is in the way between two hosts; None if there is a way.
+/// Returns the failure that cuts off host `to` from `host`; None if there is a route.
 fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, damage: &Damage) -> Option<Obstacle> {
     let forwarder = |host: usize| forwarder(topology, host, &damage.dead).map(Obstacle::Dead);
     let outage = |at: usize, side: Side| {
@@ -181,7 +182,7 @@ fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, damage: &Da
         let ends = if side == Side::Right { (at, next) } else { (next, at) };
         damage.outages.contains(topology.link(at, side)).then_some(Obstacle::Link(ends.0, ends.1))
     };
-    // The first on a way: a link, then the host behind it, unless that is where it goes.
+    // Returns the first failure on a way: a link, then the host behind it, unless that is the destination.
     let between = |from: usize, side: Side, to: usize| {
         let next = |&at: &usize| Some(topology.neighbour(at, side)).filter(|&next| next != to);
         let mut hosts = std::iter::successors(Some(from), next);
@@ -193,17 +194,17 @@ fn obstacle(topology: &Topology, host: usize, to: usize, bond: Bond, damage: &Da
     let near = topology.distance(host, to) == 1 && bond == Bond::Near;
     if bond != Bond::Heals {
         if topology.hosts() == 2 {
-            // Messages go by one link, small collectives by both.
+            // Messages use one link, small collectives both.
             if let Some(link) = Side::BOTH.into_iter().find_map(|side| outage(host, side)) {
                 return Some(link);
             }
         }
-        // Both ways, which may be different ones of equal length: there and back belong together.
+        // Both directions must work; where two ways are equally long, there and back may differ.
         let there = between(host, topology.direction(host, to), to);
         let way = there.or_else(|| between(to, topology.direction(to, host), host));
         return way.or_else(|| forwarder(to).filter(|_| !near));
     }
-    // Its links go with its forwarder.
+    // The links of a host go down with its forwarder.
     forwarder(to).or_else(|| {
         let ways = Side::BOTH.map(|side| between(host, side, to));
         ways[0].and(ways[1])
@@ -234,13 +235,13 @@ mod tests {
     #[test]
     fn what_passes_a_dead_host_goes_round_it_only_where_links_repeat() {
         let four = ring(4, 1);
-        // Of there and back, one goes by host 1, the other by host 3.
+        // One direction goes by host 1, the other by host 3.
         assert_eq!(lost(&four, 0, Bond::Near, &[1]), [(1, true), (2, false)]);
         assert_eq!(lost(&four, 2, Bond::Near, &[1]), [(0, false), (1, true)]);
         assert_eq!(lost(&four, 0, Bond::Heals, &[1]), [(1, true)]);
         assert_eq!(lost(&four, 2, Bond::Heals, &[1]), [(1, true)]);
         assert_eq!(lost(&four, 3, Bond::Near, &[1]), [(1, true)]);
-        // In two pieces.
+        // The ring is in two parts.
         assert_eq!(lost(&four, 0, Bond::Heals, &[1, 3]), [(1, true), (2, false), (3, true)]);
     }
 
@@ -249,7 +250,7 @@ mod tests {
         let four = ring(4, 2);
         // The second rank of host 1 forwards nothing.
         assert_eq!(lost(&four, 0, Bond::Near, &[3]), [(3, true)]);
-        // The first does; its sibling can do without only for those that write to it themselves.
+        // The first does; its sibling is still reached by those that write to it directly.
         assert_eq!(lost(&four, 0, Bond::Near, &[2]), [(2, true), (4, false), (5, false)]);
         assert_eq!(lost(&four, 3, Bond::Near, &[2]), [(2, true), (3, false)]);
         for bond in [Bond::Heals, Bond::Served] {
@@ -279,7 +280,7 @@ mod tests {
         }
     }
 
-    /// The hosts that are lost to each host of a ring without these links.
+    /// Returns, for each host of a ring, the hosts that are unreachable for it without these links.
     fn cut(hosts: usize, links: &[usize]) -> Vec<Vec<u32>> {
         let topology = ring(hosts, 1);
         let damage = Damage { outages: links.iter().copied().collect(), ..Damage::default() };

@@ -1,4 +1,5 @@
-//! Meeting the neighbours, and telling the host's other ranks: every wait of joining is in here.
+//! Handshakes with the neighbours, and passing their result to the host's other ranks: this module contains every wait
+//! of joining.
 
 use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
 use super::join::JoinError;
@@ -10,12 +11,13 @@ use ntbring_ntb::{LinkState, Port, Shortcuts, SCRATCHPADS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The error for a rank whose process has ended.
+/// Returns the error for a rank whose process has ended.
 pub(super) fn died(topology: &Topology, pids: &[u32], rank: u32) -> JoinError {
     JoinError::Died { rank, host: topology.host_of(rank), pid: pids[rank as usize] }
 }
 
-/// The start of a host's local part: how its first rank tells the others what it has learned.
+/// Control block at the start of a host's local part, in which its first rank publishes the result of the handshakes
+/// for the host's other ranks.
 pub(super) struct Control {
     pub block: InWindow,
     pub out: OutWindow,
@@ -59,7 +61,7 @@ impl Control {
     }
 }
 
-/// Waiting for others, with everything that bounds it.
+/// Waits for other ranks, with the limits of these waits.
 pub(super) struct Meeting<'a> {
     pub topology: &'a Topology,
     pub host: usize,
@@ -70,7 +72,7 @@ pub(super) struct Meeting<'a> {
 }
 
 impl Meeting<'_> {
-    /// Calls `look` until it finds something, somebody dies, or the time is over.
+    /// Calls `look` until it returns a value, a rank dies, or the timeout is over.
     fn wait<T>(
         &self,
         whom: impl Fn() -> String,
@@ -99,12 +101,13 @@ impl Meeting<'_> {
         Err(JoinError::Timeout { host: self.host, whom: whom(), seconds })
     }
 
-    /// Shakes hands over both ports; returns where the neighbours' windows for us lie.
+    /// Runs the handshakes on both ports. Returns the offsets of the windows that the neighbours provide for this host,
+    /// bytes.
     pub fn neighbours(&self, ports: &[Arc<dyn Port>]) -> Result<Vec<u64>, JoinError> {
         let mut shakes: Vec<_> = ports.iter().map(|port| self.handshake(port.as_ref())).collect();
         let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
         let missing = std::cell::Cell::new(0);
-        // Refusals pass round the ring; the reason may be found on the other link.
+        // Refusals propagate round the ring; the reason may be found on the other link.
         let mut refused = vec![None; ports.len()];
         let result = self.wait(
             || {
@@ -135,7 +138,7 @@ impl Meeting<'_> {
             (result, _) => result,
         };
         if let Err(error) = result {
-            // The other neighbour is not to wait for a host that will not come.
+            // The other neighbour must not wait for a host that will not come.
             for (shake, port) in shakes.iter_mut().zip(ports) {
                 for (register, value) in shake.refuse() {
                     port.peer_scratchpad(register, value);
@@ -181,7 +184,8 @@ impl Meeting<'_> {
 
 fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, JoinError> {
     let mut own = [0; SCRATCHPADS];
-    // In the opposite order to that in which they are written: what the phase vouches for is there.
+    // Registers are read in the opposite order to that in which they are written: once the phase is read, the registers
+    // that it validates are complete.
     for register in (0..SCRATCHPADS).rev() {
         own[register] = port.scratchpad(register);
     }

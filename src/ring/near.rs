@@ -1,4 +1,4 @@
-//! Shortcuts to the ranks of this host and of its neighbours.
+//! Shortcuts around the windows to ranks of this host and of its neighbours: mapped segments and kernel copies (CMA).
 
 use super::join::{Card, Link};
 use super::settings::JoinSettings;
@@ -8,8 +8,8 @@ use ntbring_ntb::{Port, Shortcuts};
 use ntbring_queue::Reliability;
 use std::sync::Arc;
 
-/// The shortcuts to the host at the other end of a port that may be used: those that the port grants and no setting
-/// withholds.
+/// Returns the shortcuts that may be used to the host at the other end of a port: those that the port offers and no
+/// setting disables.
 pub(super) fn shortcuts_of(port: &dyn Port, settings: &JoinSettings) -> Shortcuts {
     match settings.ring.reliability {
         Reliability::Off => port.shortcuts() & settings.links.shortcuts,
@@ -17,8 +17,8 @@ pub(super) fn shortcuts_of(port: &dyn Port, settings: &JoinSettings) -> Shortcut
     }
 }
 
-/// The ranks that the kernel lets this process copy from and to: of its own host, and of neighbours to which there is that
-/// shortcut.
+/// Probes kernel copies (CMA) from and to each rank: the ranks of the own host, and those of neighbours whose link
+/// grants that shortcut. Returns one entry for each rank, in rank order; None where copies are not possible.
 pub(super) fn find_reach(
     topology: &Topology,
     rank: u32,
@@ -33,7 +33,7 @@ pub(super) fn find_reach(
             None
         }
     };
-    // Process ids mean something within one namespace of one machine only.
+    // Process ids are only valid within one process namespace of one machine.
     let granted = |r: u32| {
         let other = topology.host_of(r);
         cards[r as usize].place == here
@@ -42,18 +42,19 @@ pub(super) fn find_reach(
     (0..topology.size() as u32).map(|r| granted(r).then(|| probe(r)).flatten()).collect()
 }
 
-/// Whether processes of this host may map segments of the other's.
+/// Returns true if processes of `host` may map segments of host `other`.
 pub(super) fn is_near(host: usize, links: Option<&[Link; 2]>, other: usize) -> bool {
     other == host || leads_to(links, other, |shortcuts| shortcuts.segments)
 }
 
-/// Whether a link leads to that host with such shortcuts.
+/// Returns true if a link leads to `host` and its shortcuts satisfy `with`.
 fn leads_to(links: Option<&[Link; 2]>, host: usize, with: impl Fn(Shortcuts) -> bool) -> bool {
     links.into_iter().flatten().any(|link| link.neighbour() == host && with(link.shortcuts()))
 }
 
-/// Whether hosts have forwarders, which serve segments, too: unless all hosts map each other's segments. All hosts come to
-/// the same result, since they have the same settings and agree in the handshake on shortcuts.
+/// Returns true if hosts have forwarders, which also serve segments. They have none if all hosts map each other's
+/// segments. All hosts compute the same result, since they have the same settings and agree on shortcuts in the
+/// handshake.
 pub(super) fn is_served(topology: &Topology, ports: &[Arc<dyn Port>], settings: &JoinSettings) -> bool {
     topology.hosts() >= 4
         || topology.hosts() > 1 && ports.iter().any(|port| !shortcuts_of(port.as_ref(), settings).segments)

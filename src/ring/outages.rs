@@ -1,9 +1,11 @@
-//! Links that have gone down where nothing goes round them (`off` and `detect`), and how all hosts hear of them.
+//! Links that have gone down in rings without rerouting (`NTBRING_RELIABILITY` is `off` or `detect`), and the flooding
+//! of that news to all hosts.
 //!
-//! Nobody knows what a link had in it when it went down, so one that comes up again counts as down for the rest of the job.
-//! Its ends see it at their ports. They tell their neighbours by a scratchpad, who pass it on to theirs: each host says all
-//! that it knows, to both sides, when that becomes more, and again now and then, since such a word may be lost like any other.
-//! What is known only grows, so it makes no difference in which order, how often and by which way round the ring it comes.
+//! The packets that a link held when it went down are lost unnoticed, so a link that comes up again counts as down for
+//! the rest of the job. The hosts at its ends see the outage at their ports. They write it into a scratchpad of each
+//! neighbour, and neighbours pass it on: each host sends everything that it knows to both sides, at once when that
+//! grows, and again periodically, since such a write may be lost like any other. Knowledge only grows (set union), so
+//! the order, the number and the direction of the messages make no difference.
 
 use super::topology::HOSTS_MAX;
 use super::{Membership, Topology, FORWARDER_DOORBELL};
@@ -11,54 +13,55 @@ use ntbring_ntb::Side;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The scratchpad that it goes by. Whoever has joined has read what the handshake wrote there.
+/// Scratchpad that carries the set. A rank that has joined has already read the value that the handshake wrote there.
 const NEWS: usize = 0;
 
-/// Between two looks, which are reads of registers.
+/// Interval between two polls of the ports, which are register reads.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Between two times that the same is said.
+/// Interval between two transmissions of the same set.
 const AGAIN: Duration = Duration::from_millis(100);
 
-// A bit for each link, in half a scratchpad.
+// The set has one bit for each link, in half a scratchpad.
 const _: () = assert!(HOSTS_MAX <= 16);
 
-/// Links of a ring. Each has the number of the host to whose right it is.
+/// Set of links of a ring. A link has the number of the host that it is to the right of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkSet(u16);
 
 impl LinkSet {
-    /// Adds a link.
+    /// Adds a link to the set.
     pub fn insert(&mut self, link: usize) {
         self.0 |= 1 << link;
     }
 
-    /// Whether a link is among them.
+    /// Returns true if the set contains a link.
     pub fn contains(self, link: usize) -> bool {
         self.0 >> link & 1 != 0
     }
 
-    /// How many there are.
+    /// Returns the number of links in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// These and others.
+    /// Returns the union of both sets.
     pub fn and(self, others: LinkSet) -> LinkSet {
         LinkSet(self.0 | others.0)
     }
 
-    /// As a scratchpad says it: once plain and once inverted, so that nothing else is taken for it.
+    /// Returns the scratchpad encoding: the bits once plain and once inverted, so that no other value is taken for a
+    /// set.
     fn word(self) -> u32 {
         u32::from(!self.0) << 16 | u32::from(self.0)
     }
 
-    /// What a scratchpad says in a ring of so many hosts; nothing, unless it is such a word.
+    /// Decodes a scratchpad in a ring of `hosts` hosts. Returns the empty set if the word is not a valid encoding.
     fn parse(word: u32, hosts: usize) -> LinkSet {
         let set = LinkSet(word as u16);
         match set.word() == word && u32::from(set.0) >> hosts == 0 {
@@ -78,7 +81,8 @@ impl FromIterator<usize> for LinkSet {
 }
 
 impl Membership {
-    /// The links that have gone down, as far as this host has seen or heard, where nothing goes round them: else none.
+    /// Returns the links that have gone down, as far as this host has observed or been told. In rings that reroute, the
+    /// set is always empty.
     pub fn outages(&self) -> LinkSet {
         let Some(links) = self.links().filter(|_| !self.heals()) else { return LinkSet::default() };
         let (topology, mut known) = (self.topology(), LinkSet::default());
@@ -91,13 +95,13 @@ impl Membership {
         known
     }
 
-    /// The sides of this host on which the link is one of these.
+    /// Returns the sides of this host whose link is in the set.
     pub fn sides_over(&self, links: LinkSet) -> impl Iterator<Item = Side> + '_ {
         let (topology, host) = (self.topology(), self.host());
         Side::BOTH.into_iter().filter(move |side| links.contains(topology.link(host, *side)))
     }
 
-    /// Whether the link on a side has gone down, where nothing goes round it.
+    /// Returns true if the link on a side has gone down in a ring that does not reroute.
     pub fn has_been_down(&self, side: Side) -> bool {
         self.outages().contains(self.topology().link(self.host(), side))
     }
@@ -105,7 +109,7 @@ impl Membership {
     /// Tells the neighbours that these links have gone down, and wakes their forwarders if that is `new`.
     fn tell(&self, links: LinkSet, new: bool) {
         for link in self.links().into_iter().flatten() {
-            // Also by links that have gone down: some come up again.
+            // Links that have gone down are written to as well: some come up again.
             link.port.peer_scratchpad(NEWS, links.word());
             if new {
                 link.port.ring(FORWARDER_DOORBELL);
@@ -115,7 +119,7 @@ impl Membership {
 }
 
 impl Topology {
-    /// The number of the link on a side of a host.
+    /// Returns the number of the link on a side of a host.
     pub fn link(&self, host: usize, side: Side) -> usize {
         match side {
             Side::Left => self.neighbour(host, side),
@@ -124,7 +128,7 @@ impl Topology {
     }
 }
 
-/// Passes on what a host knows. Each host has one, in the process of its first rank.
+/// Distributes the outages that a host knows of. Each host has one herald, in the process of its first rank.
 pub struct Herald {
     members: Arc<Membership>,
     looked: Option<Instant>,
@@ -133,13 +137,13 @@ pub struct Herald {
 }
 
 impl Herald {
-    /// The herald of this process's host.
+    /// Creates the herald of this process's host.
     pub fn new(members: &Arc<Membership>) -> Herald {
         Herald { members: members.clone(), looked: None, told: LinkSet::default(), latest: None }
     }
 
-    /// Looks, and says what there is to be said, if it is time. Returns all that is known, and how soon to look again if it
-    /// was not.
+    /// Polls the ports and tells the neighbours, if it is time. Returns all known outages, and the remaining time until
+    /// the next poll if it was too early.
     pub fn attend(&mut self, now: Instant) -> (LinkSet, Option<Duration>) {
         if let Some(rest) = rest(self.looked, LOOK, now) {
             return (self.told, Some(rest));
@@ -155,7 +159,7 @@ impl Herald {
     }
 }
 
-/// What is left of a time since something was done; None if it is over.
+/// Returns the part of `time` that is left after the instant `done`; None if it is over or if there is no such instant.
 fn rest(done: Option<Instant>, time: Duration, now: Instant) -> Option<Duration> {
     time.checked_sub(now.saturating_duration_since(done?)).filter(|rest| !rest.is_zero())
 }
@@ -174,7 +178,7 @@ mod tests {
                 assert!(LinkSet::parse(set.word() ^ 1 << bit, 16).is_empty(), "{links:?} with bit {bit} flipped");
             }
         }
-        // A link that is not there; registers that nobody has written, and what the handshake leaves.
+        // A link that does not exist; a register that was never written, and the value that the handshake leaves.
         let fourth: LinkSet = [4].into_iter().collect();
         for word in [fourth.word(), 0, u32::MAX, 0x4e54 << 16 | u32::from(super::super::PROTOCOL_VERSION)] {
             assert!(LinkSet::parse(word, 4).is_empty(), "{word:x}");

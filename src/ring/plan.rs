@@ -1,20 +1,20 @@
-//! How a window is divided: credits first, then boards, then lanes.
+//! Layout of a window: credits first, then boards, then lanes.
 //!
-//! The window of a host on one side takes what the neighbour on that side sends. The neighbour has
-//! a producer for each of its ranks and one for its forwarder; the host has a consumer for each of
-//! its ranks and one for its forwarder; every pair has a lane. The two forwarders have a second
-//! one, for packets beyond the dateline. In rings of four hosts and more, where messages go through hosts, every lane to or
-//! from a forwarder, and both between them, are there twice: the second time for bulk ([`Class`]). Behind all of them
-//! comes one for the network managers, if there are any. Every pair of ranks has the same number of boards, on which
-//! is as much as goes round the ring in the direction of this window.
+//! The window of a host on one side receives what the neighbour on that side sends. The neighbour has a producer for
+//! each of its ranks and one for its forwarder; the host has a consumer for each of its ranks and one for its
+//! forwarder; every pair has a lane (a ring buffer). The two forwarders have a second one, for packets beyond the
+//! dateline. In rings of four hosts and more, where messages pass through hosts, every lane to or from a forwarder, and
+//! both between them, exist twice: the second time for bulk ([`Class`]). The last lane is that of the network managers,
+//! if there are any. Every pair of ranks has the same number of boards (mailboxes of small collectives); a board has a
+//! place for each block that travels round the ring in the direction of this window.
 //!
 //! ```text
 //! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | lane 0 | lane 1 | ...
 //!   64 bytes each                equal sizes                        equal sizes, multiples of 64 bytes
 //! ```
 //!
-//! Credit `i` of a window belongs to lane `i` of the *opposite* window: it is where the consumer
-//! there returns its head to the producer here. Both windows of a link have equally many lanes.
+//! Credit `i` of a window belongs to lane `i` of the *opposite* window: through it the consumer there returns its head
+//! to the producer here. Both windows of a link have equally many lanes.
 
 mod local;
 
@@ -25,69 +25,71 @@ use crate::Topology;
 use ntbring_ntb::Side;
 use ntbring_queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
 
-/// The smallest lane, bytes.
+/// Size of the smallest lane, bytes.
 pub const LANE_MIN: usize = 4096;
 
-/// The least and the largest window that is chosen if none is set, and its lanes are not smaller than [`LANE_GOOD`]; with lanes for
-/// bulk as much more as they need to leave the others what they have without them.
+/// Smallest and largest default window, bytes. Lanes of a default window are not smaller than [`LANE_GOOD`]; with lanes
+/// for bulk, the window is enlarged so that the other lanes keep the size that they have without them.
 const WINDOW: (u64, u64) = (1 << 20, 4 << 20);
 
-/// What all windows of a ring take together without their lanes for bulk, if they are more than the least ones: they may be in one
-/// machine.
+/// Limit of all default windows of a ring together, without their lanes for bulk, bytes; the smallest windows may
+/// exceed it. All hosts may be on one machine.
 const WINDOWS: u64 = 24 << 20;
 
-/// They take such a part of the memory file system at most, which may be a container's, of 64 MiB: others need some, too.
+/// All default windows together use at most 1/`PART` of the memory file system, which may be a container's of 64 MiB:
+/// other users need some, too.
 const PART: u64 = 16;
 
-/// The same where heads take a link's time to come back. A forwarder that does not run for a while, since another process has
-/// its core, then holds up neither the link before it nor the one behind it.
+/// Default window if heads take a link's latency to come back, bytes. A forwarder that does not run for a while, since
+/// another process has its core, then stalls neither the link before it nor the one behind it.
 const WINDOW_FAR: u64 = 8 << 20;
 
-/// The smallest lane that is chosen if no window is set, bytes.
+/// Size of the smallest lane in a default window, bytes.
 const LANE_GOOD: usize = 16 << 10;
 
-/// Boards of a pair of ranks, and so small collectives of different groups that can go on at once...
+/// Boards of a pair of ranks, which is also the number of small collectives of different groups that can run at once...
 pub const BOARDS: usize = 4;
-/// ...unless they would take more of a window than this part.
+/// ...unless they would take more than 1/`BOARDS_SHARE` of a window.
 const BOARDS_SHARE: usize = 4;
-/// Their places are smaller, down to the smallest, where those of some link would take more than this part.
+/// The places of boards are halved, down to the smallest size, as long as those of any link would take more than
+/// 1/`PLACES_SHARE` of the window.
 const PLACES_SHARE: usize = 16;
 
-/// Blocks of all members of a group take together at most so many bytes: whoever gets them has room for that.
+/// Limit of the blocks of all members of a group together, bytes: each receiver has room for that.
 pub const BLOCKS_MAX: usize = 8 << 10;
 
-/// One end of a lane: a rank, by its number within its host, or the host's forwarder.
+/// One end of a lane: a rank, by its index among the ranks of its host, or the host's forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A rank of the host.
     Rank(usize),
-    /// Its forwarder.
+    /// The host's forwarder.
     Forwarder,
 }
 
-/// What a packet is to the hosts that it goes through.
+/// Priority class of a packet at the hosts that it passes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// What somebody may wait for: small messages, and all that the protocol says for itself. It goes first.
+    /// Packets that a rank may be waiting for: small messages, and all control packets of the protocol. They have
+    /// priority.
     Urgent,
-    /// The pieces of large payloads.
+    /// Chunks of large payloads.
     Bulk,
 }
 
 impl Class {
-    /// Both, in the order in which they are served.
+    /// Both classes, in the order in which they are served.
     pub const BOTH: [Class; 2] = [Class::Urgent, Class::Bulk];
 }
 
-/// The division of the window through which `senders` ranks and a forwarder reach `receivers`
-/// ranks and a forwarder.
+/// Layout of the window through which `senders` ranks and a forwarder reach `receivers` ranks and a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPlan {
     senders: usize,
     receivers: usize,
-    /// Whether there are lanes for bulk.
+    /// Set if there are lanes for bulk.
     bulk: bool,
-    /// Whether there is a lane for the network manager.
+    /// Set if there is a lane for the network manager.
     managed: bool,
     lane_bytes: usize,
     boards: usize,
@@ -111,7 +113,8 @@ pub struct TooSmall {
 }
 
 impl WindowPlan {
-    /// The plan for a host's window on `side`, of `window` bytes, with or without a lane for the network manager.
+    /// Computes the layout of a host's window on `side`, of `window` bytes, with or without a lane for the network
+    /// manager. Fails if the lanes would be smaller than [`LANE_MIN`].
     pub fn new(
         topology: &Topology,
         host: usize,
@@ -146,8 +149,8 @@ impl WindowPlan {
         (each / LINE * LINE).min(LINES_MAX * LINE)
     }
 
-    /// The window for a ring where none is set, bytes; the same on all its hosts. `far`: its links take time. `room`: bytes that
-    /// there are for the windows of all hosts of one machine and for everything else.
+    /// Returns the default window size of a ring, bytes; it is the same on all hosts. `far`: the links have latency.
+    /// `room`: bytes that are available for the windows of all hosts of one machine and for everything else.
     pub fn good_window(topology: &Topology, managed: bool, far: bool, room: u64) -> u64 {
         let (least, most) = WINDOW;
         let share = WINDOWS.min(room / PART) / (2 * topology.hosts() as u64);
@@ -164,8 +167,8 @@ impl WindowPlan {
         (0..topology.hosts()).map(good).max().unwrap_or(least).next_multiple_of(4096)
     }
 
-    /// Bytes of the smallest lane between any two hosts: what every packet must fit into that may
-    /// have to be forwarded.
+    /// Returns the size of the smallest lane between any two hosts, bytes: every packet that may have to be forwarded
+    /// must fit into it.
     pub fn smallest_lane(topology: &Topology, window: u64, managed: bool) -> Result<usize, TooSmall> {
         let windows = (0..topology.hosts()).flat_map(|host| Side::BOTH.map(|side| (host, side)));
         windows
@@ -173,12 +176,12 @@ impl WindowPlan {
             .try_fold(usize::MAX, |least, bytes| bytes.map(|b: usize| least.min(b)))
     }
 
-    /// The most bytes of a block that goes round the ring on boards, if there are any.
+    /// Returns the largest block that small collectives can send over boards, bytes; boards may be absent.
     pub fn block_max(topology: &Topology, window: u64) -> usize {
         post_max(place_bytes(topology, window))
     }
 
-    /// Number of lanes, and of credits.
+    /// Returns the number of lanes, which is also that of credits.
     pub fn lanes(&self) -> usize {
         self.urgent_lanes() + if self.bulk { self.senders + self.receivers + 2 } else { 0 } + usize::from(self.managed)
     }
@@ -187,13 +190,13 @@ impl WindowPlan {
         (self.senders + 1) * (self.receivers + 1) + 1
     }
 
-    /// Bytes of each lane.
+    /// Returns the size of each lane, bytes.
     pub fn lane_bytes(&self) -> usize {
         self.lane_bytes
     }
 
-    /// The number of the lane from one end to another. `beyond` tells the two lanes between the
-    /// forwarders apart and means nothing for others.
+    /// Returns the number of the lane from one end to another. `beyond` distinguishes the two lanes between the
+    /// forwarders and has no meaning for other lanes.
     pub fn lane(&self, from: End, to: End, beyond: bool) -> usize {
         if (from, to, beyond) == (End::Forwarder, End::Forwarder, true) {
             return (self.senders + 1) * (self.receivers + 1);
@@ -202,8 +205,8 @@ impl WindowPlan {
         row * (self.receivers + 1) + Self::index(to, self.receivers)
     }
 
-    /// The number of the lane for bulk from one end to another, if there is one: from rank to rank there is none, since
-    /// what goes there goes through no host. `beyond` is as for [`WindowPlan::lane`].
+    /// Returns the number of the lane for bulk from one end to another, if there is one. There is none from rank to
+    /// rank, since such packets pass through no host. `beyond` is as for [`WindowPlan::lane`].
     pub fn bulk_lane(&self, from: End, to: End, beyond: bool) -> Option<usize> {
         let offset = match (from, to) {
             (End::Rank(_), End::Rank(_)) => return None,
@@ -214,8 +217,8 @@ impl WindowPlan {
         self.bulk.then(|| self.urgent_lanes() + offset)
     }
 
-    /// The number of the lane between the forwarders for what their network managers say, if there is one: nothing
-    /// else is in it, so they hear of each other however full the others are.
+    /// Returns the number of the control lane between the network managers, if there is one. It carries nothing else,
+    /// so managers hear of each other however full the other lanes are.
     pub fn orders(&self) -> Option<usize> {
         self.managed.then(|| self.lanes() - 1)
     }
@@ -230,17 +233,17 @@ impl WindowPlan {
         }
     }
 
-    /// Where a lane begins in this window, bytes.
+    /// Returns the offset of a lane in this window, bytes.
     pub fn lane_offset(&self, lane: usize) -> usize {
         self.lanes() * LINE + self.boards_bytes() + lane * self.lane_bytes
     }
 
-    /// Boards of each pair of ranks.
+    /// Returns the number of boards of each pair of ranks.
     pub fn boards(&self) -> usize {
         self.boards
     }
 
-    /// How each of them is divided.
+    /// Returns the layout of each board.
     pub fn board(&self) -> BoardPlan {
         self.board
     }
@@ -249,8 +252,8 @@ impl WindowPlan {
         self.senders * self.receivers * self.boards * self.board.bytes()
     }
 
-    /// Where one of the boards on which rank `from` of the neighbour writes to rank `to` of this host
-    /// begins in this window, bytes.
+    /// Returns the offset in this window, bytes, of a board on which rank `from` of the neighbour writes to rank `to`
+    /// of this host. Panics if there is no such board.
     pub fn board_offset(&self, from: usize, to: usize, board: usize) -> usize {
         assert!(
             from < self.senders && to < self.receivers && board < self.boards,
@@ -259,19 +262,19 @@ impl WindowPlan {
         self.lanes() * LINE + ((from * self.receivers + to) * self.boards + board) * self.board.bytes()
     }
 
-    /// Where the credit of a lane of the opposite window lies in this one, bytes.
+    /// Returns the offset in this window, bytes, of the credit of a lane of the opposite window.
     pub fn credit_offset(&self, lane: usize) -> usize {
         lane * LINE
     }
 
-    /// Where the producer of one of this window's lanes tells its tail, if the lane is checked: beside the credit of the
-    /// same number, bytes.
+    /// Returns the offset, bytes, at which the producer of one of this window's lanes publishes its tail, if the lane
+    /// is checked: it is beside the credit of the same number.
     pub fn tail_offset(&self, lane: usize) -> usize {
         lane * LINE + LINE / 2
     }
 }
 
-/// Bytes of the places of all boards of a ring.
+/// Returns the size of a place on all boards of a ring, bytes.
 fn place_bytes(topology: &Topology, window: u64) -> usize {
     const { assert!(BLOCKS_MAX / HOSTS_MAX >= PLACE.0) };
     let pairs = |host| topology.ranks_of(host).len() * topology.ranks_of(topology.neighbour(host, Side::Right)).len();
@@ -284,7 +287,8 @@ fn place_bytes(topology: &Topology, window: u64) -> usize {
     board.place_bytes
 }
 
-/// Whether there are lanes for bulk. Where all hosts are neighbours nothing goes through any.
+/// Returns true if there are lanes for bulk. If all hosts are neighbours, no packet passes through a host, and there
+/// are none.
 pub(super) fn has_bulk(topology: &Topology) -> bool {
     topology.hosts() > 3
 }
@@ -303,7 +307,7 @@ mod tests {
         let plan = WindowPlan::new(&hosts(&[2; 4]), 0, Side::Left, 1 << 20, false).unwrap();
         assert_eq!(plan.lanes(), 16);
         assert!(plan.lane_bytes() >= 59 << 10);
-        // Where nothing goes through a host there are no lanes for bulk.
+        // If no packet passes through a host, there are no lanes for bulk.
         let plan = WindowPlan::new(&hosts(&[2; 3]), 0, Side::Left, 1 << 20, false).unwrap();
         assert_eq!(plan.lanes(), 10);
         assert_eq!(plan.bulk_lane(End::Forwarder, End::Rank(1), false), None);

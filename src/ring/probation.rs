@@ -1,52 +1,53 @@
-//! When a link counts as up: at once for what has no other way, and for everything else only when it has stayed up.
+//! Link-flap hysteresis: a link that comes up again is used at once for destinations without another route, and for all
+//! others only after it has stayed up for some time.
 
 use ntbring_ntb::LinkState;
 use std::time::Duration;
 
-/// How long a link must have been up after it was down, for ways to lead over it that could lead elsewhere. Otherwise a
-/// loose cable would move all traffic to and fro.
+/// Time that a link must stay up after an outage before routes that have an alternative use it. Without it, a loose
+/// cable would move all traffic back and forth.
 pub(super) const PROBATION: Duration = Duration::from_millis(200);
 
-/// What a hop over a link costs in the eyes of the network manager...
+/// Routing weight of a hop over a proven link...
 const PROVEN: u32 = 1;
-/// ...and over one that is on probation: more than any way over others.
+/// ...and over one that is on probation: more than any route over proven links.
 const UNPROVEN: u32 = crate::topology::HOSTS_MAX as u32;
 
-/// What has become of a link.
+/// Change of a link's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It is down. Whether it had been up for long.
+    /// The link is down. `proven` is false if it was still on probation.
     Down { proven: bool },
-    /// It is up, and a hop over it costs this from now on.
+    /// The link is up, and a hop over it has this weight from now on.
     Up { weight: u32 },
 }
 
 impl Change {
-    /// Whether it is up and nothing is to be said against it.
+    /// Returns true if the link is up and proven.
     pub fn is_plain(self) -> bool {
         self == Change::Up { weight: PROVEN }
     }
 }
 
-/// A link as its port has shown it so far.
+/// State of a link, as observed at its port so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Not yet.
+    /// The port was not observed yet.
     #[default]
     Unseen,
     Down,
-    /// Up since this time.
+    /// Up since this time, and on probation.
     Unproven(Duration),
     Up,
 }
 
 impl Link {
-    /// Whether anything may be sent by it.
+    /// Returns true if packets may be sent over the link.
     pub fn is_up(self) -> bool {
         matches!(self, Link::Unproven(_) | Link::Up)
     }
 
-    /// Takes what the port says at a time. Returns what is different now.
+    /// Updates the state with the port's state at time `now`. Returns the change, if there is one.
     pub fn look(&mut self, now: Duration, state: LinkState) -> Option<Change> {
         let (next, change) = match (*self, state) {
             (Link::Down, LinkState::Down) => return None,
@@ -67,7 +68,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// What a port shows, a look each 100 ms.
+    /// Returns the changes if a port shows these states, observed every 100 ms.
     fn changes(shown: &[LinkState]) -> Vec<Option<Change>> {
         let mut link = Link::default();
         assert!(!link.is_up());

@@ -1,12 +1,13 @@
-//! Forwarding: packets that came from one neighbour and are for hosts beyond this one go on to the
-//! other neighbour.
+//! Forwarding: packets that came from one neighbour and are for hosts beyond this one are sent on to the other
+//! neighbour.
 //!
 //! A packet is an entry of a lane whose kind has [`ROUTED`] set; its bytes begin with a [`Route`]. Packets of one class
-//! that go to the same side are a [`Track`]. What is urgent is passed on before bulk: between two pieces of bulk of an
-//! input all urgent inputs have a turn, of a few packets, so that bulk is never left to wait for ever either.
+//! that leave to the same side form a [`Track`]. Urgent packets have priority over bulk: between two chunks of bulk of
+//! an input, all urgent inputs have a turn. A turn is limited to a few packets, so that bulk does not starve either.
 //!
-//! Where links that go down are gone round, a [`Steward`] says which of them are. What would have to go by such a one is dropped:
-//! its sender still has it, and learns from the same steward that there is another way.
+//! In rings that reroute around links that are down, a [`Steward`] decides which links those are. Packets whose next
+//! link is down are dropped: their sender still holds them for retransmission, and learns the other route from its
+//! host's steward.
 
 use super::crew::thread_of;
 use super::desk::Desk;
@@ -25,51 +26,51 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Rounds of bulk in one step.
+/// Maximum number of rounds over the bulk tracks in one step.
 const ROUNDS: usize = 8;
 
-/// Orders that are taken from a neighbour in one step.
+/// Maximum number of manager packets that are taken from a neighbour in one step.
 const ORDERS: usize = 8;
 
-/// The lanes by which the stewards of neighbours talk.
+/// The control lanes between the stewards of two neighbours.
 struct Orders {
     side: Side,
     neighbour: usize,
     port: Arc<dyn Port>,
     incoming: Consumer,
     outgoing: Producer,
-    /// Packets damaged and sent again, as counted so far.
+    /// Packets damaged and packets retransmitted, as counted so far.
     mended: [u64; 2],
 }
 
-/// What keeps a host's ways right, and how it talks to its neighbours.
+/// The host's steward and its control lanes to the neighbours.
 struct Home {
     steward: Steward,
     orders: Vec<Orders>,
 }
 
-/// A host's forwarder, or the part of it that one of several threads has. It has lanes of its own, so it and the host's
-/// ranks do not disturb each other.
+/// A host's forwarder, or one transfer thread's part of it. It has its own lanes, so forwarder and ranks do not contend
+/// for lanes.
 pub struct Forwarder {
     office: Arc<Office>,
-    /// Whether it is the part that sees to what all parts share.
+    /// Set in the part that handles the state which all parts share.
     leads: bool,
-    /// Those that are urgent, and those of bulk.
+    /// Tracks of the urgent class, and below those of bulk.
     urgent: Vec<Track>,
     bulk: Vec<Track>,
-    /// Whether its links are not trusted.
+    /// Set if its links may damage packets (`detect` or `retry`).
     checked: bool,
-    /// Where links that go down are gone round.
+    /// The steward and its lanes; only in the leading part, in rings that reroute around links that are down.
     home: Option<Home>,
 }
 
 impl Forwarder {
-    /// The forwarder of this process's host, which has these links, left first.
+    /// Creates the forwarder of this process's host, with its two links, left first.
     pub fn new(members: &Arc<Membership>, links: [&Link; 2], counters: Arc<RelayCounters>) -> Forwarder {
         Self::crew(members, links, counters, 1).pop().expect("one for each thread")
     }
 
-    /// The forwarder of this process's host, divided among so many threads ([`super::crew`]).
+    /// Creates the forwarder of this process's host, divided among `threads` transfer threads ([`super::crew`]).
     pub fn crew(
         members: &Arc<Membership>,
         links: [&Link; 2],
@@ -102,29 +103,30 @@ impl Forwarder {
         self.urgent.iter().chain(&self.bulk)
     }
 
-    /// If requests wait for locks, so that there must be another step soon though nobody rings: how often they have
-    /// become more or fewer.
+    /// Returns a version that changes with the queue of requests which wait for locks; None if no request waits, or in
+    /// a part that does not lead. While it is Some, steps must be repeated without a doorbell.
     pub fn lock_queue_version(&self) -> Option<u32> {
         self.office.desk.lock_queue_version().filter(|_| self.leads)
     }
 
-    /// Whether its links are not trusted.
+    /// Returns true if its links may damage packets.
     pub fn is_checked(&self) -> bool {
         self.checked
     }
 
-    /// To be called when the host's ranks have nothing more to do, but others may: what is in transit goes on, and whoever ends
-    /// has left.
+    /// To be called when the host's ranks have nothing more to do, but other hosts' ranks may: packets in transit are
+    /// still forwarded, and ranks that end from now on count as having left, not as dead.
     pub fn leave(&self) {
         self.office.desk.leave();
     }
 
-    /// How long it may be left alone after the latest step, whatever rings or does not; None: for ever.
+    /// Returns the time after the latest step until the next timer, independent of doorbells; None if no timer is
+    /// armed.
     pub fn rest(&self) -> Option<Duration> {
         self.home.as_ref().map(|home| home.steward.rest())
     }
 
-    /// Whether [`Forwarder::look_after`] has to be called soon.
+    /// Returns true if [`Forwarder::look_after`] has to be called soon.
     pub fn is_unsettled(&self) -> bool {
         let orders = self.home.iter().flat_map(|home| &home.orders);
         let desk = &self.office.desk;
@@ -132,13 +134,14 @@ impl Forwarder {
             || orders.into_iter().any(|orders| desk.is_up(orders.side) && !orders.outgoing.is_settled())
     }
 
-    /// Looks which links have gone down, where nothing goes round them. To be called now and then, and before a sleep;
-    /// returns how long that may be at most.
+    /// Checks for links that have gone down, in rings that do not reroute. To be called now and then, and before a
+    /// sleep; returns the longest sleep until the next call, if there is a limit.
     pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
         self.leads.then(|| self.office.desk.look_at_links(now)).flatten()
     }
 
-    /// Looks after packets that may have been damaged on their way, and after the links that are gone round.
+    /// Handles retransmission of packets that may have been damaged or lost, and the states of links in rings that
+    /// reroute.
     pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
         if let Some(Home { steward, orders }) = &mut self.home {
             let Office { desk, counters, .. } = &*self.office;
@@ -153,8 +156,8 @@ impl Forwarder {
         self.urgent.iter_mut().chain(&mut self.bulk).try_for_each(|track| track.look_after(now))
     }
 
-    /// Passes on what is there and finds room, a few packets from each input, and serves requests.
-    /// Returns how many.
+    /// Forwards the packets that are there and find room, a few from each input, and serves requests. Returns the
+    /// number of packets and requests.
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let mut moved = if self.leads { self.office.desk.step() } else { 0 };
         if let Some(home) = &mut self.home {
@@ -182,7 +185,7 @@ impl Forwarder {
         Ok(moved)
     }
 
-    /// One line on every lane that is not empty, for the diagnosis of a hang.
+    /// Returns one line on every lane that is not empty, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = if self.leads { self.office.desk.describe() } else { vec![] };
         lines.extend(self.home.iter().flat_map(|home| home.steward.describe()));
@@ -192,7 +195,7 @@ impl Forwarder {
 }
 
 impl Home {
-    /// Takes what the neighbours' stewards say, and says what this one has to say, as far as there is room.
+    /// Receives packets of the neighbours' stewards, and sends those of this host's steward, as far as there is room.
     fn step(&mut self, office: &Office) -> Result<usize, RelayError> {
         let Home { steward, orders } = self;
         let mut moved = 0;
@@ -233,7 +236,7 @@ impl Orders {
             let entry = self.incoming.take().map_err(|error| RelayError::Corrupt { from, error })?;
             let Some(entry) = entry else { return Ok(taken) };
             if entry.kind != MANAGE {
-                return Err(wrong(from, &entry, None, "it is no packet of a network manager"));
+                return Err(wrong(from, &entry, None, "it is not a packet of the network manager"));
             }
             let mut bytes = vec![0; entry.len];
             self.incoming.window().read(entry.offset, &mut bytes);
@@ -249,7 +252,7 @@ impl Orders {
     fn send(&mut self, steward: &mut Steward, office: &Office) -> usize {
         let mut sent = 0;
         while let Some(packet) = steward.next(self.side) {
-            // It fits: `every_packet_fits_the_smallest_lane_that_is_checked`.
+            // Every packet fits an empty lane: see the test `every_packet_fits_the_smallest_lane_that_is_checked`.
             let Some(mut slot) = self.outgoing.reserve(packet.len()) else { break };
             slot.write_bytes(0, packet);
             slot.commit(MANAGE, packet.len(), 0);

@@ -1,4 +1,4 @@
-//! Where a packet comes from and where it goes, and whether it may come this way.
+//! Source and destination of a packet, and the check of its route.
 
 use super::served::{Request, REQUEST};
 use super::Topology;
@@ -6,53 +6,53 @@ use ntbring_manager::ManagerError;
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Corrupt, Entry, GaveUp};
 
-/// Why forwarding had to stop.
+/// Errors that stop forwarding.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RelayError {
-    /// A lane holds what the protocol does not allow.
+    /// A lane holds an entry that the protocol does not allow.
     #[error("transit from host {from}: {error}")]
     Corrupt {
-        /// The neighbour that wrote it.
+        /// The neighbour that wrote the entry.
         from: usize,
-        /// What it is.
+        /// The cause.
         error: Corrupt,
     },
-    /// A link that damages everything.
+    /// Retransmission was given up, since the link damages every attempt.
     #[error("transit to host {to}: {error}")]
     GaveUp {
-        /// The neighbour that it is for.
+        /// The neighbour at the other end of the link.
         to: usize,
-        /// What it is.
+        /// The cause.
         error: GaveUp,
     },
-    /// A packet that has no business here.
+    /// A packet that this host must not receive.
     #[error("transit from host {from}: {what} (kind {kind:#x}, {len} bytes, route {route:?})")]
     Packet {
-        /// The neighbour that sent it.
+        /// The neighbour that sent the packet.
         from: usize,
-        /// What is wrong.
+        /// The defect that was found.
         what: &'static str,
-        /// Its kind.
+        /// The packet's kind.
         kind: u8,
-        /// Its length.
+        /// The packet's length, bytes.
         len: usize,
-        /// Its route, if it was long enough to have one.
+        /// The packet's route, if it was long enough to have one.
         route: Option<Route>,
     },
-    /// A packet of the network manager that it cannot take.
+    /// A packet of the network manager is invalid.
     #[error("from host {from}: {error}")]
     Manager {
-        /// The neighbour that sent it.
+        /// The neighbour that sent the packet.
         from: usize,
-        /// What is wrong with it.
+        /// The manager's error.
         error: ManagerError,
     },
 }
 
-/// The bit of an entry's kind that says that its bytes begin with a route.
+/// Bit of an entry's kind that is set if the entry's bytes begin with a route.
 pub const ROUTED: u8 = 0x40;
 
-/// Where a packet comes from and where it goes: 8 bytes, two little-endian 32-bit ranks.
+/// Source and destination of a packet: 8 bytes, two little-endian 32-bit ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The rank that sent it.
@@ -62,43 +62,44 @@ pub struct Route {
 }
 
 impl Route {
-    /// Bytes that a route takes.
+    /// Size of an encoded route, bytes.
     pub const LEN: usize = 8;
 
-    /// As bytes.
+    /// Encodes the route.
     pub fn bytes(self) -> [u8; Route::LEN] {
         (u64::from(self.src) | u64::from(self.dst) << 32).to_le_bytes()
     }
 
-    /// From bytes; the ranks are not checked.
+    /// Decodes a route; the ranks are not checked.
     pub fn parse(bytes: [u8; Route::LEN]) -> Route {
         let word = u64::from_le_bytes(bytes);
         Route { src: word as u32, dst: (word >> 32) as u32 }
     }
 }
 
-/// The error that a packet is.
+/// Creates the error for an invalid packet.
 pub(super) fn wrong(from: usize, entry: &Entry, route: Option<Route>, what: &'static str) -> RelayError {
     RelayError::Packet { from, what, kind: entry.kind, len: entry.len, route }
 }
 
-/// Whether it is for a host's forwarder.
+/// Returns true if the packet is a request, which is for a host's forwarder.
 pub(super) fn is_request(entry: &Entry) -> bool {
     entry.kind == ROUTED | REQUEST
 }
 
-/// Which ways packets may take.
+/// Ways round the ring that packets may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allowed {
-    /// The shorter one only.
+    /// Packets only take the shorter way.
     Shorter,
-    /// Either way round: links may be down.
+    /// Packets may take either way round, since links may be down.
     Either,
 }
 
 impl Allowed {
-    /// Whether a packet that goes from host `start` to host `end` in a direction may pass `host`: whether that lies
-    /// between them, in this direction. For its end it is only if it is a request, for the forwarder there.
+    /// Returns true if a packet from host `start` to host `end` in direction `to` may be forwarded by `host`: `host`
+    /// must lie between them in this direction. At `end` itself that holds for requests only, which are for the
+    /// forwarder there.
     pub(super) fn passes(
         self,
         topology: &Topology,
@@ -113,7 +114,7 @@ impl Allowed {
     }
 }
 
-/// The route of a packet that came by `side`, if it is one that this host may be asked to take on.
+/// Returns the route of a packet that arrived on `side`, if this host may forward or serve it; otherwise the error.
 pub(super) fn check(
     (topology, allowed): (&Topology, Allowed),
     host: usize,
@@ -138,7 +139,7 @@ pub(super) fn check(
         return Err(wrong(from, entry, Some(route), "it is too short for a request"));
     }
     if !allowed.passes(topology, ends, host, side.opposite(), request) {
-        return Err(wrong(from, entry, Some(route), "its way does not lead through this host"));
+        return Err(wrong(from, entry, Some(route), "its route does not lead through this host"));
     }
     Ok(route)
 }
@@ -157,7 +158,7 @@ mod tests {
         Topology::new(hosts, &(0..hosts as i32).collect::<Vec<_>>()).unwrap()
     }
 
-    /// The hosts that a packet may pass.
+    /// Returns the hosts that may forward a packet.
     fn passed(t: &Topology, allowed: Allowed, ends: (usize, usize), to: Side, request: bool) -> Vec<usize> {
         (0..t.hosts()).filter(|&host| allowed.passes(t, ends, host, to, request)).collect()
     }
@@ -190,7 +191,7 @@ mod tests {
         let t = ring(4);
         assert_eq!(passed(&t, Allowed::Either, (0, 1), Side::Left, false), [2, 3]);
         assert!(passed(&t, Allowed::Shorter, (0, 1), Side::Left, true).is_empty());
-        // Nobody turns round: what goes right from 0 to 1 has no business at 2.
+        // Packets never reverse: one that goes right from 0 to 1 must not appear at 2.
         assert!(passed(&t, Allowed::Either, (0, 1), Side::Right, false).is_empty());
     }
 }

@@ -47,7 +47,7 @@ pub struct JoinSettings {
     pub links: LinkSettings,
     /// The ring itself.
     pub ring: RingSettings,
-    /// Whether payloads may be copied by the kernel, between processes that it allows to.
+    /// Allows kernel copies (CMA) of payloads, between processes that the kernel allows to.
     pub kernel_copies: bool,
 }
 
@@ -60,7 +60,7 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Their rows.
+/// Table of the ring's settings.
 pub const ROWS: &[Row<RingSettings>] = &[
     Row {
         setting: Setting {

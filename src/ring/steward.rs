@@ -1,8 +1,9 @@
-//! The network manager at work in a job whose links may go down (`NTBRING_RELIABILITY=retry`): each host's forwarder
-//! has a steward, which tells the [`Manager`] what becomes of the links, carries its packets, and publishes the ways
-//! that its tables say to the host's ranks.
+//! Driver of the network manager in a job whose links may go down (`NTBRING_RELIABILITY=retry`). Each host's forwarder
+//! has a steward, which reports link states to the [`Manager`], carries its packets, and publishes the routes of its
+//! tables to the host's ranks.
 //!
-//! No I/O in here: what ports say, packets and the time in; packets, and the word of [`Ways`], out.
+//! The module contains no I/O: its inputs are the states of ports, packets and the time; its outputs are packets and
+//! the routing table ([`Ways`]).
 
 use super::probation::{Change, Link};
 use super::ways::Ways;
@@ -13,57 +14,60 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The kind of an entry that is a packet of the manager, for the forwarder that finds it in its lane.
+/// Entry kind of a packet of the manager, for the forwarder that finds it in its control lane.
 pub(super) const MANAGE: u8 = 14;
 
-/// Between two looks at the ports.
+/// Interval between two polls of the ports.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The longest sleep of a thread that must see that a link goes down, since nobody rings for that...
+/// Longest sleep of a thread that must notice link outages, which ring no doorbell...
 const SLEEP: Duration = Duration::from_millis(50);
-/// ...and the shortest.
+/// ...and the shortest sleep.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How long hosts may take to find all links at the start, when they have found each other. Until then ways that are
-/// not the shortest are not published: packets go the shortest anyway...
+/// Time that hosts have at the start to find all links, once they have found each other. Until it is over, tables with
+/// routes that are not the shortest are not published: packets take the shortest route by default...
 const SETTLING: Duration = Duration::from_millis(200);
-/// ...and to find each other. Until then nothing is published, since some have not begun yet.
+/// ...and to find each other. Until it is over, an incomplete table is not published, since some hosts may not have
+/// started yet.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Packets that wait for room in a lane. The manager says everything again that matters, so what is oldest may go.
+/// Maximum number of packets that wait for room in a lane. The manager repeats all packets that matter, so the oldest
+/// may be discarded.
 const UNSENT_MAX: usize = 64;
 
-/// A link that goes down is seen by the ports at its ends, so silence means little: either a question was put into a link
-/// that was down already and nobody knew, then it should be put again; or threads do not get a core, as where there are
-/// many hosts on one machine, then more questions make it worse, and nobody should be given up soon.
+/// Rules of the manager. The ports at the ends of a link detect when it goes down, so a missing answer proves little.
+/// Either a request was put into a link that was already down unnoticed; then it should be repeated. Or threads do not
+/// get a core, as with many hosts on one machine; then more requests make it worse, and no host should be given up
+/// soon.
 const RULES: Rules =
     Rules { classes: 2, patience: Duration::from_millis(100), tries: 100, poll: Duration::from_millis(500) };
 
-/// What keeps a host's ways right.
+/// Driver of one host's network manager; keeps the host's routes up to date.
 pub struct Steward {
     topology: Arc<Topology>,
     host: usize,
     manager: Manager,
     ways: Ways,
-    /// As published, or as packets go before anything is.
+    /// Side by which each host is reached: as published, or the default routes before anything is published.
     sides: Vec<Option<Side>>,
-    /// Whether whatever tables say is so: the first finding of each other is over.
+    /// Set once the initial discovery is over, from when on every table is published.
     ripe: bool,
     links: [Link; 2],
-    /// Packets that wait for room, by side.
+    /// Packets that wait for room in a lane, by side.
     unsent: [VecDeque<Vec<u8>>; 2],
     start: Instant,
-    /// At the latest [`Steward::attend`], since the start.
+    /// Time of the latest [`Steward::attend`], since the start.
     now: Duration,
-    /// When the ports are looked at next.
+    /// Time of the next poll of the ports, since the start.
     look: Duration,
-    /// When the manager wants to be woken.
+    /// Time of the manager's next timer, since the start.
     due: Option<Duration>,
     reroutes: u64,
 }
 
 impl Steward {
-    /// The steward of a host, which has not seen its links yet.
+    /// Creates the steward of a host, which has not observed its links yet.
     pub fn new(topology: Arc<Topology>, host: usize, ways: Ways, start: Instant) -> Steward {
         let mut steward = Steward {
             host,
@@ -84,27 +88,28 @@ impl Steward {
         steward
     }
 
-    /// Whether the link on a side can be used.
+    /// Returns true if the link on a side can be used.
     pub fn is_up(&self, side: Side) -> bool {
         self.links[side as usize].is_up()
     }
 
-    /// How often ways have changed after they were published first.
+    /// Returns the number of route changes after the first publication.
     pub fn reroutes(&self) -> u64 {
         self.reroutes
     }
 
-    /// How long nothing has to be attended to after the latest [`Steward::attend`].
+    /// Returns the time after the latest [`Steward::attend`] until the next call is needed.
     pub fn rest(&self) -> Duration {
         self.due.map_or(SLEEP, |due| due.saturating_sub(self.now)).clamp(NAP, SLEEP)
     }
 
-    /// To be called often: looks at the links now and then, and does what is due.
+    /// Polls the links at intervals, and runs timers that are due. To be called often.
     pub fn attend(&mut self, now: Instant, link: impl Fn(Side) -> LinkState) {
         self.now = now.saturating_duration_since(self.start).max(self.now);
         if self.now >= self.look {
             self.look = self.now + LOOK;
-            // Both before anything follows: what cannot go by one of them may go by the other.
+            // Both sides are polled before any change is handled: packets that cannot leave by one side may leave by
+            // the other.
             let changes = Side::BOTH.map(|side| (side, self.links[side as usize].look(self.now, link(side))));
             for (side, change) in changes {
                 change.into_iter().for_each(|change| self.changed(side, change));
@@ -118,22 +123,22 @@ impl Steward {
         }
     }
 
-    /// Takes a packet that has come by a side.
+    /// Processes a packet that has arrived on a side. Fails if the manager cannot parse it.
     pub fn take(&mut self, side: Side, bytes: &[u8]) -> Result<(), ManagerError> {
         self.event(Event::Packet { port: side as u8, bytes })
     }
 
-    /// The packet that is to be sent next by a side.
+    /// Returns the next packet to be sent on a side.
     pub fn next(&self, side: Side) -> Option<&[u8]> {
         self.unsent[side as usize].front().map(Vec::as_slice)
     }
 
-    /// It was sent.
+    /// Removes the packet that [`Steward::next`] has returned for a side; to be called when it was sent.
     pub fn sent(&mut self, side: Side) {
         self.unsent[side as usize].pop_front();
     }
 
-    /// Has the manager take an event that it cannot refuse.
+    /// Passes the manager an event that it cannot refuse.
     fn tell(&mut self, event: Event<'_>) {
         if let Err(error) = self.event(event) {
             log::error!("host {}: {error}", self.host);
@@ -169,15 +174,15 @@ impl Steward {
         unsent.push_back(bytes);
     }
 
-    /// The link on a side has changed.
+    /// Handles a state change of the link on a side.
     fn changed(&mut self, side: Side, change: Change) {
         let (host, to, port) = (self.host, self.topology.neighbour(self.host, side), side as u8);
         match change {
             Change::Down { proven } => {
                 self.unsent[side as usize].clear();
-                // Ranks need not wait for the new table to turn round.
-                let news = self.publish(self.sides.clone()).unwrap_or_else(|| "this changes no way".into());
-                // A link that comes and goes is warned of once.
+                // Ranks reverse direction at once, without waiting for the new table.
+                let news = self.publish(self.sides.clone()).unwrap_or_else(|| "no route changes".into());
+                // A flapping link causes one warning only.
                 let level = if proven { log::Level::Warn } else { log::Level::Info };
                 log::log!(level, "host {host}: the {side} link, to host {to}, is down; {news}");
                 self.tell(Event::PortDown { port });
@@ -190,7 +195,8 @@ impl Steward {
         }
     }
 
-    /// Whether the table is what there is to be found, as far as can be told at the start.
+    /// Returns true if the table is complete, as far as can be told at the start: all routes are shortest ones; after
+    /// [`SETTLING`], all hosts are reached; after [`GRACE`], any table counts as complete.
     fn has_ripened(&self) -> bool {
         let (table, mut all) = (self.manager.table(), 0..self.topology.hosts());
         let hops = |host: usize| table.host(Hwid(host as u64)).map(|entry| entry.path.len());
@@ -202,7 +208,7 @@ impl Steward {
         }
     }
 
-    /// Publishes the ways of the manager's table.
+    /// Publishes the routes of the manager's table.
     fn follow(&mut self) {
         self.ripe = self.ripe || self.has_ripened();
         if !self.ripe {
@@ -222,11 +228,12 @@ impl Steward {
         log::log!(level, "host {}: {news}", self.host);
     }
 
-    /// Publishes ways, those that begin with a link that is down by the other side. Returns what is new, in words.
+    /// Publishes routes; a route whose first link is down is replaced by the one through the other side. Returns a
+    /// description of the changes, if there are any.
     fn publish(&mut self, wanted: Vec<Option<Side>>) -> Option<String> {
         let usable = |side: Side| [side, side.opposite()].into_iter().find(|side| self.is_up(*side));
         let mut sides: Vec<_> = wanted.into_iter().map(|side| side.and_then(usable)).collect();
-        // Nothing is sent to the own host; it is to make no difference.
+        // No packet is sent to the own host; a constant entry keeps it from counting as a change.
         sides[self.host] = Some(Side::Right);
         let first = !self.ways.read().is_published();
         let changed = self.ways.publish(&sides);
@@ -235,7 +242,7 @@ impl Steward {
         describe(&before, &self.sides)
     }
 
-    /// A line on each link and on the ways, for the diagnosis of a hang.
+    /// Returns a line on each link and one on the routes, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
         let link = |side: Side| format!("forwarder: {side} link {:?}", self.links[side as usize]);
         let mut lines: Vec<String> = Side::BOTH.map(link).into();
@@ -250,12 +257,12 @@ impl Steward {
     }
 }
 
-/// The manager's port 0 is the left one.
+/// Returns the side of a manager's port. Port 0 is the left one.
 fn side_of(port: u8) -> Option<Side> {
     Side::BOTH.get(usize::from(port)).copied()
 }
 
-/// What is different, in words: `hosts 2, 3 are now reached to the left`. None if nothing is.
+/// Describes the differences in words: `hosts 2, 3 are now reached to the left`. Returns None if there are none.
 fn describe(before: &[Option<Side>], after: &[Option<Side>]) -> Option<String> {
     let changed = |to: Option<Side>| {
         let hosts: Vec<usize> = (0..after.len()).filter(|&host| after[host] == to && before[host] != to).collect();

@@ -2,11 +2,10 @@
 
 use ntbring_ntb::Side;
 
-/// The most hosts in a ring.
+/// Maximum number of hosts in a ring.
 pub const HOSTS_MAX: usize = 16;
 
-/// Which ranks live on which host of the ring. Host `h`'s right neighbour is host `h + 1`; the
-/// last host's is host 0.
+/// Placement of ranks on the hosts of a ring. Host `h`'s right neighbour is host `h + 1`; the last host's is host 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     host_of: Vec<u16>,
@@ -31,12 +30,12 @@ pub enum TopologyError {
         hosts: usize,
     },
     /// A host without ranks, so without a process that could forward.
-    #[error("host {0} has no rank, so nobody could forward there")]
+    #[error("host {0} has no rank, so it has no process that could forward")]
     Empty(usize),
 }
 
 impl Topology {
-    /// The ring of `hosts` hosts where rank `r` lives on host `host_of[r]`.
+    /// Creates the ring of `hosts` hosts where rank `r` lives on host `host_of[r]`.
     pub fn new(hosts: usize, host_of: &[i32]) -> Result<Topology, TopologyError> {
         if !(1..=HOSTS_MAX).contains(&hosts) {
             return Err(TopologyError::Hosts(hosts));
@@ -56,7 +55,7 @@ impl Topology {
         }
     }
 
-    /// A ring of any number of hosts with one rank each, for the simulator: no job has more than [`HOSTS_MAX`].
+    /// Creates a ring of any number of hosts with one rank each, for the simulator: no job has more than [`HOSTS_MAX`].
     pub fn simulated(hosts: usize) -> Topology {
         let host_of = (0..hosts as u16).collect();
         let ranks_of = (0..hosts as u32).map(|rank| vec![rank]).collect();
@@ -73,22 +72,22 @@ impl Topology {
         self.host_of.len()
     }
 
-    /// The host of a rank.
+    /// Returns the host of a rank. Panics if there is no such rank.
     pub fn host_of(&self, rank: u32) -> usize {
         self.host_of[rank as usize] as usize
     }
 
-    /// The number of a rank among those of its host.
+    /// Returns the index of a rank among the ranks of its host. Panics if there is no such rank.
     pub fn local_of(&self, rank: u32) -> usize {
         self.local_of[rank as usize] as usize
     }
 
-    /// The ranks of a host, in order.
+    /// Returns the ranks of a host, in order. Panics if there is no such host.
     pub fn ranks_of(&self, host: usize) -> &[u32] {
         &self.ranks_of[host]
     }
 
-    /// The neighbour of a host. In a ring of one that is the host itself.
+    /// Returns the neighbour of a host. In a ring of one, that is the host itself.
     pub fn neighbour(&self, host: usize, side: Side) -> usize {
         match side {
             Side::Left => (host + self.hosts() - 1) % self.hosts(),
@@ -96,7 +95,8 @@ impl Topology {
         }
     }
 
-    /// How many hosts further something goes that everybody is to get, half of it in either direction.
+    /// Returns the number of hops that a packet for all hosts takes in one direction: half of the hosts are reached in
+    /// each.
     pub fn reach(&self, rightward: bool) -> usize {
         match rightward {
             true => self.hosts() / 2,
@@ -104,7 +104,7 @@ impl Topology {
         }
     }
 
-    /// Links between two hosts on the way that leaves by `side`.
+    /// Returns the number of links between two hosts on the way that leaves by `side`.
     pub fn links(&self, from: usize, to: usize, side: Side) -> usize {
         match side {
             Side::Left => (from + self.hosts() - to) % self.hosts(),
@@ -112,14 +112,14 @@ impl Topology {
         }
     }
 
-    /// Links between two hosts on the shorter way.
+    /// Returns the number of links between two hosts on the shorter way.
     pub fn distance(&self, from: usize, to: usize) -> usize {
         self.links(from, to, Side::Left).min(self.links(from, to, Side::Right))
     }
 
-    /// The side on which a message leaves `from` for another host `to`: the shorter way. Where
-    /// both are equally long, hosts with an even number go right and the others left, which
-    /// spreads the load; it depends on nothing that changes, so messages cannot overtake.
+    /// Returns the side on which a message leaves `from` for another host `to`: the shorter way. If both are equally
+    /// long, hosts with an even number go right and the others left, which spreads the load; the result depends on no
+    /// changing state, so messages cannot overtake each other.
     pub fn direction(&self, from: usize, to: usize) -> Side {
         let right = (to + self.hosts() - from) % self.hosts();
         match right.cmp(&(self.hosts() - right)) {
@@ -130,9 +130,9 @@ impl Topology {
         }
     }
 
-    /// Whether a packet that began at host `from` and is about to cross the link from `at` to its
-    /// neighbour on `side` has crossed, or now crosses, the link between the last host and host 0
-    /// (the dateline). See docs/protocol.md on deadlock.
+    /// Returns true if a packet that began at host `from` and is about to cross the link from `at` to its neighbour on
+    /// `side` has crossed, or now crosses, the link between the last host and host 0 (the dateline). See
+    /// docs/protocol.md on deadlock.
     pub fn beyond_dateline(&self, from: usize, at: usize, side: Side) -> bool {
         let next = self.neighbour(at, side);
         match side {
@@ -198,7 +198,7 @@ mod tests {
         let mut lanes = vec![];
         // The first link is crossed by the sender's own lane.
         let mut at = t.neighbour(from, side);
-        // Requests use the last one too, to the forwarder there; others do not.
+        // Requests also use the last transit lane, to the forwarder of their destination; other packets do not.
         while at != to {
             lanes.push(index(at, side, t.beyond_dateline(from, at, side)));
             at = t.neighbour(at, side);
@@ -206,8 +206,9 @@ mod tests {
         lanes.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
 
-    /// The argument of docs/protocol.md, checked exhaustively: transit lanes, ordered by what may
-    /// wait for what, have no cycle, also if every packet goes whichever way it likes, and all of them at once.
+    /// The deadlock argument of docs/protocol.md, checked exhaustively: the graph of transit lanes, with an edge from
+    /// each lane to those that it may wait for, has no cycle, even if every packet may take either way round, and all
+    /// of them at once.
     #[test]
     fn transit_lanes_wait_for_each_other_without_a_cycle() {
         for hosts in 2..=HOSTS_MAX {
@@ -222,7 +223,7 @@ mod tests {
                 }
             }
             assert_eq!(longest, hosts - 1);
-            // Repeatedly take away lanes that wait for nothing: all must go.
+            // Repeatedly remove lanes that wait for no other: all must go.
             let mut gone = vec![false; waits.len()];
             while let Some(i) = (0..waits.len()).find(|&i| !gone[i] && waits[i].iter().all(|&j| gone[j])) {
                 gone[i] = true;

@@ -1,10 +1,10 @@
 //! The transfer threads of a host, in the process of its first rank: one, or several that have different tracks
-//! ([`super::crew`]). Each sleeps on its own doorbell and passes on what arrives, or serves it, whatever the ranks are doing.
+//! ([`super::crew`]). Each sleeps on its own doorbell, and forwards or serves arriving packets while the ranks compute.
 //!
-//! While that rank polls, it forwards as well, for all of them, and waking a thread for every packet would cost
-//! more than the packet. So a thread then leaves its doorbell disarmed and only looks now and
-//! then whether the rank still polls ([`Lease`]). If it finds something to do then, it goes on until there is nothing more,
-//! beside the rank.
+//! While the first rank polls, it forwards as well, on behalf of all threads; waking a thread for every packet would
+//! cost more than the packet. A thread then leaves its doorbell disarmed and only checks periodically whether the rank
+//! still polls ([`Lease`]). If it finds work at such a check, it works beside the rank until there is nothing more to
+//! do.
 
 use super::relay::{Forwarder, RelayCounters, RelayError};
 use ntbring_host::backoff;
@@ -16,35 +16,36 @@ use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Fruitless rounds, with a yield each, before the thread sleeps.
+/// Number of steps without work, each followed by a yield, before the thread sleeps.
 const ROUNDS: u32 = 4;
-/// The longest sleep. Doorbells end it; this bounds the harm of a lost one.
+/// Longest sleep. Doorbells end it; the limit bounds the harm of a lost one.
 const SLEEP: Duration = Duration::from_millis(500);
 
-/// Steps of a thread that does not sleep between two looks at the links.
+/// Number of steps of a busy thread between two checks of the links.
 const LOOK_EVERY: u32 = 64;
 
-/// The sleep of a thread whose packets may have been damaged on their way.
+/// Sleep of a thread that has packets to retransmit or to complain about.
 const CARE: Duration = Duration::from_millis(1);
 
-/// The first sleeps of a thread with requests that wait for a lock, since nobody rings when it is given back.
+/// First sleep of a thread with requests that wait for a lock, since no doorbell rings when the lock is released.
+/// Further sleeps back off.
 const NAP: Duration = Duration::from_micros(50);
 
-/// The longest that a rank which stops polling without a word holds up what is in transit.
+/// Longest time that a rank which stops polling without handing over delays packets in transit.
 const LEASE: Duration = Duration::from_millis(1);
 
-/// The agreement between the transfer threads and the rank that forwards beside them.
+/// Lease: agreement between the transfer threads and the rank that does their work while it polls.
 pub struct Lease {
-    /// One for each thread.
+    /// One entry for each thread.
     beds: Vec<Bed>,
-    /// Goes up with every poll of the rank.
+    /// Number of the rank's polls, modulo 2^32.
     polls: AtomicU32,
 }
 
-/// Where a thread sleeps.
+/// A thread's doorbell vector and its state.
 struct Bed {
     vector: Arc<dyn Vector>,
-    /// The rank has armed the vector in the thread's name.
+    /// Set if the rank has armed the vector in the thread's name.
     handed: AtomicBool,
 }
 
@@ -65,23 +66,24 @@ impl Bed {
 
 impl Lease {
     fn poll(&self) {
-        // The rank is the only writer.
+        // The rank is the only writer, so no atomic addition is needed.
         self.polls.store(self.polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// To be called by the rank before it looks for work for the last time and goes to sleep: from
-    /// here on doorbells wake the threads.
+    /// Lets doorbells wake the threads from here on. To be called by the rank before it looks for work for the last
+    /// time and goes to sleep.
     pub fn hand_over(&self) {
         self.beds.iter().for_each(Bed::hand_over);
     }
 
-    /// To be called by the rank when it polls again.
+    /// Ends the effect of [`Lease::hand_over`]. To be called by the rank when it polls again.
     pub fn take_back(&self) {
         self.beds.iter().for_each(Bed::take_back);
     }
 }
 
-/// Running transfer threads, and the forwarder that they share with the rank that polls beside them.
+/// Running transfer threads, and the forwarder that they share with the rank that polls beside them. Dropping it stops
+/// the threads.
 pub struct Transfer {
     shared: Arc<Shared>,
     lease: Arc<Lease>,
@@ -90,26 +92,26 @@ pub struct Transfer {
 }
 
 struct Shared {
-    /// The part of each thread.
+    /// Each thread's part of the forwarder.
     forwarders: Vec<Mutex<Forwarder>>,
-    /// Whether links are not trusted.
+    /// Set if links may damage packets (`detect` or `retry`).
     checked: bool,
     fault: OnceLock<RelayError>,
     stop: AtomicBool,
 }
 
-/// What a thread has done, and what is left.
+/// Result of a thread's step.
 struct Step {
-    /// Packets, and requests that were served.
+    /// Number of packets forwarded and requests served.
     moved: usize,
-    /// As [`Forwarder::lock_queue_version`].
+    /// Result of [`Forwarder::lock_queue_version`].
     lock_queue: Option<u32>,
-    /// How long there may be no step after this one, but for those.
+    /// Longest time until the next step, apart from that for lock requests.
     pause: Duration,
 }
 
 impl Shared {
-    /// Packets passed on, or 0 once something is wrong.
+    /// Makes a step. Returns the number of packets passed on, or 0 once an error has occurred.
     fn step(&self, forwarder: &mut Forwarder) -> usize {
         if self.fault.get().is_some() {
             return 0;
@@ -122,10 +124,10 @@ impl Shared {
         })
     }
 
-    /// A step, before which the thread may look at the links.
+    /// Makes a step, before which the thread checks the links if `look` is set.
     fn step_locked(&self, thread: usize, look: bool) -> Step {
         let mut forwarder = self.forwarders[thread].lock().unwrap_or_else(|e| e.into_inner());
-        // Before it, so that what is to cross a link that has gone down does not wait for the next.
+        // Before the step, so that packets which are to cross a link that has gone down do not wait for the next one.
         let again = look.then(|| forwarder.look_at_links(Instant::now())).flatten();
         let moved = self.step(&mut forwarder);
         let pause = match self.checked && forwarder.is_unsettled() {
@@ -137,8 +139,9 @@ impl Shared {
 }
 
 impl Transfer {
-    /// Starts a thread for each part of a host's forwarder. `vectors` are theirs; `wake` rings one from inside the host, by
-    /// its number; `cores` is where they are to run, if not where this process does.
+    /// Starts a thread for each part of a host's forwarder. `vectors` are the threads' doorbell vectors; `wake` rings
+    /// one from inside the host, by its number; `cores` are the cores that the threads are bound to; None leaves them
+    /// where this process runs.
     pub fn start(
         forwarders: Vec<Forwarder>,
         counters: Arc<RelayCounters>,
@@ -164,12 +167,13 @@ impl Transfer {
         Ok(transfer)
     }
 
-    /// What the rank that calls [`Transfer::assist`] has to respect when it sleeps.
+    /// Returns the lease that a rank which calls [`Transfer::assist`] has to hand over before it sleeps.
     pub fn lease(&self) -> Arc<Lease> {
         self.lease.clone()
     }
 
-    /// Forwards at once, from a rank that is polling anyway, what no thread is at.
+    /// Makes a forwarding step, from a rank that is polling anyway, for each part that no thread is working on. Returns
+    /// the number of packets and requests.
     pub fn assist(&self) -> usize {
         self.lease.poll();
         let assist = |forwarder: &Mutex<Forwarder>| match forwarder.try_lock() {
@@ -180,18 +184,18 @@ impl Transfer {
         self.shared.forwarders.iter().map(assist).sum()
     }
 
-    /// To be called when the host's ranks have nothing more to do, but others may.
+    /// As [`Forwarder::leave`]: to be called when the host's ranks have nothing more to do, but other hosts' ranks may.
     pub fn leave(&self) {
         let leave = |forwarder: &Mutex<Forwarder>| forwarder.lock().unwrap_or_else(|e| e.into_inner()).leave();
         self.shared.forwarders.iter().for_each(leave);
     }
 
-    /// What has gone wrong, if anything has.
+    /// Returns the error that has stopped forwarding, if there is one.
     pub fn fault(&self) -> Option<RelayError> {
         self.shared.fault.get().cloned()
     }
 
-    /// Lines on the state of the forwarder.
+    /// Returns lines on the state of the forwarder.
     pub fn describe(&self) -> Vec<String> {
         let describe = |forwarder: &Mutex<Forwarder>| forwarder.lock().unwrap_or_else(|e| e.into_inner()).describe();
         self.shared.forwarders.iter().flat_map(describe).collect()
@@ -202,7 +206,7 @@ impl Drop for Transfer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         for (number, Bed { vector, .. }) in self.lease.beds.iter().enumerate() {
-            // Seen as a sleeper, so that the ring below is not taken for needless.
+            // The armed vector counts as a sleeper, so that the ring below is not omitted as needless.
             vector.arm();
             (self.wake)(number);
             vector.disarm();
@@ -217,7 +221,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
     let bed = &lease.beds[number];
     let vector = bed.vector.as_ref();
     let (mut fruitless, mut polls, mut steps) = (0, 0, 0_u32);
-    // Sleeps in vain while the same requests wait for locks.
+    // Number of sleeps without progress while the same requests wait for locks.
     let (mut vain, mut seen) = (0_u32, None);
     while !shared.stop.load(Ordering::Acquire) {
         steps = steps.wrapping_add(1);
@@ -227,7 +231,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
         }
         let polled = lease.polls.load(Ordering::Relaxed);
         if polled != std::mem::replace(&mut polls, polled) {
-            // If the rank hands over after this, a ring changes the ticket.
+            // If the rank hands over after this point, a ring changes the ticket.
             let ticket = vector.ticket();
             if !bed.handed.load(Ordering::Acquire) {
                 vector.sleep(ticket, LEASE);
@@ -239,7 +243,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
             std::thread::yield_now();
             continue;
         }
-        // Anew, even if the rank has armed it: it may have been rung since.
+        // Armed anew, even if the rank has armed it: it may have been rung since.
         let ticket = vector.arm();
         bed.take_back();
         let Step { moved, lock_queue, pause } = shared.step_locked(number, true);

@@ -1,14 +1,15 @@
-//! Which way a host's packets go to each other host at present: one word in the host's memory, which its forwarder
-//! writes and all its ranks read.
+//! The routing table of a host: the side by which its packets leave for each other host. It is one word in the host's
+//! memory, which the host's forwarder writes and all its ranks read.
 //!
 //! | bits | hold |
 //! |---|---|
 //! | 0-15 | bit h: packets for host h go right, else left |
 //! | 16-31 | bit h: host h can be reached |
-//! | 32-63 | generation: counts the changes; 0 as long as nothing was published |
+//! | 32-63 | generation: number of changes; 0 until routes are published |
 //!
-//! Everything is in one word, so whoever reads it sees ways that belong together. A second word says what the host's manager
-//! has agreed on with the others, for people: its local id (bits 0-7), and the host that is the master (8-15).
+//! All routes are in one word, so a reader always sees a consistent table. A second word holds, for diagnosis only, the
+//! state that the host's manager has agreed on with the others: its local id (bits 0-7), and the host that is the
+//! master (bits 8-15).
 
 use super::topology::HOSTS_MAX;
 use ntbring_manager::Lid;
@@ -18,43 +19,44 @@ use ntbring_ntb::Side;
 const REACHED: u32 = 16;
 const GENERATION: u32 = 32;
 
-// A bit for each host.
+// The word has one bit for each host.
 const _: () = assert!(HOSTS_MAX <= 16);
 
-/// The word of a host.
+/// Routing table of a host.
 pub struct Ways {
     read: InWindow,
     write: OutWindow,
 }
 
 impl Ways {
-    /// Bytes of memory that it needs.
+    /// Bytes of memory that the table needs.
     pub const BYTES: usize = 16;
 
-    /// The word in the first bytes of a region that was zeros once.
+    /// Opens the table in the first bytes of a region that was zeros once.
     pub fn new(region: Region) -> Ways {
         Ways { read: InWindow::new(region.clone()), write: OutWindow::new(region) }
     }
 
-    /// Says what its manager has agreed on with the others: the host's local id, and the host that is the master.
+    /// Publishes the state that the host's manager has agreed on with the others: the host's local id, and the host
+    /// that is the master.
     pub fn agree(&self, lid: Lid, master: usize) {
         self.write.store(8, u64::from(lid.0) | (master as u64) << 8);
     }
 
-    /// The local id of the host, and the host that is the master; None if no manager is at work.
+    /// Returns the local id of the host, and the host that is the master; None if no manager is running.
     pub fn agreed(&self) -> Option<(Lid, usize)> {
         let word = self.read.load(8);
         (word != 0).then_some((Lid(word as u8), (word >> 8 & 0xff) as usize))
     }
 
-    /// What it says now. One load.
+    /// Returns the current routes. Costs one load.
     #[inline]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.read.load(0))
     }
 
-    /// Says by which side each host is reached from now on, None if it cannot be. For the host's forwarder only. The
-    /// generation is raised if anything is different from before; then this returns true.
+    /// Publishes the side by which each host is reached from now on; None marks an unreachable host. Only the host's
+    /// forwarder may call this. Returns true and raises the generation if any route has changed.
     pub fn publish(&self, sides: &[Option<Side>]) -> bool {
         let old = self.read();
         let bits = sides.iter().take(HOSTS_MAX).enumerate().fold(0, |bits, (host, side)| match side {
@@ -65,32 +67,32 @@ impl Ways {
         if old.is_published() && old.0 as u32 == bits {
             return false;
         }
-        // After 2^32 changes it begins again; 0 is left out.
+        // The generation wraps after 2^32 changes; 0 is skipped, since it means that nothing is published.
         let generation = old.generation().wrapping_add(1).max(1);
         self.write.store(0, u64::from(generation) << GENERATION | u64::from(bits));
         true
     }
 }
 
-/// What the word said at one time.
+/// Routes as they were at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot(u64);
 
 impl Snapshot {
-    /// Whether it says anything: until then packets go the shorter way ([`super::Topology::direction`]).
+    /// Returns true if routes are published. Until then packets take the shorter way ([`super::Topology::direction`]).
     #[inline]
     pub fn is_published(self) -> bool {
         self.generation() != 0
     }
 
-    /// Another one than before if any way has changed.
+    /// Returns the generation, which differs from an earlier one if any route has changed.
     #[inline]
     pub fn generation(self) -> u32 {
         (self.0 >> GENERATION) as u32
     }
 
-    /// The side by which packets leave for a host; None if there is no way to it at present. Of the own host it says
-    /// nothing of use.
+    /// Returns the side by which packets leave for a host; None if the host is unreachable at present. The result for
+    /// the own host has no meaning.
     #[inline]
     pub fn side(self, host: usize) -> Option<Side> {
         let bit = |at: usize| self.0 >> at & 1 != 0;
@@ -112,7 +114,7 @@ mod tests {
     fn nothing_is_said_before_it_is_published() {
         let ways = Ways::new(Region::anonymous(Ways::BYTES));
         assert!(!ways.read().is_published());
-        // Also if there is no way to anybody.
+        // A table without any reachable host counts as published, too.
         assert!(ways.publish(&[None; 3]));
         assert!(ways.read().is_published());
         assert_eq!(ways.read().side(1), None);

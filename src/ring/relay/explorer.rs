@@ -1,19 +1,20 @@
-//! All states that the lanes between a ring's forwarders can come into, whatever is sent and in whichever order things happen:
-//! in none of them do lanes wait for each other in a circle.
+//! Exhaustive exploration of the states of the lanes between a ring's forwarders, for any traffic and any order of
+//! events: in no state do lanes wait for each other in a cycle.
 //!
-//! The ways of packets are those of the forwarder's own code ([`Track::way`], [`Allowed::passes`]). Of the rest only
-//! what matters for waiting is kept, and everything else may happen at any time:
+//! The routes of packets come from the forwarder's own code ([`Track::way`], [`Allowed::passes`]). The rest of the
+//! model keeps only what matters for waiting, and everything else may happen at any time:
 //!
-//! - A lane between forwarders holds so many packets and no more. Of a packet there is which lanes it still has to pass.
-//!   Real lanes are counted in lines, and their heads come back late; but whatever is in one, it is either refused more, or
-//!   takes it, and an empty lane takes anything (`queue::tests::room` goes through all states of one). So the smallest
-//!   capacities, where it is refused soonest, are the hardest.
-//! - A rank may have a packet for anybody whenever there is room, by either way round the ring, and so may a forwarder: an
-//!   answer, which waits in memory and holds up nothing. Lanes that only ranks write are therefore left out.
-//! - A packet whose next stop is the lane of a rank, or the forwarder that serves it, may stay where it is for as long as it
-//!   likes, but can always go: a rank in MPI takes what comes, and a request is served or put aside.
+//! - A lane between forwarders holds a fixed number of packets. A packet is modelled as the list of lanes that it still
+//!   has to pass. Real lanes are counted in lines, and their heads come back late; but in any state a lane either
+//!   refuses a packet or accepts it, and an empty lane accepts any packet (`queue::tests::room` goes through all states
+//!   of one lane). So the smallest capacities, which refuse soonest, are the hardest.
+//! - A rank may have a packet for any other rank whenever there is room, by either way round the ring, and so may a
+//!   forwarder: a reply, which waits in memory and holds up no lane. Lanes that only ranks write are therefore left
+//!   out.
+//! - A packet whose next stop is the lane of a rank, or the forwarder that serves it, may stay where it is for as long
+//!   as it likes, but can always proceed: a rank in MPI receives all packets, and a request is served or put aside.
 //!
-//! So a packet can be stuck for ever only behind others that wait for room in a circle of lanes that are full.
+//! So a packet can only be stuck for ever behind others that wait for room in a cycle of full lanes.
 
 use super::super::route::Allowed;
 use super::super::track::Track;
@@ -22,21 +23,22 @@ use crate::Topology;
 use ntbring_ntb::Side;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// A lane between forwarders: the host that writes it, and its number there.
+/// A lane between forwarders: the host that writes it, and the lane's number there.
 type Lane = (usize, usize);
 
-/// Lanes that a packet has still to pass, by their numbers among all lanes.
+/// Lanes that a packet still has to pass, by their numbers among all lanes.
 type Rest = Vec<usize>;
 
-/// How a lane is chosen: the host, whether the packet is for the forwarder at the end of its way, its route.
+/// Function that chooses the output lane: arguments are the topology, the host, the side, the route, and whether the
+/// packet is for the forwarder at its destination.
 type WayOn = fn(&Topology, usize, Side, Route, bool) -> usize;
 
-/// The lanes that a packet passes which some forwarder on its way, or at its beginning, has taken.
+/// Returns the lanes of a packet's route that a forwarder has chosen, either on the way or at its beginning.
 fn lanes(t: &Topology, side: Side, route: Route, request: bool, first: usize, way_on: WayOn) -> Vec<Lane> {
     let ends = (t.host_of(route.src), t.host_of(route.dst));
     let (mut at, mut lanes) = (first, Vec::new());
     while !(request && at == ends.1) {
-        // Its own host's forwarder is not asked: it sends answers of its own.
+        // The forwarder of the packet's own host makes no check: it sends replies of its own.
         assert!(at == ends.0 || Allowed::Either.passes(t, ends, at, side, request), "{route:?} at {at}");
         let way = way_on(t, at, side, route, request);
         let next = t.neighbour(at, side);
@@ -50,9 +52,9 @@ fn lanes(t: &Topology, side: Side, route: Route, request: bool, first: usize, wa
     lanes
 }
 
-/// Everything that can be sent in one direction.
+/// All packets that can be sent in one direction.
 struct Traffic {
-    /// Lanes, and what can be put into each from outside of them.
+    /// For each lane, the packets that can enter the model there: the lanes that they still have to pass.
     begins: BTreeMap<Lane, BTreeSet<Vec<Lane>>>,
 }
 
@@ -70,27 +72,28 @@ impl Traffic {
                 continue;
             }
             let next = t.neighbour(from, side);
-            // Of a rank, which has put it into a lane to the next forwarder: messages to next hosts do not need that.
+            // Sent by a rank, which has put it into a lane to the next forwarder: messages to neighbours do not need
+            // that.
             add(lanes(t, side, route, true, next, way_on));
             if next != to {
                 add(lanes(t, side, route, false, next, way_on));
             }
-            // Of a forwarder.
+            // Sent by a forwarder.
             add(lanes(t, side, route, false, from, way_on));
         }
         Traffic { begins }
     }
 }
 
-/// What is in all lanes: of each packet the number of what it has still to pass, first come first.
+/// Contents of all lanes: for each packet, first in first out, the index of the lanes that it still has to pass.
 type State = Vec<Vec<u8>>;
 
 struct Explorer {
     capacity: usize,
-    /// By number.
+    /// All lanes, by number.
     lanes: Vec<Lane>,
     rests: Vec<Rest>,
-    /// What can be put into each lane from outside.
+    /// For each lane, the packets that can enter it from outside the model.
     begins: Vec<Vec<u8>>,
     seen: HashSet<State>,
 }
@@ -104,7 +107,7 @@ impl Explorer {
         let mut rests = BTreeSet::<Rest>::new();
         for rest in traffic.begins.values().flatten() {
             let rest: Rest = rest.iter().map(number).collect();
-            // And what is left of it later.
+            // Also every suffix of it, which is left after some hops.
             rests.extend((0..=rest.len()).map(|passed| rest[passed..].to_vec()));
         }
         let rests = Vec::from_iter(rests);
@@ -117,7 +120,7 @@ impl Explorer {
         Explorer { capacity, lanes, rests, begins, seen: HashSet::new() }
     }
 
-    /// The lane that a packet has to go to next, and what it has to pass then.
+    /// Returns the lane that a packet has to enter next, and its remaining lanes after that.
     fn next(&self, kind: u8) -> Option<(usize, u8)> {
         let (first, rest) = self.rests[usize::from(kind)].split_first()?;
         Some((*first, self.rests.binary_search_by(|other| other.as_slice().cmp(rest)).unwrap() as u8))
@@ -127,7 +130,7 @@ impl Explorer {
         state[lane].len() < self.capacity
     }
 
-    /// Everything that can happen next.
+    /// Calls `found` with every state that can follow.
     fn follow(&self, state: &State, mut found: impl FnMut(State)) {
         for lane in 0..self.lanes.len() {
             if self.has_room(state, lane) {
@@ -148,7 +151,7 @@ impl Explorer {
         }
     }
 
-    /// Lanes that wait for each other's room in a circle, if there are any.
+    /// Returns lanes that wait for each other's room in a cycle, if there are any.
     fn circle(&self, state: &State) -> Option<Vec<Lane>> {
         let waits_for = |lane: usize| {
             let (to, _) = self.next(*state[lane].first()?)?;
@@ -164,7 +167,7 @@ impl Explorer {
         })
     }
 
-    /// Goes through all states. The first one with a circle, and the circle.
+    /// Goes through all states. Returns the first one with a cycle, and the cycle.
     fn explore(&mut self) -> Option<(State, Vec<Lane>)> {
         let mut open = vec![vec![Vec::new(); self.lanes.len()]];
         self.seen.insert(open[0].clone());
@@ -181,7 +184,7 @@ impl Explorer {
     }
 }
 
-/// So many ranks on each host.
+/// Returns the ring with `ranks[h]` ranks on host `h`.
 fn ring(ranks: &[usize]) -> Topology {
     let host_of: Vec<i32> = ranks.iter().zip(0..).flat_map(|(ranks, host)| vec![host; *ranks]).collect();
     Topology::new(ranks.len(), &host_of).unwrap()
@@ -204,7 +207,7 @@ fn forwarders_never_wait_for_each_other_in_a_circle() {
     }
 }
 
-/// It takes only one lane for both classes, and what they are for is found out.
+/// Counter-check: if packets before and beyond the dateline share one lane, the exploration finds a cycle.
 #[test]
 fn without_a_dateline_they_would() {
     let alike: WayOn = |t, at, side, route, request| {

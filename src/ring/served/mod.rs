@@ -1,18 +1,18 @@
-//! Operations on window memory that a host serves for ranks which cannot reach it: whoever forwards
-//! there carries them out, so the rank whose memory it is may compute.
+//! RMA server: operations on window memory that a host's forwarder carries out for ranks which cannot access the memory
+//! directly. The rank that owns the memory may compute meanwhile.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `operate` | what an accumulate does to numbers |
-//! | `registry` | how the ranks of a host tell its forwarder of their segments |
-//! | `server` | carrying out requests, and answering them |
+//! | `operate` | arithmetic of accumulate operations |
+//! | `registry` | registration of segments by the ranks of a host with its forwarder |
+//! | `server` | execution of requests, and replies to them |
 //!
-//! A request is a packet to the forwarder of the host of the rank it names, a reply one to the rank
-//! that asked:
+//! A request is a packet to the forwarder of the host of the rank that it names; a reply is one to the rank that sent
+//! the request:
 //!
 //! ```text
 //! request  route 8 | id 4, action, op, kind, 0 | segment 8 | offset 8 | length 8 | operands
-//! reply    route 8 | id 4, status, 0, 0, 0     | detail 8                        | what was there before
+//! reply    route 8 | id 4, status, 0, 0, 0     | detail 8                        | previous contents
 //! ```
 
 pub mod operate;
@@ -21,41 +21,43 @@ pub mod server;
 
 use operate::{Kind, Op};
 
-/// The kind of a request's entry, without its route bit.
+/// Entry kind of a request, without the route bit.
 pub const REQUEST: u8 = 9;
-/// The kind of a reply's entry, without its route bit.
+/// Entry kind of a reply, without the route bit.
 pub const REPLY: u8 = 10;
 
-/// Requests that a rank may have open to another before it has to wait for a reply.
+/// Maximum number of unanswered requests from one rank to another.
 pub const OPEN_MAX: usize = 8;
 
-/// The largest number that is compared and swapped, bytes.
+/// Largest operand of a compare-and-swap, bytes.
 pub const SWAP_MAX: u64 = 16;
 
-/// Of what number the sizes of an operation's pieces are a multiple: no number of a predefined type is cut.
+/// Granularity of an operation's chunks, bytes: chunk sizes are multiples of it, so no number of a predefined type is
+/// split.
 pub const GRAIN: usize = 96;
 
-/// What is to be done. The values are those of `NTBRING_REMOTE_*`.
+/// Operation of a request. The values are those of `NTBRING_REMOTE_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The operands are written.
+    /// Writes the operands.
     Put,
-    /// What is there is sent back.
+    /// Returns the contents.
     Get,
-    /// The operands are accumulated.
+    /// Accumulates the operands.
     Accumulate(Op, Kind),
-    /// The same, and what was there before is sent back. There are no operands if the op is `Keep`.
+    /// Accumulates the operands and returns the previous contents. There are no operands if the op is `Keep`.
     Fetch(Op, Kind),
-    /// The first half of the operands is replaced by the second; what was there before is sent back.
+    /// Compare-and-swap: writes the second half of the operands if the contents equal the first half. Returns the
+    /// previous contents.
     Swap,
-    /// The window is locked, alone or not. The reply is sent once it is.
+    /// Acquires the window's lock, exclusively if true, else shared. The reply is sent once it is acquired.
     Hold(bool),
-    /// It is unlocked.
+    /// Releases the window's lock, which is held exclusively if true, else shared.
     LetGo(bool),
 }
 
 impl Action {
-    /// From its three numbers.
+    /// Decodes an action from its three numbers; None if there is no such action.
     pub fn parse(action: u8, op: u8, kind: u8) -> Option<Action> {
         let numbers = || {
             let (op, kind) = (Op::parse(op)?, Kind::parse(kind)?);
@@ -85,7 +87,7 @@ impl Action {
         }
     }
 
-    /// Bytes of operands, if it is about `len` bytes of the segment.
+    /// Returns the number of operand bytes of an action on `len` bytes of the segment.
     pub fn operands(self, len: u64) -> u64 {
         match self {
             Action::Put | Action::Accumulate(..) => len,
@@ -95,7 +97,7 @@ impl Action {
         }
     }
 
-    /// Bytes that are sent back.
+    /// Returns the number of bytes that the reply to an action on `len` bytes carries.
     pub fn result(self, len: u64) -> u64 {
         match self {
             Action::Get | Action::Fetch(..) | Action::Swap => len,
@@ -103,12 +105,12 @@ impl Action {
         }
     }
 
-    /// Whether it is one of those that are atomic with each other.
+    /// Returns true if the action is one of those that are atomic with respect to each other.
     pub fn is_atomic(self) -> bool {
         matches!(self, Action::Accumulate(..) | Action::Fetch(..) | Action::Swap)
     }
 
-    /// Whether it can be about `len` bytes at all.
+    /// Returns true if the action is possible on `len` bytes.
     pub fn fits(self, len: u64) -> bool {
         match self {
             Action::Put | Action::Get => true,
@@ -119,26 +121,26 @@ impl Action {
     }
 }
 
-/// The head of a request, without its route.
+/// Head of a request, without its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The sender's number for it.
+    /// Number that the sender has given the request.
     pub id: u32,
-    /// What is to be done.
+    /// The operation.
     pub action: Action,
-    /// To which segment.
+    /// Token of the segment.
     pub segment: u64,
-    /// Where in it.
+    /// Offset in the segment, bytes.
     pub offset: u64,
-    /// To how many bytes.
+    /// Number of bytes that the operation concerns.
     pub len: u64,
 }
 
 impl Request {
-    /// Bytes of the head.
+    /// Size of the encoded head, bytes.
     pub const LEN: usize = 32;
 
-    /// As bytes.
+    /// Encodes the head.
     pub fn bytes(&self) -> [u8; Request::LEN] {
         let [action, op, kind] = self.action.numbers();
         let first = u64::from(self.id) | u64::from_le_bytes([0, 0, 0, 0, action, op, kind, 0]);
@@ -149,7 +151,8 @@ impl Request {
         bytes
     }
 
-    /// The head of a request that has so many bytes of operands, and its number if it is wrong.
+    /// Decodes the head of a request that has `operands` bytes of operands. Returns the request's id as the error if
+    /// the head is invalid.
     pub fn parse(bytes: &[u8; Request::LEN], operands: usize) -> Result<Request, u32> {
         let word = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("8 bytes"));
         let [.., action, op, kind, rest] = word(0).to_le_bytes();
@@ -158,7 +161,7 @@ impl Request {
             Some(action) if rest == 0 => Request { id, action, segment: word(1), offset: word(2), len: word(3) },
             _ => return Err(id),
         };
-        // No longer than what a packet can hold, so nothing below overflows.
+        // Limited to the size of a packet, so that nothing below overflows.
         let fits = request.len <= u64::from(u32::MAX)
             && request.action.fits(request.len)
             && request.action.operands(request.len) == operands as u64;
@@ -166,10 +169,10 @@ impl Request {
     }
 }
 
-/// How a request has ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is done.
+    /// The operation is done.
     Done,
     /// There is no such segment on the host.
     Unknown,
@@ -177,24 +180,24 @@ pub enum Status {
     Outside,
     /// There is no such operation.
     Impossible,
-    /// This rank has died while it had the segment's lock.
+    /// The rank with this number has died while it held the segment's lock.
     Orphaned(u32),
 }
 
-/// The head of a reply, without its route.
+/// Head of a reply, without its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The number of the request.
     pub id: u32,
-    /// What became of it.
+    /// Result of the request.
     pub status: Status,
 }
 
 impl Reply {
-    /// Bytes of the head.
+    /// Size of the encoded head, bytes.
     pub const LEN: usize = 16;
 
-    /// As bytes.
+    /// Encodes the head.
     pub fn bytes(&self) -> [u8; Reply::LEN] {
         let (status, detail) = match self.status {
             Status::Done => (0, 0),
@@ -207,7 +210,7 @@ impl Reply {
         words.map(u64::to_le_bytes).concat().try_into().expect("two words")
     }
 
-    /// From bytes; None if it is none.
+    /// Decodes the head of a reply; None if it is invalid.
     pub fn parse(bytes: &[u8; Reply::LEN]) -> Option<Reply> {
         let word = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("8 bytes"));
         let status = match (word(0) >> 32, word(1)) {

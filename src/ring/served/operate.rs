@@ -1,6 +1,6 @@
-//! What an accumulate does to numbers, computed on bytes: nothing here knows where they lie.
+//! Arithmetic of accumulate operations on byte slices, independent of where the memory lies.
 
-/// The numbers that it works on, in the byte order of the machine. The values are those of `NTBRING_TYPE_*`.
+/// Types of numbers, in the byte order of the machine. The values are those of `NTBRING_TYPE_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -22,7 +22,7 @@ pub enum Kind {
     C64,
 }
 
-/// What becomes of a number `a` and its operand `b`. The values are those of `NTBRING_OP_*`.
+/// Operations on a number `a` and its operand `b`. The values are those of `NTBRING_OP_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
@@ -30,9 +30,9 @@ pub enum Op {
     Sum = 0,
     /// a * b
     Product,
-    /// The larger.
+    /// The larger one of a and b
     Max,
-    /// The smaller.
+    /// The smaller one of a and b
     Min,
     /// 1 if both are not 0, else 0
     And,
@@ -53,18 +53,18 @@ pub enum Op {
 }
 
 impl Kind {
-    /// All of them, in the order of their values.
+    /// All variants, in the order of their values.
     pub const ALL: [Kind; 13] = {
         use Kind::*;
         [Bytes, I8, U8, I16, U16, I32, U32, I64, U64, F32, F64, C32, C64]
     };
 
-    /// The one of this value.
+    /// Returns the variant with this value; None if there is none.
     pub fn parse(value: u8) -> Option<Kind> {
         Self::ALL.get(value as usize).copied()
     }
 
-    /// Bytes of a number.
+    /// Returns the size of a number, bytes.
     pub fn size(self) -> usize {
         match self {
             Kind::Bytes | Kind::I8 | Kind::U8 => 1,
@@ -77,18 +77,18 @@ impl Kind {
 }
 
 impl Op {
-    /// All of them, in the order of their values.
+    /// All variants, in the order of their values.
     pub const ALL: [Op; 12] = {
         use Op::*;
         [Sum, Product, Max, Min, And, Or, Xor, BitAnd, BitOr, BitXor, Replace, Keep]
     };
 
-    /// The one of this value.
+    /// Returns the variant with this value; None if there is none.
     pub fn parse(value: u8) -> Option<Op> {
         Self::ALL.get(value as usize).copied()
     }
 
-    /// Whether numbers of this kind have it.
+    /// Returns true if the operation is defined for numbers of this kind.
     pub fn takes(self, kind: Kind) -> bool {
         match self {
             Op::Replace | Op::Keep => true,
@@ -135,7 +135,7 @@ macro_rules! floats {
         match $op {
             Op::Sum => each!($t, $to, $from, |a, b| a + b),
             Op::Product => each!($t, $to, $from, |a, b| a * b),
-            // As MPICH has it where one is not a number.
+            // As in MPICH if an operand is NaN.
             Op::Max => each!($t, $to, $from, |a, b| if a > b { a } else { b }),
             Op::Min => each!($t, $to, $from, |a, b| if a < b { a } else { b }),
             Op::And => each!($t, $to, $from, |a, b| (a != 0.0 && b != 0.0) as u8 as $t),
@@ -164,8 +164,8 @@ macro_rules! complex {
     }};
 }
 
-/// Accumulates the numbers `from` to the numbers `to`, which are as many. Nothing happens if numbers
-/// of this kind do not have the operation.
+/// Accumulates the numbers `from` into the numbers `to`, which have the same count. Nothing happens if the operation is
+/// not defined for numbers of this kind.
 pub fn accumulate(op: Op, kind: Kind, to: &mut [u8], from: &[u8]) {
     if op == Op::Replace {
         return to.copy_from_slice(from);
@@ -200,7 +200,7 @@ mod tests {
         both[..N].try_into().unwrap()
     }
 
-    /// Every operation on integers of one type, against what the language says.
+    /// Compares every operation on integers of one type with the language's own operators.
     macro_rules! check_integers {
         ($t:ty, $kind:expr) => {
             for a in [0, 1, 2, 100, <$t>::MAX, <$t>::MIN, <$t>::MAX / 3] {

@@ -1,13 +1,13 @@
-//! How the ranks of a host tell its forwarder of their segments: a slot for each rank, in the part of
-//! the host's memory that only its own ranks map.
+//! Registration of segments by the ranks of a host with its forwarder: one slot for each rank, in the part of the
+//! host's memory that only its own ranks map.
 //!
-//! A rank fills in its slot, wakes the forwarder, and waits until it has been told what came of it; so
-//! the forwarder can open a segment before its owner closes the way to it.
+//! A rank fills its slot, wakes the forwarder, and waits for the result; so the forwarder can open a segment before its
+//! owner closes the access to it.
 
 use ntbring_host::{FileAddress, SegmentAddress};
 use ntbring_memory::{InWindow, OutWindow, Region};
 
-/// Bytes of a slot.
+/// Size of a slot, bytes.
 const SLOT: usize = 64;
 
 const STATE: usize = 0;
@@ -20,12 +20,12 @@ const CLOSE: u64 = 2;
 const DONE: u64 = 3;
 const REFUSED: u64 = 4;
 
-/// What a rank wants of its host's forwarder.
+/// Request of a rank to its host's forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// To serve a segment from now on.
+    /// Register a segment, which is served from now on.
     Open(SegmentAddress),
-    /// Not to serve it any more.
+    /// Deregister a segment.
     Close(SegmentAddress),
 }
 
@@ -34,22 +34,23 @@ pub struct Registry {
     read: InWindow,
     write: OutWindow,
     ranks: usize,
-    /// How many wishes there had been at the latest look.
+    /// Number of requests at the latest check.
     seen: u64,
 }
 
 impl Registry {
-    /// Bytes for a host of so many ranks: a slot each, and how many wishes there have been.
+    /// Returns the size of the registry of a host with `ranks` ranks, bytes: a slot for each, and the counter of
+    /// requests.
     pub fn bytes(ranks: usize) -> usize {
         (ranks + 1) * SLOT
     }
 
-    /// The slots of a host of so many ranks, in memory of [`Registry::bytes`] that was zeros once.
+    /// Opens the registry of a host with `ranks` ranks, in memory of [`Registry::bytes`] that was zeros once.
     pub fn new(region: Region, ranks: usize) -> Registry {
         Registry { read: InWindow::new(region.clone()), write: OutWindow::new(region), ranks, seen: 0 }
     }
 
-    /// Makes a wish in the name of a rank, which waits for its answer before it makes another.
+    /// Makes a request in the name of a rank, which must wait for its answer before it makes another.
     pub fn wish(&self, local: usize, owner: u32, wish: Wish) {
         let (state, address) = match wish {
             Wish::Open(address) => (OPEN, address),
@@ -64,7 +65,7 @@ impl Registry {
         self.write.add(self.ranks * SLOT);
     }
 
-    /// Whether a rank's wish was granted, once that is known.
+    /// Returns whether a rank's request was granted, once that is known.
     pub fn answer(&self, local: usize) -> Option<bool> {
         let state = self.read.load(local * SLOT + STATE);
         let answered = matches!(state, DONE | REFUSED);
@@ -74,18 +75,18 @@ impl Registry {
         answered.then_some(state == DONE)
     }
 
-    /// Whether there has been a wish since [`Registry::grant`] looked.
+    /// Returns true if there has been a request since the latest [`Registry::grant`].
     #[inline]
     pub fn has_news(&self) -> bool {
         self.wishes() != self.seen
     }
 
-    /// The number of wishes so far.
+    /// Returns the number of requests so far.
     pub fn wishes(&self) -> u64 {
         self.read.load(self.ranks * SLOT)
     }
 
-    /// Has `grant` answer what is wished; it is told whose wish it is.
+    /// Answers all open requests with the result of `grant`, which gets the owner's rank and the request.
     pub fn grant(&mut self, mut grant: impl FnMut(u32, Wish) -> bool) {
         self.seen = self.read.load(self.ranks * SLOT);
         for at in (0..self.ranks).map(|local| local * SLOT) {
@@ -101,12 +102,12 @@ impl Registry {
     }
 }
 
-/// An address as words.
+/// Encodes an address as words.
 pub fn words(a: &SegmentAddress) -> [u64; 4] {
     [u64::from(a.file.pid) << 32 | u64::from(a.file.fd), a.file.inode, a.file.token, a.size]
 }
 
-/// An address from its words.
+/// Decodes an address from its words.
 pub fn address(words: [u64; 4]) -> SegmentAddress {
     let [process, inode, token, size] = words;
     SegmentAddress { file: FileAddress { pid: (process >> 32) as u32, fd: process as u32, inode, token }, size }

@@ -1,7 +1,7 @@
-//! Carrying out requests on the segments of a host, and making the answers.
+//! Execution of requests on the segments of a host, and their replies.
 //!
-//! Nothing here waits: what needs a lock that somebody has is kept, in order, and tried again at every
-//! step. How much is kept is bounded, since a rank may only have [`OPEN_MAX`] requests open to another.
+//! Nothing here blocks: a request that needs a lock which is held is queued in order, and tried again at every step.
+//! The queues are bounded, since a rank may only have [`OPEN_MAX`] requests open to another.
 
 use super::registry::{Registry, Wish};
 use super::{Action, Reply, Request, Status, OPEN_MAX, REPLY};
@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether those that have locks are alive.
+/// Interval between two checks for dead lock holders.
 const GLANCE: Duration = Duration::from_millis(100);
 
 type Bytes = SmallVec<[u8; 64]>;
@@ -31,20 +31,20 @@ struct Served {
     segment: Segment,
     /// Atomic operations that wait for the segment's lock, in order.
     jobs: VecDeque<Job>,
-    /// Those who wait for the window's lock.
+    /// Requests that wait for the window's lock, in order.
     suitors: VecDeque<Job>,
 }
 
 /// A reply that is to be sent.
 pub struct Answer {
-    /// From the rank whose memory it is to the one that asked.
+    /// Route from the rank that owns the memory to the one that sent the request.
     pub route: Route,
     reply: Reply,
     payload: Bytes,
 }
 
 impl Answer {
-    /// Puts it into a lane; false if there is no room.
+    /// Writes the reply into a lane; returns false if there is no room.
     pub fn put(&self, lane: &mut Producer) -> bool {
         let len = Route::LEN + Reply::LEN + self.payload.len();
         let Some(mut slot) = lane.reserve(len) else { return false };
@@ -56,33 +56,33 @@ impl Answer {
     }
 }
 
-/// The segments of a host, and what is asked of them.
+/// Server of a host's segments, with their open requests.
 pub struct Server {
     members: Arc<Membership>,
     registry: Registry,
     segments: HashMap<u64, Served>,
-    /// Requests of each rank that are not answered.
+    /// Number of unanswered requests of each rank.
     open: HashMap<u32, usize>,
-    /// How many there may be of one rank.
+    /// Maximum number of unanswered requests of one rank.
     limit: usize,
-    /// The most bytes that an answer may take back.
+    /// Maximum number of bytes that a reply may carry.
     result_max: u64,
-    /// Requests that wait for a lock.
+    /// Number of requests that wait for a lock.
     waiting: usize,
     glanced: Instant,
-    /// Answers to be sent.
+    /// Replies to be sent.
     pub answers: VecDeque<Answer>,
 }
 
 impl Server {
-    /// The server of this process's host. There must be one only.
+    /// Creates the server of this process's host. There must be one only.
     pub fn new(members: &Arc<Membership>) -> Server {
         Server {
             registry: members.registry(),
             segments: HashMap::new(),
             open: HashMap::new(),
             limit: OPEN_MAX * members.topology().ranks_of(members.host()).len(),
-            // All lanes on the way take a packet of that size.
+            // All lanes on the way accept a packet of that size.
             result_max: (members.packet_max() - Route::LEN - Reply::LEN) as u64,
             waiting: 0,
             glanced: Instant::now(),
@@ -91,12 +91,13 @@ impl Server {
         }
     }
 
-    /// Requests that wait for a lock, which nobody will ring for.
+    /// Returns the number of requests that wait for a lock. No doorbell rings when a lock is released.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Answers wishes of the host's ranks, and tries again what waits. Returns how much has moved.
+    /// Answers registrations of the host's ranks, and tries again to serve requests that wait for locks. Returns the
+    /// number of requests that stopped waiting.
     #[inline]
     pub fn step(&mut self) -> usize {
         if !self.registry.has_news() && self.waiting == 0 {
@@ -118,8 +119,8 @@ impl Server {
         before.saturating_sub(self.waiting)
     }
 
-    /// Takes the request whose head and operands are the `len` bytes at `offset` of a lane; false if
-    /// its sender has more open than it may.
+    /// Accepts the request whose head and operands are the `len` bytes at `offset` of a lane. Returns false if its
+    /// sender has more open requests than allowed.
     pub fn take(&mut self, route: Route, lane: &InWindow, offset: usize, len: usize) -> bool {
         let open = self.open.entry(route.src).or_default();
         *open += 1;
@@ -170,7 +171,7 @@ impl Server {
         true
     }
 
-    /// To be called when an answer has been sent.
+    /// Counts a reply as sent; to be called when it was.
     pub fn sent(&mut self, answer: &Answer) {
         if let Some(open) = self.open.get_mut(&answer.route.dst) {
             *open = open.saturating_sub(1);
@@ -206,7 +207,7 @@ impl Server {
         self.waiting = self.segments.values().map(|s| s.jobs.len() + s.suitors.len()).sum();
     }
 
-    /// Goes on with what waits for the locks of a segment.
+    /// Serves requests that wait for the locks of a segment, as long as locks can be acquired.
     fn retry(&mut self, token: u64) {
         let me = self.members.rank();
         loop {
@@ -217,7 +218,7 @@ impl Server {
         }
     }
 
-    /// Answers those who wait for a lock that a dead rank has, or none that there is.
+    /// Answers requests that wait for a segment lock whose holder has died or is not a valid rank.
     fn bury(&mut self) {
         let (dead, size) = (self.members.dead(), self.members.topology().size());
         let gone = |rank: &u32| *rank as usize >= size || dead.iter().any(|dead| dead.rank == *rank);
@@ -233,7 +234,7 @@ impl Server {
         }
     }
 
-    /// Lines on what waits, for the diagnosis of a hang.
+    /// Returns lines on the waiting requests, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
         let waiting = self.segments.iter().filter(|(_, s)| s.has_waiting()).map(|(token, s)| {
             format!(
@@ -252,7 +253,7 @@ impl Served {
         !self.jobs.is_empty() || !self.suitors.is_empty()
     }
 
-    /// What needs no lock.
+    /// Carries out an action that needs no lock.
     fn at_once(&self, action: Action, request: &Request) -> (Status, Bytes) {
         match action {
             Action::LetGo(alone) if !self.segment.let_go(alone) => (Status::Impossible, Bytes::new()),
@@ -267,7 +268,7 @@ impl Served {
         bytes
     }
 
-    /// Carries out the first atomic operation that waits, if the lock can be had.
+    /// Carries out the first atomic operation that waits, if the segment's lock can be acquired.
     fn next_job(&mut self, me: u32) -> Option<(Job, Status, Bytes)> {
         if self.jobs.is_empty() || !self.segment.try_lock(me) {
             return None;
@@ -295,7 +296,7 @@ impl Served {
         Some((job, Status::Done, payload))
     }
 
-    /// Gives the window's lock to the first who waits for it and can have it.
+    /// Grants the window's lock to the first waiting request that can have it.
     fn next_suitor(&mut self) -> Option<(Job, Status, Bytes)> {
         let segment = &self.segment;
         let lucky =

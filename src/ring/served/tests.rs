@@ -35,7 +35,7 @@ proptest! {
     #[test]
     fn whatever_is_parsed_makes_sense(bytes: [u8; Request::LEN], few in 0usize..64, len: u64, action in 0u8..8) {
         let mut bytes = bytes;
-        // Likely to be nearly right.
+        // Makes nearly valid requests likely.
         bytes[4] = action;
         bytes[7] = 0;
         bytes[24..].copy_from_slice(&if few < 32 { few as u64 } else { len }.to_le_bytes());

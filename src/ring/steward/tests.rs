@@ -1,4 +1,4 @@
-//! The stewards of a whole ring, which talk through memory, in virtual time.
+//! All stewards of a ring in one process, which communicate through memory, in virtual time.
 
 use super::*;
 use crate::plan::LANE_MIN;
@@ -9,16 +9,16 @@ use ntbring_queue::{Producer, Reliability};
 
 const STEP: Duration = Duration::from_millis(1);
 
-/// Steps in which a ring must have come to rest.
+/// Number of steps within which a ring must have settled.
 const LONG: usize = 100_000;
 
 struct Ring {
     topology: Arc<Topology>,
     stewards: Vec<Steward>,
-    /// Those who do nothing yet.
+    /// Hosts that are stopped, or have not started yet.
     asleep: Vec<usize>,
     ways: Vec<Ways>,
-    /// Whether the port of a host on a side is down.
+    /// True where the port of a host on a side is down.
     down: Vec<[bool; 2]>,
     now: Instant,
 }
@@ -45,14 +45,14 @@ impl Ring {
         ring
     }
 
-    /// Takes the link to the right of a host down, or up.
+    /// Takes the link to the right of host `link` down, or up.
     fn set(&mut self, link: usize, up: bool) {
         let right = self.topology.neighbour(link, Side::Right);
         self.down[link][Side::Right as usize] = !up;
         self.down[right][Side::Left as usize] = !up;
     }
 
-    /// Whether packets cross the link on a side of a host.
+    /// Returns true if packets cross the link on a side of a host.
     fn crosses(&self, host: usize, side: Side) -> bool {
         let there = self.topology.neighbour(host, side);
         !self.down[host][side as usize] && !self.down[there][side.opposite() as usize]
@@ -68,7 +68,7 @@ impl Ring {
         (0..self.stewards.len()).filter(|host| !self.asleep.contains(host)).collect()
     }
 
-    /// Carries a packet if there is one.
+    /// Delivers one packet if there is one. Returns true if there was.
     fn carry(&mut self) -> bool {
         for (host, side) in self.awake().into_iter().flat_map(|host| Side::BOTH.map(|side| (host, side))) {
             let Some(packet) = self.stewards[host].next(side).map(<[u8]>::to_vec) else { continue };
@@ -92,7 +92,7 @@ impl Ring {
         (0..time.as_millis()).for_each(|_| self.step());
     }
 
-    /// Whether every host's ways are the shortest that there are.
+    /// Returns true if every host's routes are the shortest that exist.
     fn is_right(&self) -> bool {
         let hosts = self.stewards.len();
         let leads = |from: usize, to: usize, side: Side| {
@@ -110,7 +110,7 @@ impl Ring {
         })
     }
 
-    /// Lets time pass until the ways are right.
+    /// Lets time pass until the routes are right. Panics if they do not become right.
     fn settle(&mut self) {
         for _ in 0..LONG {
             if self.is_right() {
@@ -176,14 +176,15 @@ fn a_link_that_is_down_for_one_of_its_ends_is_down_for_all() {
     }
 }
 
-/// The other end sees nothing of it, and what it asks by that link is not answered: but it is told, the other way round.
+/// The other end does not observe the outage, and its requests over that link are not answered: but it is told the
+/// other way round.
 #[test]
 fn that_a_link_is_down_for_one_of_its_ends_is_known_within_a_second() {
     const SOON: Duration = Duration::from_secs(1);
     for (hosts, side) in (3..=8).flat_map(|hosts| Side::BOTH.map(|side| (hosts, side))) {
         for host in 0..hosts {
             let mut ring = Ring::settled(hosts);
-            // Whatever was asked by then, and whenever it is asked next.
+            // Covers different phases between the manager's periodic requests.
             ring.run(STEP * 97 * host as u32);
             for up in [false, true] {
                 ring.down[host][side as usize] = !up;
@@ -214,7 +215,7 @@ fn one_end_after_the_other_is_known_within_a_second_too() {
     }
 }
 
-/// Slow is not dead.
+/// A slow host must not count as dead.
 #[test]
 fn a_host_that_is_stopped_for_seconds_keeps_its_links() {
     let mut ring = Ring::settled(5);
@@ -233,7 +234,7 @@ fn a_link_that_is_down_from_the_start_is_gone_round() {
     let mut ring = Ring::new(4);
     ring.set(2, false);
     ring.step();
-    // Before anybody has heard of anybody: the two at its ends know themselves.
+    // Before any host has heard of another: the two at the ends of the link know from their ports.
     assert_eq!((ring.side(2, 3), ring.side(3, 2)), (Some(Side::Left), Some(Side::Right)));
     ring.settle();
 }
@@ -260,7 +261,7 @@ fn a_link_that_has_come_up_is_used_when_it_has_stayed_up_unless_it_is_the_only_w
     ring.set(0, true);
     ring.run(PROBATION / 2);
     assert_eq!((ring.side(0, 1), ring.side(1, 0)), (Some(Side::Left), Some(Side::Right)));
-    // From now on there is no other way.
+    // From now on there is no other route.
     ring.set(2, false);
     ring.run(PROBATION / 4);
     assert!(ring.is_right());
@@ -301,7 +302,7 @@ fn nothing_is_said_of_hosts_that_have_only_just_begun() {
     assert_eq!(ring.generations(), [0; 4]);
     ring.asleep.clear();
     ring.settle();
-    // But not for ever.
+    // The wait for a host that does not start is limited.
     let mut ring = Ring::new(4);
     ring.asleep = vec![2];
     ring.run(GRACE + 2 * RULES.patience * RULES.tries.into());
