@@ -1,4 +1,4 @@
-//! What the integration tests share. Each of them uses a part of it.
+//! Helpers that the integration tests share. Each test uses a part of them.
 #![allow(dead_code)]
 
 pub mod ports;

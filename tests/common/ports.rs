@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What is around the emulated port.
+/// Backend and decorators of the ports under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dress {
     Emu,
@@ -29,21 +29,21 @@ pub enum Dress {
     TraceWeakDoubled,
 }
 
-/// The link of those that are timed: slow enough to notice.
+/// Link model of the timed variants: slow enough to notice.
 pub const MODEL: Model =
     Model { bandwidth: 1_000_000_000, latency: 5_000, doorbell: 3_000, register: 500, transfer: None };
 
 impl Dress {
-    /// Whether what is written takes time to arrive.
+    /// Returns true if writes take time to arrive.
     pub fn is_timed(self) -> bool {
         matches!(self, Dress::Timing | Dress::TraceWeakTiming)
     }
 }
 
-/// Bytes of each window.
+/// Size of each window, bytes.
 pub const WINDOW: usize = 64 << 10;
 
-/// Where records are written to.
+/// In-memory sink of access records.
 #[derive(Clone, Default)]
 pub struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// The host as every backend offers it.
+    /// Returns the host through the interface that all backends have.
     pub fn fabric(&self) -> &dyn Fabric {
         match self {
             Host::Emu(host) => host,
@@ -88,7 +88,7 @@ impl Host {
     }
 }
 
-/// Hosts `a` and `b`: the right port of each is cabled to the left one of the other.
+/// Two hosts: the right port of each is cabled to the left one of the other.
 pub struct Bench {
     pub dress: Dress,
     pub hosts: [Host; 2],
@@ -101,7 +101,7 @@ impl Bench {
         Bench::with_model(dress, MODEL)
     }
 
-    /// With links of that model, if they are timed.
+    /// As [`Bench::new`], with links of the given model if they are timed.
     pub fn with_model(dress: Dress, model: Model) -> Bench {
         let windows = Windows { bytes: WINDOW as u64, accounts: dress.is_timed() };
         let hosts = [(); 2].map(|()| Host::new(dress, windows));
@@ -117,12 +117,12 @@ impl Bench {
         Bench { dress, hosts, ports, paper }
     }
 
-    /// The port of host 0 or 1.
+    /// Returns the port of host 0 or 1 on a side.
     pub fn port(&self, host: usize, side: Side) -> Arc<dyn Port> {
         self.ports[host][side as usize].clone()
     }
 
-    /// Every cable, in both directions: (sending port, receiving port).
+    /// Returns every cable in both directions, as (sending port, receiving port).
     pub fn cables(&self) -> Vec<(Arc<dyn Port>, Arc<dyn Port>)> {
         let mut cables = Vec::new();
         for host in [0, 1] {
@@ -133,14 +133,14 @@ impl Bench {
         cables
     }
 
-    /// Waits until everything sent so far (no more than a window) has arrived.
+    /// Waits until everything that was sent so far (at most a window) has arrived.
     pub fn settle(&self) {
         if self.dress.is_timed() {
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
     }
 
-    /// What was recorded so far, a line each.
+    /// Returns the recorded accesses so far, one JSON value for each line.
     pub fn record(&self) -> Vec<serde_json::Value> {
         let text = String::from_utf8(self.paper.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
@@ -159,7 +159,7 @@ fn dressed(port: impl Port + 'static, dress: Dress, record: &Record) -> Arc<dyn 
     }
 }
 
-/// The window through which `from` reaches what is incoming at `to`.
+/// Returns the outgoing window of `from` that maps the incoming window of `to`.
 pub fn aim(from: &dyn Port, to: &dyn Port) -> OutWindow {
     from.outgoing(to.incoming_offset(), to.incoming().len() as u64).unwrap()
 }

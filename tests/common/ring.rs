@@ -1,5 +1,5 @@
-//! A whole ring in one process: every rank is a thread with its own endpoint, made as the C side
-//! makes it. Ranks share nothing but the cards that they exchange at the start.
+//! A whole ring in one process: every rank is a thread with its own endpoint, which is created as the C side creates
+//! it. Ranks share nothing but the cards that they exchange at the start.
 
 use ntbring_endpoint::Settings;
 use ntbring_endpoint::{Endpoint, Event, Idle};
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A job that has not ended by then hangs.
+/// Timeout after which a job counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest sleep of a rank. Nothing but a doorbell ends it sooner.
+/// Longest sleep of a rank. Only a doorbell ends it sooner.
 const SLEEP: Duration = Duration::from_secs(10);
 
-/// Where ranks live.
+/// Placement of ranks on hosts.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub hosts: usize,
@@ -24,13 +24,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// So many ranks on each host, in blocks.
+    /// Creates a layout with `ranks[h]` consecutive ranks on host `h`.
     pub fn blocks(ranks: &[usize]) -> Layout {
         let host_of = (0..ranks.len()).flat_map(|h| vec![h as i32; ranks[h]]).collect();
         Layout { hosts: ranks.len(), host_of }
     }
 
-    /// Ranks dealt out to the hosts in turn.
+    /// Creates a layout in which ranks are assigned to the hosts in turn.
     pub fn cyclic(hosts: usize, ranks: usize) -> Layout {
         Layout { hosts, host_of: (0..ranks).map(|r| (r % hosts) as i32).collect() }
     }
@@ -44,7 +44,7 @@ impl Layout {
     }
 }
 
-/// What the ranks of a job have in common.
+/// State that the ranks of a job share.
 struct Job {
     cards: Mutex<Vec<Option<Card>>>,
     arrived: AtomicUsize,
@@ -64,7 +64,7 @@ impl Job {
         }
     }
 
-    /// Waits for all ranks, without polling anything; fails if one of them has.
+    /// Waits for all ranks without polling any endpoint; fails if one of them has failed.
     fn barrier(&self) -> Result<(), String> {
         let target = (self.arrived.fetch_add(1, Ordering::SeqCst) / self.size + 1) * self.size;
         while self.arrived.load(Ordering::SeqCst) < target {
@@ -84,7 +84,7 @@ impl Job {
         Ok(())
     }
 
-    /// Shows a card to everybody and returns everybody's, over the wire format.
+    /// Publishes a card to all ranks and returns the cards of all, in their wire format.
     fn exchange(&self, rank: u32, card: Card) -> Result<Vec<Card>, String> {
         self.cards.lock().unwrap()[rank as usize] = Some(Card::parse(&card.bytes())?);
         self.barrier()?;
@@ -98,15 +98,16 @@ pub struct Rank<'a> {
     pub layout: &'a Layout,
     pub endpoint: Endpoint,
     pub idle: Arc<Idle>,
-    /// Somebody enters the endpoint in the rank's place between its calls, as chance has it...
+    /// Random source of a simulated deputy: an async-progress thread that enters the endpoint between the rank's
+    /// calls...
     pub deputy: Option<fastrand::Rng>,
-    /// ...and has done something so often.
+    /// ...and number of times that it had work to do.
     pub overlaps: u64,
     job: &'a Job,
 }
 
 thread_local! {
-    /// Whether this thread acts for a deputy.
+    /// Set while this thread acts as a deputy.
     pub static DEPUTIZES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -116,7 +117,7 @@ impl Rank<'_> {
         self.endpoint.poll().map_err(|e| e.to_string())
     }
 
-    /// What a deputy does between two calls.
+    /// Makes a random number of deputy steps, as between two calls of the rank.
     pub fn meanwhile(&mut self) {
         let Some(chance) = &mut self.deputy else { return };
         for _ in 0..chance.u8(..4) {
@@ -124,7 +125,7 @@ impl Rank<'_> {
         }
     }
 
-    /// A step of a deputy. Whether there was anything to do.
+    /// Makes a step of a deputy. Returns true if there was work.
     pub fn carry_on(&mut self) -> bool {
         DEPUTIZES.set(true);
         let any = self.endpoint.has_bulk() && self.endpoint.carry_on();
@@ -133,7 +134,7 @@ impl Rank<'_> {
         any
     }
 
-    /// Nothing but steps of a deputy, until it has nothing more to do.
+    /// Makes deputy steps only, until there is no more work for a deputy.
     #[allow(dead_code)]
     pub fn carry_all(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() {
@@ -142,7 +143,7 @@ impl Rank<'_> {
         Ok(())
     }
 
-    /// Until there was something to do.
+    /// Makes deputy steps until one of them had work.
     #[allow(dead_code)]
     pub fn carry_some(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() && !self.carry_on() {
@@ -152,7 +153,7 @@ impl Rank<'_> {
         Ok(())
     }
 
-    /// One event, or one step of waiting, of at most `max`.
+    /// Returns the next event; if there is none, waits once for at most `max`.
     #[allow(dead_code)]
     pub fn step(&mut self, max: Duration) -> Result<Option<Event>, String> {
         let event = self.poll()?;
@@ -163,7 +164,7 @@ impl Rank<'_> {
         Ok(event)
     }
 
-    /// The next event; waits for it as a blocked MPI call does.
+    /// Returns the next event; waits for it as a blocked MPI call does.
     pub fn event(&mut self) -> Result<Event, String> {
         let mut slept = false;
         loop {
@@ -180,13 +181,13 @@ impl Rank<'_> {
         }
     }
 
-    /// Waits for all ranks outside the library: nothing is polled meanwhile.
+    /// Waits for all ranks outside the library: no endpoint is polled meanwhile.
     pub fn barrier(&self) -> Result<(), String> {
         self.job.barrier()
     }
 }
 
-/// Runs a job: `body` in every rank. Panics with the reports of all ranks if one fails or hangs.
+/// Runs `body` in every rank of a job. Panics with the reports of all ranks if one fails or hangs.
 pub fn run(layout: &Layout, settings: &Settings, body: impl Fn(&mut Rank) -> Result<(), String> + Sync) {
     run_each(layout, |_| settings.clone(), body);
 }
@@ -201,7 +202,7 @@ pub fn run_each(
     assert!(failures.is_empty(), "{layout:?}\n{}", failures.join("\n"));
 }
 
-/// Runs a job that may fail, and returns what became of each rank.
+/// Runs a job that may fail, and returns the result of each rank.
 pub fn try_run(
     layout: &Layout,
     settings: impl Fn(u32) -> Settings + Sync,
@@ -218,12 +219,12 @@ pub fn try_run(
         if !rank.endpoint.is_flushed() {
             return Err("something is still to be sent".into());
         }
-        // As in MPICH, nobody leaves before all are done.
+        // As in MPICH, no rank leaves before all are done.
         let trusted = settings(rank.rank).ring.reliability == Reliability::Off;
         rank.endpoint.linger().map_err(|e| e.to_string())?;
         rank.barrier()?;
-        // By now nothing can be under way, if nothing is lost, but a question whether others are stalled, too: it may go
-        // round after what it asks about has come.
+        // By now no packet can be under way, unless packets are lost. The only exception is a query whether senders are
+        // stalled: it may arrive after the messages that it asks about.
         while let Some(event) = if trusted { rank.poll()? } else { None } {
             if !matches!(event, Event::Stalled { .. }) {
                 return Err("an event that nobody expects".into());
@@ -250,7 +251,7 @@ pub fn try_run(
     })
 }
 
-/// Lets every rank try to join, each with its own settings.
+/// Lets every rank try to join, each with its own settings. Returns the result of each rank.
 pub fn try_to_join(layout: &Layout, settings: impl Fn(u32) -> Settings + Sync) -> Vec<Result<(), JoinError>> {
     let job = Job::new(layout.size());
     std::thread::scope(|scope| {
@@ -261,7 +262,7 @@ pub fn try_to_join(layout: &Layout, settings: impl Fn(u32) -> Settings + Sync) -
                     let candidate = Candidate::new(layout.topology(), rank, settings(rank))?;
                     let cards = job.exchange(rank, candidate.card()).expect("all ranks have a card");
                     let joined = candidate.join(&cards);
-                    // Nobody's memory goes before all have seen it.
+                    // No rank's memory is released before all have used it.
                     job.barrier().expect("all ranks come to an end");
                     joined.map(drop)
                 })

@@ -1,4 +1,4 @@
-//! Messages whose every byte can be told from who sent it to whom and when.
+//! Test messages in which every byte depends on sender, receiver and sequence number.
 
 use super::ring::{Rank, DEPUTIZES};
 use ntbring_endpoint::wire::Offer;
@@ -8,14 +8,14 @@ use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
 use ntbring_zerocopy::Payload;
 use std::collections::HashMap;
 
-/// What a message looks like.
+/// Sizes and layout of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// Bytes of its header.
+    /// Size of the header, bytes.
     pub header: usize,
-    /// Bytes of its payload.
+    /// Size of the payload, bytes.
     pub payload: usize,
-    /// Size of the elements that are packed one by one; None if it is contiguous.
+    /// Size of the elements that are packed one by one, bytes; None if the payload is contiguous.
     pub element: Option<usize>,
 }
 
@@ -29,10 +29,10 @@ impl Shape {
     }
 }
 
-/// What is sent from one rank to another, in order: known to both.
+/// Returns the messages from one rank to another, in order; sender and receiver both know them.
 pub type Plan = dyn Fn(u32, u32) -> Vec<Shape> + Sync;
 
-/// The name of a message.
+/// Returns the id of a message, from which its contents follow.
 fn id(src: u32, dst: u32, number: usize) -> u64 {
     (u64::from(src) << 48 | u64::from(dst) << 32 | number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
 }
@@ -42,7 +42,7 @@ fn word(id: u64, n: u64) -> u64 {
     x ^ x >> 29
 }
 
-/// The bytes of a message from `offset` on.
+/// Returns `len` bytes of a message's contents, from `offset` on.
 fn content(id: u64, offset: u64, len: usize) -> Vec<u8> {
     let first = offset / 8;
     let skip = (offset % 8) as usize;
@@ -63,8 +63,8 @@ fn head(number: usize) -> Head {
     Head { handler: number as u16 % HANDLERS }
 }
 
-/// Packs a message whose name and element size are the context. Stops before an element that
-/// would be cut, and leaves rubbish behind it: the room is lent in full.
+/// Packs a message; the context holds its id and element size. Stops before an element that would be split, and fills
+/// the rest of the room with a pattern, since the whole room is lent.
 fn pack(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
     assert!(!DEPUTIZES.get(), "only the rank packs");
     let [id, element_and_len] = context;
@@ -73,35 +73,35 @@ fn pack(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
     let n = if room.len() >= left { left } else { room.len() / element * element };
     let mut bytes = content(id as u64, offset, n);
     bytes.resize(room.len(), 0xee);
-    // SAFETY: the room is writable until we return, and as long as it says.
+    // SAFETY: the room is valid for writes of `room.len()` bytes until this function returns.
     unsafe { room.address().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Some(n)
 }
 
-/// A message that has begun to arrive in pieces.
+/// A message of which a part has arrived.
 struct Open {
     src: u32,
     number: usize,
     got: usize,
-    /// How much of it was accepted; all that was announced, if it was not an offer.
+    /// Number of accepted bytes; all announced bytes, if the message was not offered by rendezvous.
     wanted: usize,
-    /// Where it goes, if not in pieces.
+    /// Receive buffer, unless the payload arrives in chunks.
     room: Vec<u8>,
 }
 
-/// Whether a message is offered rather than sent.
+/// Returns true if a message is offered (rendezvous) rather than sent eagerly.
 fn is_offered(number: usize, shape: Shape) -> bool {
     shape.payload >= 1000 && number % 2 == 1
 }
 
-/// Bytes of a message that must come across: less than all if only a part of it is accepted.
+/// Returns the number of bytes of a message that must be transferred: less than all if only a part is accepted.
 #[allow(dead_code)]
 pub fn crossing(number: usize, shape: Shape) -> usize {
     let payload = if is_offered(number, shape) { accepted(number, shape).0 } else { shape.payload };
     shape.header + payload
 }
 
-/// How much of an offer is accepted, and whether in pieces.
+/// Returns the number of bytes of an offer that are accepted, and whether they are received in chunks.
 fn accepted(number: usize, shape: Shape) -> (usize, bool) {
     let size = match number % 16 {
         5 => 0,
@@ -111,16 +111,16 @@ fn accepted(number: usize, shape: Shape) -> (usize, bool) {
     (size, number % 8 == 3)
 }
 
-/// What one rank has sent and received.
+/// State of the messages that one rank has sent and received.
 #[derive(Default)]
 pub struct Traffic {
-    /// Buffers that the library still needs, by cookie.
+    /// Buffers that are lent to the library, by cookie.
     lent: HashMap<usize, Vec<u8>>,
     cookies: usize,
     open: HashMap<usize, Open>,
-    /// Messages that have begun to arrive, by source.
+    /// Number of messages that have begun to arrive, by source.
     begun: Vec<usize>,
-    /// Messages that are complete.
+    /// Number of complete messages.
     pub complete: usize,
 }
 
@@ -131,7 +131,7 @@ fn bytes_at(at: *const u8, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Makes sure that whoever reads a buffer that was given back reads rubbish.
+/// Overwrites a buffer that was given back, so that later reads of it are detected.
 fn spoil(mut buffer: Vec<u8>) {
     buffer.fill(0xdd);
     std::hint::black_box(&buffer);
@@ -156,7 +156,7 @@ impl Traffic {
             }
             None => {
                 buffer = content(id, 0, shape.payload);
-                // SAFETY: the buffer is kept until the library gives it back.
+                // SAFETY: the buffer stays allocated until the library gives it back.
                 Payload::Contiguous(unsafe { ForeignBytes::new(buffer.as_ptr(), buffer.len()) })
             }
         };
@@ -175,7 +175,7 @@ impl Traffic {
         Ok(sent)
     }
 
-    /// Takes in an event and checks it against the plan.
+    /// Processes an event and checks it against the plan.
     pub fn take(&mut self, rank: &mut Rank, event: Event, plan: &Plan) -> Result<(), String> {
         match event {
             Event::Sent { cookie, .. } | Event::Taken { cookie } => {
@@ -195,7 +195,7 @@ impl Traffic {
         }
     }
 
-    /// A payload is in its room.
+    /// Checks a payload that is complete in its receive buffer.
     fn fetched(&mut self, me: u32, cookie: usize) -> Result<(), String> {
         let Open { src, number, wanted, room, .. } = self.open.remove(&cookie).ok_or("nothing was fetched")?;
         if room[..wanted] != content(id(src, me, number), 0, wanted) || room[wanted..].iter().any(|&b| b != 0xaa) {
@@ -205,13 +205,13 @@ impl Traffic {
         Ok(())
     }
 
-    /// Accepts an offer: all of it or less, into a room or in pieces.
+    /// Accepts an offer, completely or in part, into a receive buffer or in chunks.
     fn accept(&mut self, rank: &mut Rank, src: u32, offer: Offer, number: usize, shape: Shape) -> Result<(), String> {
         let (wanted, in_pieces) = accepted(number, shape);
         self.cookies += 1;
         let cookie = self.cookies;
         let mut room = vec![0xaa; wanted + 64];
-        // SAFETY: the room is kept until the payload is there.
+        // SAFETY: the room stays allocated until the payload has arrived.
         let place = (!in_pieces).then(|| unsafe { ForeignRoom::new(room.as_mut_ptr(), wanted) });
         self.open.insert(cookie, Open { src, number, got: 0, wanted, room });
         match rank.endpoint.accept(src, offer, place, wanted as u64, cookie).map_err(|e| e.to_string())? {
@@ -226,7 +226,7 @@ impl Traffic {
         }
     }
 
-    /// The next message of a flow, checked against its header.
+    /// Returns number and shape of the next message from a source, checked against its header.
     fn begin(&mut self, me: u32, a: &Arrival, h: Head, len: usize, plan: &Plan) -> Result<(usize, Shape), String> {
         let number = self.begun[a.src as usize];
         self.begun[a.src as usize] += 1;
@@ -268,7 +268,7 @@ impl Traffic {
                         _ => shape.payload,
                     };
                     open.room = vec![0xaa; open.wanted + 64];
-                    // SAFETY: the room is kept until the payload is there.
+                    // SAFETY: the room stays allocated until the payload has arrived.
                     let place = unsafe { ForeignRoom::new(open.room.as_mut_ptr(), open.wanted) };
                     rank.endpoint.place_at(a.token, place, self.cookies);
                 }
@@ -307,19 +307,19 @@ impl Traffic {
         }
     }
 
-    /// Whether nothing is lent, and nothing half there.
+    /// Returns true if no buffer is lent and no message is incomplete.
     pub fn is_quiet(&self) -> bool {
         self.lent.is_empty() && self.open.is_empty()
     }
 
-    /// Messages of which nothing but the beginning is there.
+    /// Returns the number of messages that have begun to arrive and are incomplete.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 }
 
-/// Sends to everybody what the plan says, in an order that the seed gives, while receiving; until
-/// everything has come and gone.
+/// Sends the messages of the plan to all ranks, in an order that the seed determines, while receiving; returns when all
+/// messages are sent and received.
 pub fn exchange(rank: &mut Rank, seed: u64, plan: &Plan) -> Result<Traffic, String> {
     let (me, size) = (rank.rank, rank.layout.size() as u32);
     let mut rng = fastrand::Rng::with_seed(seed ^ u64::from(me) << 32);
@@ -335,7 +335,7 @@ pub fn exchange(rank: &mut Rank, seed: u64, plan: &Plan) -> Result<Traffic, Stri
         if *number == shapes.len() {
             flows.swap_remove(i);
         }
-        // Sometimes much is sent at once, sometimes all that is there is taken in.
+        // Varies between sending many messages at once and receiving all that are there.
         while rng.u8(..3) > 0 {
             match rank.poll()? {
                 Some(event) => traffic.take(rank, event, plan)?,
@@ -347,7 +347,7 @@ pub fn exchange(rank: &mut Rank, seed: u64, plan: &Plan) -> Result<Traffic, Stri
         let event = rank.event()?;
         traffic.take(rank, event, plan)?;
     }
-    // What carries no payload may still wait for room.
+    // Packets without payload may still wait for room.
     while !rank.endpoint.is_flushed() {
         if let Some(event) = rank.poll()? {
             traffic.take(rank, event, plan)?;

@@ -4,7 +4,7 @@ use crate::harness::*;
 use std::time::Duration;
 
 const MODES: [&str; 7] = ["traffic", "thread", "flood", "window", "barrier", "compute", "children"];
-/// For a job to start, to abort and to end, on a machine that has other work too.
+/// Time limit for a job to start, abort and end, on a machine that has other work too.
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]

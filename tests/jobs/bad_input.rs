@@ -1,4 +1,4 @@
-//! Bad settings and surroundings: each ends in an error that says what to do.
+//! Invalid settings and environments: each ends in an error that tells how to fix it.
 
 use crate::harness::*;
 use nix::unistd::Uid;

@@ -1,4 +1,4 @@
-//! What else there is in a program or on a machine: bound ranks, limits, debuggers, other ways to leave.
+//! Effects of a job's environment: bound ranks, limits, debuggers, unusual ways to end.
 
 use crate::harness::*;
 use nix::sched::{sched_getaffinity, CpuSet};
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Where a thread may run.
+/// Returns the cores that a thread may run on.
 fn cores(thread: Pid) -> Vec<usize> {
     let set = sched_getaffinity(thread).unwrap();
     (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
 }
 
-/// Where the transfer threads of a process may run.
+/// Returns the cores that the transfer threads of a process may run on.
 fn transfer_threads(pid: i32) -> Vec<Vec<usize>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap());
     // The kernel knows threads by 15 bytes of their names.
@@ -25,7 +25,7 @@ fn transfer_threads(pid: i32) -> Vec<Vec<usize>> {
     named.map(|task| cores(Pid::from_raw(task.file_name().to_str().unwrap().parse().unwrap()))).collect()
 }
 
-/// The same of all four hosts of a job.
+/// Returns the cores of the transfer threads of all four hosts of a job.
 fn transfer_threads_of(job: Job) -> Vec<Vec<usize>> {
     let job = job.start();
     let ranks = job.ranks(4);
@@ -72,7 +72,7 @@ fn standard_input_may_be_read_late_in_part_or_not_at_all() {
     }
 }
 
-/// Runs a command without the two calls whose numbers come first, which end with EPERM, as in some containers.
+/// Runs a command in which the two system calls given first (by number) fail with EPERM, as in some containers.
 const WITHOUT_CALLS: &str = "
 import ctypes, os, struct, sys
 first, second = int(sys.argv[1]), int(sys.argv[2])
@@ -103,7 +103,7 @@ fn copies_by_the_kernel_that_are_forbidden_are_done_without() {
     }
 }
 
-/// A control group with a memory limit, if one can be made here.
+/// A control group with a memory limit, if one can be created here.
 struct Group(PathBuf);
 
 impl Group {
@@ -167,7 +167,7 @@ fn a_debugger_may_attach_and_leave() {
     assert!(attached > 0, "no rank could be attached to");
 }
 
-/// The threads of a process, by the kernel's numbers.
+/// Returns the thread ids of a process.
 fn threads(pid: i32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.map(|task| task.unwrap().file_name().into_string().unwrap()).collect()

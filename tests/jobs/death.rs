@@ -1,4 +1,4 @@
-//! Processes that die, stop, or are asked how they are.
+//! Processes that die, are stopped, or are asked for their state.
 
 use crate::harness::*;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Links that lose and damage what crosses them, with NTBRING_RELIABILITY.
+//! Links that lose and damage packets, with NTBRING_RELIABILITY.
 
 use crate::harness::{busy, tool, Job, Stats, JOINED};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn links_that_go_down_and_up_lose_nothing() {
     job.env("NTBRING_FAULT", "down=every:300ms:for:100ms,flip=0.0001").run().ok();
 }
 
-/// Messages go the other way round, those of the ring's last two hosts straight through all others.
+/// Messages take the other way round the ring; those between the ring's last two hosts pass through all others.
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_stays_down_is_gone_round() {
@@ -53,7 +53,7 @@ fn a_link_that_stays_down_is_gone_round() {
     }
 }
 
-/// A link goes down and comes back again and again, and packets are damaged, lost and doubled besides.
+/// A link goes down and comes up repeatedly, while packets are damaged, lost and duplicated.
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn everything_comes_once_and_in_order_while_links_come_and_go() {

@@ -1,4 +1,4 @@
-//! Starting jobs, watching them, and finding their processes.
+//! Test harness: starts jobs, watches them, and finds their processes.
 
 use nix::unistd::Uid;
 use serde_json::Value;
@@ -15,43 +15,43 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target")
 }
 
-/// The mpiexec that was built.
+/// Returns the path of the mpiexec that was built.
 pub fn mpiexec() -> PathBuf {
     let path = target().join("mpich/current/bin/mpiexec");
     assert!(path.exists(), "{} is missing: run `cargo xtask setup` first", path.display());
     path
 }
 
-/// A program of tests/mpi.
+/// Returns the path of a program of tests/mpi.
 pub fn program(name: &str) -> PathBuf {
     let path = target().join("mpi-tests/release").join(name);
     assert!(path.exists(), "{} is missing: `cargo xtask mpi-test` builds it", path.display());
     path
 }
 
-/// Long enough for all ranks to have joined and to be at it, on a machine that has other work too.
+/// Time within which all ranks have joined and exchange messages, on a machine that has other work too.
 pub const JOINED: Duration = Duration::from_secs(2);
 
-/// A job that is busy for far longer than any test.
+/// Creates a job that is busy for far longer than any test.
 pub fn busy(hosts: usize, per_host: usize) -> Job {
     Job::new(hosts, per_host, &["random_traffic", "1", "100000000"])
 }
 
-/// A job to be started.
+/// A job that is to be started.
 pub struct Job {
     command: Command,
     mark: String,
     tail: Vec<String>,
 }
 
-/// A job that runs.
+/// A running job.
 pub struct Running {
     child: Child,
     mark: String,
     started: Instant,
 }
 
-/// A job that is over.
+/// A job that has ended.
 pub struct Ended {
     pub status: ExitStatus,
     pub stdout: String,
@@ -59,13 +59,13 @@ pub struct Ended {
 }
 
 impl Job {
-    /// `program` with its arguments on `hosts` emulated hosts of `per_host` ranks.
+    /// Creates a job of `program` with its arguments, on `hosts` emulated hosts of `per_host` ranks each.
     pub fn new(hosts: usize, per_host: usize, call: &[&str]) -> Job {
         let tail = vec!["-n".to_string(), (hosts * per_host).to_string()];
         Job::with(&["fork"], hosts, per_host, tail).then(call)
     }
 
-    /// The same with everything after the hosts given by the caller; `{NAME}` stands for a program.
+    /// As [`Job::new`], with everything after the hosts given by the caller; `{NAME}` stands for a program.
     pub fn raw(hosts: usize, tail: &[&str]) -> Job {
         let fill = |word: &&str| match word.strip_prefix('{').and_then(|w| w.strip_suffix('}')) {
             Some(name) => program(name).to_string_lossy().into_owned(),
@@ -74,7 +74,7 @@ impl Job {
         Job::with(&["fork"], hosts, 1, tail.iter().map(fill).collect())
     }
 
-    /// One rank a host, started by a launcher with options of its own.
+    /// Creates a job with one rank on each host, started by a launcher with options of its own.
     pub fn with_launcher(hosts: usize, launcher: &[&str], call: &[&str]) -> Job {
         Job::with(launcher, hosts, 1, vec!["-n".to_string(), hosts.to_string()]).then(call)
     }
@@ -108,13 +108,13 @@ impl Job {
         self
     }
 
-    /// An option for mpiexec, before the number of ranks.
+    /// Adds an option for mpiexec, before the number of ranks.
     pub fn option(mut self, option: &str) -> Job {
         self.command.arg(option);
         self
     }
 
-    /// Runs it in a mount namespace where /dev/shm is a new file system of `size`.
+    /// Runs the job in a mount namespace where /dev/shm is a new file system of `size`.
     pub fn with_small_shm(self, size: &str) -> Job {
         // Without root the mount needs a user namespace of its own.
         let root = Uid::effective().is_root();
@@ -122,7 +122,7 @@ impl Job {
         self.under(&["unshare", if root { "-m" } else { "-rm" }, "sh", "-c", &mount, "sh"])
     }
 
-    /// Has another command run mpiexec: the words before it.
+    /// Sets the command that runs mpiexec: the words before it.
     pub fn under(mut self, words: &[&str]) -> Job {
         self.command.args(&self.tail);
         let mut command = Command::new(words[0]);
@@ -144,14 +144,14 @@ impl Job {
         Running { child, mark: self.mark, started }
     }
 
-    /// Runs it to its end; fails the test if that takes longer than a minute and a half.
+    /// Runs the job to its end; fails the test if that takes longer than a minute and a half.
     pub fn run(self) -> Ended {
         self.start().end(Duration::from_secs(90))
     }
 }
 
 impl Running {
-    /// The job's ranks as `(rank, pid)`, once all `count` have started.
+    /// Returns the job's ranks as `(rank, pid)`, once all `count` have started.
     pub fn ranks(&self, count: usize) -> Vec<(u32, i32)> {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
@@ -164,7 +164,7 @@ impl Running {
         }
     }
 
-    /// The job's ranks that exist now.
+    /// Returns the job's ranks that exist now.
     pub fn processes(&self) -> Vec<(u32, i32)> {
         marked(&self.mark)
     }
@@ -184,7 +184,7 @@ impl Running {
         ended
     }
 
-    /// Waits for its end; kills it and fails the test if it takes too long.
+    /// Waits for the job's end; kills the job and fails the test if it takes too long.
     pub fn end(mut self, limit: Duration) -> Ended {
         let mut pipes = (self.child.stdout.take().unwrap(), self.child.stderr.take().unwrap());
         let out = std::thread::spawn(move || text(&mut pipes.0));
@@ -206,7 +206,7 @@ impl Running {
         Ended { status, stdout, stderr }
     }
 
-    /// Kills mpiexec, its proxies, which may still start ranks, and all ranks, and waits until what they held is closed.
+    /// Kills mpiexec, its proxies, which may still start ranks, and all ranks, and waits until their files are closed.
     pub fn kill(&mut self) {
         let mut all = vec![self.child.id() as i32];
         let killed = Instant::now();
@@ -231,14 +231,14 @@ impl Drop for Running {
     }
 }
 
-/// The ranks of the job with this mark that exist now.
+/// Returns the ranks of the job with this mark that exist now.
 fn marked(mark: &str) -> Vec<(u32, i32)> {
     let mut found: Vec<(u32, i32)> = with_mark(mark).filter_map(|(pid, rank)| Some((rank?, pid))).collect();
     found.sort();
     found
 }
 
-/// All processes of the job with this mark that exist now, and the ranks of those that have one.
+/// Returns all processes of the job with this mark that exist now, and the rank of those that have one.
 fn with_mark(mark: &str) -> impl Iterator<Item = (i32, Option<u32>)> + '_ {
     fs::read_dir("/proc").unwrap().filter_map(move |entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
@@ -257,7 +257,7 @@ fn text(from: &mut impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a process may still hold files: its threads do, until they are zombies.
+/// Returns true if a process may still hold files open: its threads do until they are zombies.
 fn alive(pid: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut states = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
@@ -271,14 +271,14 @@ pub fn signal(pid: i32, signal: i32) {
 }
 
 impl Ended {
-    /// Fails the test unless the job went well.
+    /// Fails the test unless the job has succeeded.
     pub fn ok(self) -> Ended {
         assert!(self.status.success(), "{:?}\n{}\n{}", self.status, self.stdout, self.stderr);
         self
     }
 
-    /// Fails the test unless the job failed and said all of `words` on stderr (or stdout: mpiexec
-    /// passes on what its ranks say).
+    /// Fails the test unless the job has failed and printed all of `words` to stderr (or stdout: mpiexec forwards the
+    /// output of its ranks there).
     pub fn failed_saying(self, words: &[&str]) -> Ended {
         let said = format!("{}\n{}", self.stdout, self.stderr);
         let bad = !self.status.success() || self.status.signal().is_some();
@@ -290,7 +290,7 @@ impl Ended {
         self
     }
 
-    /// The JSON objects among the lines of its standard output.
+    /// Returns the JSON objects among the lines of the job's standard output.
     pub fn json(&self) -> Vec<Value> {
         self.stdout.lines().filter_map(|l| serde_json::from_str(l.trim()).ok()).collect()
     }
@@ -310,7 +310,7 @@ impl Stats {
         self.dir.path().join("stats")
     }
 
-    /// The lines, by rank.
+    /// Returns the lines, by rank.
     pub fn lines(&self, ranks: usize) -> Vec<Value> {
         let text = fs::read_to_string(self.path()).expect("the job wrote its statistics");
         let mut lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect("a JSON line")).collect();
@@ -320,21 +320,21 @@ impl Stats {
     }
 }
 
-/// Runs the user's tool: whether it succeeds, and what it says.
+/// Runs the user's tool. Returns whether it succeeded, and its output.
 pub fn tool(words: &[&str]) -> (bool, String) {
     let output = Command::new(target().join("mpich/current/bin/ntbring")).args(words).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }
 
-/// What is in /dev/shm now.
+/// Returns the files that are in /dev/shm now.
 pub fn shm() -> BTreeSet<String> {
     let names =
         fs::read_dir("/dev/shm").unwrap().filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned()));
     names.collect()
 }
 
-/// Fails the test if something is in /dev/shm that was not there before; gives others' files, which
-/// come and go, a little time.
+/// Fails the test if /dev/shm contains files that were not there before; allows a little time for other programs'
+/// temporary files to disappear.
 pub fn nothing_left(before: &BTreeSet<String>) {
     let end = Instant::now() + Duration::from_secs(5);
     loop {

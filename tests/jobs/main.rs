@@ -1,9 +1,8 @@
-//! Whole MPI jobs under the mpiexec that was built: bad input, death and those who survive it, the path of messages, bad
-//! links, waiting, ways to
-//! end, other jobs, and what else there is in a program or on a machine.
+//! Whole MPI jobs under the mpiexec that was built: invalid input, death of ranks and its survivors, routes of
+//! messages, faulty links, waiting, ways to end, other jobs, and other effects of a job's environment.
 //!
-//! They need `cargo xtask setup` and the programs of tests/mpi, so plain `cargo test` leaves them out;
-//! `cargo xtask test` runs them.
+//! They need `cargo xtask setup` and the programs of tests/mpi, so plain `cargo test` leaves them out; `cargo xtask
+//! test` runs them.
 
 mod abort;
 mod bad_input;

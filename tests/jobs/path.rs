@@ -1,4 +1,4 @@
-//! Which way messages go, proved by the statistics and by an independent record of every access.
+//! Routes of messages, proved by the statistics and by an independent record of every access.
 
 use crate::harness::*;
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn opposite_hosts_are_relayed_and_neighbours_are_not() {
     assert!(field(&lines[0], "msgs_direct") >= 1000);
 }
 
-/// The most heads that may be returned for `lines` lines of data.
+/// Returns the maximum number of heads that may be returned for `lines` lines of data.
 fn heads(line: &Value, lines: u64) -> u64 {
     let half_lane = field(line, "lane_bytes") / 64 / 2;
     lines / half_lane + 1

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// What the tool prints of a job: the lines of its ranks, and of its links.
+/// Returns the tool's output for a job: the lines of its ranks, and of its links.
 fn look(job: &str) -> (Vec<Value>, Vec<Value>) {
     let (_, text) = tool(&["stats", "--json", "--job", job]);
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -1,4 +1,4 @@
-//! Jobs that were started independently of each other, and a process that no mpiexec has started.
+//! Jobs that were started independently of each other, and a process that was not started by mpiexec.
 
 use crate::harness::*;
 use std::process::Command;

@@ -1,22 +1,23 @@
-//! Ranks that die at random moments, or links that go down, and what the others do: they go on.
+//! Ranks that die at random moments, or links that go down, while the other ranks continue.
 
 use crate::harness::*;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// How many ranks are killed in all by each test; `KILLS` says otherwise.
+/// Number of ranks that each test kills in all, unless `KILLS` sets another.
 const KILLS: u64 = 4;
 
 fn kills() -> u64 {
     std::env::var("KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"))
 }
 
-/// Runs a job in which these ranks die; what the others have said, by rank. Nobody hangs: without the dead it takes a second.
+/// Runs a job in which these ranks die. Returns the output of the others, by rank. A job that hangs fails the test:
+/// without the deaths it takes a second.
 fn survivors(hosts: usize, env: &[(&str, &str)], call: &[&str], victims: &[u64]) -> Vec<Value> {
     survivors_of(hosts, 1, env, call, victims)
 }
 
-/// The same with several ranks a host.
+/// As above, with several ranks on each host.
 fn survivors_of(hosts: usize, per_host: usize, env: &[(&str, &str)], call: &[&str], victims: &[u64]) -> Vec<Value> {
     let before = shm();
     let names: Vec<String> = victims.iter().map(u64::to_string).collect();
@@ -47,7 +48,7 @@ fn all_pairs_finished(said: &[Value], rounds: u64, victims: &[u64]) {
     }
 }
 
-/// Kills one rank of each job: all pairs of the others finish.
+/// Kills one rank of each job: all pairs of the others must finish.
 fn the_others_finish(hosts: u64, env: &[(&str, &str)], rounds: u64) {
     for seed in 0..kills() {
         let victim = [seed % hosts];
@@ -171,7 +172,8 @@ fn until_all_are_at_it(job: &str, ranks: usize) {
     }
 }
 
-/// In the middle of traffic; at its ends, and elsewhere. Nobody waits for the patience of injected faults, 30 s.
+/// Links go down in the middle of traffic, at the ends of the job's routes and elsewhere. No rank may wait for the 30 s
+/// patience of injected faults.
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_goes_down_fails_only_what_crosses_it() {

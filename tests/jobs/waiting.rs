@@ -1,4 +1,4 @@
-//! Waiting costs nothing, and transit needs no rank.
+//! Waiting ranks use no CPU time, and transit needs no rank.
 
 use crate::harness::*;
 
@@ -15,7 +15,8 @@ fn ranks_that_wait_use_less_than_a_quarter_of_a_core_in_total() {
     }
 }
 
-/// Or sched_yield would not give their cores to each other, where the kernel shares them out among sessions first.
+/// Ranks must share mpiexec's session: otherwise sched_yield does not pass cores among them, where the kernel shares
+/// cores out among sessions first.
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn ranks_stay_in_the_session_of_mpiexec_but_not_at_its_terminal() {
@@ -29,7 +30,7 @@ fn ranks_stay_in_the_session_of_mpiexec_but_not_at_its_terminal() {
     }
 }
 
-/// As some launchers do, and only if it matters.
+/// Some launchers put ranks into sessions of their own; the warning appears only if that matters.
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn ranks_in_sessions_of_their_own_are_told_what_that_costs() {
@@ -66,7 +67,7 @@ fn more_than_is_allowed_is_kept_with_one_warning() {
     assert_eq!(warned, 1, "{}", ended.stderr);
 }
 
-/// Of a line of `/proc/PID/stat`: the process, its group, its session, and its terminal or 0.
+/// Parses a line of `/proc/PID/stat`. Returns the process, its group, its session, and its terminal or 0.
 fn process(stat: &str) -> [i64; 4] {
     let words: Vec<&str> = stat.split_whitespace().collect();
     [0, 4, 5, 6].map(|i| words[i].parse().expect("a number"))

@@ -1,4 +1,4 @@
-//! What single decorators do beyond that.
+//! Tests of single decorators, beyond the conformance tests.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_record_agrees_with_what_was_done() {
     }
 }
 
-/// Two ports are no more in each other's way under the decorators than bare; and disorder there is.
+/// Two decorated ports block each other no more than bare ones; and the weak decorator does reorder.
 #[test]
 fn weak_windows_are_disordered_between_fences() {
     let bench = Bench::new(Dress::Weak);

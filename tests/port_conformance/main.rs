@@ -1,5 +1,5 @@
-//! What every [`Port`] must do, written once and run on the emulated one, bare and in each
-//! decorator. A new backend or decorator becomes a variant of `Dress` in `common::ports`.
+//! Conformance tests of the [`Port`] trait, written once and run on the emulated port, bare and in each decorator. A
+//! new backend or decorator becomes a variant of `Dress` in `common::ports`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
-/// Longer than any wait that is meant to end because of a ring.
+/// Timeout that is longer than any wait which a ring is meant to end.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// All that is checked on every port.
+/// All checks, which run on every port.
 mod checks {
     pub use super::registers::*;
     pub use super::vectors::*;
@@ -84,7 +84,7 @@ fn every_error_names_its_cause() {
     assert_eq!(window.to_string(), "a window of 2 bytes at 1 does not fit into the neighbour's 3 bytes");
 }
 
-/// Statically: a port can be shared between the threads of a process.
+/// Compile-time check: a port can be shared between the threads of a process.
 #[test]
 fn ports_are_shared_between_threads() {
     fn shared<T: Send + Sync + ?Sized>() {}

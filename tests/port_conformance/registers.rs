@@ -1,4 +1,4 @@
-//! Scratchpads and doorbells.
+//! Tests of scratchpads and doorbells.
 
 use super::*;
 

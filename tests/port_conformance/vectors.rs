@@ -1,4 +1,4 @@
-//! Vectors: sleeping, and being woken.
+//! Tests of doorbell vectors: sleeping and waking up.
 
 use super::*;
 
@@ -57,7 +57,8 @@ pub fn a_ring_wakes_a_sleeper(bench: &Bench) {
 
 pub fn a_signal_loses_no_ring(bench: &Bench) {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: the handler does nothing; without SA_RESTART, so that system calls are interrupted.
+    // SAFETY: the handler does nothing, so it is async-signal-safe; SA_RESTART is not set, so that system calls are
+    // interrupted.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
@@ -69,7 +70,7 @@ pub fn a_signal_loses_no_ring(bench: &Bench) {
     std::thread::scope(|scope| {
         let over = done.clone();
         let sleeping = scope.spawn(move || {
-            // SAFETY: a plain call.
+            // SAFETY: the call has no preconditions.
             let me = unsafe { libc::pthread_self() };
             tell.send(me).unwrap();
             let rung = to.wait(6, LONG);
@@ -175,8 +176,8 @@ pub fn a_vector_hears_both_links_and_its_own_host(bench: &Bench) {
     }
 }
 
-/// The protocol as ranks and forwarders use it: look for work, arm, look once more, sleep. Whatever
-/// the moment at which something is deposited and rung for, the sleep ends.
+/// The protocol of ranks and forwarders: look for work, arm, look once more, sleep. At whatever moment work is
+/// deposited and the doorbell rung, the sleep ends.
 pub fn no_deposit_is_slept_over(bench: &Bench) {
     const DEPOSITS: u64 = 1500;
     let sleeper = bench.port(1, Side::Left);

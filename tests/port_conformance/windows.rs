@@ -1,4 +1,4 @@
-//! Windows: what is written, when it is there, and where it may not go.
+//! Tests of windows: contents and order of writes, and their bounds.
 
 use super::*;
 use ntbring_memory::Mapping;
