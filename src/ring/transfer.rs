@@ -24,7 +24,7 @@ const SLEEP: Duration = Duration::from_millis(500);
 /// Number of steps of a busy thread between two checks of the links.
 const LOOK_EVERY: u32 = 64;
 
-/// Sleep of a thread that has packets to retransmit or to complain about.
+/// Sleep of a thread while packets may have been damaged or lost on their way.
 const CARE: Duration = Duration::from_millis(1);
 
 /// First sleep of a thread with requests that wait for a lock, since no doorbell rings when the lock is released.

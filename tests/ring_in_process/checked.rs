@@ -1,4 +1,4 @@
-//! Rings that do not trust their links.
+//! Rings with checked links (`detect` and `retry`).
 
 use super::*;
 use ntbring_ntb::fault::Faults;
@@ -77,7 +77,7 @@ fn a_link_that_is_down_for_a_while_loses_nothing() {
     }
 }
 
-/// What is on a link when it goes down for good goes the other way round, through all other hosts.
+/// Packets that are on a link when it goes down for good take the other way round, through all other hosts.
 #[test]
 fn a_link_that_stays_down_is_gone_round() {
     let dir = tempfile::tempdir().unwrap();

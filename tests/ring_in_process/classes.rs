@@ -1,28 +1,28 @@
-//! Bulk and what is urgent, in forwarders that go step by step: the test is the ranks.
+//! Priority classes (urgent and bulk) in forwarders that are stepped one by one: the test plays the ranks.
 
 use super::healing::{packet, put, took, Ring, KIND};
 use super::*;
 use ntbring_queue::{Consumer, Producer, Reliability};
 use ntbring_ring::plan::End;
 
-/// Pieces that one input may pass on in one step of a forwarder.
+/// Number of chunks that one input may pass on in one step of a forwarder.
 const ROUNDS: usize = 8;
 
-/// The lanes for bulk from rank 0 to the right, and to a rank from the left.
+/// Returns the lane for bulk from rank 0 to the right, and that to a rank from the left.
 fn bulk_lanes(ring: &Ring, to: usize) -> (Producer, Consumer) {
     let link = |host: usize, side: Side| ring.members[host].links().unwrap()[side as usize];
     let from = link(0, Side::Right).bulk_producer(End::Rank(0), End::Forwarder, false).unwrap();
     (from, link(to, Side::Left).bulk_consumer(End::Forwarder, End::Rank(0), false).unwrap())
 }
 
-/// A piece as large as every lane takes.
+/// Returns the largest chunk that fits every lane.
 fn piece(ring: &Ring, dst: u32) -> Vec<u8> {
     let mut piece = packet(0, dst);
     piece.resize(ring.members[0].packet_max(), 7);
     piece
 }
 
-/// Takes a piece if there is one.
+/// Receives a chunk if there is one.
 fn take(lane: &mut Consumer, len: usize) -> bool {
     let Some(entry) = lane.take().unwrap() else { return false };
     assert_eq!((entry.kind, entry.len), (KIND, len));
@@ -59,7 +59,8 @@ fn what_is_urgent_passes_bulk_that_cannot_go_on() {
     }
 }
 
-/// How many pieces a forwarder passes on between an urgent packet's coming and its going, whatever lies before it.
+/// An urgent packet overtakes bulk: the number of chunks that a forwarder passes on between the packet's arrival and
+/// its departure is bounded, however many are queued before it.
 #[test]
 fn what_is_urgent_passes_a_transfer_of_64_mib() {
     const TOTAL: usize = 64 << 20;
@@ -93,7 +94,7 @@ fn what_is_urgent_passes_a_transfer_of_64_mib() {
     assert_eq!((sent, taken), (pieces, pieces));
 }
 
-/// However much urgent there is, bulk goes on: every step takes something of it.
+/// Bulk does not starve under a constant load of urgent packets: every step forwards some of it.
 #[test]
 fn bulk_is_not_left_to_wait() {
     let mut ring = Ring::new(4, Reliability::Off);
@@ -109,7 +110,7 @@ fn bulk_is_not_left_to_wait() {
     }
 }
 
-/// Small messages from end to end while large payloads stream, in both directions and between all pairs.
+/// Small messages across the whole ring while large payloads stream, in both directions and between all pairs.
 #[test]
 fn messages_of_both_classes_between_everybody() {
     for layout in [Layout::blocks(&[1; 5]), Layout::blocks(&[2, 1, 1, 2])] {

@@ -1,4 +1,4 @@
-//! Statistics and the record of accesses: what has gone which way.
+//! Statistics and the access record: the routes that messages took.
 
 use super::*;
 use ntbring_endpoint::wire::Packet;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// The lines of NTBRING_STATS, by rank.
+/// Returns the lines of NTBRING_STATS, by rank.
 fn statistics(path: &Path, size: usize) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -65,14 +65,14 @@ fn statistics_tell_the_path_of_every_message() {
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
 }
 
-/// What the kernel could copy is packed for whoever would rather have it from the lane, and for nobody else.
+/// A payload that the kernel could copy (CMA) is sent eagerly to receivers that prefer the lane, and to no others.
 fn packed_if_it_is_liked(rank: &mut Rank, likes: bool) -> Result<(), String> {
     let (me, bytes) = (rank.rank, [7; 10_000]);
     let message = |dest| Message {
         dest,
         head: Head { handler: 1 },
         header: &[0; HEADER],
-        // SAFETY: the bytes are there until the call returns, which keeps nothing of them.
+        // SAFETY: the bytes stay allocated until the call returns, which keeps no reference to them.
         payload: Payload::Contiguous(unsafe { ForeignBytes::new(bytes.as_ptr(), bytes.len()) }),
         cookie: 0,
     };
@@ -95,7 +95,8 @@ fn packed_if_it_is_liked(rank: &mut Rank, likes: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Which is faster is the machine's affair; that both are tried, and that senders do as receivers wish, is not.
+/// The faster copy path depends on the machine; the test checks that both are tried, and that senders follow the
+/// receivers' preference.
 #[test]
 fn payloads_are_fetched_both_ways_until_one_has_won() {
     let dir = tempfile::tempdir().unwrap();
@@ -150,11 +151,11 @@ fn nobody_forwards_on_small_rings() {
     }
 }
 
-/// What one rank did to its ports, from the record of NTBRING_TRACE.
+/// Accesses of one rank to its ports, from the record of NTBRING_TRACE.
 struct Recorded {
     /// Words written into the credits of the neighbour.
     heads: u64,
-    /// Tags, without fillings.
+    /// Tags of entries, without padding entries.
     entries: u64,
     rings: u64,
 }
@@ -265,7 +266,7 @@ fn large_payloads_are_copied_in_halves_by_both_sides() {
     assert_eq!(copied(0) + copied(1), 99_999 + 100_000 + 3_000_001);
 }
 
-/// What can be seen from outside of the job of seven hosts and eight ranks in this process, by rank.
+/// Returns the published counters of the job of seven hosts and eight ranks in this process, by rank.
 fn seen() -> Vec<Figures> {
     let mine = |process: &RunningProcess| process.job == std::process::id();
     let mut found = Vec::new();
@@ -282,7 +283,8 @@ fn sent(figures: &Figures) -> u64 {
     ["msgs_local", "msgs_direct", "msgs_relayed"].iter().map(|name| figures.count(name).unwrap()).sum()
 }
 
-/// Rank 0 looks from outside, and computes as far as the others can tell, while messages go through its host.
+/// Rank 0 reads the published counters without polling, so that to the others it appears to compute, while messages
+/// pass through its host.
 #[test]
 fn whoever_looks_sees_what_ranks_have_counted_so_far() {
     const MORE: usize = 10;
@@ -332,7 +334,7 @@ fn whoever_looks_sees_what_ranks_have_counted_so_far() {
     });
 }
 
-/// What is left at the end is what could be seen, under the same names.
+/// The final statistics contain the counters that were published during the job, under the same names.
 #[test]
 fn links_are_in_the_line_of_each_rank() {
     let dir = tempfile::tempdir().unwrap();
@@ -352,7 +354,7 @@ fn links_are_in_the_line_of_each_rank() {
     assert_eq!((link(1, 1, "forwarded_chunks"), link(0, 0, "forwarded_chunks")), (3, 3));
 }
 
-/// Nobody has anything to do for a while: looking at the links must not keep a host's threads awake.
+/// In an idle job, the periodic checks of the links must not keep a host's threads awake.
 #[test]
 fn transfer_threads_that_have_nothing_to_do_sleep() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! One, two and more transfer threads a host, also beside hosts with another number of them.
+//! One, two and more transfer threads on each host, also with different numbers on neighbouring hosts.
 
 use super::*;
 use ntbring_queue::Reliability;
 
-/// Messages of all kinds between all pairs, on hosts whose ranks sleep at once or look on.
+/// Sends messages of all kinds between all pairs, on hosts whose ranks sleep at once or spin.
 fn traffic(layout: &Layout, threads: impl Fn(usize) -> usize + Sync, reliability: Reliability, messages: usize) {
     for spin in [None, Some(0)] {
         let seed = layout.size() as u64 * 31 + spin.map_or(0, u64::from);
@@ -45,7 +45,7 @@ fn hosts_need_not_have_the_same_number() {
     traffic(&Layout::blocks(&[1; 4]), |host| 4 - host % 4, Reliability::Retry, 5);
 }
 
-/// Ranks that take no part, so that only threads forward: every doorbell has to wake the right one.
+/// Ranks that do not poll, so that only threads forward: every doorbell has to wake the right one.
 #[test]
 fn threads_forward_while_ranks_do_not_poll() {
     for threads in 1..=4 {

@@ -1,4 +1,4 @@
-//! Ranks that compute, and whoever goes on with large payloads in their place.
+//! Ranks that compute, and the deputy (async-progress thread) that continues large transfers for them.
 
 use super::*;
 use ntbring_endpoint::wire::Packet;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SIZE: usize = 3 << 20;
 
-/// How payloads get from rank to rank.
+/// Returns settings for each transfer method of payloads.
 fn ways() -> [Settings; 4] {
     let streamed = settings().with(|s| {
         s.limits.single_copy = SingleCopy::Never;
@@ -29,8 +29,8 @@ fn ways() -> [Settings; 4] {
     ]
 }
 
-/// Ranks call when they like, and whoever goes on for them steps in at any moment between two calls: in the middle of an
-/// arrival, before they know of an offer, after they have heard of the end.
+/// Ranks call at arbitrary times, and the deputy may run between any two calls: in the middle of an arrival, before the
+/// rank knows of an offer, after it has seen the end of a transfer.
 #[test]
 fn messages_of_all_kinds_come_once_and_in_order_beside_deputies() {
     for (n, settings) in ways().into_iter().enumerate() {
@@ -49,7 +49,7 @@ fn messages_of_all_kinds_come_once_and_in_order_beside_deputies() {
 }
 
 fn message<'a>(dest: u32, header: &'a [u8], payload: &[u8], cookie: usize) -> Message<'a> {
-    // SAFETY: whoever calls keeps it until it is given back.
+    // SAFETY: the caller keeps the payload allocated until the library gives it back.
     let payload = Payload::Contiguous(unsafe { ForeignBytes::new(payload.as_ptr(), payload.len()) });
     Message { dest, head: Head { handler: 1 }, header, payload, cookie }
 }
@@ -58,13 +58,13 @@ fn small(rank: &mut Rank, dest: u32, name: u8) -> Result<(), String> {
     rank.endpoint.send(message(dest, &[name; 8], &[], 0)).map(drop).map_err(|e| e.to_string())
 }
 
-/// What events say: the name of a small message, or what became of a payload.
+/// Returns the contents of events as text: the name of a small message, or the outcome of a payload.
 fn names(rank: &mut Rank, count: usize) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     while names.len() < count {
         names.push(match rank.event()? {
             Event::Arrival(a) => {
-                // SAFETY: all headers here have eight bytes, until they are released.
+                // SAFETY: all headers in this test have eight bytes and stay readable until their token is released.
                 let name = unsafe { *a.header.0 };
                 rank.endpoint.release(a.token, 0).map_err(|e| e.to_string())?;
                 format!("{name}")
@@ -78,7 +78,7 @@ fn names(rank: &mut Rank, count: usize) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The rank that gets the payload, and the one that gives it, only compute once it is agreed where it goes.
+/// Receiver and sender of a payload only compute once they have agreed on its destination.
 #[test]
 fn a_payload_that_was_accepted_comes_though_nobody_polls() {
     for settings in ways() {
@@ -112,7 +112,7 @@ fn take(rank: &mut Rank, giver: u32) -> Result<(), String> {
     let mut room = vec![0; SIZE];
     let Event::Arrival(a) = rank.event()? else { return Err("no offer".into()) };
     let Packet::Offer { offer, .. } = a.packet else { return Err("another packet".into()) };
-    // SAFETY: the room is kept until the payload is there.
+    // SAFETY: the room stays allocated until the payload has arrived.
     let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
     let accepted = rank.endpoint.accept(giver, offer, Some(place), SIZE as u64, 6).map_err(|e| e.to_string())?;
     assert_eq!(accepted, Accepted::Pending);
@@ -130,7 +130,8 @@ fn take(rank: &mut Rank, giver: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What was sent after a payload is not seen before it, though somebody else has taken in both. (Who cancels a send relies on it.)
+/// A message sent after a payload is not seen before it, even if the deputy has received both. (Cancelling a send
+/// relies on it.)
 #[test]
 fn a_payload_that_went_to_its_place_is_told_of_before_what_was_sent_later() {
     run(&Layout::blocks(&[1, 1]), &ways()[3], |rank| {
@@ -145,7 +146,7 @@ fn a_payload_that_went_to_its_place_is_told_of_before_what_was_sent_later() {
         }
         let mut room = vec![0; SIZE];
         let Event::Arrival(a) = rank.event()? else { return Err("nothing begins".into()) };
-        // SAFETY: the room is kept until the payload is there.
+        // SAFETY: the room stays allocated until the payload has arrived.
         let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
         rank.endpoint.place_at(a.token, place, 6);
         rank.endpoint.release(a.token, 6).map_err(|e| e.to_string())?;
@@ -163,7 +164,7 @@ fn a_payload_that_went_to_its_place_is_told_of_before_what_was_sent_later() {
     });
 }
 
-/// What the rank has to see itself waits for it, and everything behind it in its lane.
+/// An entry that the rank must process itself waits for the rank, and so does everything behind it in its lane.
 #[test]
 fn what_is_for_the_rank_is_kept_for_it() {
     let streamed = ways()[3].clone();
@@ -188,7 +189,7 @@ fn what_is_for_the_rank_is_kept_for_it() {
         let Event::Arrival(a) = rank.event()? else { return Err("no offer".into()) };
         let Packet::Offer { offer, .. } = a.packet else { return Err("another packet".into()) };
         rank.endpoint.release(a.token, 0).map_err(|e| e.to_string())?;
-        // SAFETY: the room is kept until the payload is there.
+        // SAFETY: the room stays allocated until the payload has arrived.
         let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
         rank.endpoint.accept(0, offer, Some(place), SIZE as u64, 6).map_err(|e| e.to_string())?;
         rank.barrier()?;

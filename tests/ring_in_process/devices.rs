@@ -1,4 +1,4 @@
-//! Rings of other devices, and rings whose hosts use no shortcuts.
+//! Rings with other devices, and rings whose hosts use no shortcuts.
 
 use super::*;
 use ntbring_host::MEMFD;

@@ -1,4 +1,4 @@
-//! Alltoalls of neighbours that access each other's memory.
+//! Alltoalls among neighbours that access each other's memory (CMA).
 
 use super::*;
 use ntbring_endpoint::{Blocks, Exchanged};
@@ -7,10 +7,11 @@ use std::time::Instant;
 
 const GROUP: u32 = 3;
 const ROUND: usize = 64 << 10;
-/// What is in a room before anything has come.
+/// Fill byte of a receive buffer before any data has arrived.
 const NOTHING: u8 = 0xee;
 
-/// Bytes of a block: the same for all, different each time. Parts of a round, whole ones, and so many that places are used again.
+/// Block sizes in bytes: the same for all members, different in each turn. Some are parts of a round, some are whole
+/// rounds, and some take so many rounds that places are reused.
 const SIZES: [usize; 12] =
     [1, 0, 4097, 6144, 6145, ROUND - 1, ROUND, 2 * ROUND + 8, 33_000, 200_001, 3 * ROUND, 600_000];
 
@@ -21,7 +22,7 @@ struct Member {
     to: Vec<u8>,
 }
 
-/// The block of a member for another one.
+/// Returns the block from one member to another.
 fn block(turn: usize, from: u32, to: u32, size: usize) -> impl Iterator<Item = u8> {
     let mut rng = fastrand::Rng::with_seed(u64::from(from) << 40 | u64::from(to) << 20 | turn as u64);
     std::iter::repeat_with(move || rng.u8(..)).take(size)
@@ -33,9 +34,10 @@ impl Member {
         Member { rank, size, from, to: vec![NOTHING; hosts as usize * size] }
     }
 
-    /// All that comes must have a place as long as the member is not moved or dropped.
+    /// Returns the member's buffers as blocks. They are valid until the member is moved or dropped.
     fn blocks(&mut self) -> Blocks {
-        // SAFETY: both stay where they are, and whoever uses them waits for the end of the exchange.
+        // SAFETY: both buffers are valid and do not move, and the caller waits for the end of the exchange before it
+        // drops them.
         unsafe {
             Blocks {
                 from: ForeignBytes::new(self.from.as_ptr(), self.from.len()),
@@ -65,7 +67,7 @@ fn open(rank: &mut Rank) -> Result<(), String> {
     }
 }
 
-/// Waits for the end of an exchange as a blocked MPI call does.
+/// Waits for the end of an exchange as a blocked MPI call does. Returns how it ended.
 fn finish(rank: &mut Rank, looks: u32) -> Result<Exchanged, String> {
     loop {
         match rank.endpoint.exchanged(GROUP, looks).map_err(|e| e.to_string())? {
@@ -78,13 +80,13 @@ fn finish(rank: &mut Rank, looks: u32) -> Result<Exchanged, String> {
     }
 }
 
-/// One exchange of all. How it has ended.
+/// Runs one exchange among all members. Returns how it ended.
 fn once(rank: &mut Rank, turn: usize, member: &mut Member) -> Result<Exchanged, String> {
     let blocks = Some(member.blocks());
     all_of(rank, turn, blocks, member.size)
 }
 
-/// The same; without blocks, if the rank has failed.
+/// As [`once`]; without blocks, if the rank has failed.
 fn all_of(rank: &mut Rank, turn: usize, blocks: Option<Blocks>, size: usize) -> Result<Exchanged, String> {
     match rank.endpoint.exchange(GROUP, blocks, size).map_err(|e| e.to_string())? {
         true => finish(rank, 3 * (turn as u32 % 2)),
@@ -200,7 +202,7 @@ fn where_memory_is_not_reached_there_are_messages() {
     }
 }
 
-/// From now on the kernel copies nothing for this thread.
+/// Forbids kernel copies (CMA) for this thread from now on.
 fn forbid_copies() {
     let jump = |number: libc::c_long, to| libc::sock_filter {
         code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
@@ -217,7 +219,7 @@ fn forbid_copies() {
         end(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a valid filter, which is copied.
+    // SAFETY: the pointer refers to a valid filter, which the kernel copies.
     let code = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program)

@@ -1,5 +1,5 @@
-//! Whole rings over links with faults, without reliability (`checked` has those with it): what does harm ends in an
-//! error that says so, and what does none is not noticed.
+//! Whole rings over links with faults, without reliability (`checked` covers rings with it): harmful faults end in an
+//! error that names the cause, and harmless ones have no effect.
 
 use super::*;
 use common::ring::try_run;
@@ -37,7 +37,7 @@ fn rings_that_are_lost_cost_time_and_nothing_else() {
     }
 }
 
-/// What becomes of each rank of a job whose messages are checked, byte by byte.
+/// Returns the result of each rank of a job whose messages are checked byte by byte.
 fn outcomes(layout: &Layout, text: &str) -> Vec<Result<(), String>> {
     let settings = faulty(tiny(layout), text);
     let plan = all_kinds(5, 20, 20_000);

@@ -1,4 +1,4 @@
-//! Messages that nobody has asked for: how many may lie at their receiver, and what waits for what.
+//! Flow control of unexpected messages: the number that may be queued at their receiver, and the waits that it causes.
 
 use super::*;
 use ntbring_endpoint::wire::Packet;
@@ -6,11 +6,11 @@ use ntbring_endpoint::Event;
 use ntbring_memory::ForeignBytes;
 use std::collections::VecDeque;
 
-/// Whose messages are charged, and whose are not.
+/// Handlers whose messages are charged, and whose are not.
 const CHARGED: u16 = 1;
 const FREE: u16 = 2;
 
-/// The least that can be set; one sender then has at least half of it.
+/// Smallest possible limit; one sender then has at least half of it.
 const LIMIT: u64 = 1 << 20;
 const SHARE_MIN: u64 = LIMIT / 2;
 
@@ -20,20 +20,20 @@ fn limited() -> Settings {
     settings().with(|s| s.endpoint.unexpected = Some(LIMIT))
 }
 
-/// A rank with what it has received and not asked for.
+/// A rank with its unexpected messages.
 struct Matching<'a, 'b> {
     rank: &'a mut Rank<'b>,
-    /// Sender, number, cost.
+    /// Unexpected messages: sender, number, cost.
     kept: VecDeque<(u32, u64, u64)>,
-    /// Of all that were kept at once.
+    /// Maximum total cost of the messages that were queued at one time.
     most: u64,
-    /// Messages that were not charged.
+    /// Number of messages that were not charged.
     free: u64,
-    /// Payloads that are needed.
+    /// Number of payloads that the library still needs.
     pending: u64,
-    /// Whether this rank wants what a stalled sender holds.
+    /// Set if this rank accepts the messages that a stalled sender holds back.
     wants_more: bool,
-    /// How often it was asked for that.
+    /// Number of times that it was asked for that.
     asked: u64,
 }
 
@@ -45,7 +45,7 @@ impl<'a, 'b> Matching<'a, 'b> {
 
     fn send(&mut self, dest: u32, handler: u16, number: u64, payload: usize) -> Result<Sent, String> {
         let head = Head { handler };
-        // SAFETY: a static lives for ever.
+        // SAFETY: the payload is a static.
         let bytes = unsafe { ForeignBytes::new(PAYLOAD.as_ptr(), payload) };
         let header = number.to_le_bytes();
         let message = Message { dest, head, header: &header, payload: Payload::Contiguous(bytes), cookie: 1 };
@@ -54,7 +54,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         Ok(sent)
     }
 
-    /// One step of waiting. Whether anything has come.
+    /// Makes one step of waiting. Returns true if an event has come.
     fn step(&mut self, max: Duration) -> Result<bool, String> {
         let Some(event) = self.rank.step(max)? else { return Ok(false) };
         match event {
@@ -82,7 +82,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         Ok(true)
     }
 
-    /// Waits until something has become true.
+    /// Waits until `done` returns true.
     fn until(&mut self, done: impl Fn(&Self) -> bool) -> Result<(), String> {
         while !done(self) {
             self.step(Duration::from_millis(100))?;
@@ -90,7 +90,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         Ok(())
     }
 
-    /// Polls for a while, so that whatever can come has come.
+    /// Polls for a while, so that all messages that can arrive have arrived.
     fn settle(&mut self) -> Result<(), String> {
         let mut quiet = 0;
         while quiet < 1000 {
@@ -99,7 +99,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         Ok(())
     }
 
-    /// Asks for the oldest message that is here.
+    /// Receives the oldest unexpected message.
     fn take(&mut self) -> Result<(u32, u64), String> {
         self.until(|m| !m.kept.is_empty())?;
         let (src, number, cost) = self.kept.pop_front().ok_or("nothing is kept")?;
@@ -107,7 +107,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         Ok((src, number))
     }
 
-    /// Takes so many, of each sender in the order in which they were sent.
+    /// Receives `count` messages, and checks that those of each sender come in the order in which they were sent.
     fn take_in_order(&mut self, count: u64) -> Result<(), String> {
         let mut next = vec![0; self.rank.layout.size()];
         for _ in 0..count {
@@ -119,7 +119,7 @@ impl<'a, 'b> Matching<'a, 'b> {
         Ok(())
     }
 
-    /// Waits until all that was sent is there, and everybody has come this far.
+    /// Waits until all sent messages have arrived and all ranks have reached this point.
     fn finish(&mut self) -> Result<(), String> {
         self.until(|m| m.pending == 0 && m.rank.endpoint.is_flushed() && !m.rank.endpoint.is_holding())?;
         self.rank.barrier()?;

@@ -1,4 +1,4 @@
-//! What processes say to each other before they have a communicator. (Between jobs: src/ffi/tests.rs.)
+//! Greetings: messages between processes that have no common communicator yet. (Between jobs: src/ffi/tests.rs.)
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn hear(rank: &mut Rank, tag: u32) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Polls until everybody has been here and what they sent before has arrived.
+/// Polls until all ranks have reached this point and their earlier messages have arrived.
 fn settle(rank: &mut Rank) -> Result<(), String> {
     for _ in 0..2 {
         rank.barrier()?;

@@ -1,5 +1,5 @@
-//! Forwarders of whole rings whose links go down and come up: which ways they publish, and what becomes of packets on
-//! ways that are gone. The test is the ranks; time is virtual but for the transfer threads'.
+//! Forwarders of whole rings whose links go down and come up: the routes that they publish, and the packets on routes
+//! that no longer exist. The test plays the ranks; time is virtual except for the transfer threads.
 
 use super::*;
 use ntbring_ntb::fault::Faults;
@@ -15,13 +15,13 @@ use std::time::Instant;
 
 const STEP: Duration = Duration::from_millis(1);
 
-/// Steps, or milliseconds, in which a ring must have come to rest.
+/// Number of steps, or of milliseconds, within which a ring must have settled.
 const LONG: usize = 30_000;
 
-/// A packet that forwarders pass on.
+/// Entry kind of a packet that forwarders pass on.
 pub(super) const KIND: u8 = ROUTED | 1;
 
-/// One member of each host of a ring of one rank a host.
+/// Joins a ring with one rank on each host; returns its members by rank.
 fn join(hosts: usize, reliability: Reliability) -> Vec<Arc<Membership>> {
     let layout = Layout::blocks(&vec![1; hosts]);
     let fault = Faults::parse("command").unwrap();
@@ -53,13 +53,14 @@ fn forwarder(members: &Arc<Membership>) -> (Forwarder, Arc<RelayCounters>) {
     (Forwarder::new(members, members.links().unwrap(), counters.clone()), counters)
 }
 
-/// The link to the right of a host goes down, or comes up.
+/// Takes the link to the right of a host down, or up.
 fn set(members: &[Arc<Membership>], link: usize, state: LinkState) {
     members[link].set_link(Side::Right, state);
     members[(link + 1) % members.len()].set_link(Side::Left, state);
 }
 
-/// Whether every host's ways are the shortest that do not cross the links that are down, each named by the host to its left.
+/// Returns true if every host's routes are the shortest that do not cross the links that are down. A link is named by
+/// the host to its left.
 fn are_right(members: &[Arc<Membership>], down: &[usize]) -> bool {
     let t: &Topology = members[0].topology();
     let leads = |from: usize, to: usize, side: Side| {
@@ -116,7 +117,7 @@ impl Ring {
         }
     }
 
-    /// Lets time pass until something is so.
+    /// Lets time pass until a condition is true.
     pub(super) fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Ring) -> bool) {
         for _ in 0..LONG {
             if is_so(self) {
@@ -128,7 +129,7 @@ impl Ring {
         panic!("never: {what}, {states:#?}");
     }
 
-    /// Lets time pass until the ways are right with these links down.
+    /// Lets time pass until the routes are right with these links down.
     fn settle(&mut self, down: &[usize]) {
         self.until(&format!("ways without {down:?}"), |ring| are_right(&ring.members, down));
     }
@@ -137,17 +138,17 @@ impl Ring {
         set(&self.members, link, state);
     }
 
-    /// The lane of a host's rank to the forwarder of the next host.
+    /// Returns the lane from a host's rank to the forwarder of the next host.
     pub(super) fn out(&self, host: usize, side: Side) -> Producer {
         self.members[host].links().unwrap()[side as usize].producer(End::Rank(0), End::Forwarder, false)
     }
 
-    /// The lane of a host's rank from the forwarder of the next host.
+    /// Returns the lane to a host's rank from the forwarder of the next host.
     pub(super) fn inbox(&self, host: usize, side: Side) -> Consumer {
         self.members[host].links().unwrap()[side as usize].consumer(End::Forwarder, End::Rank(0), false)
     }
 
-    /// Packets that hosts have passed on, in all.
+    /// Returns the number of packets that the hosts have passed on.
     pub(super) fn forwarded(&self) -> u64 {
         self.counters.iter().map(|counters| RelayCounters::sum(&counters.chunks)).sum()
     }
@@ -157,7 +158,7 @@ impl Ring {
     }
 }
 
-/// False if there is no room.
+/// Writes an entry into a lane. Returns false if there is no room.
 pub(super) fn put(lane: &mut Producer, kind: u8, bytes: &[u8]) -> bool {
     let Some(mut slot) = lane.reserve(bytes.len()) else { return false };
     slot.write_bytes(0, bytes);
@@ -165,12 +166,12 @@ pub(super) fn put(lane: &mut Producer, kind: u8, bytes: &[u8]) -> bool {
     true
 }
 
-/// A packet between the ranks of two hosts.
+/// Returns a packet between the ranks of two hosts.
 pub(super) fn packet(src: u32, dst: u32) -> Vec<u8> {
     [&Route { src, dst }.bytes()[..], b"so far"].concat()
 }
 
-/// Takes an entry if there is one.
+/// Takes an entry if there is one. Returns true if there was.
 pub(super) fn took_any(lane: &mut Consumer) -> bool {
     let found = lane.take().unwrap().is_some();
     if found {
@@ -179,7 +180,7 @@ pub(super) fn took_any(lane: &mut Consumer) -> bool {
     found
 }
 
-/// Takes an entry if there is one. True if it is this.
+/// Takes an entry if there is one, and checks that it equals `expected`. Returns false if there was none.
 pub(super) fn took(lane: &mut Consumer, expected: &[u8]) -> bool {
     let Some(entry) = lane.take().unwrap() else { return false };
     let mut bytes = vec![0; entry.len];

@@ -1,11 +1,11 @@
-//! What is refused: messages that cannot be, hosts that disagree or do not come.
+//! Errors: messages that are impossible, hosts that disagree, and hosts that do not join.
 
 use super::*;
 
 #[test]
 fn what_cannot_be_sent_is_refused_and_does_no_harm() {
     fn fails(_: [usize; 2], _: u64, room: ntbring_memory::Room) -> Option<usize> {
-        // SAFETY: the room is writable, and as long as it says.
+        // SAFETY: the room is valid for writes of its length.
         unsafe { room.address().write_bytes(0x77, room.len()) };
         None
     }

@@ -1,4 +1,4 @@
-//! Ranks that die: who else is lost then, what is forgotten, and that all the rest goes on.
+//! Ranks that die: which other peers become unreachable, which state is dropped, and that all other traffic continues.
 
 use super::*;
 use ntbring_endpoint::wire::Packet;
@@ -11,16 +11,16 @@ use std::time::Instant;
 
 pub(super) static PAYLOAD: [u8; 256 << 10] = [3; 256 << 10];
 
-/// More than waits for any lane.
+/// Number of messages that exceeds the capacity of any lane.
 pub(super) const MANY: usize = 3000;
 
-/// A ring of which some ranks count as dead as soon as the test says so: a process of their own stands for theirs.
+/// A ring in which some ranks count as dead once the test says so: a child process stands for each of their processes.
 pub(super) struct Doomed {
     pub(super) endpoints: Vec<Option<Endpoint>>,
     processes: Vec<(usize, Child)>,
-    /// What others have told each rank, and what came to it: sender, first byte of the header.
+    /// Losses reported to each rank; and, in `came`, its arrivals: sender, first byte of the header.
     pub(super) lost: Vec<Vec<String>>,
-    /// The latest error of a poll.
+    /// Latest error of a poll of each rank.
     pub(super) refused: Vec<Option<String>>,
     pub(super) came: Vec<VecDeque<(u32, u8)>>,
 }
@@ -52,20 +52,20 @@ impl Doomed {
     }
 
     pub(super) fn send(&mut self, from: usize, to: u32, mark: u8, payload: usize) -> Sent {
-        // SAFETY: a static lives for ever.
+        // SAFETY: the payload is a static.
         let payload = Payload::Contiguous(unsafe { ForeignBytes::new(PAYLOAD.as_ptr(), payload) });
         let message = Message { dest: to, head: Head { handler: 1 }, header: &[mark; 8], payload, cookie: 1 };
         self.endpoints[from].as_mut().unwrap().send(message).unwrap()
     }
 
     pub(super) fn offer(&mut self, from: usize, to: u32) {
-        // SAFETY: as above.
+        // SAFETY: the payload is a static.
         let payload = Payload::Contiguous(unsafe { ForeignBytes::new(PAYLOAD.as_ptr(), PAYLOAD.len()) });
         let message = Message { dest: to, head: Head { handler: 1 }, header: &[0; 8], payload, cookie: 1 };
         self.endpoints[from].as_mut().unwrap().offer(message).unwrap();
     }
 
-    /// The rank's process ends, and with it all that its threads do.
+    /// Ends the rank's process, and with it all work of its threads.
     fn kill(&mut self, rank: usize) {
         self.endpoints[rank] = None;
         let (_, process) = self.processes.iter_mut().find(|(doomed, _)| *doomed == rank).unwrap();
@@ -73,7 +73,7 @@ impl Doomed {
         process.wait().unwrap();
     }
 
-    /// Lets all that live poll until `done`.
+    /// Lets all living ranks poll until `done` returns true.
     pub(super) fn until(&mut self, what: &str, done: impl Fn(&mut Doomed) -> bool) {
         let start = Instant::now();
         while !done(self) {
@@ -100,7 +100,8 @@ impl Doomed {
         }
     }
 
-    /// Whoever has heard of a loss last has not polled since, and forgets while it polls.
+    /// Waits until a rank holds no pending packets: the rank that was told of a loss last has not polled since, and
+    /// drops pending packets only while it polls.
     pub(super) fn until_nothing_waits(&mut self, rank: usize) {
         self.until("the end of all waits", |ring| {
             ring.endpoints[rank].as_ref().is_some_and(|one| one.is_flushed() && !one.is_holding())

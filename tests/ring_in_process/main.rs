@@ -46,8 +46,8 @@ fn settings() -> Settings {
     Settings::default().with(|s| s.ring.connect_timeout = Duration::from_secs(30))
 }
 
-/// The smallest windows that such hosts can do with, if headers are of up to 984 bytes and links may repeat what they have
-/// lost: lanes of 4608 bytes.
+/// Returns settings with the smallest windows that such hosts can use, if headers have up to 984 bytes and links may
+/// retransmit: lanes of 4608 bytes.
 fn tiny(layout: &Layout) -> Settings {
     let mut window = 64 << 10;
     let fits = |window| {
@@ -64,8 +64,8 @@ fn tiny(layout: &Layout) -> Settings {
     settings().with(|s| s.ring.window = Some(window))
 }
 
-/// Messages of all kinds between all pairs, different for each. Headers are of at most
-/// `header_max` bytes.
+/// Returns a plan of messages of all kinds between all pairs, different for each. Headers have at most `header_max`
+/// bytes.
 fn all_kinds(seed: u64, messages: usize, largest: usize) -> impl Fn(u32, u32) -> Vec<Shape> {
     move |src, dst| {
         let mut rng = fastrand::Rng::with_seed(seed ^ u64::from(src) << 20 ^ u64::from(dst) << 40);
@@ -166,7 +166,7 @@ fn over_weakly_ordered_windows() {
     }
 }
 
-/// Everybody's lanes are full all the time, those between forwarders too.
+/// The lanes of all ranks are full all the time, those between forwarders too.
 #[test]
 fn large_messages_to_everybody_through_tiny_windows() {
     for (layout, weak) in [
@@ -220,7 +220,7 @@ fn settings_at_their_limits() {
     }
 }
 
-/// As when one host of a job was tuned and another was not.
+/// Ranks may have different thresholds, as when one host of a job was tuned and another was not.
 #[test]
 fn ranks_need_not_have_the_same_thresholds() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
@@ -287,7 +287,7 @@ fn a_small_message_passes_between_the_pieces_of_a_large_one() {
     }
 }
 
-/// More messages in pieces than may be under way at once, of which small ones wait behind none.
+/// More messages in chunks than may be in progress at once; small messages must not wait behind them.
 #[test]
 fn many_messages_in_pieces_at_once() {
     let layout = Layout::blocks(&[1, 1, 1, 1]);

@@ -1,4 +1,5 @@
-//! Links that go down where nothing goes round them: who hears of it, what ends, and that all else goes on.
+//! Links that go down in rings that do not reroute: the ranks that learn of it, the transfers that fail, and that all
+//! other traffic continues.
 
 use super::losses::{Doomed, MANY, PAYLOAD};
 use super::*;
@@ -7,7 +8,8 @@ use ntbring_ntb::LinkState::{self, Down, Up};
 use ntbring_queue::Reliability::{Detect, Off};
 use std::time::Instant;
 
-/// Over links whose ports lose what is sent while they are down, or only say that they are.
+/// Returns settings with links whose ports lose packets while they are down, and with links that only report that they
+/// are.
 fn kinds(layout: &Layout) -> Vec<Settings> {
     let base = tiny(layout).with(|s| s.endpoint.unexpected = Some(1 << 20));
     let fault = Faults::parse("command").unwrap();
@@ -31,19 +33,19 @@ fn ring(layout: &Layout, settings: &Settings) -> Doomed {
     Doomed::new(layout, settings, &[])
 }
 
-/// The port of a host on a side says so from now on.
+/// Sets the reported state of a host's port on a side.
 fn set_end(ring: &Doomed, layout: &Layout, host: usize, side: Side, state: LinkState) {
     let rank = layout.topology().ranks_of(host)[0] as usize;
     ring.endpoints[rank].as_ref().unwrap().members().set_link(side, state);
 }
 
-/// The link to the right of a host goes down, or comes up, at both ends.
+/// Takes the link to the right of a host down, or up, at both ends.
 fn set(ring: &Doomed, layout: &Layout, link: usize, state: LinkState) {
     set_end(ring, layout, link, Side::Right, state);
     set_end(ring, layout, (link + 1) % layout.hosts, Side::Left, state);
 }
 
-/// Waits until each rank has lost these others, because of the link with that number.
+/// Waits until each rank has lost these peers, because of the link with that number.
 fn lose(ring: &mut Doomed, layout: &Layout, link: usize, lost: &[&[u32]]) {
     let why = format!("the link between host {link} and host {} has gone down", (link + 1) % layout.hosts);
     ring.until("the news", |ring| ring.lost.iter().zip(lost).all(|(heard, lost)| heard.len() >= lost.len()));
@@ -55,7 +57,7 @@ fn lose(ring: &mut Doomed, layout: &Layout, link: usize, lost: &[&[u32]]) {
     }
 }
 
-/// Messages come from each to each of these.
+/// Sends messages both ways between each of these pairs, and waits for them.
 fn exchange_between(ring: &mut Doomed, pairs: &[(usize, usize)], mark: u8) {
     for (a, b) in pairs.iter().copied().flat_map(|(a, b)| [(a, b), (b, a)]) {
         ring.send(a, b as u32, mark, 3000);
@@ -183,7 +185,7 @@ fn two_hosts_need_both_their_links() {
     }
 }
 
-/// Blocks go all the way round: whoever passed them on before does not any more.
+/// Blocks travel all the way round: hosts that passed them on before no longer do, so all members must see the failure.
 #[test]
 fn small_collectives_end_also_for_those_who_have_lost_nobody() {
     let layout = Layout::blocks(&[1; 5]);

@@ -1,4 +1,4 @@
-//! Operations on segments of ranks that are not near, which never poll meanwhile.
+//! Operations on segments of ranks whose memory cannot be mapped, and which do not poll meanwhile.
 
 use super::*;
 use ntbring_endpoint::{Event, Operation};
@@ -8,7 +8,7 @@ use ntbring_ring::served::operate::{accumulate, Kind, Op};
 use ntbring_ring::served::{Action, GRAIN};
 use std::sync::Mutex;
 
-/// Bytes of every segment: a counter, one that the window's lock guards, and a part for each rank.
+/// Layout of every segment, bytes: a counter, a counter that the window's lock guards, and a part for each rank.
 const PART: usize = 200_000;
 const SIZE: u64 = 1 << 21;
 const COUNTER: u64 = 0;
@@ -18,7 +18,7 @@ fn part(rank: u32) -> u64 {
     64 + u64::from(rank) * PART as u64
 }
 
-/// What one rank asks of another's segment.
+/// Client of another rank's segment.
 struct Client<'a, 'b> {
     rank: &'a mut Rank<'b>,
     dest: u32,
@@ -26,7 +26,7 @@ struct Client<'a, 'b> {
 }
 
 impl Client<'_, '_> {
-    /// Does it, waits for it, and returns what came back.
+    /// Makes a request, waits for the reply, and returns the bytes that it carries.
     fn ask(&mut self, action: Action, offset: u64, len: u64, operands: &[u8]) -> Result<Vec<u8>, String> {
         let mut result = vec![0xee; action.result(len) as usize];
         let operation = Operation {
@@ -35,9 +35,9 @@ impl Client<'_, '_> {
             segment: self.segment,
             offset,
             len,
-            // SAFETY: both are there until the event has come.
+            // SAFETY: both buffers stay allocated until the event has come.
             operands: unsafe { ForeignBytes::new(operands.as_ptr(), operands.len()) },
-            // SAFETY: as above.
+            // SAFETY: both buffers stay allocated until the event has come.
             result: (!result.is_empty()).then(|| unsafe { ForeignRoom::new(result.as_mut_ptr(), result.len()) }),
             cookie: 77,
         };
@@ -65,7 +65,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(got: T, expected: T, what: &str) -> Re
     (got == expected).then_some(()).ok_or_else(|| format!("{what}: {got:?} instead of {expected:?}"))
 }
 
-/// Every operation on every kind of number, against what it is to compute.
+/// Compares every operation on every kind of number with the expected result.
 fn all_operations(client: &mut Client, rng: &mut fastrand::Rng) -> Result<(), String> {
     let at = part(client.rank.rank);
     for kind in Kind::ALL {
@@ -138,7 +138,7 @@ fn refusals(client: &mut Client) -> Result<(), String> {
     refused(client.ask(Action::Put, 0, 8, &[0; 7]), "not served")
 }
 
-/// All ranks to which `target` is not near work on its segment, while it does nothing at all.
+/// All ranks that cannot map the segment of `target` operate on it, while `target` does nothing at all.
 fn serve(layout: &Layout, settings: &Settings, target: u32) {
     let place: Mutex<Option<SegmentAddress>> = Mutex::new(None);
     let origins = Mutex::new(0);

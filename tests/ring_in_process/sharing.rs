@@ -1,10 +1,10 @@
-//! Small collectives that go round the ring.
+//! Small collectives (allgathers) that travel round the ring on boards.
 
 use super::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Bytes of a member's block: the same for all, different each time.
+/// Returns the size of a member's block, bytes: the same for all members, different in each turn.
 fn size_of(group: u32, turn: usize, most: usize) -> usize {
     [8, 0, 1, 40, 55, 56, 57, most, 200][(turn + group as usize) % 9]
 }
@@ -14,7 +14,7 @@ fn block_of(group: u32, turn: usize, rank: u32, most: usize) -> Vec<u8> {
     std::iter::repeat_with(|| rng.u8(..)).take(size_of(group, turn, most)).collect()
 }
 
-/// Opens a group on the first board that is free: the same for all of them here.
+/// Opens a group on the first free board, which is the same for all members here.
 fn open(rank: &mut Rank, group: u32, members: &[u32]) -> Result<(), String> {
     let mine = rank.endpoint.offer_boards();
     let all = mine & mine.wrapping_neg();
@@ -24,10 +24,10 @@ fn open(rank: &mut Rank, group: u32, members: &[u32]) -> Result<(), String> {
     }
 }
 
-/// Waits for a sharing as a blocked MPI call does; what arrives besides is nobody's. Every other one with looks at
-/// nothing else in between.
+/// Waits for a collective as a blocked MPI call does; no other event may arrive. In every other turn, it polls nothing
+/// else in between.
 fn await_blocks(rank: &mut Rank, group: u32, turn: usize) -> Result<(), String> {
-    /// The longest sleep. Nothing but a doorbell ends it sooner.
+    /// Longest sleep. Only a doorbell ends it sooner.
     const SLEEP: Duration = Duration::from_secs(10);
     let mut slept = false;
     while !rank.endpoint.await_shared(group, 3 * (turn as u32 % 2)).map_err(|e| e.to_string())? {
@@ -61,8 +61,8 @@ fn share_once(rank: &mut Rank, group: u32, turn: usize, members: &[u32]) -> Resu
     }
 }
 
-/// The n-th rank of every host is a group, two groups each if `twice`. Groups are opened late, and
-/// ranks now and then keep the others waiting.
+/// The n-th ranks of all hosts form a group, two groups each if `twice`. Groups are opened late, and ranks now and then
+/// keep the others waiting.
 fn everybody_shares(layout: &Layout, settings: &Settings, turns: usize) {
     run(layout, settings, |rank| {
         let t = layout.topology();
@@ -124,7 +124,8 @@ fn members_that_sleep_are_woken() {
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
 }
 
-/// What all of a group's members have offered, as MPI would combine it.
+/// Returns the boards that this rank has offered, and those that all of a group's members have offered, as MPI would
+/// combine them.
 fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Result<(u32, u32), String> {
     let mine = if members.is_some() { rank.endpoint.offer_boards() } else { 0 };
     offers[rank.rank as usize].store(mine, Ordering::SeqCst);
@@ -135,8 +136,8 @@ fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Resu
     Ok((mine, all))
 }
 
-/// Two ranks a host. Each is in groups of different companions, one after the other and at once: the ends of a board
-/// agree on its turn all the same.
+/// Two ranks on each host. Each is in groups with different members, one after the other and at once: both ends of a
+/// board still agree on its turn.
 #[test]
 fn groups_cross() {
     let offers: Vec<AtomicU32> = (0..6).map(|_| AtomicU32::new(0)).collect();
@@ -168,7 +169,7 @@ fn groups_cross() {
     }
 }
 
-/// Nobody knows what will still be posted on it.
+/// Blocks of the abandoned collective may still be posted on the board.
 #[test]
 fn a_board_of_a_sharing_that_was_given_up_is_not_used_again() {
     run(&Layout::blocks(&[1; 3]), &settings(), |rank| {

@@ -1,16 +1,16 @@
-//! Whose turn it is when several lanes have something.
+//! Fairness among lanes that all have entries.
 
 use super::*;
 use ntbring_endpoint::Event;
 
-/// Messages of the rank that sends many.
+/// Number of messages of the busy sender.
 const MANY: usize = 200;
-/// More polls in vain than it takes to look at a lane only now and then.
+/// Number of empty polls after which a lane is polled less often.
 const IN_VAIN: usize = 70_000;
-/// Entries of a busy lane between which the others have their turn, twice.
+/// Maximum number of entries of a busy lane before the others have had their turn, times two.
 const SOON: usize = 64;
 
-/// Rank 0 has not heard of anybody for long when rank 1 sends much and rank 2 a single message.
+/// Rank 0 has received no message for a long time when rank 1 sends many and rank 2 a single one.
 fn a_single_message_beside_many(header: usize) {
     let layout = Layout::blocks(&[1, 1, 1]);
     let phases = 8;
@@ -66,7 +66,7 @@ fn many_plain_messages_leave_others_their_turn() {
     a_single_message_beside_many(HEADER);
 }
 
-/// Their headers are not whole words.
+/// The headers are not a whole number of words.
 #[test]
 fn many_other_messages_leave_others_their_turn() {
     a_single_message_beside_many(HEADER + 5);

@@ -1,11 +1,11 @@
-//! Ranks that look again and again and never say that they wait, as MPI_Test in a loop does.
+//! Ranks that poll repeatedly without declaring that they wait, as a loop of MPI_Test does.
 
 use super::*;
 
-/// More polls in vain than any rank spins before it gives its core away.
+/// Number of empty polls that exceeds any rank's spin count before it yields its core.
 const IN_VAIN: usize = 100_000;
 
-/// They count as waiting until something comes, be there cores for all or not.
+/// Such ranks count as waiting until a packet arrives, whether or not there are cores for all.
 #[test]
 fn who_only_looks_gives_way_too() {
     for spin in [None, Some(0), Some(1), Some(500)] {
