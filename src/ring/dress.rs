@@ -111,7 +111,7 @@ pub(super) fn injector(settings: &JoinSettings, topology: &Topology, rank: u32, 
     let Pair::Software(pair) = pair else { return None };
     let faults = settings.links.faults.clone()?;
     if rank == 0 {
-        log::warn!("faults are injected into what hosts send (NTBRING_FAULT): {faults}");
+        log::warn!("faults are injected into the hosts' outgoing traffic (NTBRING_FAULT): {faults}");
     }
     let host = topology.host_of(rank);
     let neighbours = Side::BOTH.map(|side| topology.neighbour(host, side));
