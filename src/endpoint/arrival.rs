@@ -1,67 +1,68 @@
-//! What polls find: events, and what has arrived in a lane.
+//! Results of polling: events, and packets that have arrived in a lane.
 
 use super::wire::{Head, Packet};
 use ntbring_memory::Address;
 use ntbring_ring::Loss;
 
-/// What a poll has found.
+/// An event that a poll returns.
 pub enum Event {
-    /// Something has arrived.
+    /// A packet has arrived.
     Arrival(Arrival),
-    /// A pending message's payload is not needed any more.
+    /// The payload of a pending message has been sent; its buffer may be reused.
     Sent {
-        /// As sent.
+        /// The cookie given when the message was sent.
         cookie: usize,
-        /// As sent.
+        /// The handler given when the message was sent.
         handler: u16,
     },
-    /// The payload of an offer is not needed any more.
+    /// The receiver has the payload of a rendezvous offer (RTS); its buffer may be reused.
     Taken {
-        /// As offered.
+        /// The cookie given with the offer.
         cookie: usize,
     },
-    /// The payload of an accepted offer is where it belongs.
+    /// The payload of an accepted offer is complete in its receive buffer.
     Fetched {
-        /// As accepted.
+        /// The cookie given when the offer was accepted (CTS).
         cookie: usize,
     },
-    /// This rank holds messages that it cannot send before others are consumed: does anybody wait for
-    /// them? Then [`super::Endpoint::allow_more`].
+    /// A sender holds messages back because its flow-control credit is used up. If a receive waits for one of them,
+    /// the caller must call [`super::Endpoint::allow_more`].
     Stalled {
-        /// Who it is.
+        /// The stalled sender.
         src: u32,
     },
-    /// A rank cannot be reached any more: nothing that waits for it, or is begun with it, will ever end.
+    /// A rank has become permanently unreachable: operations that wait for it, or that are started with it, never
+    /// complete.
     Lost(Loss),
-    /// An operation on a segment elsewhere has ended, there and here.
+    /// A one-sided operation on a remote segment is complete at the target and here.
     Remote {
-        /// As begun.
+        /// The cookie given when the operation began.
         cookie: usize,
     },
 }
 
-/// Something that has arrived. Its bytes stay where they are until its token is released.
+/// A packet that has arrived. Its bytes stay valid in the lane until its token is released.
 pub struct Arrival {
-    /// The rank that sent it.
+    /// The sending rank.
     pub src: u32,
-    /// What it is.
+    /// The parsed packet.
     pub packet: Packet,
     /// Address of MPICH's header, or of a chunk's payload.
     pub header: Address,
-    /// A chunk's cookie, as given when the message began.
+    /// For a chunk: the cookie given when the message began.
     pub cookie: usize,
-    /// Whether it is the last chunk.
+    /// True for the last chunk of a message.
     pub last: bool,
-    /// What a chunk is fetched for.
+    /// For a chunk of a rendezvous payload: the id of the fetch that it belongs to.
     pub(super) fetch: Option<u32>,
-    /// Where `header` points to, in the lane.
+    /// Offset in bytes of `header` in the lane.
     pub(super) offset: usize,
-    /// To be released.
+    /// The token to release when the bytes are no longer needed.
     pub token: Token,
 }
 
 impl Arrival {
-    /// Bytes of the piece of a payload that it is.
+    /// Returns the bytes of payload if this is a chunk, else 0.
     pub(super) fn piece(&self) -> usize {
         match self.packet {
             Packet::Chunk { payload, .. } => payload,
@@ -70,38 +71,38 @@ impl Arrival {
     }
 }
 
-/// A piece of a payload whose place is known, from the rank whose lane it lies in.
+/// A chunk of a payload whose destination is known; it was sent by the rank at the other end of the lane.
 pub(super) struct Piece {
-    /// Which lane.
+    /// Index of the lane.
     pub lane: usize,
-    /// Where it lies there.
+    /// Offset in bytes of the payload in the lane.
     pub offset: usize,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// What it is fetched for.
+    /// The id of the fetch that it belongs to.
     pub fetch: u32,
-    /// Whether it is the last one.
+    /// True for the last chunk.
     pub last: bool,
 }
 
-/// A message of one entry, from the rank whose lane it lies in: what nearly all are, in as few
-/// words as that takes.
+/// A message that fits one lane entry and was sent by the rank at the other end of the lane. Nearly all messages are
+/// of this kind, so the struct has as few words as possible.
 pub struct Plain {
-    /// The rank that sent it.
+    /// The sending rank.
     pub src: u32,
-    /// About it.
+    /// The head of the packet.
     pub head: Head,
     /// Bytes of MPICH's header.
     pub header: usize,
-    /// Bytes of payload, right behind it.
+    /// Bytes of payload, directly behind the header.
     pub payload: usize,
     /// Address of the header.
     pub address: *mut u8,
-    /// Where it lies in the lane.
+    /// Offset in bytes of the header in the lane.
     pub(super) offset: usize,
-    /// Which lane; to be released as [`Token`] does it.
+    /// Index of the lane; it is released as with [`Token`].
     pub lane: usize,
-    /// Whether another entry is in the lane already.
+    /// True if another entry is already in the lane.
     pub more: bool,
 }
 
@@ -120,31 +121,31 @@ impl From<Plain> for Arrival {
     }
 }
 
-/// What a look at the lanes has found.
+/// The result of looking at all lanes.
 pub enum Look {
-    /// They are empty.
+    /// All lanes are empty.
     Nothing,
-    /// They are empty, and it is time for what is done now and then.
+    /// All lanes are empty, and the periodic work of the progress loop is due.
     Vain {
-        /// All were looked at, cold ones too.
+        /// True if all lanes were looked at, including rarely used (cold) ones.
         thorough: bool,
     },
-    /// A plain message.
+    /// A message in a single entry.
     Plain(Plain),
-    /// Something else.
+    /// A packet of another kind; a full poll handles it.
     Other,
 }
 
-/// What must be given back.
+/// A receipt for lane space: it must be given back when the arrival has been handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Which lane.
+    /// Index of the lane.
     pub lane: usize,
-    /// The stream that has begun, if one has: source, number.
+    /// The stream (source rank, stream number) that began with this arrival, if any.
     pub begun: Option<(u32, u8)>,
 }
 
 impl Token {
-    /// Of an arrival that takes no lane's space.
+    /// The token of an arrival that occupies no lane space.
     pub const NOTHING: Token = Token { lane: usize::MAX, begun: None };
 }

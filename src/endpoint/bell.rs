@@ -1,25 +1,25 @@
-//! Whom to ring when something was deposited, or a head returned.
+//! The doorbell to ring after an entry was deposited or a head returned.
 
 use ntbring_ntb::fabric::Bells;
 use ntbring_ntb::{Port, Side};
 use ntbring_ring::Membership;
 use std::sync::Arc;
 
-/// A doorbell, wherever it is.
+/// A doorbell, reached in one of several ways.
 #[derive(Clone)]
 pub(super) enum Bell {
-    /// Of a neighbour, through a port.
+    /// A doorbell of a neighbouring host, rung through a port.
     Port(Arc<dyn Port>, usize),
-    /// Of another rank of this host, or of this rank itself.
+    /// A doorbell of another rank of this host, or of this rank itself.
     Local(Arc<Membership>, usize),
-    /// Of a process outside the ring.
+    /// A doorbell of a process outside the ring.
     Foreign(Arc<dyn Bells>, usize),
-    /// Of nobody: a carrier sees by itself what there is, and who is gone does not.
+    /// No doorbell: a carrier polls its own lanes, and a lost peer needs none.
     Carrier,
 }
 
 impl Bell {
-    /// Where it is, for people.
+    /// Describes the location of the doorbell in words.
     pub fn describe(&self) -> String {
         match self {
             Bell::Port(port, _) => format!("the neighbour on the {} link", port.side()),
@@ -29,7 +29,7 @@ impl Bell {
         }
     }
 
-    /// The link that it is at the other end of, if it is.
+    /// The link at whose far end the doorbell is, if it is reached through a port.
     pub fn side(&self) -> Option<Side> {
         match self {
             Bell::Port(port, _) => Some(port.side()),
@@ -37,7 +37,7 @@ impl Bell {
         }
     }
 
-    /// Rings it. Returns how many rings that were.
+    /// Rings the doorbell. Returns the number of doorbells rung (0 or 1).
     #[inline]
     pub fn ring(&self) -> u64 {
         match self {

@@ -6,15 +6,15 @@ use ntbring_ntb::Side;
 use ntbring_ring::relay::RelayCounters;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that a rank counts. It never becomes less.
+/// A monotonic counter of a rank.
 pub struct Counter {
-    /// As in the line of NTBRING_STATS.
+    /// Name, as in the line of NTBRING_STATS.
     pub name: &'static str,
-    /// What is counted.
+    /// Description of the counted quantity.
     pub meaning: &'static str,
-    /// What the rank counts itself...
+    /// Reads the part that the rank counts itself.
     own: fn(&Endpoint) -> u64,
-    /// ...and, if it is its host's first, the forwarder beside it.
+    /// Reads the part of the host's forwarder; it is added in the host's first rank.
     relay: fn(&RelayCounters) -> u64,
 }
 
@@ -23,18 +23,18 @@ const fn counter(name: &'static str, meaning: &'static str, own: fn(&Endpoint) -
 }
 
 impl Counter {
-    /// What a forwarder counts of it.
+    /// Adds the forwarder's part to a counter.
     const fn and(self, relay: fn(&RelayCounters) -> u64) -> Counter {
         Counter { relay, ..self }
     }
 
-    /// What the forwarder beside the rank has counted.
+    /// Returns the part that the forwarder has counted.
     pub(super) fn relayed(&self, relay: &RelayCounters) -> u64 {
         (self.relay)(relay)
     }
 }
 
-/// All of them. Messages and bytes are those sent, if nothing else is said; sizes include MPICH's headers.
+/// All counters. Messages and bytes are those sent, unless the text says otherwise; sizes include MPICH's headers.
 pub const COUNTERS: &[Counter] = &[
     counter("msgs_local", "messages to ranks of the same host and to processes outside the ring", |e| {
         e.sent(|distance| distance == 0).0
@@ -114,17 +114,17 @@ pub const COUNTERS: &[Counter] = &[
     }),
 ];
 
-/// Something that is counted of what a host sends by one link.
+/// A counter of the traffic that a host sends by one link.
 pub struct LinkCounter {
-    /// As in the line of NTBRING_STATS.
+    /// Name, as in the line of NTBRING_STATS.
     pub name: &'static str,
-    /// What is counted.
+    /// Description of the counted quantity.
     pub meaning: &'static str,
     own: fn(&Endpoint, Side) -> u64,
     relay: fn(&RelayCounters, usize) -> u64,
 }
 
-/// All of them.
+/// All counters of a link.
 pub const LINK_COUNTERS: &[LinkCounter] = &[
     LinkCounter {
         name: "sent_bytes",
@@ -165,7 +165,7 @@ pub const LINK_COUNTERS: &[LinkCounter] = &[
 ];
 
 impl LinkCounter {
-    /// What the forwarder beside the rank has counted.
+    /// Returns the part that the forwarder has counted.
     pub(super) fn relayed(&self, relay: &RelayCounters, side: Side) -> u64 {
         (self.relay)(relay, side as usize)
     }
@@ -180,27 +180,27 @@ fn load(counter: &AtomicU64) -> u64 {
 }
 
 impl Endpoint {
-    /// What a counter stands at.
+    /// Returns the value of a counter.
     pub fn count(&self, counter: &Counter) -> u64 {
         self.count_own(counter) + counter.relayed(&self.relay)
     }
 
-    /// The rank's own part of it.
+    /// Returns the rank's own part of a counter.
     pub(super) fn count_own(&self, counter: &Counter) -> u64 {
         (counter.own)(self)
     }
 
-    /// The rank's own part of what is counted of a link.
+    /// Returns the rank's own part of a link's counter.
     pub(super) fn count_link(&self, counter: &LinkCounter, side: Side) -> u64 {
         (counter.own)(self, side)
     }
 
-    /// What one of the counters of injected faults stands at.
+    /// Returns the value of a counter of injected faults.
     fn injected(&self, which: fn(&Injected) -> &AtomicU64) -> u64 {
         self.members.injector().map_or(0, |injector| load(which(injector.injected())))
     }
 
-    /// Messages and bytes to ranks at such distances.
+    /// Returns the messages and bytes sent to ranks whose distance in hops satisfies `wanted`.
     fn sent(&self, wanted: fn(usize) -> bool) -> (u64, u64) {
         let flows = self.out.flows.iter().filter(|flow| wanted(flow.distance));
         flows.fold((0, 0), |(msgs, bytes), flow| (msgs + flow.msgs, bytes + flow.bytes))

@@ -1,4 +1,4 @@
-//! The thread that carries on while the rank computes, or waits where nobody polls.
+//! The retransmission thread: it steps the carrier while the rank computes or waits without polling.
 
 use super::Carrier;
 use crate::EndpointError;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two looks, if something is under way.
+/// Interval between two steps while the carrier has work pending.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Otherwise.
+/// Interval between two steps otherwise.
 const REST: Duration = Duration::from_millis(10);
 
-/// A carrier, and a thread that looks after it whenever the rank does not.
+/// A carrier with the thread that steps it whenever the rank does not.
 pub struct Caretaker {
     carrier: Arc<Mutex<Carrier>>,
     stop: Arc<AtomicBool>,
@@ -21,7 +21,7 @@ pub struct Caretaker {
 }
 
 impl Caretaker {
-    /// Starts the thread. `wake` wakes the rank, if it sleeps.
+    /// Starts the thread. `wake` wakes the rank if it sleeps.
     pub fn start(carrier: Carrier, wake: impl Fn() + Send + 'static) -> std::io::Result<Caretaker> {
         let (carrier, stop) = (Arc::new(Mutex::new(carrier)), Arc::new(AtomicBool::new(false)));
         let (with, stopped) = (carrier.clone(), stop.clone());
@@ -29,12 +29,12 @@ impl Caretaker {
         Ok(Caretaker { carrier, stop, thread: Some(thread) })
     }
 
-    /// The carrier.
+    /// Locks and returns the carrier.
     pub fn carrier(&self) -> MutexGuard<'_, Carrier> {
         self.carrier.lock().unwrap_or_else(broken)
     }
 
-    /// Ends the thread.
+    /// Stops and joins the thread.
     pub fn stop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -50,7 +50,7 @@ impl Drop for Caretaker {
     }
 }
 
-/// Somebody has panicked in the middle of something: it must not go on.
+/// Recovers a poisoned lock. A thread has panicked in the middle of a step, so the carrier is marked as failed.
 fn broken(guard: PoisonError<MutexGuard<'_, Carrier>>) -> MutexGuard<'_, Carrier> {
     let mut carrier = guard.into_inner();
     let text = "a fault in libntbring: the carrier has panicked".to_string();
@@ -67,10 +67,10 @@ fn run(carrier: &Mutex<Carrier>, stop: &AtomicBool, wake: impl Fn()) {
             Err(TryLockError::Poisoned(e)) => broken(e),
             Err(TryLockError::WouldBlock) => continue,
         };
-        // Whoever polls does it better.
+        // If the rank polls, its own steps have lower latency.
         let rank_is_at_it = std::mem::replace(&mut seen, carrier.steps) != carrier.steps;
         if !rank_is_at_it && carrier.fault.is_none() {
-            // The rank sees what has come, or the error.
+            // The rank must see the new entries, or the error.
             if carrier.step(Instant::now()).unwrap_or(true) {
                 wake();
             }

@@ -1,4 +1,4 @@
-//! The lanes over one link: what parcels leave by and come by.
+//! The lanes over one link: parcels leave and arrive in them.
 
 use super::parcel::{Parcel, PARCEL};
 use super::Odd;
@@ -13,24 +13,25 @@ use ntbring_ring::{rank_doorbell, Topology};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The lanes between this rank and one neighbour.
+/// The lanes between this rank and the ranks and forwarder of one neighbouring host.
 pub struct Hop {
     side: Side,
-    /// The neighbour.
+    /// The neighbouring host.
     next: usize,
     port: Arc<dyn Port>,
-    /// The neighbour's ranks.
+    /// Number of ranks of the neighbouring host.
     ranks: usize,
-    /// To them, then to its forwarder, then to that for bulk, if there is such a lane. With the neighbour's doorbells.
+    /// Outgoing lanes, each with the neighbour's doorbell: one to each rank, then the forwarder's, then the
+    /// forwarder's bulk lane if there is one.
     outlets: Vec<(Producer, usize)>,
-    /// From them.
+    /// Incoming lanes in the same order, each with the doorbell for returned heads.
     inlets: Vec<(Consumer, usize)>,
     pub doorbells: u64,
     pub head_updates: u64,
 }
 
 impl Hop {
-    /// The lanes of the rank that is the `local`th of its host.
+    /// Attaches the lanes of the rank with local number `local` on its host.
     pub fn new(link: &Link, topology: &Topology, local: usize) -> Hop {
         let (me, next) = (End::Rank(local), link.neighbour());
         let (side, ranks) = (link.side(), topology.ranks_of(next).len());
@@ -55,13 +56,14 @@ impl Hop {
         }
     }
 
-    /// The most bytes that an entry may have in all of these lanes.
+    /// Returns the largest entry, in bytes, that all of these lanes accept.
     pub fn entry_max(&self) -> usize {
         self.outlets.iter().map(|(lane, _)| lane.entry_max()).min().unwrap_or(0)
     }
 
-    /// Sends a parcel, with the bytes of its entry, to a rank in this direction. False if there is no room for it now.
-    /// Through a host what has to stay in order goes as bulk, and what only tells how far this side has come before that.
+    /// Sends a parcel, and the bytes of its entry, towards a rank in this direction. Returns false if the lane is
+    /// full. Parcels for ranks beyond the neighbour go through its forwarder: parcels that must stay in order use the
+    /// bulk lane, pure acknowledgements use the urgent lane and overtake them.
     pub fn put(&mut self, topology: &Topology, route: Route, parcel: &Parcel, bytes: ForeignBytes) -> bool {
         let n = match topology.host_of(route.dst) == self.next {
             true => topology.local_of(route.dst),
@@ -81,7 +83,7 @@ impl Hop {
         true
     }
 
-    /// Takes up to `most` parcels from each lane. Returns how many there were.
+    /// Takes up to `most` parcels from each lane. Returns the number taken.
     pub fn take(
         &mut self,
         most: usize,
@@ -93,7 +95,7 @@ impl Hop {
                 let from = || format!("host {} on the {} link", self.next, self.side);
                 let entry = lane.take().map_err(|error| EndpointError::Corrupt { from: from(), error })?;
                 let Some(entry) = entry else { break };
-                let odd = || EndpointError::Parcel { from: from(), what: Odd("is no parcel") };
+                let odd = || EndpointError::Parcel { from: from(), what: Odd("sent an entry that is not a parcel") };
                 if entry.kind != ROUTED | PARCEL || entry.len < Parcel::HEAD {
                     return Err(odd());
                 }
@@ -113,8 +115,8 @@ impl Hop {
         Ok(taken)
     }
 
-    /// Looks after what the link may have damaged. While it is down that is in vain; what lies in its lanes then goes another
-    /// way, too.
+    /// Retransmits entries that the link has lost or damaged. While the link is down this achieves nothing; the
+    /// carrier then also sends the contents of these lanes by the other route.
     pub fn look_after(&mut self, now: Instant) -> Result<(), EndpointError> {
         if self.is_settled() {
             return Ok(());
@@ -130,22 +132,23 @@ impl Hop {
         Ok(())
     }
 
-    /// Whether the neighbour has taken everything, or cannot.
+    /// True if the neighbour has acknowledged every entry, or if the link is down.
     pub fn is_settled(&self) -> bool {
         self.outlets.iter().all(|(lane, _)| lane.is_settled()) || self.port.link() == LinkState::Down
     }
 
-    /// The link.
+    /// Returns the link's side.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// Bytes of lanes that have been sent by it.
+    /// Returns the bytes of lane space that have been sent over the link.
     pub fn produced(&self) -> u64 {
         self.outlets.iter().map(|(lane, _)| lane.produced()).sum()
     }
 
-    /// Entries that the link had lost or damaged on their way to the neighbour, and on their way here.
+    /// Returns two counts of entries that the link has lost or damaged: on their way to the neighbour, and on their
+    /// way here.
     pub fn mended(&self) -> (u64, u64) {
         let resent = self.outlets.iter().map(|(lane, _)| lane.resent()).sum();
         (resent, self.inlets.iter().map(|(lane, _)| lane.damaged()).sum())

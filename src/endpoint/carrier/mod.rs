@@ -1,18 +1,19 @@
-//! End to end: what ranks of different hosts send each other where links may lose it, or go down
+//! A reliable connection between ranks of different hosts, end to end, for links that may lose data or go down
 //! (`NTBRING_RELIABILITY=retry`).
 //!
-//! Every pair of ranks has a *connection*: a lane in each direction that lies in the sender's own memory, and a copy of it
-//! in the receiver's. Both are ordinary lanes; who sends messages, and who takes them, sees nothing else. The carrier brings
-//! the entries from one to the other as *parcels*, by whichever way round the ring there is. The sender's lane keeps what
-//! is not known to have come; if the way changes, all of that goes once more, by the new one. The receiver's carrier
-//! takes each entry once, in order, and ignores the rest. (docs/protocol.md, "End to end")
+//! Every pair of ranks has a *connection*: a lane in each direction that lies in the sender's own memory, and a copy
+//! of it in the receiver's memory. Both are ordinary lanes, so the code that sends and receives messages sees no
+//! difference. The carrier transfers the entries from the lane to its copy as *parcels* (segments of the connection),
+//! by the route round the ring that is currently available. The sender's lane keeps every entry until the receiver
+//! has acknowledged it; if the route changes, all unacknowledged entries are retransmitted by the new route. The
+//! receiver's carrier accepts each entry once, in order, and drops duplicates. (docs/protocol.md, "End to end")
 //!
 //! | file | holds |
 //! |---|---|
 //! | `sender`, `receiver` | the two halves of a connection, without I/O |
-//! | `parcel` | what they send each other |
-//! | `hop` | the lanes over a link that parcels travel by |
-//! | `caretaker` | the thread that carries on while the rank computes |
+//! | `parcel` | the format of a parcel |
+//! | `hop` | the lanes over one link, in which parcels travel |
+//! | `caretaker` | the thread that steps the carrier while the rank computes |
 
 mod caretaker;
 mod hop;
@@ -38,35 +39,36 @@ use ntbring_ring::{Membership, Topology};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Bytes of a connection's lane in one direction: a way round the ring is some of them long.
+/// Size in bytes of a connection's lane in one direction. A route round the ring consists of several lanes of that
+/// size.
 const LANE: usize = 128 << 10;
 
-/// Parcels that are taken from a lane, or sent by a connection, before the next.
+/// Maximum number of parcels taken from one lane, or sent on one connection, before the next one has its turn.
 const BURST: usize = 16;
 
-/// What a rank says that cannot be.
+/// A violation of the protocol by the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Odd(&'static str);
 
-/// One to each rank of another host.
+/// The connection to one rank of another host.
 struct Connection {
     route: Route,
     host: usize,
-    /// The side by which parcels leave; None if there is no way.
+    /// The side by which parcels leave; None if there is no route.
     side: Option<Side>,
-    /// Its rank is lost: nothing is carried to or from it.
+    /// True if the rank is lost: no parcels are sent to it or accepted from it.
     lost: bool,
     sender: Sender,
     receiver: Receiver,
 }
 
-/// The ends of all connections that messages are put into and taken from, with the rank at the other end.
+/// The ends of all connections, each with the rank at its other end: messages are put into and taken from them.
 #[derive(Default)]
 pub(super) struct Ends {
-    /// What is put into it is sent to that rank.
+    /// Producers; an entry put into one is sent to that rank.
     pub out: Vec<(u32, Producer)>,
-    /// What comes from there.
+    /// Consumers of the entries that come from that rank.
     pub inbound: Vec<(u32, Consumer)>,
 }
 
@@ -75,19 +77,20 @@ pub(super) struct Carrier {
     topology: Arc<Topology>,
     rank: u32,
     ways: Ways,
-    /// What was last read of them.
+    /// The routes as last read.
     snapshot: Option<Snapshot>,
     hops: Vec<Hop>,
-    /// By rank; none to ranks of the same host.
+    /// Indexed by rank; None for ranks of the same host.
     connections: Vec<Option<Connection>>,
-    /// What went wrong. Nothing is carried after that.
+    /// The first error. The carrier does nothing after it.
     fault: Option<Arc<EndpointError>>,
-    /// Steps so far.
+    /// Number of steps so far.
     steps: u64,
 }
 
 impl Carrier {
-    /// The carrier of a rank, and the ends of its connections; None where links are not asked to repeat anything.
+    /// Builds the carrier of a rank and the ends of its connections. Returns None unless all links use
+    /// `Reliability::Retry`.
     pub fn new(members: &Membership) -> Option<(Carrier, Ends)> {
         let (topology, rank) = (members.topology().clone(), members.rank());
         let links =
@@ -111,19 +114,19 @@ impl Carrier {
         Some((Carrier { topology, rank, ways, snapshot: None, hops, connections, fault: None, steps: 0 }, ends))
     }
 
-    /// The most bytes that an entry may have, if all lanes on the way take `packet_max`.
+    /// Returns the largest entry, in bytes, if all lanes on the way accept `packet_max` bytes.
     pub fn entry_max(&self, packet_max: usize) -> usize {
         let hops = self.hops.iter().map(Hop::entry_max).min().unwrap_or(0);
         hops.min(packet_max) - Parcel::HEAD
     }
 
-    /// Carries what there is, in both directions. True if anything new has moved.
+    /// Sends and receives pending parcels. Returns true if a new entry was sent or has arrived.
     pub fn step(&mut self, now: Instant) -> Result<bool, EndpointError> {
         if self.fault.is_none() {
             match self.carry_on(now) {
                 Ok(moved) => return Ok(moved),
                 Err(error) => {
-                    log::error!("rank {}: {error}; nothing is carried any more", self.rank);
+                    log::error!("rank {}: {error}; the carrier has stopped", self.rank);
                     self.fault = Some(Arc::new(error));
                 }
             }
@@ -137,7 +140,7 @@ impl Carrier {
         let mut moved = self.take_in(now)?;
         let ranks = self.connections.len();
         for i in 0..ranks {
-            // Another one is the first each time: they share lanes.
+            // The first connection to be served rotates, because the connections share lanes.
             let rank = (self.steps as usize % ranks + i) % ranks;
             moved |= self.send(rank as u32, now);
             self.inform(rank as u32, now);
@@ -146,7 +149,8 @@ impl Carrier {
         Ok(moved)
     }
 
-    /// Sends to a rank what has been put into the lane to it and finds room. True if anything did.
+    /// Sends entries that are in the lane to `rank`, as far as the outgoing lanes have room. Returns true if any was
+    /// sent.
     pub fn send(&mut self, rank: u32, now: Instant) -> bool {
         let Carrier { topology, hops, connections, fault: None, .. } = self else { return false };
         let Some(Some(Connection { route, side: Some(side), sender, receiver, .. })) =
@@ -168,7 +172,7 @@ impl Carrier {
         sent > 0
     }
 
-    /// Tells a rank how far it has come, and asks it the same, if it is time.
+    /// Sends an acknowledgement to a rank, or asks it for one, if either is due.
     fn inform(&mut self, rank: u32, now: Instant) {
         let Carrier { topology, hops, connections, .. } = self;
         let Some(Some(Connection { route, side: Some(side), sender, receiver, .. })) =
@@ -188,7 +192,7 @@ impl Carrier {
         }
     }
 
-    /// Takes in what has come.
+    /// Takes parcels from all incoming lanes.
     fn take_in(&mut self, now: Instant) -> Result<bool, EndpointError> {
         let Carrier { hops, connections, rank, .. } = self;
         let mut news = false;
@@ -210,7 +214,7 @@ impl Carrier {
         Ok(news)
     }
 
-    /// Follows the host's ways. What was sent by another one is sent again.
+    /// Follows changes of the host's routes. Entries sent by the old route are retransmitted.
     fn turn(&mut self, now: Instant) {
         let snapshot = self.ways.read();
         if self.snapshot == Some(snapshot) || !snapshot.is_published() {
@@ -227,14 +231,14 @@ impl Carrier {
         }
     }
 
-    /// Carries nothing to or from a rank any more.
+    /// Stops all transfers to and from a lost rank.
     pub fn lose(&mut self, rank: u32) {
         if let Some(Some(connection)) = self.connections.get_mut(rank as usize) {
             (connection.lost, connection.side) = (true, None);
         }
     }
 
-    /// Whether there must be another step soon though nobody rings.
+    /// True if another step is needed soon even though no doorbell will ring.
     pub fn is_waiting(&self) -> bool {
         let waits = |connection: &Connection| {
             connection.side.is_some() && (!connection.sender.is_settled() || connection.receiver.owes())
@@ -242,29 +246,31 @@ impl Carrier {
         self.connections.iter().flatten().any(waits) || !self.hops.iter().all(Hop::is_settled)
     }
 
-    /// Entries sent again over a link, entries that links had damaged, entries sent again end to end.
+    /// Returns three counts: entries retransmitted over a link, entries that links had damaged, entries retransmitted
+    /// end to end.
     pub fn mended(&self) -> (u64, u64, u64) {
         let (resent, damaged) = self.hops.iter().map(Hop::mended).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         (resent, damaged, self.connections.iter().flatten().map(|c| c.sender.resent).sum())
     }
 
-    /// Of one link: bytes of lanes sent by it, entries sent again, entries that it had damaged on their way here.
+    /// Returns for one link: bytes of lane space sent by it, entries retransmitted over it, entries that arrived
+    /// damaged.
     pub fn crossed(&self, side: Side) -> [u64; 3] {
         let of = self.hops.iter().filter(|hop| hop.side() == side);
         of.map(|hop| [hop.produced(), hop.mended().0, hop.mended().1])
             .fold([0; 3], |sum, more| std::array::from_fn(|i| sum[i] + more[i]))
     }
 
-    /// Doorbells rung, and heads returned.
+    /// Returns the number of doorbells rung and of heads returned.
     pub fn writes(&self) -> (u64, u64) {
         self.hops.iter().map(|hop| (hop.doorbells, hop.head_updates)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
-    /// Lines on connections in which something is under way or that have no way.
+    /// Returns a line for each connection that has unacknowledged entries or no route.
     pub fn describe(&self) -> Vec<String> {
         let line = |connection: &Connection| {
             let Connection { route, side, sender, receiver, .. } = connection;
-            let way = side.map_or_else(|| "there is no way".to_string(), |side| format!("to the {side}"));
+            let way = side.map_or_else(|| "there is no route".to_string(), |side| format!("to the {side}"));
             let (has, _) = receiver.state();
             format!(
                 "connection to rank {}: {way}, {} entries not known to be there, {} lines not known to be consumed; {} \
@@ -280,14 +286,14 @@ impl Carrier {
     }
 }
 
-/// The sending half of a connection, and what fills its lane.
+/// Creates the sending half of a connection, and the producer that fills its lane.
 pub fn sending_half() -> (Producer, Sender) {
     let (lane, credit) = (Region::anonymous(LANE), Region::anonymous(LINE));
     let producer = Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone()));
     (producer, Sender::new(InWindow::new(lane), OutWindow::new(credit)))
 }
 
-/// The receiving half of a connection, and what empties its lane.
+/// Creates the receiving half of a connection, and the consumer that empties its lane.
 pub fn receiving_half() -> (Consumer, Receiver) {
     let (lane, credit) = (Region::anonymous(LANE), Region::anonymous(LINE));
     let consumer = Consumer::new(InWindow::new(lane.clone()), OutWindow::new(credit.clone()));

@@ -1,4 +1,5 @@
-//! What carriers send each other: one entry of a connection's lane, or none, and how far the other direction has come.
+//! The format of parcels: each has one entry of a connection's lane, or none, and an acknowledgement for the other
+//! direction.
 //!
 //! ```text
 //! route 8 | place: lines 8, entries 8 | has: lines 8, entries 8 | head 8 | flags 8 | tag 8 | the entry's bytes
@@ -7,28 +8,28 @@
 use bytes::Buf;
 use ntbring_ring::relay::Route;
 
-/// The kind of a hop lane's entries that are parcels; they are all routed.
+/// The kind that marks an entry of a hop's lane as a parcel; such entries are always routed.
 pub const PARCEL: u8 = 15;
 
-/// An entry's tag and bytes follow.
+/// Flag: an entry's tag and bytes follow.
 const ENTRY: u64 = 1;
-/// The sender asks how far the receiver has come.
+/// Flag: the sender requests an acknowledgement.
 const ASKS: u64 = 2;
-/// What comes next for the sender of this parcel was lost.
+/// Flag: a negative acknowledgement; the entry after `has` was lost.
 const LACKS: u64 = 4;
 
-/// Where in the lane of a connection something is: what was before it. These numbers never wrap: a parcel may lie in the
-/// lane of a link that is down for as long as it likes, and is still known to be old when it comes.
+/// A position in the lane of a connection, as the totals of what precedes it. These numbers never wrap, so a parcel
+/// that was delayed in the lane of a dead link for any time is still recognised as old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Lines before it.
+    /// Lines before the position.
     pub lines: u64,
-    /// Entries before it, fillings included.
+    /// Entries before the position, padding entries included.
     pub entries: u64,
 }
 
 impl Place {
-    /// Behind an entry of so many lines.
+    /// Returns the position behind an entry of `lines` lines that begins here.
     pub fn after(self, lines: usize) -> Place {
         Place { lines: self.lines + lines as u64, entries: self.entries + 1 }
     }
@@ -37,30 +38,31 @@ impl Place {
 /// The head of a parcel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parcel {
-    /// Where the entry is, or the next one if there is none.
+    /// Position of the entry, or of the next one to be sent if the parcel has none.
     pub place: Place,
-    /// What has come from the other side.
+    /// Acknowledgement: everything before this position has arrived from the other side.
     pub has: Place,
-    /// The line up to which that was consumed.
+    /// The line up to which the consumer has consumed the other side's entries.
     pub head: u64,
-    /// The sender wants to know how far the receiver has come.
+    /// True if the sender requests an acknowledgement.
     pub asks: bool,
-    /// The sender lacks what comes next for it.
+    /// True if the entry at `has` was lost (negative acknowledgement).
     pub lacks: bool,
-    /// The tag of the entry, if there is one.
+    /// The tag of the entry; None for a parcel without an entry.
     pub tag: Option<u64>,
 }
 
 impl Parcel {
-    /// Bytes before an entry's, its route included.
+    /// Bytes of the head, including its route; an entry's bytes follow.
     pub const HEAD: usize = Route::LEN + 56;
 
-    /// Whether it says something about what was sent before it: others may overtake, and be overtaken.
+    /// True if the parcel must stay in order with those sent before it. Pure acknowledgements may overtake and be
+    /// overtaken.
     pub fn is_ordered(&self) -> bool {
         self.tag.is_some() || self.asks
     }
 
-    /// As bytes, route first; the tag's are zero if there is no entry.
+    /// Encodes the head, route first. The tag's bytes are zero if there is no entry.
     pub fn bytes(&self, route: Route) -> [u8; Parcel::HEAD] {
         let flag = |set: bool, flag: u64| if set { flag } else { 0 };
         let flags = flag(self.tag.is_some(), ENTRY) | flag(self.asks, ASKS) | flag(self.lacks, LACKS);
@@ -74,7 +76,7 @@ impl Parcel {
         bytes
     }
 
-    /// The parcel that these bytes begin with; None if it cannot be one.
+    /// Decodes the head at the start of a parcel; None if it is invalid.
     pub fn parse(bytes: [u8; Parcel::HEAD]) -> Option<(Route, Parcel)> {
         let (route, mut rest) = bytes.split_first_chunk()?;
         let mut next = || rest.get_u64_le();

@@ -1,4 +1,4 @@
-//! One connection over a network that loses, doubles and reorders, in virtual time.
+//! Tests of one connection over a network that loses, duplicates and reorders parcels, in virtual time.
 
 use super::*;
 use ntbring_queue::Slot;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What is under way: a parcel, and a copy of its entry's bytes.
+/// A packet under way: a parcel, and a copy of its entry's bytes.
 #[derive(Clone)]
 struct Flying {
     parcel: Parcel,
@@ -28,7 +28,7 @@ impl Flying {
     }
 }
 
-/// A connection of which one direction carries messages and the other what is said about them.
+/// A connection of which one direction carries messages and the other their acknowledgements.
 struct Pair {
     producer: Producer,
     sender: Sender,
@@ -59,7 +59,7 @@ impl Pair {
         Some(bytes)
     }
 
-    /// What the sender has to send now.
+    /// Returns the parcels that the sender has to send now.
     fn outgoing(&mut self) -> Vec<Flying> {
         let mut flying = Vec::new();
         while let Some(entry) = self.sender.outgoing() {
@@ -80,7 +80,7 @@ impl Pair {
         self.receiver.take(&flying.parcel, bytes, self.now)
     }
 
-    /// What the receiver has to say now.
+    /// Returns the acknowledgement that the receiver has to send now, if any.
     fn answer(&mut self) -> Option<Parcel> {
         self.receiver.is_to_tell(self.now).then(|| {
             let parcel = self.receiver.telling(Place::default());
@@ -100,14 +100,14 @@ fn message(number: u32, len: usize) -> Vec<u8> {
 struct Luck {
     lose: f64,
     double: f64,
-    /// A chance that what comes next is not what was sent first, as with two ways.
+    /// Probability that parcels are reordered, as with two routes.
     overtake: f64,
-    /// A chance in each round that the way changes: all that is under way is lost, and what is not known to have come is sent
-    /// again.
+    /// Probability in each round that the route changes: all parcels under way are lost, and unacknowledged entries
+    /// are retransmitted.
     turn: f64,
 }
 
-/// Sends so many messages over such a network, and counts the rounds it takes.
+/// Sends the messages over such a network and counts the rounds it takes.
 fn all_come(sizes: &[usize], luck: Luck, seed: u64) -> Pair {
     let (mut pair, mut dice) = (Pair::new(), fastrand::Rng::with_seed(seed));
     let (mut there, mut back) = (VecDeque::<Flying>::new(), VecDeque::<Parcel>::new());
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// A lane that is full, all of which has come; the number of the next message.
+/// Returns a full lane, all of whose entries have arrived, and the number of the next message.
 fn full() -> (Pair, u32) {
     let mut pair = Pair::new();
     let number = (0..).find(|number| !pair.produce(&message(*number, 1000))).unwrap();
@@ -176,7 +176,7 @@ fn full() -> (Pair, u32) {
     (pair, number)
 }
 
-/// After a while the sender asks once, and hears that there is room.
+/// Lets time pass until the sender asks once and learns that there is room.
 fn asks_and_gets_on(pair: &mut Pair, number: u32) {
     pair.now += 3 * MS;
     let asked = pair.outgoing();
@@ -196,7 +196,7 @@ fn a_full_lane_gets_on_when_its_head_was_lost() {
     asks_and_gets_on(&mut pair, number);
 }
 
-/// The sender knows that all has come, and then not that it was consumed.
+/// Covers a sender that knows that everything has arrived but not that it was consumed.
 #[test]
 fn a_full_lane_gets_on_when_only_its_head_was_lost() {
     let (mut pair, number) = full();
@@ -206,7 +206,7 @@ fn a_full_lane_gets_on_when_only_its_head_was_lost() {
     assert!(pair.answer().is_some(), "and it is lost");
     assert!(pair.answer().is_none() && !pair.produce(&message(number, 1000)));
     asks_and_gets_on(&mut pair, number);
-    // Nothing more is to be heard: nobody asks for ever.
+    // Nothing more is expected, so the requests end.
     for flying in pair.outgoing() {
         pair.arrive(&flying).unwrap();
     }
@@ -217,7 +217,7 @@ fn a_full_lane_gets_on_when_only_its_head_was_lost() {
     assert!(pair.outgoing().is_empty());
 }
 
-/// The consumer goes on between the two looks at how far it is.
+/// Covers a consumer that advances between the two reads of its position.
 #[test]
 fn what_is_consumed_while_it_is_told_is_told_next_time() {
     let mut pair = Pair::new();
@@ -243,14 +243,14 @@ fn what_is_lost_is_complained_of_once() {
     let again = pair.outgoing();
     assert_eq!((again.len(), pair.sender.resent), (10, 10));
     again.iter().for_each(|one| assert!(pair.arrive(one).unwrap()));
-    // A word that was overtaken changes nothing.
+    // An acknowledgement that was overtaken changes nothing.
     let late = pair.receiver.telling(Place::default());
     pair.sender.told(&late, pair.now).unwrap();
     assert!(!pair.sender.told(&answer, pair.now).unwrap());
     assert!(pair.sender.is_settled());
 }
 
-/// Then what is read as the tag of the next entry is bytes of a message, which may look like one.
+/// Covers a tag read at a wrong position: bytes of a message that may look like a tag.
 #[test]
 fn who_claims_to_have_a_part_of_an_entry_gets_nothing_more() {
     let mut pair = Pair::new();
@@ -280,7 +280,7 @@ fn what_cannot_be_is_refused() {
         assert!(pair.sender.told(&word, pair.now).is_err(), "{has:?} {head}");
     }
     assert!(pair.arrive(&good).unwrap() && !pair.arrive(&good).unwrap());
-    // More than the lane has room for: nobody consumes.
+    // More than the lane has room for: the consumer consumes nothing.
     let mut number = 1;
     while pair.produce(&message(number, 50)) {
         number += 1;

@@ -1,51 +1,52 @@
-//! The memory of a rank from which its neighbours take what it has for them in an exchange.
+//! The memory of a rank from which its neighbours read their blocks in an alltoall.
 //!
 //! ```text
-//! | half of even rounds | half of odd rounds |        each: | what is own, and what is in transit, for the right | for the left |
+//!  | half of even rounds | half of odd rounds |    each half: | slots (own, beyond, transit) for the right | for the left |
 //! ```
 
 use ntbring_host::Segment;
 use ntbring_memory::{ForeignBytes, ForeignRoom, InWindow, OutWindow};
 use ntbring_ntb::Side;
 
-/// Bytes of each block that move in a round.
+/// Bytes of each block that are transferred in a round.
 pub const ROUND: usize = 64 << 10;
 
-/// What is kept for a neighbour.
+/// A slot for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// The block that is for it.
+    /// The block for the neighbour itself.
     Own,
-    /// That which is for the host beyond it.
+    /// The block for the host beyond the neighbour.
     Beyond,
-    /// What has come from the other neighbour, and is for it.
+    /// A block from the other neighbour, in transit to this one.
     Transit,
 }
 
-/// Which slots there are in a ring of so many hosts.
+/// The arrangement of the slots in a ring of a given number of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     hosts: usize,
 }
 
 impl Layout {
-    /// The one of a ring of two to five hosts.
+    /// Returns the layout for a ring of two to five hosts.
     pub fn new(hosts: usize) -> Layout {
         Layout { hosts }
     }
 
-    /// Hosts of the ring.
+    /// Returns the number of hosts of the ring.
     pub fn hosts(self) -> usize {
         self.hosts
     }
 
-    /// The sides on which there is a neighbour who is not also the one on the other side.
+    /// Returns the sides with distinct neighbours: in a ring of two hosts both sides have the same neighbour, and
+    /// only the right side counts.
     pub fn sides(self) -> impl Iterator<Item = Side> {
         [Side::Right, Side::Left].into_iter().take(if self.hosts == 2 { 1 } else { 2 })
     }
 
-    /// Whether neighbours on this side pass on what is for those beyond them. Of four hosts, the opposite one is reached to the
-    /// right.
+    /// True if the neighbour on side `to` passes blocks on to the host beyond it. Of four hosts, the opposite one is
+    /// reached to the right.
     pub fn passes(self, to: Side) -> bool {
         match to {
             Side::Right => self.hosts >= 4,
@@ -61,7 +62,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of an area.
+    /// Returns the size of an area in bytes.
     pub fn bytes(self) -> usize {
         2 * self.half()
     }
@@ -70,7 +71,7 @@ impl Layout {
         self.sides().map(|side| self.slots(side) * ROUND).sum()
     }
 
-    /// Where what is for a neighbour lies in a round.
+    /// Returns the offset in bytes of a slot in a round.
     fn offset(self, to: Side, slot: Slot, round: usize) -> usize {
         let before = match to {
             Side::Right => 0,
@@ -86,7 +87,7 @@ impl Layout {
     }
 }
 
-/// An area, of this rank or a neighbour.
+/// The area of this rank or of a neighbour.
 pub struct Area {
     segment: Segment,
     source: InWindow,
@@ -95,33 +96,34 @@ pub struct Area {
 }
 
 impl Area {
-    /// An area that is in a segment. None if it is not as large as it has to be.
+    /// Uses a segment as an area. Returns None if its size is wrong.
     pub fn new(segment: Segment, layout: Layout) -> Option<Area> {
         let (source, sink) = (segment.source(), segment.sink());
         (segment.size() == layout.bytes() as u64).then_some(Area { segment, source, sink, layout })
     }
 
-    /// Its memory. Its lock has who writes to its rank's blocks, and the rank itself once nobody may.
+    /// Returns the segment. Its lock is held by a rank that writes to the owner's blocks, or by the owner itself once
+    /// writing is no longer allowed.
     pub fn segment(&self) -> &Segment {
         &self.segment
     }
 
-    /// Nobody can open it any more.
+    /// Prevents other processes from opening the segment from now on.
     pub fn seal(&mut self) {
         self.segment.seal();
     }
 
-    /// Puts bytes in a slot, at most [`ROUND`].
+    /// Copies bytes, at most [`ROUND`], into a slot.
     pub fn put(&self, to: Side, slot: Slot, round: usize, bytes: ForeignBytes) {
         self.sink.write(self.layout.offset(to, slot, round), bytes);
     }
 
-    /// What is in a slot.
+    /// Returns the bytes of a slot.
     pub fn bytes(&self, to: Side, slot: Slot, round: usize, len: usize) -> ForeignBytes {
         self.source.foreign(self.layout.offset(to, slot, round), len)
     }
 
-    /// Copies out what is in a slot.
+    /// Copies the contents of a slot out.
     pub fn take(&self, to: Side, slot: Slot, round: usize, room: ForeignRoom) {
         self.source.copy_out(self.layout.offset(to, slot, round), room);
     }

@@ -1,42 +1,43 @@
-//! What the members of a group tell each other about exchanges: blocks of sharings.
+//! The records that the members of a group exchange about their alltoalls, as blocks of small allgathers.
 
 use ntbring_host::SegmentAddress;
 use ntbring_ring::served::registry::{address, words};
 
-/// Before the first exchange.
+/// The record that each member sends before the first alltoall of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Introduction {
-    /// Where the member's area is; None if it has none, and there are no exchanges.
+    /// Address of the member's area; None if it has none, and the group cannot use this algorithm.
     pub area: Option<SegmentAddress>,
-    /// The smallest blocks that the kernel may copy for it; None if it may copy none.
+    /// Smallest block, in bytes, for which kernel copies (CMA) may be used; None if they may not be used at all.
     pub kernel_from: Option<u64>,
 }
 
-/// At the beginning of an exchange.
+/// The record that each member sends at the beginning of an alltoall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Card {
     /// Bytes of a block.
     pub size: u64,
-    /// The address of the member's blocks for others...
+    /// Address of the blocks that the member sends.
     pub from: u64,
-    /// ...and of its room for theirs.
+    /// Address of the room for the blocks that it receives.
     pub to: u64,
 }
 
-/// Later.
+/// The record that each member sends at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Whether all has gone well so far.
+    /// True if the member has had no error so far.
     pub ok: bool,
-    /// For which blocks the member would rather have the kernel, from the next exchange on: a bit for each class of sizes.
+    /// Classes of block sizes for which the member prefers kernel copies, from the next alltoall on; one bit for each
+    /// class.
     pub keen: u8,
 }
 
-/// What is told as bytes.
+/// A record with a fixed encoding of `N` bytes.
 pub trait Told<const N: usize>: Sized {
-    /// Its bytes.
+    /// Encodes the record.
     fn write(&self) -> [u8; N];
-    /// What was written.
+    /// Decodes a record.
     fn read(bytes: &[u8; N]) -> Self;
 }
 
@@ -54,7 +55,7 @@ fn word(bytes: &[u8], i: usize) -> u64 {
 
 impl Told<40> for Introduction {
     fn write(&self) -> [u8; 40] {
-        // No file has no address at all.
+        // All-zero words stand for no area: no file has this address.
         let [a, b, c, d] = self.area.as_ref().map_or([0; 4], words);
         join([a, b, c, d, self.kernel_from.unwrap_or(u64::MAX)])
     }

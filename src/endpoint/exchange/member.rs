@@ -1,4 +1,4 @@
-//! What a member of a group knows of its exchanges, and what it copies.
+//! The state of one member of a group in its alltoalls, and the copies that it makes.
 
 use super::area::{Area, Layout, Slot, ROUND};
 use super::card::Card;
@@ -11,42 +11,44 @@ use ntbring_zerocopy::SingleCopy;
 use std::io;
 use std::time::Instant;
 
-/// Where classes of sizes end, bytes of a block: from cache to cache, each is another matter.
+/// Bounds of the classes of block sizes, in bytes. They follow the sizes of caches; kernel copies win or lose in each
+/// class separately.
 const CLASSES: [usize; 3] = [32 << 10, 128 << 10, 512 << 10];
 
 fn class(size: usize) -> usize {
     CLASSES.iter().filter(|&&end| size >= end).count()
 }
 
-/// The exchanges of a group.
+/// The alltoalls of a group, seen by one member.
 pub struct Exchange {
     pub state: State,
     pub layout: Layout,
-    /// By side.
+    /// Indexed by side.
     pub sides: [Neighbour; 2],
     pub mine: Option<Area>,
-    /// The smallest blocks that the kernel may copy: for this rank, and for all later.
+    /// Smallest block, in bytes, for which kernel copies may be used: first this rank's limit, later the largest of
+    /// all members' limits.
     pub kernel_from: Option<u64>,
-    /// For each class of sizes; None if it is known what is to copy blocks.
+    /// One A/B tuner for each class of sizes; None if the setting fixes the copy path.
     pub ways: Option<[Contest; CLASSES.len() + 1]>,
-    /// The kernel has refused a copy, and would be asked again each time.
+    /// True if the kernel has refused a copy and would refuse it again.
     pub refused: bool,
-    /// Others may be writing to this rank's blocks.
+    /// True if other ranks may be writing to this rank's blocks.
     pub exposed: bool,
     pub current: Option<Current>,
     me: usize,
-    /// The classes in which the kernel copies next: a bit each.
+    /// The classes in which the next alltoall uses kernel copies; one bit for each.
     agreed: u8,
     transit: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There was none yet.
+    /// No alltoall yet.
     New,
-    /// All tell each other where their areas are...
+    /// The members exchange the addresses of their areas.
     Introducing,
-    /// ...and whether they could open them.
+    /// The members report whether they could open the areas.
     Opening,
     Ready,
     Never,
@@ -56,22 +58,22 @@ pub struct Neighbour {
     pub rank: u32,
     pub area: Option<Area>,
     reach: Option<Reach>,
-    /// Where its blocks for others are, and those of others.
+    /// Addresses of the neighbour's outgoing blocks, and of its room for incoming ones.
     from: u64,
     to: u64,
 }
 
-/// An exchange that goes on.
+/// An alltoall in progress.
 pub struct Current {
     pub size: usize,
     pub mover: Mover,
     pub round: usize,
-    /// All have given their cards.
+    /// True once all members' cards have arrived.
     pub begun: bool,
     blocks: Blocks,
-    /// When this rank was ready for it: whoever is faster also waits less for others.
+    /// Time at which this rank was ready. Using it for measurements charges waiting for others to the copy path.
     since: Instant,
-    /// Whether its time counts.
+    /// True if the duration of this alltoall is a sample for the tuner.
     timed: bool,
 }
 
@@ -84,7 +86,7 @@ impl Current {
         self.size.div_ceil(ROUND)
     }
 
-    /// Where the bytes of a round begin in a block, and how many there are.
+    /// Returns the offset in a block at which a round's bytes begin, and their number.
     fn slice(&self, round: usize) -> (usize, usize) {
         let at = round * ROUND;
         (at, ROUND.min(self.size - at))
@@ -92,7 +94,7 @@ impl Current {
 }
 
 impl Exchange {
-    /// That of a member. By side, the rank of its neighbour, and how the kernel may copy from and to it.
+    /// Creates the state of member `me`. `sides` has, by side, the rank of the neighbour and its CMA handle.
     pub fn new(
         me: usize,
         hosts: usize,
@@ -118,7 +120,7 @@ impl Exchange {
         }
     }
 
-    /// The member so many hosts away on a side.
+    /// Returns the member that is `hops` hosts away on a side.
     pub fn member(&self, side: Side, hops: usize) -> usize {
         let hosts = self.layout.hosts();
         (self.me + if side == Side::Right { hops } else { hosts - hops }) % hosts
@@ -128,7 +130,7 @@ impl Exchange {
         &self.sides[side as usize]
     }
 
-    /// The classes for which this rank would rather have the kernel, a bit each.
+    /// Returns the classes for which this rank prefers kernel copies, one bit for each.
     pub fn keen(&self) -> u8 {
         match &self.ways {
             None if self.refused => 0,
@@ -137,12 +139,12 @@ impl Exchange {
         }
     }
 
-    /// The next exchange goes by the latest of what all would rather have.
+    /// Sets the copy paths of the next alltoall: a class uses kernel copies only if all members prefer them.
     pub fn agree(&mut self, keen: impl Iterator<Item = u8>) {
         self.agreed = keen.fold(u8::MAX, |all, keen| all & keen);
     }
 
-    /// All have opened the areas, or there are no exchanges.
+    /// Ends the set-up: the members have opened all areas, or the group does without.
     pub fn be_ready(&mut self, all: bool) {
         self.state = if all { State::Ready } else { State::Never };
         if !all {
@@ -151,7 +153,7 @@ impl Exchange {
         self.mine.iter_mut().for_each(Area::seal);
     }
 
-    /// The next one begins with this card.
+    /// Starts an alltoall and returns this member's card for it.
     pub fn set_out(&mut self, mut current: Current) -> Card {
         if self.is_for_kernel(current.size) && self.agreed >> class(current.size) & 1 == 1 {
             current.mover = Mover::Kernel;
@@ -164,7 +166,7 @@ impl Exchange {
         card
     }
 
-    /// The rank leaves the one that goes on, if any: whether its blocks have to be protected.
+    /// Abandons the current alltoall, if any. Returns true if this rank's blocks must be protected from writers.
     pub fn leave(&mut self) -> bool {
         self.current = None;
         if self.state != State::Ready && self.state != State::Never {
@@ -179,7 +181,8 @@ impl Exchange {
         self.sides.iter_mut().for_each(|side| side.area = None);
     }
 
-    /// All have given their cards. Returns a member whose blocks are of another size: then all know of one, and nobody begins.
+    /// Evaluates all members' cards. Returns a member whose blocks have another size, if any; then all members find
+    /// such a mismatch, and none begins.
     pub fn begin(&mut self, current: &mut Current, cards: &[Card]) -> Option<usize> {
         if let Some(other) = cards.iter().position(|card| card.size != current.size as u64) {
             self.exposed = false;
@@ -199,7 +202,7 @@ impl Exchange {
         None
     }
 
-    /// The kernel has refused somebody a copy.
+    /// Restarts the alltoall by copies through areas after the kernel has refused a member a copy.
     pub fn again(&mut self, current: &mut Current) {
         if let Some(ways) = self.ways(current.size).filter(|_| current.timed) {
             ways.refused(Instant::now);
@@ -208,7 +211,7 @@ impl Exchange {
         self.put(current);
     }
 
-    /// It has ended: what that tells about the ways, if it was the last of a trial.
+    /// Ends an alltoall. Returns the measured result if this ended a trial of the tuner.
     pub fn end(&mut self, current: &Current) -> Option<Outcome> {
         self.exposed = false;
         let bytes = (current.size * self.layout.hosts()) as u64;
@@ -229,8 +232,8 @@ impl Exchange {
         self.kernel_from.is_some_and(|least| size as u64 >= least)
     }
 
-    /// Has the kernel copy what neighbours have in a round: what is for this rank, and what is for those beyond it, as long as
-    /// `lock` lets it write to them. Returns the bytes that it has copied.
+    /// Makes this round's kernel copies: the block for this rank from each neighbour, and the blocks in transit,
+    /// which are written to the next neighbour under the lock that `lock` takes. Returns the bytes copied.
     pub fn copy(
         &mut self,
         current: &Current,
@@ -268,7 +271,7 @@ impl Exchange {
         Ok(copied)
     }
 
-    /// Puts what this rank has for others in a round into its area, if that is where they take it from.
+    /// Copies this round's outgoing blocks into this rank's area, if the alltoall goes through areas.
     pub fn put(&self, current: &Current) {
         let Some(mine) =
             self.mine.as_ref().filter(|_| current.mover == Mover::Lane && current.round < current.rounds())
@@ -286,7 +289,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what neighbours have put into their areas in a round, and passes on what is not for this rank.
+    /// Copies this round's blocks out of the neighbours' areas, and passes on those in transit.
     pub fn take_own(&self, current: &Current) {
         let (at, len) = current.slice(current.round);
         for to in self.layout.sides() {
@@ -299,7 +302,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what neighbours have passed on in the round before.
+    /// Copies the blocks that neighbours passed on in the previous round out of their areas.
     pub fn take_transit(&self, current: &Current) {
         let round = current.round - 1;
         let (at, len) = current.slice(round);

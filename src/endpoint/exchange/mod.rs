@@ -1,26 +1,29 @@
-//! Alltoalls of neighbours that may access each other's memory, on rings where nobody is further away than a neighbour's
-//! neighbour.
+//! Alltoalls of groups whose neighbours can access each other's memory, on rings in which no host is more than two
+//! hops away.
 //!
 //! ```text
 //!                   left neighbour              this rank                  right neighbour
-//! all share cards
-//!                   for this rank ------------> its place        <-------- for this rank
+//!  all members share cards
+//!                    for this rank ------------> receive block    <-------- for this rank
 //!                   for the right one --------> in transit
-//!                                               in transit --------------> its place
-//! all share notes
+//!                                                in transit --------------> receive block
+//!  all members share notes
 //! ```
 //!
-//! Either the kernel copies (`Mover::Kernel`), from where the blocks lie and to where they go. Or ranks do (`Mover::Lane`): each
-//! has put what it has for others into its area (`area`) before the card, and what is in transit lies in an area until its rank
-//! takes it, after the note. That is done in rounds, each of which ends with a sharing (`share`); what was in transit in one is
-//! taken in the next. For each class of sizes a contest (`zerocopy::contest`) tells which is faster, and all members go by what
-//! all have said of that in the exchange before. If the kernel refuses somebody a copy, all begin again and copy themselves.
+//! Blocks are copied in one of two ways. With kernel copies (`Mover::Kernel`), the kernel copies from the sender's
+//! blocks to the receiver's. Otherwise (`Mover::Lane`), each rank puts its outgoing blocks into its area (`area`)
+//! before it sends its card, and blocks in transit lie in an area until their destination takes them after the note.
+//! The copies are made in rounds, each of which ends with a small allgather (`share`); blocks that were in transit in
+//! one round are taken in the next. For each class of block sizes an A/B tuner (`zerocopy::contest`) finds the faster
+//! way, and all members follow the preferences that were exchanged in the previous alltoall. If the kernel refuses a
+//! copy to any member, all members restart and copy through areas.
 //!
-//! Once a group exchanges there is no other way: who is lost takes the exchange with it, for everybody, and nobody is left
-//! waiting for somebody who lives and has heard of that sooner.
+//! A group that uses this algorithm has no fallback during an alltoall: the loss of a member ends the alltoall with
+//! an error on all members, and no member is left waiting for a live one that noticed the loss earlier.
 //!
-//! Only the kernel writes into another rank's blocks, and only for who has the lock of that rank's area. A rank that leaves an
-//! exchange before its end takes that lock itself and keeps it: then its blocks are its own again.
+//! Only the kernel writes into another rank's blocks, and only for a rank that holds the lock of the owner's area. A
+//! rank that leaves an alltoall before its end takes its own lock and keeps it; after that no other rank writes to
+//! its blocks.
 
 mod area;
 mod card;
@@ -38,35 +41,35 @@ use ntbring_queue::Reliability;
 use ntbring_zerocopy::contest::{Mover, Outcome};
 use smallvec::SmallVec;
 
-/// Hosts of the largest ring on which nobody is further away than a neighbour's neighbour.
+/// Hosts of the largest ring in which no host is more than two hops away.
 const HOSTS_MOST: usize = 5;
 
-/// Where the blocks of a rank are: one for each member of the group, in the order of the hosts.
+/// The blocks of a rank: one for each member of the group, in the order of the hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
-    /// Those for others. The rank's own is not looked at.
+    /// Outgoing blocks. The rank's own block is ignored.
     pub from: ForeignBytes,
-    /// The room for those of others.
+    /// Room for incoming blocks.
     pub to: ForeignRoom,
 }
 
-/// What has become of an exchange.
+/// Progress of an alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchanged {
-    /// It goes on.
+    /// The alltoall is in progress.
     Pending,
-    /// All blocks of others are in their room, and the others need nothing more of those for them.
+    /// All incoming blocks have been copied, and the other members no longer need the outgoing blocks.
     Done,
-    /// There are none in this group: all members get to know that, and have to send messages, now and later.
+    /// This group cannot use the algorithm: all members learn that, and must use messages, now and later.
     ByMessages,
 }
 
-/// The exchanges of all groups that are open.
+/// The alltoall state of all open groups.
 #[derive(Default)]
 pub(super) struct Exchanges {
-    /// Each is taken out by whoever goes on with it, for as long as a call takes.
+    /// By group id. An entry is taken out for the duration of a call that works on it.
     of: Vec<(u32, Option<Box<Exchange>>)>,
-    /// Those that have ended well.
+    /// Number of alltoalls that have succeeded.
     pub ended: u64,
 }
 
@@ -104,20 +107,20 @@ impl Exchanges {
 }
 
 impl Endpoint {
-    /// A group has been opened.
+    /// Creates the alltoall state of a group that was opened.
     pub(super) fn open_exchanges(&mut self, id: u32, ranks: &[u32], me: usize) {
         let t = self.members.topology();
         let rank_on = |side| ranks[t.neighbour(me, side)];
         let sides = Side::BOTH.map(|side| (rank_on(side), self.members.reach(rank_on(side))));
-        // All ranks see that alike, and nobody who is lost meanwhile can keep them from it.
+        // All ranks evaluate these conditions alike, and the loss of a rank meanwhile cannot change them.
         let trusted = self.settings.ring.reliability == Reliability::Off;
         let possible = trusted && (2..=HOSTS_MOST).contains(&t.hosts());
         self.exchanges.open(id, Exchange::new(me, t.hosts(), sides, self.settings.limits.single_copy, possible));
     }
 
-    /// Begins an exchange of a group that shares nothing now: each member gives a block of so many bytes to each other one. It
-    /// takes a while, in which nobody may touch the blocks. Without any, since this rank has failed, it will fail for everybody.
-    /// False if there are no exchanges in this group.
+    /// Begins an alltoall in a group that has no small allgather pending: each member gives a block of `size` bytes
+    /// to each other member. The blocks must not be touched until it ends. If `blocks` is None, this rank has failed,
+    /// and the alltoall will fail on all members. Returns false if the group cannot use this algorithm.
     pub fn exchange(&mut self, id: u32, blocks: Option<Blocks>, size: usize) -> Result<bool, EndpointError> {
         let all = size.checked_mul(self.hosts());
         if all.is_none() || blocks.is_some_and(|b| Some(b.from.len()) != all || Some(b.to.len()) != all) {
@@ -145,7 +148,8 @@ impl Endpoint {
         begun
     }
 
-    /// Goes on with an exchange, as far as others have come: as [`Endpoint::await_shared`] does.
+    /// Advances an alltoall as far as the other members' progress allows, with the waiting rules of
+    /// [`Endpoint::await_shared`].
     pub fn exchanged(&mut self, id: u32, looks: u32) -> Result<Exchanged, EndpointError> {
         let result = match self.await_shared(id, looks) {
             Ok(false) => return Ok(Exchanged::Pending),
@@ -158,7 +162,8 @@ impl Endpoint {
         result
     }
 
-    /// Ends an exchange for this rank, whatever the others do. Its blocks are its own after that.
+    /// Ends an alltoall for this rank, regardless of the other members. After that no other rank writes to its
+    /// blocks.
     pub fn leave_exchange(&mut self, id: u32) {
         if self.exchanges.get_mut(id).is_some_and(Exchange::leave) {
             let (me, mine) = (self.rank(), self.exchanges.get(id).and_then(|x| x.mine.as_ref()));
@@ -188,10 +193,10 @@ impl Endpoint {
     }
 
     fn does_without(&self, error: &HostError) {
-        log::info!("rank {}: alltoalls go by messages: {error}", self.members.rank());
+        log::info!("rank {}: alltoalls use messages: {error}", self.members.rank());
     }
 
-    /// Opens the areas of the neighbours. Whether it has them, and its own.
+    /// Opens the neighbours' areas. Returns true if they and this rank's own are available.
     fn open_areas(&self, x: &mut Exchange, told: &[Introduction]) -> bool {
         x.kernel_from = told.iter().try_fold(0, |most, told| Some(most.max(told.kernel_from?)));
         for side in Side::BOTH {
@@ -205,13 +210,13 @@ impl Endpoint {
         x.mine.is_some() && x.sides.iter().all(|side| side.area.is_some())
     }
 
-    /// Tells the others of what this rank has for them.
+    /// Sends this rank's card to the other members.
     fn set_out(&mut self, id: u32, x: &mut Exchange, current: Current) -> Result<(), EndpointError> {
         let card = x.set_out(current);
         self.share(id, Some(&card.write()))
     }
 
-    /// What all have told in a sharing that has ended.
+    /// Returns all members' records from a small allgather that has ended.
     fn told<const N: usize, T: Told<N>>(&mut self, id: u32) -> Result<SmallVec<[T; HOSTS_MOST]>, EndpointError> {
         let mut bytes = [[0; N]; HOSTS_MOST];
         let bytes = &mut bytes[..self.hosts().min(HOSTS_MOST)];
@@ -219,11 +224,11 @@ impl Endpoint {
         Ok(bytes.iter().map(T::read).collect())
     }
 
-    /// The latest sharing has ended.
+    /// Handles the end of the most recent small allgather.
     fn advance(&mut self, id: u32, x: &mut Exchange) -> Result<Exchanged, EndpointError> {
         self.idle.busy();
         let Some(current) = x.current.take() else {
-            // Unless this rank has failed, and the others with it, there is nothing to go on with.
+            // Unless this rank, and the others with it, has failed, there is nothing to continue.
             self.shared(id, &mut [])?;
             return Err(EndpointError::Argument(format!("nothing is exchanged in group {id}")));
         };
@@ -251,7 +256,7 @@ impl Endpoint {
         let (round, last) = (current.round, current.round == current.rounds());
         let mut ok = true;
         if !current.begun {
-            // Without the card of one, all of them know that there is none.
+            // If one member's card is missing, all members know that the alltoall did not begin.
             let cards = self.told(id).inspect_err(|_| x.exposed = false)?;
             if let Some(other) = x.begin(&mut current, &cards) {
                 return Err(self.groups.other_size(id, other));
@@ -267,7 +272,7 @@ impl Endpoint {
             Mover::Kernel if !last => match x.copy(&current, |segment, owner| self.lock_unless_kept(segment, owner)) {
                 Ok(bytes) => self.offers.copied += bytes,
                 Err(error) => {
-                    log::info!("rank {}: a copy was refused, ranks copy instead: {error}", self.members.rank());
+                    log::info!("rank {}: a kernel copy was refused, using areas instead: {error}", self.members.rank());
                     x.refused = x.ways.is_none();
                     current.round = current.rounds();
                     return self.share_note(id, x, current, false);
@@ -297,7 +302,7 @@ impl Endpoint {
         }
         current.round += 1;
         if current.mover == Mover::Kernel && current.round < current.rounds() {
-            // Others have a turn, but nobody has to meet.
+            // Other groups get a turn, but no synchronisation is needed.
             x.current = Some(current);
             return Ok(Exchanged::Pending);
         }
@@ -305,7 +310,7 @@ impl Endpoint {
         self.share_note(id, x, current, true)
     }
 
-    /// The notes of all: whether all is well everywhere.
+    /// Evaluates all members' notes. Returns true if no member has had an error.
     fn notes(&mut self, id: u32, x: &mut Exchange) -> Result<bool, EndpointError> {
         let notes = self.told::<2, Note>(id)?;
         x.agree(notes.iter().map(|note| note.keen));
