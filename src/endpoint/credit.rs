@@ -1,65 +1,67 @@
-//! Flow control: how much may lie at a receiver that has not asked for it.
+//! Flow control: limits the bytes of unexpected messages that each sender may have at a receiver.
 //!
 //! ```text
 //!   sender                                          receiver
 //!   |                                                 |
-//!   | charged += cost ------------ message ---------> |  matched at once, or kept until somebody asks
-//!   |                                                 |  consumed += cost, in either case in the end
+//!    | charged += cost ------------ message ---------> |  matched at once, or kept as unexpected
+//!    |                                                 |  consumed += cost once it is matched, in either case
 //!   | <- CREDIT allowed = consumed + share ---------- |  once per quarter of a share
 //!   |                                                 |
 //!   | charged + cost > allowed: held                  |
-//!   | ---------------------------- STALLED ---------> |  what was consumed is credited at once; if nothing was,
-//!   |                                                 |  and somebody waits for this sender: more than the share
+//!    | ---------------------------- STALLED ---------> |  credit for consumed bytes is sent at once; if there are
+//!    |                                                 |  none, and a receive waits for this sender: beyond the share
 //! ```
 //!
-//! A STALLED that has crossed a CREDIT is answered by it: whoever holds something when it has heard of that says so again.
+//! A STALLED that has crossed a CREDIT is answered by that CREDIT: a sender that still holds messages after it has
+//! received the CREDIT sends STALLED again.
 //!
-//! Only messages that are matched are charged. Answers, acknowledgements and one-sided operations never wait
-//! for credit, and pass messages that do.
+//! Only messages that are matched with receives are charged. Rendezvous answers, acknowledgements and one-sided
+//! operations never wait for credit, and overtake messages that do.
 //!
-//! Ranks that all send and hold for each other, none of them receiving, would wait for ever. So STALLED names the rank
-//! that it began at (`origin`), and whoever is stalled too passes it on to those it waits for; when it comes back to
-//! its origin there is a circle, and the origin gives more than the share. Whoever stalls again says so anew, with the
-//! next number, since those that the last one found may not have been stalled then.
+//! Ranks that all send and hold messages for each other, while none of them receives, would deadlock. Therefore
+//! STALLED names the rank at which it began (`origin`), and a receiver that is itself stalled passes it on to the
+//! ranks that it waits for. When it returns to its origin there is a cycle, and the origin grants more than the
+//! share. A rank that stalls again sends STALLED with the next number, because the ranks on the path of the previous
+//! one may not have been stalled at that time.
 
 use super::wire::Packet;
 use super::{Endpoint, EndpointError, Event};
 use std::time::{Duration, Instant};
 
-/// What a message costs beside its payload: about what MPICH needs for one that it keeps.
+/// Cost in bytes of a message beside its payload: about the memory that MPICH needs for an unexpected message.
 const KEEPING: u64 = 2048;
 
-/// The least share of one sender: more than a message that is sent without asking can cost, several times.
+/// Smallest share of one sender in bytes: several times the highest cost of a message sent without rendezvous.
 const SHARE_MIN: u64 = 512 << 10;
 
-/// How long a receiver that waits for anybody lets one sender wait before it takes more than its share.
+/// Time that a receiver with a wildcard receive lets a sender stall before it grants more than the share.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Why a sender may exceed its share.
+/// Reasons for which a sender may exceed its share, for the log.
 const AWAITED: &str = "a receive waits for one that comes behind them";
 const CIRCLE: &str = "ranks send to each other and none of them receives";
 
-/// Fruitless polls from one question whether a stalled sender is waited for to the next.
+/// Number of fruitless polls between two questions to the caller about stalled senders.
 const ASK_EVERY: u32 = 16;
 
-/// Which messages are charged, and how much one sender may have at a receiver.
+/// The messages that are charged, and the credit of one sender at a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tariff {
-    /// A bit for each handler.
+    /// One bit for each handler: set if its messages are charged.
     handlers: u64,
-    /// Bytes.
+    /// Share of one sender in bytes.
     pub share: u64,
 }
 
 impl Tariff {
-    /// `total` bytes for all of a job's ranks but one; None: as many as there is memory.
+    /// Divides `total` bytes among all other ranks of the job. None: the share is unlimited.
     pub fn new(total: Option<u64>, ranks: usize) -> Tariff {
         let senders = ranks.saturating_sub(1).max(1) as u64;
         let share = total.map_or(u64::MAX / 4, |total| (total / senders).max(SHARE_MIN));
         Tariff { handlers: 0, share }
     }
 
-    /// What a message with so many bytes of payload costs; 0 if it is not charged.
+    /// Returns the cost of a message with `payload` bytes; 0 if its handler is not charged.
     #[inline(always)]
     pub fn cost(&self, handler: u16, payload: u64) -> u64 {
         if self.handlers >> (handler & 63) & 1 == 0 {
@@ -70,28 +72,28 @@ impl Tariff {
     }
 }
 
-/// What one sender may have here.
+/// The account of one sender at this receiver.
 #[derive(Clone, Debug)]
 struct Account {
-    /// Of all that was charged: what is not kept any more.
+    /// Bytes of charged messages that are no longer kept.
     consumed: u64,
-    /// As the sender knows it.
+    /// Limit of charged bytes, as last sent to the sender.
     allowed: u64,
-    /// Whether it was told by a CREDIT; until then it may think that its share is another.
+    /// True after the first CREDIT; until then the sender may assume another share.
     told: bool,
-    /// Since when it waits for credit.
+    /// Time since which the sender has been stalled.
     stalled: Option<Instant>,
 }
 
-/// What all senders may have here.
+/// The accounts of all senders at this receiver.
 pub(super) struct Credits {
     accounts: Vec<Account>,
     share: u64,
-    /// Senders that wait.
+    /// Number of stalled senders.
     stalled: usize,
-    /// The user knows that it is more than was set.
+    /// True once the user was warned that more is kept than NTBRING_UNEXPECTED allows.
     warned: bool,
-    /// This rank will not ask for anything any more.
+    /// True once this rank posts no more receives.
     leaving: bool,
 }
 
@@ -102,14 +104,14 @@ impl Credits {
         credits
     }
 
-    /// Makes room for peers up to this number.
+    /// Makes room for accounts of peers up to number `peer`.
     pub fn admit(&mut self, peer: usize) {
         if self.accounts.len() <= peer {
             self.accounts.resize(peer + 1, self.new_account());
         }
     }
 
-    /// Gives a peer's account to another that has its number now.
+    /// Resets the account of a peer number that has a new peer.
     pub fn renew(&mut self, peer: u32) {
         self.accounts[peer as usize] = self.new_account();
     }
@@ -118,12 +120,12 @@ impl Credits {
         Account { consumed: 0, allowed: self.share, told: false, stalled: None }
     }
 
-    /// A quarter of a share.
+    /// Returns a quarter of a share.
     fn step(&self) -> u64 {
         self.share / 4
     }
 
-    /// What the sender has to be told, if it may send more than it knows.
+    /// Returns the new limit to be sent to a sender, if it is higher than the last one.
     fn credit(&mut self, src: u32) -> Option<u64> {
         let account = &mut self.accounts[src as usize];
         let allowed = if self.leaving { u64::MAX / 2 } else { account.consumed.saturating_add(self.share) };
@@ -134,7 +136,7 @@ impl Credits {
         })
     }
 
-    /// The same if the sender waits, and may exceed its share.
+    /// Returns a new limit beyond the share if the sender has been stalled for at least `patience`.
     fn exceed(&mut self, src: u32, patience: Duration) -> Option<u64> {
         let step = self.step();
         let account = &mut self.accounts[src as usize];
@@ -146,7 +148,7 @@ impl Credits {
         Some(account.allowed)
     }
 
-    /// A sender waits that has heard of this credit. False if there is a later one on its way.
+    /// Records that a sender stalled at limit `allowed`. Returns false if a higher limit is already under way to it.
     fn has_stalled(&mut self, src: u32, allowed: u64) -> bool {
         let account = &mut self.accounts[src as usize];
         if account.told && allowed < account.allowed {
@@ -158,7 +160,7 @@ impl Credits {
         true
     }
 
-    /// A sender does not wait any more, since it is lost.
+    /// Clears the stalled state of a sender that was lost.
     pub fn lose(&mut self, src: u32) {
         self.stalled -= usize::from(self.accounts[src as usize].stalled.take().is_some());
     }
@@ -167,7 +169,7 @@ impl Credits {
         (0..self.accounts.len() as u32).filter(|&src| self.accounts[src as usize].stalled.is_some())
     }
 
-    /// Lines on every sender that waits.
+    /// Returns a line for each stalled sender.
     pub fn describe(&self) -> Vec<String> {
         let line = |src: u32| {
             let a = &self.accounts[src as usize];
@@ -178,26 +180,26 @@ impl Credits {
 }
 
 impl Endpoint {
-    /// Tells which handlers' messages may have to be kept until somebody asks for them: a bit each. To be called before
-    /// anything is sent, in all ranks alike.
+    /// Sets the handlers whose messages may have to be kept as unexpected; one bit for each. It must be called before
+    /// the first message is sent, with the same value on all ranks.
     pub fn charge(&mut self, handlers: u64) {
         self.out.tariff.handlers = handlers;
     }
 
-    /// What a message that has arrived cost its sender.
+    /// Returns the cost of a message that has arrived.
     #[inline(always)]
     pub fn cost(&self, handler: u16, payload: u64) -> u64 {
         self.out.tariff.cost(handler, payload)
     }
 
-    /// A message that cost so much is not kept any more.
+    /// Records that a message of cost `cost` is no longer kept.
     #[inline]
     pub fn discharge(&mut self, src: u32, cost: u64) -> Result<(), EndpointError> {
         let step = self.credits.step();
         let Some(account) = self.credits.accounts.get_mut(src as usize) else {
             return Err(EndpointError::Argument(format!("there is no peer {src} whose message could be consumed")));
         };
-        // What a damaged header claims may be anything.
+        // A damaged header may claim any cost.
         account.consumed = account.consumed.saturating_add(cost);
         if account.consumed.saturating_add(self.credits.share - step) >= account.allowed {
             self.give(src)?;
@@ -205,15 +207,15 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tells a sender how much it may send by now; false if that is no news.
+    /// Sends a sender its new limit. Returns false if the limit has not changed.
     fn give(&mut self, src: u32) -> Result<bool, EndpointError> {
         let Some(allowed) = self.credits.credit(src) else { return Ok(false) };
         self.out.send_bare(src, Packet::Credit { allowed }, &[])?;
         Ok(true)
     }
 
-    /// Somebody waits for what this sender may hold, or any sender if it is None, and it is not here. If the sender is stalled
-    /// it may have more here than its share; `patient`: only if it has been so for a while.
+    /// Grants a stalled sender more than its share, because the caller waits for a message that the sender may hold;
+    /// `src` None means any sender. With `patient`, only a sender that has been stalled for a while gets more.
     pub fn allow_more(&mut self, src: Option<u32>, patient: bool) -> Result<(), EndpointError> {
         if self.credits.stalled == 0 {
             return Ok(());
@@ -239,28 +241,28 @@ impl Endpoint {
         self.out.send_bare(src, Packet::Credit { allowed }, &[])
     }
 
-    /// A sender waits for credit.
+    /// Handles a STALLED from a sender.
     pub(super) fn stalled(&mut self, src: u32, origin: u32, number: u32, allowed: u64) -> Result<(), EndpointError> {
         if !self.credits.has_stalled(src, allowed) || self.give(src)? {
             return Ok(());
         }
         let ranks = self.members.topology().size() as u32;
         if src >= ranks {
-            // Numbers of ranks mean nothing across jobs: only the smallest circle is seen.
+            // Ranks of other jobs have unrelated numbers, so only a cycle of two is detected.
             return if self.out.holds_for(src) { self.give_more(src, Duration::ZERO, CIRCLE) } else { Ok(()) };
         }
         if origin == self.members.rank() {
             return if self.out.held > 0 { self.give_more(src, Duration::ZERO, CIRCLE) } else { Ok(()) };
         }
-        // Nobody else can be one; each is passed on once.
+        // The origin must be a rank of this job; each STALLED is passed on once.
         if origin < ranks {
             self.out.pass_on(origin, number)?;
         }
         Ok(())
     }
 
-    /// Of a poll that found nothing: what has been consumed meanwhile goes to those who wait for it, and about the others
-    /// the caller is asked.
+    /// After a poll that found nothing: sends credit for what was consumed meanwhile to stalled senders, and reports
+    /// the other stalled senders to the caller.
     #[inline]
     pub(super) fn serve_stalled(&mut self) -> Result<(), EndpointError> {
         if self.credits.stalled == 0 || self.fruitless % ASK_EVERY != 0 {
@@ -275,7 +277,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Nothing will be asked for any more: whoever has something for this rank may send it, so that it can leave too.
+    /// Lifts all limits, because this rank posts no more receives: peers may send it everything they hold, so that
+    /// they can leave, too.
     pub fn leave(&mut self) -> Result<(), EndpointError> {
         self.credits.leaving = true;
         let waiting: Vec<u32> = self.credits.waiting().collect();
@@ -303,21 +306,21 @@ mod tests {
         credits.accounts[1].consumed = 400;
         assert_eq!(credits.credit(1), Some(1400));
         assert_eq!(credits.credit(1), None);
-        // Nobody waits: nothing is exceeded.
+        // No sender is stalled, so none may exceed its share.
         assert_eq!(credits.exceed(1, Duration::ZERO), None);
         assert!(credits.has_stalled(1, 1400) && credits.has_stalled(1, 1400));
         assert_eq!(credits.exceed(1, Duration::from_secs(60)), None);
         assert_eq!((credits.exceed(1, Duration::ZERO), credits.stalled), (Some(1650), 0));
-        // What was given beyond the share is not given again when it is consumed.
+        // A grant beyond the share is not granted again when messages are consumed.
         credits.accounts[1].consumed = 600;
         assert_eq!(credits.credit(1), None);
         credits.accounts[1].consumed = 700;
         assert_eq!(credits.credit(1), Some(1700));
-        // Credit is on its way to it.
+        // A higher limit is already under way.
         assert!(!credits.has_stalled(1, 1650));
         assert_eq!(credits.stalled, 0);
         credits.leaving = true;
-        // It may have another share than this rank thinks, and nothing is on its way.
+        // The sender may assume another share, and no CREDIT is under way.
         assert!(credits.has_stalled(2, 500));
         assert!(credits.credit(2) > Some(u64::MAX / 4) && credits.stalled == 0);
     }

@@ -1,5 +1,5 @@
-//! Waiting: spin, then yield, then sleep until the rank's doorbell rings; and noticing, while at
-//! it, that a process of the job is gone, or a link.
+//! Waiting: a rank spins, then yields, then sleeps until its doorbell rings. While it waits, it also notices that a
+//! process of the job has died or that a link has gone down.
 
 use crate::Settings;
 use ntbring_host::backoff;
@@ -11,64 +11,67 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether everybody is alive.
+/// Interval between two checks for dead processes and failed links.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
-/// How old what others can read of a rank's counters, and what it knows of guests, may become, if it looks at the clock at all.
+/// Maximum age of the published counters, and of the knowledge about guests, while the rank looks at the clock at
+/// all.
 const STOCK_EVERY: Duration = Duration::from_secs(1);
-/// The longest sleep of a rank whose messages may have been damaged on their way.
+/// Longest sleep of a rank that may have to retransmit messages.
 const HURRY: Duration = Duration::from_millis(1);
-/// Fruitless polls between two looks at the clock, by ranks that do not sleep.
+/// Fruitless polls between two looks at the clock, on ranks that do not sleep.
 const CLOCK_EVERY: u32 = 1024;
 
-/// Polls that one call of [`Idle::wait`] allows beside the one before it, of a rank with many to go.
+/// Further polls that one call of [`Idle::wait`] permits before the next call, while the rank spins with many polls
+/// to go.
 const FREE: u32 = 7;
 
-/// Polls between two yields, of a rank that has a core while nobody else wants it.
+/// Polls between two yields on a host that is not oversubscribed, while no other process wants the core.
 const SPINS_ALONE: u32 = 2000;
-/// Of a rank that shares its core with others that want it, be they of the job or not.
+/// Polls between two yields on a core that other processes want, in the job or outside it.
 const SPINS_CROWDED: u32 = 2;
-/// Of a rank of a job with more ranks than cores, while nobody else wants the core. Few: who is woken meanwhile, say to
-/// forward something, waits for the next yield.
+/// Polls between two yields of a rank on an oversubscribed host, while no other process wants the core. The number is
+/// small because a thread that is woken meanwhile, for instance to forward something, waits for the next yield.
 const SPINS_QUIET: u32 = 16;
-/// From so many polls between two yields on a rank may do without looking at the clock, or whether it should yield.
+/// From this number of polls between two yields on, a rank may poll without checking the clock or whether it should
+/// yield.
 const SPINS_FREE: u32 = 128;
-/// A yield that takes less gave the core to nobody: it takes about 0.2 us then, else over 1 us.
+/// A yield shorter than this did not switch to another process: it then takes about 0.2 us, else more than 1 us.
 const NOBODY: Duration = Duration::from_nanos(600);
-/// The same where nobody of the job can want the core: other programs keep it for longer, and a yield that is slow
-/// for other reasons must not make a rank slow.
+/// The same limit on a host that is not oversubscribed: other programs keep the core for longer than that, and a
+/// yield that is slow for other reasons must not slow a rank down.
 const NO_STRANGER: Duration = Duration::from_micros(20);
 
-/// The waiting of one rank. Any thread may use it at any time.
+/// The waiting strategy of one rank. Any thread may use it at any time.
 pub struct Idle {
     members: Arc<Membership>,
     vector: Arc<dyn Vector>,
-    /// What this rank owes the transfer thread, if it polls beside one.
+    /// The rank's duty to do the transfer thread's work while it polls, if there is such a thread.
     lease: Option<Arc<Lease>>,
     spins: AtomicU32,
-    /// The most that `spins` grows to while yields tell that nobody else wants the core, and how long those take at
-    /// most; None: it never changes.
+    /// Upper limit of `spins` while yields show that no other process wants the core, and the longest such yield;
+    /// None: `spins` is fixed.
     quiet: Option<(u32, Duration)>,
     yields: u32,
-    /// The longest sleep, whatever is asked for: who has only so much patience must wake to lose it.
+    /// Longest sleep, regardless of the caller's limit: bounded so that receive timeouts are checked.
     longest: Duration,
-    /// Calls since the latest event, and what they were at the latest [`Idle::tested`].
+    /// Calls since the last event, and their number at the last [`Idle::tested`].
     calls: AtomicU32,
     calls_when_tested: AtomicU32,
     armed: AtomicBool,
-    /// It sleeps at this moment.
+    /// True while the rank sleeps.
     asleep: AtomicBool,
-    /// Sleeps in vain since the latest event.
+    /// Sleeps since the last event, for the back-off.
     vain: AtomicU32,
-    /// Whether something may have to be done soon though nobody rings.
+    /// True if work may be due soon even though no doorbell rings.
     hurried: AtomicBool,
     waiter: Mutex<Waiter>,
-    /// Who has died, and which links have gone down, as far as was seen, and the extent of that: it only grows.
+    /// Failures observed so far (dead processes and links that are down), and their number; both only grow.
     damage: Mutex<Damage>,
     extent: AtomicUsize,
     sleeps: AtomicU64,
-    /// Where others read what the rank counts.
+    /// The page on which the rank publishes its counters.
     bulletin: Bulletin,
-    /// It is old.
+    /// True if the published counters are out of date.
     stock: AtomicBool,
 }
 
@@ -76,12 +79,12 @@ struct Waiter {
     ticket: Option<u32>,
     watched: Instant,
     stocked: Instant,
-    /// Who passes on which links have gone down, if nobody else of the host does.
+    /// Passes on which links are down, if no other process of the host does.
     herald: Option<Herald>,
 }
 
 impl Idle {
-    /// For a rank that has joined.
+    /// Creates the strategy of a rank that has joined the ring.
     pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>, bulletin: Bulletin) -> Idle {
         let topology = members.topology();
         let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
@@ -117,7 +120,7 @@ impl Idle {
         }
     }
 
-    /// To be called when something was found: waiting begins anew.
+    /// Restarts with spinning. To be called whenever something was found.
     #[inline]
     pub fn busy(&self) {
         self.calls.store(0, Ordering::Relaxed);
@@ -126,24 +129,24 @@ impl Idle {
         }
     }
 
-    /// Whether the next [`Idle::wait`] would return at once.
+    /// True if the next [`Idle::wait`] would return at once.
     #[inline]
     pub fn is_spinning(&self) -> bool {
         self.calls.load(Ordering::Relaxed) < self.spins.load(Ordering::Relaxed)
     }
 
-    /// To be called when nothing was found. Sleeps for about `max` at most, longer after a long time in vain, and only
-    /// if nothing was found since the call before this one either. Returns how many polls may follow before the next
-    /// call, which then stands for them, too.
+    /// To be called when nothing was found. Sleeps for at most about `max`, or longer after many sleeps without an
+    /// event, and only if nothing was found since the previous call either. Returns the number of polls that may
+    /// follow before the next call; that call then stands for them, too.
     pub fn wait(&self, max: Duration) -> u32 {
-        // Two threads may count the same call: what matters is that the count goes up.
+        // Two threads may count the same call; it is sufficient that the count grows.
         let calls = self.calls.load(Ordering::Relaxed);
         let spins = self.spins.load(Ordering::Relaxed);
         if calls == 0 {
             self.vain.store(0, Ordering::Relaxed);
         }
         if calls < spins {
-            // No pause: what the caller does between two looks takes longer than one.
+            // No pause instruction: the caller's work between two polls takes longer than one.
             let free = if spins < SPINS_FREE { 0 } else { FREE };
             self.calls.store(calls + 1 + free, Ordering::Relaxed);
             return free;
@@ -161,10 +164,10 @@ impl Idle {
             std::thread::yield_now();
             return 0;
         };
-        // Kept from wrapping round to spinning.
+        // Prevents the counter from wrapping back to the spinning range.
         self.calls.store(spins + self.yields, Ordering::Relaxed);
         match waiter.ticket.take() {
-            // What is rung from here on ends the sleep; the caller looks once more before that.
+            // Any ring after arming ends the sleep; the caller polls once more before it sleeps.
             None => {
                 waiter.ticket = Some(self.vector.arm());
                 if let Some(lease) = &self.lease {
@@ -188,8 +191,8 @@ impl Idle {
         0
     }
 
-    /// Between two looks at one thing, by a caller who now and then looks at everything and then calls
-    /// [`Idle::wait`]: spins or yields, and is not counted. Learns nothing: that takes as long as a look.
+    /// Spins or yields between two polls of one location, for a caller that regularly polls everything and then calls
+    /// [`Idle::wait`]. It is not counted, and it does not measure the yield, because that takes as long as a poll.
     #[inline]
     pub fn pause(&self) {
         if self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning() {
@@ -197,7 +200,7 @@ impl Idle {
         }
     }
 
-    /// Yields, and learns from how long that takes whether others want the core.
+    /// Yields, and adapts `spins` to the duration of the yield, which shows if others want the core.
     fn give_way(&self, spins: u32) {
         let Some(quiet) = self.quiet else { return std::thread::yield_now() };
         let before = Instant::now();
@@ -214,7 +217,7 @@ impl Idle {
         }
     }
 
-    /// The end of what arming began.
+    /// Undoes the arming of the doorbell.
     fn awake(&self) {
         self.vector.disarm();
         if let Some(lease) = &self.lease {
@@ -223,7 +226,7 @@ impl Idle {
         self.armed.store(false, Ordering::Relaxed);
     }
 
-    /// Looks whether somebody has died, or a link has gone down, if the last look is long enough ago.
+    /// Checks for dead processes and failed links, if the last check is long enough ago.
     fn watch(&self) {
         let Ok(mut waiter) = self.waiter.try_lock() else { return };
         if waiter.watched.elapsed() < WATCH_EVERY {
@@ -241,55 +244,57 @@ impl Idle {
         }
         if waiter.stocked.elapsed() >= STOCK_EVERY {
             waiter.stocked = Instant::now();
-            // The rank finds news when it next looks into its mailbox.
+            // The rank finds out when it next looks into its mailbox.
             self.stock.store(true, Ordering::Relaxed);
             self.bulletin.nudge();
         }
     }
 
-    /// Whether it is time to write down what the rank counts. Once.
+    /// Returns true once when the rank's counters are due to be published.
     pub fn takes_stock(&self) -> bool {
         self.stock.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether something may have to be done soon though nobody rings.
+    /// Sets or clears the flag that work may be due soon even though no doorbell rings.
     pub fn hurry(&self, hurried: bool) {
         self.hurried.store(hurried, Ordering::Relaxed);
     }
 
-    /// How much has become of the job, as far as was seen ([`Damage::extent`]).
+    /// Returns the number of failures observed so far ([`Damage::extent`]).
     #[inline]
     pub fn extent(&self) -> usize {
         self.extent.load(Ordering::Acquire)
     }
 
-    /// What.
+    /// Returns the failures observed so far.
     pub fn damage(&self) -> Damage {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the rank sleeps.
+    /// True if the rank sleeps.
     pub fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// Wakes whoever sleeps on the rank's doorbell.
+    /// Wakes the thread that sleeps on the rank's doorbell.
     pub fn ring(&self) {
         self.members.ring(rank_doorbell(self.members.topology().local_of(self.members.rank())));
     }
 
-    /// The sleep of somebody who polls in the rank's place: what is rung from here on ends it. Look once more before it begins.
+    /// Arms the doorbell for a thread that polls in the rank's place: any ring from now on ends its sleep. The caller
+    /// must poll once more before it sleeps.
     pub fn doze(&self) -> Doze<'_> {
         Doze { ticket: self.vector.arm(), vector: self.vector.as_ref() }
     }
 
-    /// To be called now and then by polls that are not followed by [`Idle::wait`].
+    /// Performs the periodic checks for callers whose polls are not followed by [`Idle::wait`].
     pub fn glance(&self) {
         self.watch();
     }
 
-    /// To be called after so many polls in vain. If none of them was followed by [`Idle::wait`], as when a program calls
-    /// MPI_Test in a loop, what it tests for may need the core: they count as waits, but for sleeping.
+    /// To be called after `polls` fruitless polls. If none of them was followed by [`Idle::wait`], as when a program
+    /// calls MPI_Test in a loop, they count as waits, except that the rank does not sleep: the peer that the program
+    /// waits for may need the core.
     pub fn tested(&self, polls: u32) {
         let mut calls = self.calls.load(Ordering::Relaxed);
         if calls == self.calls_when_tested.load(Ordering::Relaxed) {
@@ -304,20 +309,20 @@ impl Idle {
         self.calls_when_tested.store(calls, Ordering::Relaxed);
     }
 
-    /// Times it has slept.
+    /// Returns the number of sleeps.
     pub fn sleeps(&self) -> u64 {
         self.sleeps.load(Ordering::Relaxed)
     }
 }
 
-/// A sleep that has not begun.
+/// An armed doorbell, before the sleep.
 pub struct Doze<'a> {
     vector: &'a dyn Vector,
     ticket: u32,
 }
 
 impl Doze<'_> {
-    /// Sleeps until the rank's doorbell rings.
+    /// Sleeps until the rank's doorbell rings, at most for `max`.
     pub fn sleep(self, max: Duration) {
         self.vector.sleep(self.ticket, max);
     }
@@ -329,7 +334,7 @@ impl Drop for Doze<'_> {
     }
 }
 
-/// How often to poll before the next yield, if the latest one took `yielded`.
+/// Returns the number of polls before the next yield, if the last yield took `yielded`.
 fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) -> u32 {
     if yielded < nobody {
         (2 * spins).min(quiet)
@@ -349,9 +354,9 @@ mod tests {
         assert_eq!(spins_after(SPINS_CROWDED, quick, crowded), 2 * SPINS_CROWDED);
         let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick, crowded));
         assert_eq!(grown, SPINS_QUIET);
-        // Somebody has had the core.
+        // Another process has had the core.
         assert_eq!(spins_after(grown, Duration::from_micros(3), crowded), SPINS_CROWDED);
-        // A rank with a core of its own minds only those who keep it.
+        // A rank with a core of its own reacts only to processes that keep the core for long.
         let alone = (SPINS_ALONE, NO_STRANGER);
         assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
         assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_CROWDED);

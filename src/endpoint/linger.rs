@@ -1,5 +1,5 @@
-//! Looking after what was sent and may have been damaged on its way, and what a rank still has to do for others when it
-//! has left.
+//! Retransmission of messages that may have been damaged on their way, and the work that a rank still does for its
+//! peers after it has left.
 
 use super::outbound::Outbox;
 use super::{Endpoint, EndpointError};
@@ -10,16 +10,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// Interval between two checks for entries to retransmit.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Others may compute as long as they like before they take what was sent to them; after so long the user is told.
+/// Peers may compute for any time before they take what was sent to them; after this time the user is informed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks for guests that will not take anything any more.
+/// Interval between two checks for guests that no longer take anything.
 const LOOKS: Duration = Duration::from_secs(1);
 
-/// Since when a rank waits to leave.
+/// State of a rank that waits to leave.
 #[derive(Default)]
 pub(super) struct Farewell {
     since: Option<Instant>,
@@ -27,7 +27,7 @@ pub(super) struct Farewell {
     told: bool,
 }
 
-/// A thread that looks after what others have not taken.
+/// A thread that retransmits entries that peers have not taken.
 pub(super) struct Linger {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Outbox>>,
@@ -41,7 +41,7 @@ impl Linger {
         Ok(Linger { stop, thread })
     }
 
-    /// Ends it; what it looked after.
+    /// Stops the thread and returns its outboxes.
     pub fn end(self) -> Vec<Outbox> {
         self.stop.store(true, Ordering::Release);
         self.thread.thread().unpark();
@@ -50,7 +50,7 @@ impl Linger {
 }
 
 impl Endpoint {
-    /// Looks after what may have been damaged on its way.
+    /// Retransmits entries that may have been damaged on their way.
     pub(super) fn look_after(&mut self) -> Result<(), EndpointError> {
         if let Some(caretaker) = &self.out.caretaker {
             let mut carrier = caretaker.carrier();
@@ -68,8 +68,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether all that was sent has been deposited, and outlives this process. To be called again and again, with polls in
-    /// between, when nothing will be asked for any more.
+    /// Returns true once everything that was sent has been deposited and outlives this process. To be called
+    /// repeatedly, with polls in between, when no more receives will be posted.
     pub fn flush(&mut self) -> Result<bool, EndpointError> {
         self.leave()?;
         let done = self.is_flushed() && !self.is_holding() && self.has_reached_guests();
@@ -79,7 +79,7 @@ impl Endpoint {
         Ok(done)
     }
 
-    /// Nothing is waited for in vain: ranks and guests are watched.
+    /// Watches guests while the rank waits to leave, and warns once if it takes long.
     fn wait_to_leave(&mut self, now: Instant) {
         let since = *self.farewell.since.get_or_insert(now);
         if now - *self.farewell.looked.get_or_insert(now) > LOOKS {
@@ -93,8 +93,8 @@ impl Endpoint {
         }
     }
 
-    /// To be called when nothing will be any more: what others have not taken yet is looked after by a thread until
-    /// this endpoint is dropped. They need it, and this process may wait for them where nobody polls.
+    /// To be called when the endpoint will not be used any more. Until it is dropped a thread retransmits entries
+    /// that peers have not taken, because this process may wait for those peers in a place where it does not poll.
     pub fn linger(&mut self) -> Result<(), EndpointError> {
         self.transfer.iter().for_each(Transfer::leave);
         self.guests.take_leave();

@@ -1,36 +1,40 @@
-//! Which way payloads are rather fetched from ranks whose memory is reached, and what ranks have told each other of it.
+//! Preferred copy paths for payloads of ranks reachable by CMA, and the eager preferences that ranks have announced
+//! to each other.
 
 use ntbring_zerocopy::contest::{self, Contests, Mover, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What a rank is sent without an offer before it is asked once more whether it is glad of that...
+/// Bytes that a rank is sent eagerly before its announced preference expires.
 const BELIEVED: u64 = 2 << 30;
-/// ...and how old its answer is then at least. Offers that come sooner were made before that answer.
+/// Minimum age of an announcement before an offer from that sender may start a new trial; an earlier offer was made
+/// before the sender knew of the announcement.
 const STALE: Duration = Duration::from_millis(10);
 
-/// What this rank prefers, and others do.
+/// The preferences of this rank and of others.
 #[derive(Default)]
 pub struct Preferences {
-    /// None if it is known how payloads are fetched.
+    /// A/B tuners; None if the copy path is fixed by the settings.
     contests: Option<Contests>,
-    /// Ranks that would rather be sent what need not be offered to others, and for how many bytes more that is believed.
+    /// Receivers that prefer eager messages where others would get offers, each with the bytes until that preference
+    /// expires.
     glad: BTreeMap<u32, u64>,
-    /// When they were told so, those for whom this rank is such a one.
+    /// The senders to which this rank has announced such a preference, with the time of the announcement.
     told: BTreeMap<u32, Instant>,
 }
 
 impl Preferences {
-    /// With contests if the kernel may copy, but that need not be the best.
+    /// `contests` has the A/B tuners; None if the copy path is fixed.
     pub fn new(contests: Option<Contests>) -> Preferences {
         Preferences { contests, ..Preferences::default() }
     }
 
-    /// A payload of so many bytes is about to be fetched, which could come either way: which. None if that is not contested.
-    /// `small`: nobody who knows that this rank would like it to come without an offer would have offered it.
+    /// Chooses the copy path for a payload of `size` bytes that is about to be fetched. Returns None if there is no
+    /// choice. `small`: a sender that knows this rank's eager preference would not have offered this payload, so the
+    /// sender has not learned it yet, or it has expired.
     pub fn begin(&mut self, src: u32, size: u64, small: bool) -> Option<Mover> {
         let contests = self.contests.as_mut()?;
-        // Nothing of what is not offered counts: the sender sees to it that there is another trial.
+        // Eager messages are not measured, so an expired preference at the sender is what causes a new trial.
         let asks = small && contests.are_for_lanes();
         let contest = contests.of(size);
         if asks && self.told.get(&src).is_some_and(|told| told.elapsed() > STALE) {
@@ -40,7 +44,7 @@ impl Preferences {
         Some(contest.begin(size, Instant::now))
     }
 
-    /// So many more bytes are here of a payload of `size`. Returns what a trial has shown if this was the end of one.
+    /// Records `bytes` more bytes of a payload of `size` bytes. Returns the measured result if this ended a trial.
     pub fn moved(&mut self, mover: Option<Mover>, size: u64, bytes: u64) -> Option<Outcome> {
         let outcome = self.contests.as_mut()?.of(size).moved(mover?, bytes, Instant::now)?;
         if !contest::is_large(size) {
@@ -49,21 +53,21 @@ impl Preferences {
         Some(outcome)
     }
 
-    /// All of a payload of so many bytes is here, or nothing more will come.
+    /// Records the end of a payload of `size` bytes: all of it has arrived, or no more will.
     pub fn end(&mut self, mover: Option<Mover>, size: u64) {
         if let (Some(contests), Some(mover)) = (&mut self.contests, mover) {
             contests.of(size).end(mover, Instant::now);
         }
     }
 
-    /// The kernel has refused to copy it.
+    /// Records that the kernel refused to copy a payload of `size` bytes.
     pub fn refused(&mut self, mover: Option<Mover>, size: u64) {
         if let (Some(contests), Some(_)) = (&mut self.contests, mover) {
             contests.of(size).refused(Instant::now);
         }
     }
 
-    /// Whether a sender is to be told that lanes are faster here.
+    /// Returns true if a sender is to be told that lanes are faster here, and notes that it is.
     pub fn tell(&mut self, src: u32) -> bool {
         let gladly = self.contests.as_ref().is_some_and(Contests::are_for_lanes);
         if gladly {
@@ -72,14 +76,15 @@ impl Preferences {
         gladly
     }
 
-    /// A receiver has had so many bytes copied. Of what would be offered to anybody that says nothing about the rest.
+    /// Records that a receiver has copied `size` bytes by CMA. Large payloads are offered to every receiver, so they
+    /// say nothing about its eager preference.
     pub fn has_copied(&mut self, dest: u32, size: u64) {
         if !contest::is_large(size) {
             self.heard(dest, false);
         }
     }
 
-    /// What a receiver has told.
+    /// Records the eager preference that a receiver has announced.
     pub fn heard(&mut self, dest: u32, gladly: bool) {
         match gladly && self.contests.is_some() {
             true => self.glad.insert(dest, BELIEVED),
@@ -87,12 +92,12 @@ impl Preferences {
         };
     }
 
-    /// Whether a rank would rather be sent what need not be offered to others.
+    /// True if a receiver prefers eager messages where others would get offers.
     pub fn is_glad(&self, dest: u32) -> bool {
         self.glad.contains_key(&dest)
     }
 
-    /// So many bytes go to a rank without an offer.
+    /// Counts `bytes` eager bytes to a rank.
     #[inline]
     pub fn spend(&mut self, dest: u32, bytes: u64) {
         if self.glad.is_empty() {
@@ -106,7 +111,7 @@ impl Preferences {
         }
     }
 
-    /// Forgets a rank.
+    /// Drops the preferences of a rank.
     pub fn lose(&mut self, rank: u32) {
         self.glad.remove(&rank);
         self.told.remove(&rank);
@@ -120,7 +125,7 @@ mod tests {
     const TURN: u64 = 8 << 20;
     const SIZE: u64 = 1 << 20;
 
-    /// One whose lanes have won: what a kernel copies takes a while.
+    /// Returns preferences for which lanes have won, because kernel copies are slowed down.
     fn for_lanes() -> Preferences {
         let mut own = Preferences::new(Some(Contests::new(false)));
         while !own.tell(7) {
@@ -157,7 +162,7 @@ mod tests {
         own.heard(3, true);
         own.lose(3);
         assert!(!own.is_glad(3));
-        // Whose threshold is a plain number sticks to it.
+        // A rank whose threshold is a plain number does not change it.
         let mut sure = Preferences::new(None);
         sure.heard(3, true);
         assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, SIZE, true).is_none());
@@ -166,7 +171,7 @@ mod tests {
     #[test]
     fn an_offer_of_what_was_welcome_without_one_asks_for_another_trial() {
         let mut own = for_lanes();
-        // It may have been made before its sender knew, and from another one it says nothing.
+        // The offer may have been made before its sender knew; an offer from another sender says nothing.
         let mover = own.begin(7, SIZE, true);
         own.end(mover, SIZE);
         assert!(own.tell(7));

@@ -1,4 +1,4 @@
-//! What others send of payloads that are offered or fetched.
+//! Handling of packets that concern offers and fetches.
 
 use super::{Copy, Fetch, Given, Part};
 use crate::arrival::{Arrival, Event, Piece, Token};
@@ -6,14 +6,15 @@ use crate::wire::{Packet, Request};
 use crate::{Endpoint, EndpointError};
 use ntbring_zerocopy::Payload;
 
-/// What the caller has to see of a piece.
+/// The part of a chunk that the caller has to see.
 struct Shown {
     bytes: usize,
     cookie: usize,
 }
 
 impl Endpoint {
-    /// Takes the next piece for which there is a place, if that is what comes next. Its bytes; None if it is something else.
+    /// Takes the next chunk if it is the next entry and has a known destination. Returns its bytes; None if the next
+    /// entry is something else.
     #[inline]
     pub(crate) fn settle_piece(&mut self) -> Result<Option<usize>, EndpointError> {
         let offers = &self.offers;
@@ -23,10 +24,11 @@ impl Endpoint {
         Ok(Some(piece.len))
     }
 
-    /// Brings a piece to its place. What has none is for the caller, and is not copied.
+    /// Copies a chunk to its destination. A chunk without a destination is left to the caller, and its part to be
+    /// shown is returned.
     fn place(&mut self, piece: &Piece) -> Option<Shown> {
         let fetch = piece.fetch;
-        // The stream was only opened for a fetch that there is.
+        // A stream is opened only for an existing fetch.
         let f = &mut self.offers.fetches[fetch as usize];
         let wanted = (f.size - f.arrived).min(piece.len as u64) as usize;
         let (room, cookie) = (f.room.map(|r| r.part(f.arrived as usize, wanted)), f.cookie);
@@ -45,7 +47,8 @@ impl Endpoint {
         None
     }
 
-    /// Handles an arrival that concerns an offer. Returns it if it is for the caller.
+    /// Handles an arrival that concerns offers, fetches, one-sided operations or credit. Returns an event if there is
+    /// one for the caller.
     pub(crate) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
         match a.packet {
             Packet::Chunk { stream, payload } => {
@@ -61,7 +64,7 @@ impl Endpoint {
             Packet::Feed { fetch, stream, total } => {
                 let f = self.fetch_from(a.src, fetch)?;
                 if f.size > total || f.pending > 0 || f.fed {
-                    return Err(EndpointError::Offer { src: a.src, id: fetch, what: "feeds what was not asked for" });
+                    return Err(EndpointError::Offer { src: a.src, id: fetch, what: "feeds a payload that was not requested" });
                 }
                 self.inbound.open(a.src, stream, total, Some(fetch))?;
                 self.offers.fetches[fetch as usize].fed = true;
@@ -71,7 +74,7 @@ impl Endpoint {
                     return Err(EndpointError::Offer {
                         src: a.src,
                         id: fetch,
-                        what: "has copied what was not asked for",
+                        what: "reports a copy that was not requested",
                     });
                 }
                 self.copy_made(fetch, ok)?;
@@ -97,7 +100,7 @@ impl Endpoint {
         Ok(self.offers.event())
     }
 
-    /// Does what the receiver of an offer asks for.
+    /// Does what the receiver of an offer requests: streams the payload, or copies a part of it.
     fn serve_request(&mut self, src: u32, offer: u32, fetch: u32, request: Request) -> Result<(), EndpointError> {
         let wrong = |what| EndpointError::Offer { src, id: offer, what };
         let payload = self.given_to(src, offer)?.payload;
@@ -105,7 +108,8 @@ impl Endpoint {
             Request::Stream { len, gladly } if len <= payload.len() => {
                 self.offers.preferences.heard(src, gladly);
                 let given = self.offers.given.remove(offer as usize);
-                // A packed payload cannot end anywhere: the receiver drops what it does not want.
+                // A packed payload can be cut only at element boundaries, so all of it is sent and the receiver drops
+                // the rest.
                 let payload = match payload {
                     Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
                     packed => packed,
@@ -113,9 +117,9 @@ impl Endpoint {
                 self.out.feed(src, fetch, payload, given.cookie)
             }
             Request::Push { address, from, len } => {
-                let Payload::Contiguous(bytes) = payload else { return Err(wrong("asks for a copy of no one place")) };
+                let Payload::Contiguous(bytes) = payload else { return Err(wrong("requests a copy of a payload that is not contiguous")) };
                 if from > payload.len() || len > payload.len() - from {
-                    return Err(wrong("asks for more than was offered"));
+                    return Err(wrong("requests more than was offered"));
                 }
                 let Some(with) = self.members.reach(src) else {
                     return self.out.send_bare(src, Packet::Done { fetch, ok: false }, &[]);
@@ -124,17 +128,17 @@ impl Endpoint {
                 self.offers.copies.push_back(Copy { with, address, what });
                 self.copy_some()
             }
-            Request::Stream { .. } => Err(wrong("asks for more than was offered")),
+            Request::Stream { .. } => Err(wrong("requests more than was offered")),
         }
     }
 
     fn given_to(&self, src: u32, offer: u32) -> Result<&Given, EndpointError> {
         let given = self.offers.given.get(offer as usize).filter(|g| g.dest == src);
-        given.ok_or(EndpointError::Offer { src, id: offer, what: "wants what was not offered to it" })
+        given.ok_or(EndpointError::Offer { src, id: offer, what: "names an offer that was not made to it" })
     }
 
     fn fetch_from(&self, src: u32, fetch: u32) -> Result<&Fetch, EndpointError> {
         let found = self.offers.fetches.get(fetch as usize).filter(|f| f.src == src);
-        found.ok_or(EndpointError::Offer { src, id: fetch, what: "answers what was not asked" })
+        found.ok_or(EndpointError::Offer { src, id: fetch, what: "names a fetch that was not made from it" })
     }
 }
