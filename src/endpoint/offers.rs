@@ -1,19 +1,19 @@
-//! Payloads that are offered, and fetched by the receiver when it knows where they go.
+//! Rendezvous: payloads that a sender offers (RTS) and the receiver fetches once it knows their destination.
 //!
 //! ```text
 //! sender                      receiver
-//!   | -- OFFER header, where ---> |   matched: ntbring_accept
+//!    | -- OFFER header, address -> |   matched: ntbring_accept
 //!   |                             |
-//!   |                             |   single: copies it all      \
-//!   | <---------- TAKEN --------- |                              /  one message back
+//!    |                             |   single: copies it all (CMA) \
+//!    | <---------- TAKEN --------- |                               /  one message back
 //!   |                             |
-//!   | <- ACCEPT push second half -|   both: copies the first half
+//!    | <- ACCEPT push second half -|   both (pipelined CMA): copies the first half
 //!   | copies the second half      |   meanwhile
 //!   | -- DONE ------------------> |
 //!   | <---------- TAKEN --------- |
 //!   |                             |
-//!   | <- ACCEPT stream ---------- |   streamed
-//!   | -- FEED, CHUNK, CHUNK ... ->|   straight from the lane to its place
+//!    | <- ACCEPT stream ---------- |   streamed (CTS)
+//!    | -- FEED, CHUNK, CHUNK ... ->|   each chunk is copied straight from the lane to its destination
 //! ```
 //!
 //! If the kernel refuses a copy, the whole payload is streamed instead.
@@ -32,12 +32,12 @@ use preferences::Preferences;
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// The most bytes that are copied before somebody else has a turn.
+/// Maximum number of bytes copied before another copy or packet has its turn.
 const PIECE: usize = 256 << 10;
-/// Halves end where a page does.
+/// The first half of a payload ends at a page boundary.
 const PAGE: u64 = 4096;
 
-/// What a rank has offered, and what it fetches.
+/// A rank's offers to others, and the payloads that it fetches.
 #[derive(Default)]
 pub(super) struct Offers {
     given: Slab<Given>,
@@ -47,7 +47,7 @@ pub(super) struct Offers {
     pub events: VecDeque<Event>,
     pub offered: u64,
     pub streamed: u64,
-    /// Bytes copied without a window, by this rank.
+    /// Bytes copied by this rank without a window, through CMA.
     pub copied: u64,
 }
 
@@ -60,24 +60,24 @@ struct Given {
 struct Fetch {
     src: u32,
     offer: u32,
-    /// Where the payload goes, if to one place.
+    /// Destination of the payload; None if it is not contiguous.
     room: Option<ForeignRoom>,
     size: u64,
     cookie: usize,
-    /// Bytes that have come through the lane.
+    /// Bytes that have arrived through the lane.
     arrived: u64,
-    /// Bytes that this rank copies itself if the kernel copies; the sender copies the others.
+    /// Bytes that this rank copies itself if CMA is used; the sender copies the others.
     mine: u64,
-    /// Copies that are still to be made, by either side.
+    /// Number of copies still to be made, by either side.
     pending: u8,
     refused: bool,
-    /// Whether it has begun to come through a lane.
+    /// True once the payload has begun to arrive through a lane.
     fed: bool,
-    /// What moves it, if it could be something else.
+    /// The copy path that the A/B tuner has chosen; None if there was no choice.
     mover: Option<Mover>,
 }
 
-/// The offer of what was sent without one.
+/// Offer number of a payload that was sent without an offer.
 const UNASKED: u32 = u32::MAX;
 
 impl Fetch {
@@ -98,10 +98,10 @@ impl Fetch {
     }
 }
 
-/// A copy that is being made.
+/// A copy in progress.
 struct Copy {
     with: Reach,
-    /// Where the rest begins in the other process.
+    /// Address, in the other process, at which the remaining bytes begin.
     address: u64,
     what: Part,
 }
@@ -112,7 +112,7 @@ enum Part {
 }
 
 impl Offers {
-    /// With contests if the kernel may copy, but that need not be the best.
+    /// `contests` has the A/B tuners, if CMA is possible but not always the faster path.
     pub fn new(contests: Option<Contests>) -> Offers {
         Offers { preferences: Preferences::new(contests), ..Offers::default() }
     }
@@ -132,22 +132,22 @@ impl Offers {
         !self.copies.is_empty()
     }
 
-    /// Whether nothing of this rank's is awaited by others.
+    /// True if no peer waits for this rank.
     pub fn is_settled(&self) -> bool {
         self.given.is_empty() && self.copies.is_empty()
     }
 
-    /// Whether anything was offered, or is fetched.
+    /// True if there is an open offer or fetch.
     pub fn is_open(&self) -> bool {
         !self.given.is_empty() || !self.fetches.is_empty()
     }
 
-    /// Whether a fetch has one place for all that comes.
+    /// True if a fetch has a contiguous destination.
     pub fn has_room(&self, fetch: u32) -> bool {
         self.fetches.get(fetch as usize).is_some_and(|fetch| fetch.room.is_some())
     }
 
-    /// Forgets what was offered to a rank and what is fetched from it.
+    /// Drops the offers to a rank and the fetches from it.
     pub fn lose(&mut self, rank: u32) {
         let Offers { given, fetches, copies, preferences, .. } = self;
         copies.retain(|copy| match copy.what {
@@ -165,12 +165,12 @@ impl Offers {
         preferences.lose(rank);
     }
 
-    /// The number of what was offered with this cookie, if it was.
+    /// Returns the number of the offer with this cookie, if there is one.
     fn number(&self, cookie: usize) -> Option<usize> {
         self.given.iter().find(|(_, given)| given.cookie == cookie).map(|(number, _)| number)
     }
 
-    /// A line on what is open, for the diagnosis of a hang.
+    /// Returns a line on open offers and fetches, for the diagnosis of a hang.
     pub fn describe(&self) -> String {
         let to: Vec<String> =
             self.given.iter().map(|(_, g)| format!("rank {} ({} bytes)", g.dest, g.payload.len())).collect();
@@ -185,28 +185,28 @@ impl Offers {
     }
 }
 
-/// What became of an offer that was accepted.
+/// The state of an offer after it was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// The payload is there.
+    /// The payload has arrived.
     Done,
-    /// It will be when an event with the cookie says so.
+    /// The payload is under way; an event with the cookie reports its arrival.
     Pending,
 }
 
 impl Endpoint {
-    /// The largest message, header and payload, that should be sent to a rank without an offer.
+    /// Returns the size in bytes, header and payload, of the largest message to be sent to a rank without an offer.
     pub fn eager_max(&self, dest: u32) -> usize {
         self.thresholds.eager_max(self.is_copied_for(dest))
     }
 
-    /// Whether a rank's memory is reached, and it has not told that it would rather be sent everything by a lane.
+    /// True if CMA to a rank is possible and the rank has not announced that it prefers eager messages.
     pub(super) fn is_copied_for(&self, dest: u32) -> bool {
         self.members.reach(dest).is_some() && !self.offers.preferences.is_glad(dest)
     }
 
-    /// Sends a message's header and keeps its payload, which must not be empty, for the receiver
-    /// to fetch. An [`Event::Taken`] says when it is not needed any more.
+    /// Sends a message's header (RTS) and keeps its payload, which must not be empty, for the receiver to fetch. An
+    /// [`Event::Taken`] reports that the payload is no longer needed.
     pub fn offer(&mut self, m: Message<'_>) -> Result<(), EndpointError> {
         self.out.check(&m)?;
         let (address, total) = match m.payload {
@@ -214,7 +214,7 @@ impl Endpoint {
             Payload::Packed { len, .. } => (0, len),
         };
         if total == 0 {
-            return Err(EndpointError::Argument("an offer of nothing".into()));
+            return Err(EndpointError::Argument("the payload of an offer must not be empty".into()));
         }
         if self.out.is_lost(m.dest) {
             return Ok(());
@@ -226,7 +226,7 @@ impl Endpoint {
         self.out.send_offer(m.dest, packet, m.header, m.head.handler)
     }
 
-    /// Takes back what was sent or offered with a cookie, if nothing of it has left.
+    /// Cancels the message or offer with this cookie if no part of it has left. Returns true if it was cancelled.
     pub fn retract(&mut self, dest: u32, cookie: usize) -> Result<bool, EndpointError> {
         let number = self.offers.number(cookie);
         let taken = self.out.retract(dest, cookie, number.map(|number| number as u32))?;
@@ -236,13 +236,13 @@ impl Endpoint {
         Ok(taken)
     }
 
-    /// The receiver will not fetch what was offered with a cookie. Whether it was.
+    /// Drops the offer with this cookie, because the receiver will not fetch it. Returns true if there was one.
     pub fn forget_offer(&mut self, cookie: usize) -> bool {
         self.offers.number(cookie).map(|number| self.offers.given.remove(number)).is_some()
     }
 
-    /// Accepts the first `size` bytes of an offer: into the room, or, without one, in pieces that
-    /// carry the cookie.
+    /// Accepts the first `size` bytes of an offer (CTS): into `room`, or, without it, as chunks that carry the
+    /// cookie.
     pub fn accept(
         &mut self,
         src: u32,
@@ -252,7 +252,7 @@ impl Endpoint {
         cookie: usize,
     ) -> Result<Accepted, EndpointError> {
         if size > offer.total || room.is_some_and(|r| r.len() as u64 != size) {
-            return Err(EndpointError::Argument("more is accepted than was offered, or than there is room for".into()));
+            return Err(EndpointError::Argument("the accepted size exceeds the offer or differs from the room".into()));
         }
         if self.out.is_lost(src) {
             return Ok(Accepted::Pending);
@@ -283,7 +283,7 @@ impl Endpoint {
         self.offers.fetches[id as usize].pending += 1;
         let what = Part::Read { fetch: id, to: room.part(0, mine as usize) };
         self.offers.copies.push_back(Copy { with, address: offer.address, what });
-        // What is small is there before this returns.
+        // A small payload has arrived before this returns.
         if self.offers.copies.len() == 1 {
             self.copy_some()?;
             let mine = |e: &Event| matches!(e, Event::Fetched { cookie: c } if *c == cookie);
@@ -295,13 +295,13 @@ impl Endpoint {
         Ok(Accepted::Pending)
     }
 
-    /// Has the payload of a message that has begun go to one place. Once it is there an [`Event::Fetched`] says so, and no
-    /// piece is shown.
+    /// Directs the payload of a message that has begun to arrive into `room`. An [`Event::Fetched`] reports its end;
+    /// its chunks are not shown to the caller.
     pub fn place_at(&mut self, begun: Token, room: ForeignRoom, cookie: usize) {
         let Some((src, _)) = begun.begun else { return };
         let size = room.len() as u64;
         let fetch = Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) };
-        // Its sender may be lost by now.
+        // The sender may be lost by now.
         if self.inbound.direct(begun, self.offers.fetches.vacant_key() as u32) {
             self.offers.fetches.insert(fetch);
         }
@@ -314,7 +314,7 @@ impl Endpoint {
         self.out.send_bare(f.src, Packet::Accept { offer: f.offer, fetch, request }, &[])
     }
 
-    /// Goes on with the copy that has waited longest.
+    /// Makes the next part of the copy that has waited longest.
     pub(super) fn copy_some(&mut self) -> Result<(), EndpointError> {
         let Some(Copy { with, address, what }) = self.offers.copies.pop_front() else { return Ok(()) };
         let (result, n, rest) = match what {
@@ -333,7 +333,8 @@ impl Endpoint {
             Ok(()) => {
                 self.offers.copied += n as u64;
                 if let Part::Read { fetch, to } = rest {
-                    // What the sender copies comes at the same time, but nobody says how much of it is there.
+                    // The sender's copy proceeds at the same time but reports no progress, so it is estimated from
+                    // this rank's own.
                     let f = &self.offers.fetches[fetch as usize];
                     let share =
                         |left: usize| u128::from(f.mine - left as u64) * u128::from(f.size) / u128::from(f.mine);
@@ -343,7 +344,7 @@ impl Endpoint {
                 true
             }
             Err(error) => {
-                log::info!("rank {}: a single copy was refused, streaming instead: {error}", self.members.rank());
+                log::info!("rank {}: a kernel copy was refused, streaming instead: {error}", self.members.rank());
                 false
             }
         };
@@ -359,7 +360,7 @@ impl Endpoint {
         }
     }
 
-    /// One of the copies of a fetch is made, or cannot be.
+    /// Records that one of the copies of a fetch has been made or was refused.
     fn copy_made(&mut self, fetch: u32, ok: bool) -> Result<(), EndpointError> {
         let f = &mut self.offers.fetches[fetch as usize];
         f.pending -= 1;
@@ -383,7 +384,7 @@ impl Endpoint {
         self.offers.preferences.end(f.mover, f.size);
     }
 
-    /// So many more bytes of a fetch are here.
+    /// Records `bytes` more bytes of a fetch for the A/B tuner.
     fn moved(&mut self, fetch: u32, bytes: u64) {
         let Fetch { mover, size, .. } = self.offers.fetches[fetch as usize];
         if let Some(Outcome { kernel, lane }) = self.offers.preferences.moved(mover, size, bytes) {

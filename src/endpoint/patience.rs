@@ -1,19 +1,20 @@
-//! The end of waiting for what faults have swallowed.
+//! The receive timeout, for tests with injected faults.
 //!
-//! What is lost on a link is sent again only under NTBRING_RELIABILITY=retry, and only if there is a way; so whoever waits for
-//! it might wait for ever. Where faults are injected a rank that waits, and to which nothing has happened for long, gives up with an
-//! error, after it has written its state to stderr. Without faults it waits as long as MPI does.
+//! Data lost on a link is retransmitted only with NTBRING_RELIABILITY=retry, and only if there is a route; a rank
+//! that waits for it might wait for ever. Where faults are injected, a rank that waits and makes no progress for a
+//! long time fails with an error, after it has written its state to stderr. Without injected faults it waits as long
+//! as MPI does.
 
 use super::{Endpoint, EndpointError};
 use std::time::{Duration, Instant};
 
-/// How long a rank still waits.
+/// The timeout's state.
 pub(super) struct Patience {
     limit: Duration,
-    /// What had happened when something last did, and when that was.
+    /// The progress count at its last change, and the time of that change.
     mark: u64,
     since: Instant,
-    /// When the rank last waited.
+    /// Time of the last fruitless poll.
     waited: Instant,
     over: bool,
 }
@@ -23,9 +24,9 @@ impl Patience {
         Patience { limit, mark: 0, since: now, waited: now, over: false }
     }
 
-    /// The rank waits at `now`, and `mark` counts what has happened. Whether it has waited long enough.
+    /// Records a fruitless poll at `now`; `mark` counts progress. Returns true if the timeout has expired.
     fn is_over(&mut self, mark: u64, now: Instant) -> bool {
-        // Who was away, and computed, has not waited.
+        // A rank that computed since the last poll has not waited.
         let away = now.duration_since(self.waited) > self.limit / 2;
         self.waited = now;
         if mark != self.mark || away {
@@ -36,7 +37,7 @@ impl Patience {
 }
 
 impl Endpoint {
-    /// To be called when there was nothing to do.
+    /// Checks the timeout. To be called after a poll that found nothing to do.
     #[cold]
     pub(super) fn check_patience(&mut self) -> Result<(), EndpointError> {
         let mark = self.inbound.msgs
@@ -69,10 +70,10 @@ mod tests {
         let mut patience = Patience::new(Duration::from_secs(10), start);
         assert!((0..10).all(|s| !patience.is_over(0, at(s))));
         assert!(patience.is_over(0, at(10)) && patience.is_over(0, at(11)));
-        // Something happens.
+        // There is progress.
         assert!((12..22).all(|s| !patience.is_over(1, at(s))));
         assert!(patience.is_over(1, at(22)));
-        // It was away meanwhile.
+        // The rank was away meanwhile.
         assert!(!patience.is_over(1, at(100)) && !patience.is_over(1, at(105)));
         assert!(patience.is_over(1, at(110)));
     }

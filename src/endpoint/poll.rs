@@ -1,4 +1,4 @@
-//! Looking for what has arrived, and going on with everything else.
+//! The progress engine: polls for arrivals and advances all other pending work.
 
 use super::arrival::{Event, Look};
 use super::outbound::TURN_BYTES;
@@ -6,29 +6,29 @@ use super::wire::Packet;
 use super::{Endpoint, EndpointError};
 use ntbring_ring::transfer::Transfer;
 
-/// Of so many looks by a rank that spins, one is at everything: cold lanes, transit, news.
+/// While a rank spins, one of this number of polls looks at everything: cold lanes, transit traffic, failures.
 const THOROUGH_EVERY: u32 = 8;
 
-/// Fruitless polls with a look for transit each, after some has been forwarded.
+/// Fruitless polls that each also check for transit traffic, after some has been forwarded.
 const RELAY_HEAT: u32 = 1 << 14;
 
-/// Thorough looks in vain between two at whether everybody is alive, for callers that never idle.
+/// Thorough fruitless polls between two checks for dead processes, for callers that never wait.
 const GLANCE_EVERY: u32 = 1 << 6;
 
-/// Of looks in vain, so many may pass before it matters whether their caller idles.
+/// Fruitless polls between two checks if their caller waits or only tests.
 const TESTS: u32 = 1 << 4;
 
-/// Arrivals that one poll handles without a word to the caller.
+/// Maximum number of arrivals that one poll handles without returning an event.
 pub(super) const INTERNAL_MAX: usize = 8;
 
 impl Endpoint {
-    /// One event, if there is any; sends what waits for room, forwards what is in transit.
+    /// Returns an event, if there is one. Also sends queued packets and forwards transit traffic.
     pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
         let look = self.look();
         self.follow(look)
     }
 
-    /// What is to be done after a look.
+    /// Completes a poll that began with [`Endpoint::look`].
     #[inline]
     pub fn follow(&mut self, look: Look) -> Result<Option<Event>, EndpointError> {
         match look {
@@ -39,21 +39,22 @@ impl Endpoint {
         }
     }
 
-    /// Whether there is something to do before anything new arrives.
+    /// True if there is work to do before anything new is received.
     #[inline(always)]
     pub(super) fn has_work(&self) -> bool {
         self.out.has_work() || self.remotes.has_work() || self.offers.has_work()
     }
 
-    /// The short half of a poll, for callers to whom the few words of a plain message are worth it.
-    /// The other half is [`Endpoint::follow`].
+    /// The fast half of a poll, for callers that handle single-entry messages without an event. The other half is
+    /// [`Endpoint::follow`].
     #[inline(always)]
     pub fn look(&mut self) -> Look {
         if self.has_work() || self.odd {
             return Look::Other;
         }
         self.looks = self.looks.wrapping_add(1);
-        // Who spins looks so often that cold places can wait; who yields or sleeps has the time.
+        // A rank that spins polls so often that cold lanes can wait; one that yields or sleeps has the time to look
+        // at them.
         let thorough = self.looks % THOROUGH_EVERY == 0 || !self.idle.is_spinning();
         match self.inbound.look(thorough) {
             Look::Nothing if thorough || self.relay_heat > 0 => Look::Vain { thorough },
@@ -65,11 +66,12 @@ impl Endpoint {
         }
     }
 
-    /// The long half of a poll.
+    /// The slow half of a poll.
     #[inline]
     fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
-        // Before what is kept: nothing is taken from a lane behind that, so what has ended has come before it, and a payload is
-        // there before anything that its sender has sent later.
+        // Events come before kept arrivals: no further entries are taken from a lane behind a kept one, so an
+        // operation that has ended did so before it, and a payload is complete before any later message of its sender
+        // is seen.
         if let Some(event) = self.offers.event() {
             self.idle.busy();
             return Ok(Some(event));
@@ -131,7 +133,7 @@ impl Endpoint {
         Ok(None)
     }
 
-    /// Forwards what is in transit, if this rank can. Whether there was anything.
+    /// Forwards transit traffic, if this rank can. Returns true if there was any.
     pub(super) fn forward_some(&mut self) -> bool {
         let any = self.transfer.as_ref().is_some_and(|t| t.assist() > 0);
         if any {
@@ -142,7 +144,7 @@ impl Endpoint {
         any
     }
 
-    /// The rest of a poll that found no event; `thorough` if it looked everywhere.
+    /// Does the rest of a poll that found no event; `thorough` if it looked at all lanes.
     fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
         self.forward_some();
         if let Some(error) = self.transfer.as_ref().and_then(Transfer::fault) {

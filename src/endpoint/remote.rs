@@ -1,7 +1,8 @@
-//! Operations on segments of ranks that are not near: requests to their hosts, and what comes back.
+//! One-sided operations on segments of ranks that are not directly mappable: requests to their hosts, and the
+//! replies.
 //!
-//! An operation that is larger than a packet is cut into requests. Only so many may be open to one rank
-//! ([`OPEN_MAX`]); the rest waits here, in the order of the calls, and goes out as replies come in.
+//! An operation that is larger than a packet is split into requests. At most [`OPEN_MAX`] requests may be outstanding
+//! to one rank; the rest waits here, in the order of the calls, and is sent as replies arrive.
 
 use super::arrival::{Arrival, Event};
 use super::{Endpoint, EndpointError};
@@ -12,34 +13,34 @@ use ntbring_ring::Membership;
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// An operation on a segment that is not mapped here.
+/// A one-sided operation on a segment that is not mapped here.
 #[derive(Clone, Copy)]
 pub struct Operation {
-    /// The rank whose segment it is.
+    /// The rank that owns the segment.
     pub dest: u32,
-    /// What is to be done.
+    /// The action.
     pub action: Action,
-    /// To which of its segments.
+    /// The token of the segment.
     pub segment: u64,
-    /// Where in it.
+    /// Offset in bytes in the segment.
     pub offset: u64,
-    /// To how many bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// What with: as many bytes as the action takes. They must stay until the event.
+    /// Operands, as many bytes as the action takes. They must stay valid until the event.
     pub operands: ForeignBytes,
-    /// Where to put what comes back: as many bytes as the action returns.
+    /// Destination of the result, as many bytes as the action returns.
     pub result: Option<ForeignRoom>,
-    /// Given back in [`Event::Remote`].
+    /// The cookie of the [`Event::Remote`].
     pub cookie: usize,
 }
 
 struct Open {
     what: Operation,
-    /// Bytes that have been asked for.
+    /// Bytes that have been requested.
     sent: u64,
-    /// Whether all of them have.
+    /// True once all bytes have been requested.
     all: bool,
-    /// Requests that are not answered.
+    /// Number of outstanding requests.
     open: usize,
 }
 
@@ -51,24 +52,24 @@ struct Piece {
 
 #[derive(Default)]
 struct Queue {
-    /// Operations that are not all asked for.
+    /// Operations of which a part is still to be requested.
     waiting: VecDeque<usize>,
-    /// Requests that are not answered.
+    /// Number of outstanding requests.
     open: usize,
     listed: bool,
 }
 
-/// All that is asked of other hosts.
+/// All operations on segments of other hosts.
 pub(super) struct Remotes {
-    /// One a rank.
+    /// One queue for each rank.
     queues: Vec<Queue>,
-    /// Ranks of which something more can be asked.
+    /// Ranks to which a further request may be sent.
     work: VecDeque<u32>,
     operations: Slab<Open>,
     pieces: Slab<Piece>,
-    /// Most bytes of a request.
+    /// Maximum number of bytes of a request.
     piece: u64,
-    /// How many there have been.
+    /// Number of operations begun.
     pub begun: u64,
 }
 
@@ -89,12 +90,12 @@ impl Remotes {
         !self.work.is_empty()
     }
 
-    /// Whether nothing is awaited.
+    /// True if no operation is outstanding.
     pub fn is_settled(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// A line on what is open, for the diagnosis of a hang.
+    /// Returns a line on the outstanding operations, for the diagnosis of a hang.
     pub fn describe(&self) -> String {
         let of = |(_, o): (usize, &Open)| {
             let Operation { dest, action, len, .. } = o.what;
@@ -103,7 +104,7 @@ impl Remotes {
         format!("operations on window memory: [{}]", self.operations.iter().map(of).collect::<Vec<_>>().join(", "))
     }
 
-    /// Forgets what is asked of a rank.
+    /// Drops the operations on segments of a rank.
     pub fn lose(&mut self, rank: u32) {
         let Remotes { queues, operations, pieces, .. } = self;
         queues[rank as usize].waiting.clear();
@@ -121,14 +122,14 @@ impl Remotes {
 }
 
 impl Endpoint {
-    /// Whether the host of a rank that is not near works on its segments for this one. Requests to hosts are not carried
-    /// end to end: where links may go down, ranks ask each other instead.
+    /// True if the host of a rank whose segments are not mappable performs operations on them for this rank. Requests
+    /// to hosts are not carried end to end: where links may go down, ranks send each other messages instead.
     pub fn is_served(&self, rank: u32) -> bool {
         let served = self.members.is_served() && self.out.caretaker.is_none();
         served && (rank as usize) < self.members.topology().size() && !self.is_near(rank)
     }
 
-    /// Begins an operation; an [`Event::Remote`] says that it is done.
+    /// Begins an operation. An [`Event::Remote`] reports its end.
     pub fn begin(&mut self, what: Operation) -> Result<(), EndpointError> {
         let expected = (what.action.operands(what.len), what.action.result(what.len));
         let given = (what.operands.len() as u64, what.result.map_or(0, |r| r.len() as u64));
@@ -148,7 +149,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sends requests that wait, as many as may go. Whether there were any.
+    /// Sends as many waiting requests as the limits allow. Returns true if any was sent.
     pub(super) fn request_some(&mut self) -> bool {
         let mut any = false;
         for _ in 0..self.remotes.work.len() {
@@ -169,7 +170,7 @@ impl Endpoint {
         any
     }
 
-    /// Sends the next request to a rank; false if there is no room for it.
+    /// Sends the next request to a rank. Returns false if there is no room for it.
     fn request_next(&mut self, dest: u32) -> bool {
         let Remotes { queues, operations, pieces, piece, .. } = &mut self.remotes;
         let queue = &mut queues[dest as usize];
@@ -178,7 +179,7 @@ impl Endpoint {
         let len = (what.len - *sent).min(*piece);
         let operands = match what.action.operands(len) {
             0 => ForeignBytes::EMPTY,
-            // What is swapped is never cut.
+            // The operands of a compare-and-swap are never split.
             n if n != len => what.operands,
             _ => what.operands.part(*sent as usize, len as usize),
         };
@@ -200,7 +201,7 @@ impl Endpoint {
         true
     }
 
-    /// Takes in the answer to a request.
+    /// Handles the reply to a request.
     pub(super) fn request_answered(&mut self, a: &Arrival, reply: Reply, payload: usize) -> Result<(), EndpointError> {
         let Remotes { queues, operations, pieces, .. } = &mut self.remotes;
         let wrong = |what| EndpointError::Offer { src: a.src, id: reply.id, what };
@@ -235,7 +236,7 @@ impl Endpoint {
             }
         }
         if done {
-            // Also if it has failed: who waits for it is told so first, and then that it has ended.
+            // Also after a failure: the caller is given the error first, and then the event.
             operations.remove(operation);
             self.offers.events.push_back(Event::Remote { cookie });
         }

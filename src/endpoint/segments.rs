@@ -1,4 +1,4 @@
-//! Segments: memory of this rank that near ranks map, and theirs.
+//! Segments: memory of this rank that directly mappable ("near") ranks map, and theirs.
 
 use super::{Endpoint, EndpointError};
 use ntbring_host::{Segment, SegmentAddress};
@@ -7,33 +7,33 @@ use ntbring_ring::{Loss, FORWARDER_DOORBELL};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Tries before a waiter gives its core away. A holder that is running is done before that.
+/// Tries before a waiter yields its core. A holder that is running releases the lock sooner than that.
 const SPINS: u32 = 200;
 
-/// Times that a waiter yields before it sleeps in between: the holder may be stopped.
+/// Yields of a waiter before it sleeps between tries; the holder may be stopped.
 const YIELDS: u32 = 1000;
 const NAP: Duration = Duration::from_micros(50);
 
-/// Between two looks at whether the holder is alive.
+/// Interval between two checks that the holder is alive.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How many there have been, and which of them are known to the host's forwarder.
+/// Numbers of segments, and those that are registered with the host's forwarder.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// Of this rank.
+    /// Segments created by this rank.
     pub own: u64,
-    /// Of near ranks.
+    /// Segments of near ranks that this rank has opened.
     pub near: u64,
     published: HashMap<u64, SegmentAddress>,
 }
 
 impl Endpoint {
-    /// Whether a rank's segments can be opened here, and this rank's there.
+    /// True if this rank can map a rank's segments, and that rank this one's.
     pub fn is_near(&self, rank: u32) -> bool {
         self.members.is_near(rank)
     }
 
-    /// Creates a segment of this rank; its host serves it to those who are not near.
+    /// Creates a segment of this rank. Its host performs operations on it for ranks that cannot map it.
     pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
         let (segment, address) = Segment::create(&self.settings.host.shm_dir, size).map_err(EndpointError::Segment)?;
         if self.members.is_served() {
@@ -46,7 +46,7 @@ impl Endpoint {
         Ok((segment, address))
     }
 
-    /// To be called before a segment goes: nobody serves it any more.
+    /// Deregisters a segment. To be called before it is destroyed.
     pub fn withdraw_segment(&mut self, segment: &Segment) -> Result<(), EndpointError> {
         if let Some(address) = self.segments.published.remove(&segment.token()) {
             self.wish(Wish::Close(address))?;
@@ -54,8 +54,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tells the host's forwarder something, and waits for its answer: it never waits for anybody, so
-    /// this is soon, unless its process has died.
+    /// Sends the host's forwarder a registration request and waits for its answer. The forwarder never blocks, so the
+    /// answer is prompt unless its process has died.
     fn wish(&self, wish: Wish) -> Result<bool, EndpointError> {
         let topology = self.members.topology();
         let (me, registry) = (self.members.rank(), self.members.registry());
@@ -98,7 +98,8 @@ impl Endpoint {
         Ok(opened)
     }
 
-    /// Takes the lock of the window whose memory at some rank is this segment; false if it cannot be had now.
+    /// Tries to acquire the window lock (shared, or exclusive if `alone`) of the segment. Returns false if it is not
+    /// available now.
     pub fn hold(&self, segment: &Segment, alone: bool) -> bool {
         let held = segment.try_hold(self.members.rank(), alone);
         if held {
@@ -107,7 +108,7 @@ impl Endpoint {
         held
     }
 
-    /// Takes the lock of a segment; waits for it as long as its holder is alive.
+    /// Acquires the lock of the bytes of a segment; waits for it as long as its holder is alive.
     #[inline]
     pub fn lock(&self, segment: &Segment) -> Result<(), EndpointError> {
         match segment.try_lock(self.members.rank()) {
@@ -116,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// As [`Endpoint::lock`], for a lock that its owner may keep for good: false if it has.
+    /// Acquires the lock as [`Endpoint::lock`] does. Returns false if its owner keeps it for good.
     #[inline]
     pub(super) fn lock_unless_kept(&self, segment: &Segment, owner: u32) -> Result<bool, EndpointError> {
         match segment.try_lock(self.members.rank()) {
@@ -151,7 +152,8 @@ impl Endpoint {
     }
 
     fn check_holder(&self, segment: &Segment) -> Result<(), EndpointError> {
-        // The dead first: one of them that has the lock after that has it for ever.
+        // The list of the dead is read first: a process on it that is the holder afterwards will never release the
+        // lock.
         let dead = self.members.dead();
         match segment.holder() {
             Some(rank) if rank as usize >= self.members.topology().size() => Err(EndpointError::Lock(rank)),

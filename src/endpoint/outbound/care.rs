@@ -1,4 +1,4 @@
-//! Looking after what may have been damaged on its way (`queue::checked`), or lost.
+//! Retransmission of entries that may have been damaged or lost on their way (`queue::checked`).
 
 use super::flow::Flow;
 use super::{Outbound, Outbox};
@@ -6,16 +6,17 @@ use crate::EndpointError;
 use ntbring_ntb::Side;
 use std::time::Instant;
 
-/// How often a receiver is reminded of what it has not taken before its sender may leave: a thread goes on (`linger`).
+/// Reminders to a receiver about entries that it has not taken, before their sender may leave; a thread (`linger`)
+/// continues after that.
 const REMINDERS: u32 = 4;
 
 impl Outbound {
-    /// Whether [`Outbound::look_after`] has to be called now and then; a carrier looks after itself.
+    /// True if [`Outbound::look_after`] must be called regularly. A carrier has its own retransmission.
     pub fn is_unsettled(&self) -> bool {
         self.checked && self.outboxes.iter().any(|outbox| !outbox.is_settled())
     }
 
-    /// Looks after all that others have not taken yet.
+    /// Retransmits, or reminds receivers of, entries that they have not taken yet.
     pub fn look_after(&mut self, now: Instant) -> Result<(), EndpointError> {
         for outbox in &mut self.outboxes {
             self.doorbells += u64::from(outbox.look_after(now)?);
@@ -23,7 +24,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// What has been put into the lane to a rank of another host leaves at once, if links do not lead there themselves.
+    /// Sends entries in the lane to a rank of another host at once, if that lane is a connection of the carrier.
     pub fn carry(&self, dest: u32) {
         let elsewhere = |flow: &Flow| flow.distance > 0;
         if let Some(caretaker) =
@@ -33,23 +34,23 @@ impl Outbound {
         }
     }
 
-    /// Whether others have taken everything, or do not answer though they were reminded.
+    /// True if receivers have taken every entry, or do not answer although they were reminded.
     pub fn has_reminded(&self) -> bool {
         self.outboxes.iter().all(|outbox| outbox.is_settled() || outbox.lane.reminders() >= REMINDERS)
     }
 
-    /// What others have not taken, for somebody else to look after. Nothing can be sent after this.
+    /// Moves out the lanes with untaken entries for another thread to retransmit. Nothing can be sent afterwards.
     pub fn give_away(&mut self) -> Vec<Outbox> {
         std::mem::take(&mut self.outboxes)
     }
 
-    /// What was given away, back.
+    /// Takes the lanes back.
     pub fn take_back(&mut self, outboxes: Vec<Outbox>) {
         self.outboxes = outboxes;
     }
 
-    /// Entries that links had lost or damaged on their way to the neighbours or, as far as a carrier knows, to this rank,
-    /// and entries that were sent again end to end.
+    /// Returns three counts: entries that links had lost or damaged on their way to the neighbours; on their way to
+    /// this rank, as far as a carrier knows; and entries retransmitted end to end.
     pub fn mended(&self) -> (u64, u64, u64) {
         match &self.caretaker {
             Some(caretaker) => caretaker.carrier().mended(),
@@ -57,8 +58,8 @@ impl Outbound {
         }
     }
 
-    /// Of one link: bytes of lanes sent by it, entries sent again, entries that it had damaged on their way here as far as a
-    /// carrier knows.
+    /// Returns for one link: bytes of lane space sent by it, entries retransmitted over it, and entries that arrived
+    /// damaged, as far as a carrier knows.
     pub fn crossed(&self, side: Side) -> [u64; 3] {
         match &self.caretaker {
             Some(caretaker) => caretaker.carrier().crossed(side),
@@ -69,7 +70,7 @@ impl Outbound {
         }
     }
 
-    /// Doorbells rung, and heads returned by a carrier.
+    /// Returns the number of doorbells rung, and of heads returned by a carrier.
     pub fn writes(&self) -> (u64, u64) {
         let (doorbells, heads) = self.caretaker.as_ref().map_or((0, 0), |caretaker| caretaker.carrier().writes());
         (self.doorbells + doorbells, heads)

@@ -1,4 +1,4 @@
-//! What waits to be sent to one rank, and how it gets into the lane.
+//! The queue of messages and chunks to one rank, and their transfer into the lane.
 
 use super::super::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use super::super::EndpointError;
@@ -10,35 +10,36 @@ use ntbring_zerocopy::{Cut, Payload};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// Bytes in pieces that are sent, or taken in, before something else has its turn.
+/// Bytes of chunks that are sent or received before other work has its turn.
 pub(crate) const TURN_BYTES: usize = 128 << 10;
 
-/// Payloads of one flow that may be under way in pieces at once.
+/// Maximum number of payloads of one flow that are sent in chunks at the same time.
 const STREAMS_AT_ONCE: usize = 8;
 
 type Header = SmallVec<[u8; 64]>;
 
-/// Something that has found no room yet.
+/// A packet for which the lane had no room yet.
 pub(super) enum Waiting {
-    /// A message that is one entry.
+    /// A message in one entry.
     Whole { head: Head, header: Header, payload: Payload, cookie: usize, awaited: bool },
     /// An entry without payload.
     Bare { packet: Packet, header: Header },
-    /// An entry, and a payload that follows in pieces.
+    /// An entry, and a payload that follows in chunks.
     Pieces { opening: Opening, header: Header, payload: Payload, cookie: usize },
 }
 
-/// What a payload in pieces belongs to.
+/// The context of a payload that is sent in chunks.
 #[derive(Clone, Copy)]
 pub(super) enum Opening {
-    /// A message that begins with it.
+    /// A message that begins with the payload's opening packet.
     Begin(Head),
-    /// What the receiver fetches by this number.
+    /// The fetch with this number at the receiver.
     Feed(u32),
 }
 
-/// Its layout is given so that the payload is moved in whole words: what is read in other pieces than it was written in waits
-/// until all that was written before, to lines that another core holds, has left the processor.
+/// A payload being sent in chunks. The layout is fixed so that the payload is moved in whole words: a load of another
+/// width than the preceding store cannot be forwarded, and stalls until all earlier stores, also to lines that
+/// another core holds, have left the store buffer.
 #[repr(C)]
 struct Stream {
     payload: Payload,
@@ -47,22 +48,22 @@ struct Stream {
     id: u8,
 }
 
-/// What goes to one rank by one lane.
+/// The packets to one rank through one lane.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Its lane; several flows may share one.
+    /// Index of the lane; several flows may share one.
     pub outbox: usize,
     pub waiting: VecDeque<Waiting>,
     streams: Vec<Stream>,
-    /// The first of the stream numbers that it may use.
+    /// The first of the stream numbers that this line may use.
     first: u8,
-    /// One bit for each of them in use.
+    /// One bit for each of its stream numbers in use.
     used: u16,
 }
 
 impl Line {
-    /// The line by which payloads go that the receiver has asked for, where they go by a lane of their own: it has
-    /// stream numbers of its own, since its packets may overtake those of the other line, or be overtaken.
+    /// Creates the line for rendezvous payloads that use a bulk lane. It has stream numbers of its own, because its
+    /// packets may overtake those of the other line, and be overtaken.
     pub fn bulk(outbox: usize) -> Line {
         Line { outbox, first: STREAMS_AT_ONCE as u8, ..Line::default() }
     }
@@ -71,7 +72,7 @@ impl Line {
         self.waiting.is_empty() && self.streams.is_empty()
     }
 
-    /// Whether any of its payloads has to be packed.
+    /// True if any of its payloads must be packed.
     pub fn is_packed(&self) -> bool {
         let packed = |payload: &Payload| matches!(payload, Payload::Packed { .. });
         let waiting = |waiting: &Waiting| match waiting {
@@ -82,14 +83,14 @@ impl Line {
     }
 }
 
-// Both lines of a flow together have numbers enough.
+// The two lines of a flow together use no more stream numbers than there are.
 const _: () = assert!(2 * STREAMS_AT_ONCE <= STREAMS);
 
-/// All that goes to one rank.
+/// All traffic to one rank.
 #[derive(Default)]
 pub(in super::super) struct Flow {
     pub(super) line: Line,
-    /// For bulk, if that has a lane of its own.
+    /// The line for bulk data, if there is a bulk lane.
     pub(super) bulk: Option<Box<Line>>,
     pub(super) route: Option<Route>,
     pub distance: usize,
@@ -100,30 +101,30 @@ pub(in super::super) struct Flow {
 }
 
 impl Flow {
-    /// The flow to a rank to which there is no lane yet.
+    /// Creates the flow to a rank to which there is no lane yet.
     pub(super) fn nowhere(outbox: usize, allowance: Allowance) -> Flow {
         Flow { line: Line { outbox, ..Line::default() }, allowance, ..Flow::default() }
     }
 
-    /// Forgets what waits, and leads to nobody from now on. Returns how many messages waited for credit.
+    /// Drops the queue and detaches the flow from its lanes. Returns the number of messages that waited for credit.
     pub(super) fn lose(&mut self, outbox: usize) -> usize {
         self.line = Line { outbox, ..Line::default() };
         (self.bulk, self.route) = (None, None);
         self.allowance.forget()
     }
 
-    /// Whether a message may go before anything that is queued here.
+    /// True if a message may be sent before anything that is queued here.
     #[inline]
     pub(super) fn is_clear(&self) -> bool {
         self.line.waiting.is_empty()
     }
 
-    /// Whether nothing is left to be sent.
+    /// True if nothing is left to be sent.
     pub(super) fn is_idle(&self) -> bool {
         self.line.is_idle() && self.bulk.as_ref().is_none_or(|bulk| bulk.is_idle())
     }
 
-    /// The line by which something goes. What the receiver has asked for needs no place among the messages of the flow.
+    /// Returns the line of a packet. A rendezvous payload need not keep its order among the messages of the flow.
     pub(super) fn line_of(&mut self, waiting: &Waiting) -> &mut Line {
         match (waiting, &mut self.bulk) {
             (Waiting::Pieces { opening: Opening::Feed(_), .. }, Some(bulk)) => bulk,
@@ -131,7 +132,7 @@ impl Flow {
         }
     }
 
-    /// What is left to be sent, for the diagnosis of a hang.
+    /// Describes what is left to be sent, for the diagnosis of a hang.
     pub(super) fn describe(&self) -> String {
         let lines = || std::iter::once(&self.line).chain(self.bulk.as_deref());
         let rest: u64 = lines().flat_map(|line| &line.streams).map(|s| s.payload.len() - s.offset).sum();
@@ -145,8 +146,8 @@ impl Flow {
 }
 
 impl Line {
-    /// Puts what waits into the lane, then a piece of each stream, in turns if they are large. About how many bytes of streams
-    /// that was; None if there was no room for anything.
+    /// Deposits waiting packets in the lane, then a chunk of each stream, in turns if they are large. Returns about
+    /// the number of bytes of chunks; None if there was no room for anything.
     pub fn put_some(
         &mut self,
         lane: &mut Producer,
@@ -169,20 +170,21 @@ impl Line {
             if stream.offset == stream.payload.len() {
                 self.used &= !(1 << (stream.id - self.first));
                 sent.push_back(stream.released);
-                // Not taken out by `remove`: moving it would wait for its offset.
+                // Not taken from the return value of `remove`: moving the stream out would wait for the recent store
+                // to its offset.
                 self.streams.remove(i);
             } else {
                 i += 1;
             }
         }
-        // The stream whose turn did not come is the first one next time.
+        // The stream that did not get a turn is the first one next time.
         if i < self.streams.len() {
             self.streams.rotate_left(i);
         }
         Ok((moved || bytes > 0).then_some(bytes))
     }
 
-    /// Most bytes of each stream's next piece.
+    /// Returns the maximum number of bytes of each stream's next chunk.
     fn next_piece(&self, lane: &mut Producer, cut: Cut) -> usize {
         if cut.is_even() || self.streams.is_empty() || lane.is_behind() {
             return cut.most();
@@ -190,7 +192,7 @@ impl Line {
         cut.piece(self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum())
     }
 
-    /// Puts the first thing that waits into the lane; false if there is none, or no room for it.
+    /// Deposits the first waiting packet in the lane. Returns false if there is none, or no room for it.
     fn put_first(
         &mut self,
         lane: &mut Producer,
@@ -237,7 +239,7 @@ impl Line {
     }
 }
 
-/// Deposits a whole message; false if there is no room.
+/// Deposits a message in one entry. Returns false if there is no room.
 #[inline]
 pub(super) fn put_message(
     lane: &mut Producer,
@@ -269,7 +271,7 @@ pub(super) fn put_message(
     Ok(true)
 }
 
-/// Deposits an entry that has no payload; false if there is no room.
+/// Deposits an entry without payload. Returns false if there is no room.
 pub(super) fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, header: &[u8]) -> bool {
     let prefix = packet.prefix(route);
     let at = prefix.end();

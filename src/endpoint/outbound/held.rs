@@ -1,4 +1,4 @@
-//! Messages that wait for credit (see `endpoint::credit`), at their sender.
+//! Messages that wait at their sender for credit (see `endpoint::credit`).
 
 use super::super::wire::Packet;
 use super::super::EndpointError;
@@ -7,18 +7,18 @@ use super::Outbound;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// What a flow may send of what is charged.
+/// The flow-control credit of a flow, at the sender.
 #[derive(Default)]
 pub(in super::super) struct Allowance {
-    /// What all messages have cost that were sent, not counting those below.
+    /// Total cost of all messages sent, without those in `held`.
     charged: u64,
-    /// As the receiver has said.
+    /// Limit of `charged`, as last received from the receiver.
     pub(super) allowed: u64,
-    /// Messages that wait, and what they cost.
+    /// Messages that wait for credit, each with its cost.
     held: VecDeque<(Waiting, u64)>,
-    /// Whether the receiver was told so.
+    /// True if the receiver was sent a STALLED for the current limit.
     told: bool,
-    /// Of other ranks' STALLED: the latest number of each that the receiver was sent.
+    /// For each other rank whose STALLED was passed on to this receiver: the latest number.
     passed: SmallVec<[(u32, u32); 4]>,
 }
 
@@ -27,7 +27,7 @@ impl Allowance {
         Allowance { allowed, ..Allowance::default() }
     }
 
-    /// Whether a message of that cost can be sent now.
+    /// True if a message of this cost can be sent now.
     #[inline(always)]
     pub(super) fn admits(&self, cost: u64) -> bool {
         cost == 0 || self.held.is_empty() && self.charged + cost <= self.allowed
@@ -38,7 +38,7 @@ impl Allowance {
         self.charged += cost;
     }
 
-    /// The next message that is not held any more.
+    /// Returns the next held message for which there is credit by now.
     fn next(&mut self) -> Option<Waiting> {
         let (_, cost) = self.held.front()?;
         if self.charged + cost > self.allowed {
@@ -53,14 +53,14 @@ impl Allowance {
         self.held.len()
     }
 
-    /// Forgets the messages that wait; how many they were.
+    /// Drops the held messages. Returns their number.
     pub(super) fn forget(&mut self) -> usize {
         std::mem::take(&mut self.held).len()
     }
 }
 
 impl Outbound {
-    /// Sends the header of a message whose payload is offered.
+    /// Sends the header of a message whose payload is offered (RTS).
     pub fn send_offer(&mut self, dest: u32, packet: Packet, header: &[u8], handler: u16) -> Result<(), EndpointError> {
         let waiting = Waiting::Bare { packet, header: SmallVec::from_slice(header) };
         let cost = self.tariff.cost(handler, 0);
@@ -71,7 +71,7 @@ impl Outbound {
         self.queue(dest, waiting)
     }
 
-    /// Keeps a message until there is credit for it.
+    /// Holds a message until there is credit for it.
     #[cold]
     pub(super) fn hold(&mut self, dest: u32, waiting: Waiting, cost: u64) -> Result<(), EndpointError> {
         self.flows[dest as usize].allowance.held.push_back((waiting, cost));
@@ -80,7 +80,7 @@ impl Outbound {
         self.tell(dest)
     }
 
-    /// Tells a receiver that this rank waits for its credit, unless it knows.
+    /// Sends the receiver a STALLED, unless it has one for the current limit.
     fn tell(&mut self, dest: u32) -> Result<(), EndpointError> {
         let allowance = &mut self.flows[dest as usize].allowance;
         if std::mem::replace(&mut allowance.told, true) {
@@ -91,7 +91,7 @@ impl Outbound {
         self.send_bare(dest, stalled, &[])
     }
 
-    /// Tells all whose credit is waited for that `origin` waits too, for this rank; once each.
+    /// Passes the STALLED of `origin` on to all receivers for whose credit this rank waits; each number once.
     pub fn pass_on(&mut self, origin: u32, number: u32) -> Result<(), EndpointError> {
         for dest in 0..self.flows.len() as u32 {
             if self.held == 0 || !self.holds_for(dest) {
@@ -99,7 +99,7 @@ impl Outbound {
             }
             let Allowance { passed, allowed, .. } = &mut self.flows[dest as usize].allowance;
             match passed.iter_mut().find(|p| p.0 == origin) {
-                // An old one that comes round again must not chase the new one for ever.
+                // An old STALLED that comes round again must not circulate behind the new one for ever.
                 Some((_, latest)) if (number.wrapping_sub(*latest) as i32) <= 0 => continue,
                 Some((_, latest)) => *latest = number,
                 None => passed.push((origin, number)),
@@ -110,10 +110,11 @@ impl Outbound {
         Ok(())
     }
 
-    /// Takes a message back that waits here: the one with this cookie, or the offer with this number.
+    /// Cancels a message that is still queued here: the one with this cookie, or the offer with this number. Returns
+    /// true if it was cancelled.
     pub fn retract(&mut self, dest: u32, cookie: usize, offer: Option<u32>) -> Result<bool, EndpointError> {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return Ok(false) };
-        // What nobody awaits has a cookie that may be another's by now.
+        // A message without completion event has a cookie that may be in use for another one by now.
         let is_it = |waiting: &Waiting| match waiting {
             Waiting::Whole { cookie: c, awaited, .. } => *awaited && *c == cookie,
             Waiting::Pieces { opening: Opening::Begin(_), cookie: c, .. } => *c == cookie,
@@ -123,7 +124,7 @@ impl Outbound {
         if let Some(i) = flow.allowance.held.iter().position(|(waiting, _)| is_it(waiting)) {
             flow.allowance.held.remove(i);
             self.held -= 1;
-            // If something is held again, the receiver does not know it.
+            // The next message that is held is a new stall, of which the receiver does not know.
             flow.allowance.told &= !flow.allowance.held.is_empty();
         } else {
             let found = flow.line.waiting.iter().position(is_it).and_then(|i| flow.line.waiting.remove(i));
@@ -133,13 +134,13 @@ impl Outbound {
                 Some(Waiting::Bare { packet: Packet::Offer { head, .. }, .. }) => (head.handler, 0),
                 _ => return Ok(false),
             };
-            // It will never be consumed.
+            // The message will never be consumed.
             flow.allowance.charged -= self.tariff.cost(handler, payload);
         }
         self.let_go(dest).map(|()| true)
     }
 
-    /// Sends what is not held any more.
+    /// Sends held messages for which there is credit by now.
     fn let_go(&mut self, dest: u32) -> Result<(), EndpointError> {
         while let Some(waiting) = self.flows[dest as usize].allowance.next() {
             self.held -= 1;
@@ -148,12 +149,12 @@ impl Outbound {
         Ok(())
     }
 
-    /// Whether messages for this peer wait for credit.
+    /// True if messages to this peer wait for credit.
     pub fn holds_for(&self, dest: u32) -> bool {
         self.flows[dest as usize].allowance.len() > 0
     }
 
-    /// A receiver allows so much by now.
+    /// Applies the new limit of a receiver.
     pub fn credited(&mut self, dest: u32, allowed: u64) -> Result<(), EndpointError> {
         let allowance = &mut self.flows[dest as usize].allowance;
         allowance.allowed = allowance.allowed.max(allowed);

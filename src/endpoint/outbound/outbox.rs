@@ -1,4 +1,4 @@
-//! A lane that is sent into.
+//! An outgoing lane.
 
 use crate::bell::Bell;
 use crate::wire::PREFIX_MAX;
@@ -7,29 +7,29 @@ use ntbring_queue::Producer;
 use ntbring_zerocopy::Cut;
 use std::time::Instant;
 
-/// A lane, and whom to ring.
+/// An outgoing lane with the doorbell of its receiver.
 pub(crate) struct Outbox {
     pub(super) lane: Producer,
     pub(super) bell: Bell,
-    /// How large pieces of payloads are in it.
+    /// Chunk sizes of payloads in this lane.
     pub(super) cut: Cut,
-    /// The link has gone down: nobody will take what is in it.
+    /// True if the link has gone down: the entries in the lane will never be taken.
     pub(super) is_cut_off: bool,
 }
 
 impl Outbox {
-    /// With pieces as large as its entries can have them.
+    /// Creates an outbox whose chunks are at most as large as the lane's entries.
     pub fn new(lane: Producer, bell: Bell, cut: Cut) -> Outbox {
         let cut = cut.within(lane.entry_max() - PREFIX_MAX);
         Outbox { lane, bell, cut, is_cut_off: false }
     }
 
-    /// Whether there is nothing to look after.
+    /// True if no entry needs to be retransmitted.
     pub(super) fn is_settled(&self) -> bool {
         self.is_cut_off || self.lane.is_settled()
     }
 
-    /// Sends again what was damaged, or reminds the receiver, if it is time.
+    /// Retransmits damaged entries, or reminds the receiver, if that is due. Returns true if the doorbell was rung.
     pub fn look_after(&mut self, now: Instant) -> Result<bool, EndpointError> {
         let Outbox { lane, bell, is_cut_off: false, .. } = self else { return Ok(false) };
         let woken = lane.look_after(now).map_err(|error| EndpointError::GaveUp { to: bell.describe(), error })?;

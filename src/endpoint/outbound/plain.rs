@@ -1,5 +1,5 @@
-//! The way of most packed messages: contiguous, to a neighbour, while nothing else is to be done. Everything on it is
-//! inlined, since it is what the latency of small messages is made of.
+//! The fast path of most eager messages: a contiguous payload to a neighbour while no other work is pending. All of
+//! it is inlined, because it determines the latency of small messages.
 
 use super::super::wire::{plain_meta, Head, HANDLERS, MESSAGE};
 use super::Outbound;
@@ -7,7 +7,8 @@ use crate::Endpoint;
 use ntbring_memory::ForeignBytes;
 
 impl Endpoint {
-    /// Sends a packed message, if nothing is in the way; if false, [`Endpoint::send_now`] knows more.
+    /// Sends an eager message by the fast path. Returns false if that is not possible; then [`Endpoint::send_now`]
+    /// must be called.
     #[inline(always)]
     pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes) -> bool {
         !self.odd && self.out.send_plain(dest, head, header, payload, self.thresholds.plain_max())
@@ -15,8 +16,8 @@ impl Endpoint {
 }
 
 impl Outbound {
-    /// Deposits a message of at most so many bytes, if nothing is in the way and there is room. What else there is to decide
-    /// is for [`Outbound::send_now`].
+    /// Deposits a message of at most `most` bytes if nothing is queued before it and there is room. All other cases
+    /// are left to [`Outbound::send_now`].
     #[inline(always)]
     fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return false };

@@ -1,4 +1,4 @@
-//! What a rank may find in a lane that no rank would put there.
+//! Tests with lane entries that no correct sender would write.
 
 use crate::wire::{plain_meta, Head, MESSAGE};
 use crate::Settings;
@@ -8,7 +8,7 @@ use ntbring_queue::META_MAX;
 use ntbring_ring::join::Candidate;
 use ntbring_ring::Topology;
 
-/// A rank that is a ring of its own.
+/// Creates a rank that is a ring of its own.
 fn alone() -> Endpoint {
     let candidate = Candidate::new(Topology::new(1, &[0]).unwrap(), 0, Settings::default()).unwrap();
     let card = candidate.card();
