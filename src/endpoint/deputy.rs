@@ -1,8 +1,9 @@
-//! What goes on with large payloads while their rank computes, in the hands of somebody else (`ffi::deputy`).
+//! Asynchronous progress: work on large payloads by another thread (`ffi::deputy`) while their rank computes.
 //!
-//! Payloads that a place was found for are copied, fed into lanes and taken out of them, and what both sides say to each other
-//! about them is sent and settled. Everything else that arrives is kept for the rank, unreleased, and nothing more is taken
-//! from its lane before the rank has seen to it. No payload is packed: MPICH does that, and is the rank's alone.
+//! The thread copies payloads whose destination is known, feeds them into lanes and takes them out, and sends and
+//! handles the packets about them. Every other arrival is kept, unreleased, for the rank, and no further entry is
+//! taken from its lane before the rank has handled it. No payload is packed, because MPICH packs, and only the rank
+//! may call MPICH.
 
 use super::outbound::TURN_BYTES;
 use super::poll::INTERNAL_MAX;
@@ -12,26 +13,26 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
-/// What was done in the meantime, and what waits for the rank.
+/// Results of the thread's work, and arrivals that wait for the rank.
 #[derive(Default)]
 pub(super) struct Interim {
     kept: VecDeque<Arrival>,
     fault: Option<EndpointError>,
-    /// What it panicked with: nothing goes on by itself after that.
+    /// The payload of a panic in the thread; it does no more work after one.
     panic: Option<Box<dyn Any + Send>>,
     broken: bool,
-    /// Times that something was done.
+    /// Number of calls that made progress.
     pub steps: u64,
 }
 
 impl Endpoint {
-    /// Whether payloads are under way that [`Endpoint::carry_on`] may have something to do for, sooner or later.
+    /// True if there are payloads for which [`Endpoint::carry_on`] may have work now or later.
     pub fn has_bulk(&self) -> bool {
         let able = self.lingering.is_none() && !self.interim.broken && self.interim.fault.is_none();
         able && (self.offers.is_open() || self.out.is_sending())
     }
 
-    /// Goes on with them, a little. Whether there was anything to do; an error is for the rank's next poll.
+    /// Does a little of that work. Returns true if there was any; an error is kept for the rank's next poll.
     pub fn carry_on(&mut self) -> bool {
         self.out.packs = false;
         let done = catch_unwind(AssertUnwindSafe(|| self.carry_some()));
@@ -79,7 +80,7 @@ impl Endpoint {
         Ok(any)
     }
 
-    /// Whether only the rank can see to an arrival.
+    /// True if only the rank can handle this arrival.
     fn is_for_rank(&self, arrival: &Arrival) -> bool {
         match arrival.packet {
             Packet::Chunk { .. } => !arrival.fetch.is_some_and(|fetch| self.offers.has_room(fetch)),
@@ -92,7 +93,8 @@ impl Endpoint {
         }
     }
 
-    /// What was left for the rank, first of all: an error, or the next arrival that is for the caller.
+    /// Returns what was kept for the rank: the next arrival that is for the caller, then an error. It comes before
+    /// new arrivals.
     pub(super) fn take_kept(&mut self) -> Result<Option<Event>, EndpointError> {
         while let Some(arrival) = self.interim.kept.pop_front() {
             let event = match arrival.packet {
@@ -105,7 +107,7 @@ impl Endpoint {
         }
         self.odd = self.out.checked;
         if let Some(panic) = self.interim.panic.take() {
-            // It is the rank's to report.
+            // The panic continues in the rank, which reports it.
             resume_unwind(panic);
         }
         match self.interim.fault.take() {

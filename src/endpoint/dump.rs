@@ -1,13 +1,13 @@
-//! The state of a rank on stderr, on a signal: for the diagnosis of a hang.
+//! A dump of a rank's state to stderr on a signal, for the diagnosis of a hang.
 //!
-//! The handler only sets a flag; the rank describes itself at its next poll. A rank that sleeps in
-//! a wait is woken by the signal itself. One that computes answers when it next calls MPI.
+//! The handler only sets a flag; the rank writes its state at its next poll. A rank that sleeps in a wait is woken by
+//! the signal itself. A rank that computes writes it when it next calls MPI.
 
 use super::Endpoint;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// The flag that the signal sets.
+/// The flag that the signal handler sets.
 pub(super) struct Trigger {
     flag: Arc<AtomicBool>,
     registered: Option<signal_hook::SigId>,
@@ -41,7 +41,7 @@ impl Drop for Trigger {
 }
 
 impl Endpoint {
-    /// The state in lines, each naming the rank.
+    /// Returns the state as lines, each of which names the rank.
     pub fn describe(&self) -> String {
         let topology = self.members.topology();
         let vci = if self.vci > 0 { format!(", VCI {},", self.vci) } else { String::new() };

@@ -14,29 +14,29 @@ use ntbring_ring::Membership;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Entries that are taken from one lane before the next has its turn.
+/// Maximum number of entries taken from one lane before the next one has its turn.
 const BURST: u32 = 32;
 
-/// Looks at a lane that may find nothing before it is only looked at now and then.
+/// Fruitless looks at a lane before it counts as cold and is looked at only by thorough polls.
 const HEAT: u16 = u16::MAX;
 
-/// Why nothing is taken from a lane: a message in pieces has begun whose cookie is not known yet, so what follows must wait...
+/// Reason for not taking from a lane: a message in chunks has begun whose cookie is not known yet.
 const BEGINNING: u8 = 1;
-/// ...or the link has gone down...
+/// Reason for not taking from a lane: its link has gone down.
 const CUT: u8 = 2;
-/// ...or who wrote it is gone, and the lane goes once nothing of it is held.
+/// Reason for not taking from a lane: its writer is gone; the lane is freed once none of its entries is held.
 const VACANT: u8 = 4;
 
 struct Inbox {
     lane: Consumer,
     bell: Bell,
-    /// The rank that writes it; None if it is the neighbour's forwarder.
+    /// The rank that writes the lane; None if it is the neighbour's forwarder.
     from: Option<u32>,
-    /// Whether what it carries does not go before anything else.
+    /// True for a lane whose entries do not have priority over those of other lanes.
     bulk: bool,
-    /// Nothing is taken from it, for these reasons.
+    /// Reasons for not taking from the lane, as bits.
     shut: u8,
-    /// Looks in vain that are left before it counts as cold.
+    /// Fruitless looks left before the lane counts as cold.
     heat: u16,
 }
 
@@ -57,18 +57,18 @@ struct Incoming {
 pub(super) struct Inbound {
     boxes: Vec<Inbox>,
     next: usize,
-    /// Entries taken since the latest turn that was given up.
+    /// Entries taken since the last forced turn.
     burst: u32,
-    /// So many, or for other reasons, that all lanes have to be looked at, cold ones too.
+    /// True if the next look must include all lanes, cold ones too, after a full burst or for another reason.
     burst_over: bool,
-    /// Ranks in the job.
+    /// Number of ranks in the job.
     size: u32,
     /// This rank.
     me: u32,
-    /// A row for each rank that has ever sent in pieces.
+    /// One row of streams for each rank that has ever sent chunks.
     streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
     members: Arc<Membership>,
-    /// Ranks that are lost. What comes from them nevertheless is dropped.
+    /// Lost ranks. Their late packets are dropped.
     lost: SmallVec<[u32; 2]>,
     pub msgs: u64,
     pub bytes: u64,
@@ -77,13 +77,14 @@ pub(super) struct Inbound {
 }
 
 impl Inbound {
-    /// The next arrival; each lane has its turn.
+    /// Returns the next arrival; the lanes are served in turns.
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Arrival>, EndpointError> {
         self.poll_those(|_| true)
     }
 
-    /// The next arrival in a lane of which nothing is held: what is released there next is that.
+    /// Returns the next arrival from a lane of which no entry is held, so that the next release in that lane is for
+    /// it.
     pub fn poll_free(&mut self) -> Result<Option<Arrival>, EndpointError> {
         self.poll_those(|inbox| inbox.lane.held() == 0)
     }
@@ -126,7 +127,7 @@ impl Inbound {
         Ok(None)
     }
 
-    /// The next arrival, if it is a piece for which there is a place, straight from a rank, and nothing else has to be thought of.
+    /// Returns the next arrival if it is a chunk with a known destination in a direct lane, and no rank is lost.
     #[inline]
     pub fn poll_piece(&mut self, has_room: impl Fn(u32) -> bool) -> Option<Piece> {
         let i = self.next;
@@ -149,8 +150,8 @@ impl Inbound {
         Some(Piece { lane: i, offset, len, fetch, last: left == 0 })
     }
 
-    /// What cannot be understood is no error if it has come by a link that has gone down: that is noticed soon, and until
-    /// then nothing more is taken from there.
+    /// Suppresses an error in a lane whose link has gone down: the failure is noticed soon, and nothing more is taken
+    /// from the link until then. Other errors are returned.
     #[cold]
     fn excuse(&mut self, i: usize, error: EndpointError) -> Result<(), EndpointError> {
         match self.boxes[i].bell.side().filter(|side| self.members.has_been_down(*side)) {
@@ -163,7 +164,7 @@ impl Inbound {
         }
     }
 
-    /// Takes nothing any more from what comes by a side.
+    /// Stops taking from lanes that come over the link on this side.
     pub fn close(&mut self, side: Side) {
         self.boxes.iter_mut().filter(|inbox| inbox.bell.side() == Some(side)).for_each(|inbox| inbox.shut |= CUT);
     }
@@ -177,8 +178,7 @@ impl Inbound {
         }
     }
 
-    /// To be called when an entry was taken from a lane: it is looked at again, as long as the others
-    /// do not have to wait for ever.
+    /// Records that an entry was taken from a lane. The lane keeps its turn until its burst is used up.
     #[inline(always)]
     fn has_served(&mut self, i: usize) {
         self.boxes[i].heat = HEAT;
@@ -190,10 +190,10 @@ impl Inbound {
         }
     }
 
-    /// The next arrival if it is a plain message; each lane has its turn. Cold lanes, from which
-    /// nothing has come for long, only if the look is `thorough`.
-    // What this path calls is inlined always: left to itself the compiler stops at times, and small
-    // messages are slower for it.
+    /// Returns the next arrival if it is a single-entry message; the lanes are served in turns. Cold lanes, in which
+    /// nothing has arrived for long, are included only if `thorough`.
+    // Every function on this path is `inline(always)`: the compiler's own choice varies, and where it does not inline,
+    // small messages are slower.
     #[inline(always)]
     pub fn look(&mut self, thorough: bool) -> Look {
         let count = self.boxes.len();
@@ -202,7 +202,8 @@ impl Inbound {
             let i = self.next;
             let inbox = &mut self.boxes[i];
             if inbox.shut == 0 && (thorough || inbox.heat > 0) {
-                // No other message can be. The parser says what is wrong with it.
+                // Only such an entry can be a valid single-entry message. For an invalid one the full parser gives
+                // the error.
                 let fits = |len, meta| inbox.from.is_some() && wire::plain(meta).1 <= len;
                 match inbox.lane.take_kind(wire::MESSAGE, fits) {
                     Taken::Nothing => inbox.heat = inbox.heat.saturating_sub(1),
@@ -215,13 +216,13 @@ impl Inbound {
         Look::Nothing
     }
 
-    /// Lets the next look be at all lanes.
+    /// Makes the next look include all lanes.
     #[inline]
     pub fn look_everywhere(&mut self) {
         self.burst_over = true;
     }
 
-    /// An entry about which its tag says everything, as `fits` has found.
+    /// Builds the result for an entry that its tag describes completely, as `fits` has checked.
     #[inline(always)]
     fn plain(&mut self, i: usize, entry: Entry) -> Plain {
         self.has_served(i);
@@ -274,10 +275,10 @@ impl Inbound {
                 let row = self.streams[src as usize].as_mut();
                 let slot = row.map(|row| &mut row[stream as usize]);
                 let Some((slot, open)) = slot.and_then(|slot| slot.map(|open| (slot, open))) else {
-                    return Err(EndpointError::Stream { src, stream, what: "a piece of no message" });
+                    return Err(EndpointError::Stream { src, stream, what: "a chunk of no open message" });
                 };
                 let Some(left) = open.left.checked_sub(payload as u64) else {
-                    return Err(EndpointError::Stream { src, stream, what: "more than it had announced" });
+                    return Err(EndpointError::Stream { src, stream, what: "more bytes than it had announced" });
                 };
                 (arrival.cookie, arrival.fetch, arrival.last) = (open.cookie, open.fetch, left == 0);
                 shrink(slot, left);
@@ -302,7 +303,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Copies bytes that lie at `offset` in a lane to the application.
+    /// Copies bytes at `offset` in a lane to application memory.
     pub fn copy_out(&self, lane: usize, offset: usize, room: ForeignRoom) {
         self.boxes[lane].lane.window().copy_out(offset, room);
     }
@@ -312,8 +313,8 @@ impl Inbound {
         self.boxes[lane].lane.window().read(offset, to);
     }
 
-    /// Directs the pieces of a message that has begun, and was not released yet, to where those of a fetch go. Whether any will
-    /// come, and were not directed yet.
+    /// Directs the chunks of a message that has begun, and was not released yet, to the destination of a fetch.
+    /// Returns true if there are chunks to come and they had no such destination.
     pub fn direct(&mut self, begun: Token, fetch: u32) -> bool {
         let Some((src, stream)) = begun.begun else { return false };
         let row = self.streams.get_mut(src as usize).and_then(|row| row.as_mut());
@@ -321,7 +322,8 @@ impl Inbound {
         open.filter(|open| open.fetch.is_none()).map(|open| open.fetch = Some(fetch)).is_some()
     }
 
-    /// Gives back what was taken. The beginning of a message in pieces gets the cookie that they will carry.
+    /// Returns the lane space of an arrival. For the beginning of a message in chunks, `cookie` is what its chunks
+    /// will carry.
     #[inline]
     pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
         if token == Token::NOTHING {
@@ -340,7 +342,7 @@ impl Inbound {
         self.release_entry(token.lane)
     }
 
-    /// Gives the space of an entry back with which nothing begins.
+    /// Returns the lane space of an entry that does not begin a stream.
     #[inline(always)]
     pub fn release_entry(&mut self, lane: usize) -> Result<(), EndpointError> {
         let Some(inbox) = self.boxes.get_mut(lane).filter(|b| b.lane.held() > 0) else { return Err(never_given()) };
@@ -354,10 +356,10 @@ impl Inbound {
 
 #[cold]
 fn never_given() -> EndpointError {
-    EndpointError::Argument("an event was released that was never given out".into())
+    EndpointError::Argument("the released event is not outstanding".into())
 }
 
-/// So much is left of a stream, which ends with its last byte.
+/// Sets the bytes that are left of a stream; it ends with its last byte.
 #[inline]
 fn shrink(stream: &mut Option<Incoming>, left: u64) {
     *stream = stream.filter(|_| left > 0).map(|open| Incoming { left, ..open });

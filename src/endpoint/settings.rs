@@ -12,17 +12,17 @@ use std::sync::LazyLock;
 /// Settings of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointSettings {
-    /// Most bytes that unexpected messages may take here; None: any number.
+    /// Maximum number of bytes for unexpected messages; None: no limit.
     pub unexpected: Option<u64>,
-    /// Polls in vain before a waiting rank yields its core; None: chosen from the cores.
+    /// Fruitless polls before a waiting rank yields its core; None: chosen from the number of cores.
     pub spin: Option<u32>,
-    /// Yields before it sleeps on its doorbell.
+    /// Yields before a waiting rank sleeps on its doorbell.
     pub yields: u32,
-    /// Whether large payloads go on while their rank computes; None: if cores can be free then.
+    /// True if large payloads make progress while their rank computes; None: only if cores are likely to be free.
     pub overlap: Option<bool>,
-    /// File that takes one line of statistics a rank.
+    /// File to which a line of statistics is appended for each rank.
     pub stats: Option<PathBuf>,
-    /// Signal that makes a rank describe its state on stderr.
+    /// Signal on which a rank writes its state to stderr.
     pub dump_signal: Option<i32>,
     /// Filter of the log, in env_logger's syntax.
     pub log: Option<String>,
@@ -42,7 +42,7 @@ impl Default for EndpointSettings {
     }
 }
 
-/// Their rows.
+/// The table rows of these settings.
 pub const ROWS: &[Row<EndpointSettings>] = &[
     Row {
         setting: Setting {
@@ -161,15 +161,15 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
 /// All settings of the library, by the crate that they belong to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// Shared memory.
+    /// Settings of shared memory.
     pub host: HostSettings,
-    /// Links and their decorators.
+    /// Settings of links and their decorators.
     pub links: LinkSettings,
-    /// The ring.
+    /// Settings of the ring.
     pub ring: RingSettings,
     /// Thresholds of protocol selection.
     pub limits: Limits,
-    /// Messages and waiting.
+    /// Settings of messages and waiting.
     pub endpoint: EndpointSettings,
     /// The file of tuned thresholds.
     pub tuned: TunedFile,
@@ -201,28 +201,28 @@ pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
 });
 
 impl Settings {
-    /// The settings of this process, with their origin.
+    /// Loads the settings of this process, with their origins.
     pub fn load() -> Result<Loaded<Settings>, SettingError> {
         Settings::load_from(environment())
     }
 
-    /// The settings of a process with these variables, with their origin.
+    /// Loads the settings from these variables, with their origins.
     pub fn load_from(vars: impl IntoIterator<Item = (String, String)>) -> Result<Loaded<Settings>, SettingError> {
         Loaded::from_vars(&TABLE, vars, |s: &Settings| (s.tuned.clone(), s.link_model()))
     }
 
-    /// The settings among these variables, without those of a tuned file.
+    /// Parses the settings among these variables; a tuned file is not read.
     pub fn from_vars(vars: impl IntoIterator<Item = (String, String)>) -> Result<Settings, SettingError> {
         TABLE.from_vars(vars)
     }
 
-    /// The same settings after `change`.
+    /// Returns the settings after `change`.
     pub fn with(mut self, change: impl FnOnce(&mut Settings)) -> Settings {
         change(&mut self);
         self
     }
 
-    /// The link model by name; "none" without one.
+    /// Returns the name of the link model, or "none".
     pub fn link_model(&self) -> String {
         self.links.model.map_or_else(|| "none".into(), |model| model.to_string())
     }

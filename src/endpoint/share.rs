@@ -1,8 +1,9 @@
-//! Small collectives: everybody in a group gives a block, and gets all of them.
+//! Small allgathers: every member of a group gives a block and gets the blocks of all members.
 //!
-//! A group has one rank on each host of the ring. Blocks go from neighbour to neighbour, both ways, half
-//! of the way round each, over boards (`queue::board`). A rank looks at them only while it shares itself:
-//! whoever waits for what it has to pass on waits for its own block, too.
+//! A group has one rank on each host of the ring. Blocks travel from neighbour to neighbour in both directions, half
+//! of the way round in each, through allgather mailboxes (`queue::board`). A rank looks at the mailboxes only while
+//! it takes part in an allgather itself: a member that waits for a block that this rank has to pass on waits for this
+//! rank's own block, too.
 
 mod group;
 
@@ -14,16 +15,16 @@ use ntbring_queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
 use ntbring_ring::plan::BOARDS;
 use ntbring_ring::{rank_doorbell, Loss, Membership, Obstacle};
 
-/// The most bytes of a block in any ring; [`Endpoint::block_max`] is for this one.
+/// Maximum number of bytes of a block in any ring; [`Endpoint::block_max`] is the limit of this ring.
 pub const BLOCK_MAX: usize = post_max(PLACE.1);
 
 const FAILED: &str = "has failed in a collective";
 const OTHER_SIZE: &str = "has called a collective with another size than this one";
 
-/// The directions in which blocks travel; what is kept for each is in this order.
+/// The directions in which blocks travel; arrays with one element for each direction have this order.
 const RIGHTWARD: [bool; 2] = [false, true];
 
-/// The side on which they leave a host.
+/// Returns the side on which blocks leave a host.
 fn leaving(rightward: bool) -> Side {
     match rightward {
         true => Side::Right,
@@ -31,13 +32,13 @@ fn leaving(rightward: bool) -> Side {
     }
 }
 
-/// A rank of a neighbouring host to which blocks go that travel in one direction.
+/// A rank of the next host in one direction, to which blocks are sent.
 struct Onward {
     bell: Bell,
     boards: Vec<BoardWriter>,
 }
 
-/// One from which they come.
+/// A rank of the previous host in one direction, from which blocks arrive.
 struct Origin {
     rank: u32,
     boards: Vec<BoardReader>,
@@ -48,13 +49,13 @@ pub(super) struct Groups {
     open: Vec<Group>,
     onward: [Vec<Onward>; 2],
     origin: [Vec<Origin>; 2],
-    /// What is between some members of every group: their blocks come no more, whoever waits for them.
+    /// A failure that separates members of every group; all pending blocks fail with it.
     gap: Option<Obstacle>,
-    /// Boards of no open group, a bit each.
+    /// Mailboxes that belong to no open group; one bit for each.
     free: u32,
-    /// Whether free boards were offered for a group that was not opened yet.
+    /// True if free mailboxes were offered for a group that has not been opened yet.
     offered: bool,
-    /// Sharings that this rank has begun.
+    /// Number of allgathers begun.
     pub begun: u64,
     pub doorbells: u64,
 }
@@ -85,7 +86,7 @@ impl Groups {
         Groups { open: Vec::new(), onward, origin, gap: None, free, offered: false, begun: 0, doorbells: 0 }
     }
 
-    /// How many groups can be open at once.
+    /// Returns the maximum number of open groups.
     pub fn boards(&self) -> u32 {
         self.free.count_ones() + self.open.len() as u32
     }
@@ -95,24 +96,24 @@ impl Groups {
         found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
     }
 
-    /// The error of a collective in which a member's block has another size.
+    /// Returns the error of a collective in which a member's block has another size.
     pub fn other_size(&self, id: u32, member: usize) -> EndpointError {
         self.find(id).map_or_else(|error| error, |i| self.open[i].wrong(member, OTHER_SIZE))
     }
 
-    /// Ends sharing in the groups of a rank.
+    /// Makes all allgathers of the groups of a lost rank fail.
     pub fn lose(&mut self, loss: Loss) {
         for group in self.open.iter_mut().filter(|group| group.ranks.contains(&loss.rank())) {
             group.lost.get_or_insert(loss);
         }
     }
 
-    /// Ends sharing in all groups.
+    /// Makes all allgathers of all groups fail.
     pub fn cut(&mut self, gap: Obstacle) {
         self.gap.get_or_insert(gap);
     }
 
-    /// The place of a group in which there are sharings.
+    /// Returns the index of a group, or the error with which its allgathers fail.
     fn alive(&self, id: u32) -> Result<usize, EndpointError> {
         let i = self.find(id)?;
         match (self.open[i].lost, self.gap) {
@@ -122,7 +123,7 @@ impl Groups {
         }
     }
 
-    /// Lines on every sharing that is not complete.
+    /// Returns a line for each incomplete allgather.
     pub fn describe(&self) -> Vec<String> {
         let waits = |g: &&Group| !g.is_complete();
         let line = |g: &Group| {
@@ -135,7 +136,7 @@ impl Groups {
         self.open.iter().filter(waits).map(line).collect()
     }
 
-    /// Takes what has come for a group and passes it on. Whether there was anything.
+    /// Takes the blocks that have arrived for a group and passes them on. Returns true if there was any.
     #[inline]
     fn look(&mut self, i: usize) -> Result<bool, EndpointError> {
         let group = &mut self.open[i];
@@ -166,8 +167,8 @@ impl Groups {
 }
 
 impl Endpoint {
-    /// The boards that this rank offers for a group, a bit each: none while an offer for another one is
-    /// not settled. Those who want to open a group combine what they offer by AND, and then all call
+    /// Returns the mailboxes that this rank offers for a new group, one bit for each; none while another offer is
+    /// pending. The members of the new group combine their offers by AND, and then each calls
     /// [`Endpoint::open_group`].
     pub fn offer_boards(&mut self) -> u32 {
         match self.groups.offered {
@@ -179,9 +180,9 @@ impl Endpoint {
         }
     }
 
-    /// Opens a group on the first of the boards that all of its members have offered, this one `mine`:
-    /// its ranks in the order of their hosts, one on each, this one among them. False if there is no
-    /// such board.
+    /// Opens a group on the first mailbox that all its members have offered (`all`); this rank has offered `mine`.
+    /// `ranks` are the members in the order of their hosts, one on each, including this rank. Returns false if there
+    /// is no common mailbox.
     pub fn open_group(&mut self, id: u32, ranks: &[u32], mine: u32, all: u32) -> Result<bool, EndpointError> {
         if mine != 0 {
             self.groups.offered = false;
@@ -219,27 +220,27 @@ impl Endpoint {
         Ok(true)
     }
 
-    /// Forgets a group that nobody will share in any more.
+    /// Closes a group in which no further allgather will begin.
     pub fn close_group(&mut self, id: u32) {
         self.exchanges.close(id);
         if let Ok(i) = self.groups.find(id) {
             let group = self.groups.open.swap_remove(i);
-            // After a sharing that was given up, nobody knows what lies on the board.
+            // After an allgather that was abandoned the contents of the mailbox are unknown, so it is not used again.
             if group.is_complete() {
                 self.groups.free |= 1 << group.board;
             }
         }
     }
 
-    /// The most bytes of a block: less where boards would take too much of a window otherwise. The same at all
-    /// ranks.
+    /// Returns the maximum number of bytes of a block. It is less than [`BLOCK_MAX`] where mailboxes would otherwise
+    /// take too much of a window, and the same on all ranks.
     pub fn block_max(&self) -> usize {
         self.members.block_max()
     }
 
-    /// Begins the next sharing of a group, in which the one before must be complete. Blocks of all
-    /// members must be of the same size, at most [`Endpoint::block_max`] bytes. Without a block, since this rank
-    /// has failed, the sharing will fail for everybody.
+    /// Begins the next allgather of a group; the previous one must be complete. The blocks of all members must have
+    /// the same size, at most [`Endpoint::block_max`] bytes. None: this rank has failed, and the allgather will fail
+    /// on all members.
     pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
         let most = self.block_max();
         let groups = &mut self.groups;
@@ -264,10 +265,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether all blocks of a sharing are there, and passed on.
+    /// Returns true once all blocks of an allgather have arrived and been passed on.
     pub fn is_shared(&mut self, id: u32) -> Result<bool, EndpointError> {
         let i = self.groups.alive(id)?;
-        // Another thread may wait for another group, and this one sleep in its place.
+        // Another thread may wait for another group while this one sleeps in its place, so all groups are served.
         for other in 0..self.groups.open.len() {
             while !self.groups.open[other].is_complete() && self.groups.look(other)? {
                 self.idle.busy();
@@ -276,14 +277,14 @@ impl Endpoint {
         Ok(self.groups.open[i].is_complete())
     }
 
-    /// As [`Endpoint::is_shared`], after so many looks in vain between which this rank does nothing but
-    /// spin or yield. As long as it is not true, poll before it is asked again.
+    /// As [`Endpoint::is_shared`], but looks up to `looks` times, and only spins or yields in between. While it
+    /// returns false, the caller must poll before it calls again.
     pub fn await_shared(&mut self, id: u32, looks: u32) -> Result<bool, EndpointError> {
         for _ in 0..looks {
             if self.is_shared(id)? {
                 return Ok(true);
             }
-            // Whoever has something else to do has no time for that.
+            // Other pending work comes first.
             if self.has_work() {
                 break;
             }
@@ -295,7 +296,7 @@ impl Endpoint {
         self.is_shared(id)
     }
 
-    /// Copies the blocks of a sharing that is complete to `to`, in the order of the hosts.
+    /// Copies the blocks of a completed allgather to `to`, in the order of the hosts.
     pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
         let i = self.groups.find(id)?;
         let group = &self.groups.open[i];
@@ -324,7 +325,8 @@ impl Endpoint {
                 board.read(place, &mut to[room(member)]);
             }
         }
-        // What the others sent before may lie in cold lanes, and whoever comes from a barrier may look for it once.
+        // Earlier messages of the other members may lie in cold lanes, and a rank that has just left a barrier may
+        // probe for them only once.
         self.inbound.look_everywhere();
         Ok(())
     }

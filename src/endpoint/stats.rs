@@ -1,5 +1,5 @@
-//! What a rank has counted: the JSON line that is written when it leaves the ring, and the words of its bulletin, of which
-//! others make the same line while it runs.
+//! Statistics of a rank: the JSON line that is written when it leaves the ring, and the words of its bulletin, from
+//! which tools make the same line while it runs.
 
 use super::counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
 use super::Endpoint;
@@ -12,55 +12,55 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What a rank has counted, or one of its VCIs.
+/// The counters of a rank, or of one of its VCIs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Figures {
     /// The rank.
     pub rank: u64,
-    /// Which of its VCIs.
+    /// Index of the VCI.
     pub vci: u64,
-    /// Its host.
+    /// The rank's host.
     pub host: u64,
-    /// Hosts of the ring.
+    /// Number of hosts in the ring.
     pub hosts: u64,
-    /// Ranks of the job.
+    /// Number of ranks in the job.
     pub size: u64,
-    /// Bytes of its smallest lane.
+    /// Size in bytes of the rank's smallest lane.
     pub lane_bytes: u64,
-    /// [`COUNTERS`].
+    /// Values of [`COUNTERS`], in that order.
     #[serde(flatten, serialize_with = "counters")]
     pub counters: Vec<u64>,
-    /// What went by either link, left first; none in a ring of one host.
+    /// Traffic by link, left first; empty in a ring of one host.
     pub links: Vec<LinkFigures>,
-    /// What went to each rank, if anything did.
+    /// Traffic to each rank to which there was any.
     pub peers: Vec<Peer>,
 }
 
-/// What a rank has counted of a link.
+/// The counters of a link, seen by one rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkFigures {
-    /// The side of its host.
+    /// The side of the rank's host.
     #[serde(serialize_with = "side")]
     pub side: Side,
-    /// The next host there.
+    /// The host at the other end.
     pub to: u64,
-    /// [`LINK_COUNTERS`].
+    /// Values of [`LINK_COUNTERS`], in that order.
     #[serde(flatten, serialize_with = "link_counters")]
     pub counters: Vec<u64>,
 }
 
-/// What went to one rank.
+/// Traffic to one rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// The rank.
     pub rank: u64,
-    /// Its host.
+    /// The rank's host.
     pub host: u64,
-    /// How far away that is.
+    /// Distance in hops.
     pub distance: u64,
-    /// Messages.
+    /// Number of messages.
     pub msgs: u64,
-    /// Their bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -76,12 +76,12 @@ fn side<S: Serializer>(side: &Side, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(side)
 }
 
-/// Words before the counters.
+/// Number of words before the counters.
 const FACTS: usize = 6;
-/// Words on a rank.
+/// Number of words for each peer.
 const PEER: usize = 3;
 
-/// Another number if the words of a bulletin mean something else.
+/// Returns a digest of the counters' names: it identifies the layout of a bulletin's words.
 fn meaning() -> u64 {
     static MEANING: OnceLock<u64> = OnceLock::new();
     *MEANING.get_or_init(|| {
@@ -126,7 +126,7 @@ impl Figures {
         Some(Figures { rank, vci, host, hosts, size, lane_bytes, counters, links, peers })
     }
 
-    /// With what the forwarder beside the rank has counted.
+    /// Adds the counters of the host's forwarder.
     fn and(mut self, relay: &RelayCounters) -> Figures {
         let add = |(value, counter): (&mut u64, &Counter)| *value += counter.relayed(relay);
         self.counters.iter_mut().zip(COUNTERS).for_each(add);
@@ -137,13 +137,14 @@ impl Figures {
         self
     }
 
-    /// What a counter stands at.
+    /// Returns the value of a counter.
     pub fn count(&self, name: &str) -> Option<u64> {
         COUNTERS.iter().position(|counter| counter.name == name).map(|i| self.counters[i])
     }
 
-    /// What a rank has counted when it last wrote it down, with what its host's forwarder counts at this moment; and how
-    /// old the former is. None if it has written nothing yet; an error if it runs with another version of ntbring.
+    /// Reads the counters that a rank last published, with the current ones of its host's forwarder, and the age of
+    /// the former. Returns None if the rank has published nothing yet, and an error if it runs with another version
+    /// of ntbring.
     pub fn look(bulletin: &Bulletin) -> Result<Option<(Figures, Duration)>, &'static str> {
         let Some(posted) = bulletin.read() else { return Ok(None) };
         let figures = (posted.meaning == meaning()).then(|| Figures::parse(&posted.words)).flatten();
@@ -153,7 +154,7 @@ impl Figures {
 }
 
 impl Endpoint {
-    /// What the rank itself has counted.
+    /// Returns the rank's own counters.
     fn figures(&self) -> Figures {
         let topology = self.members.topology();
         let flows = self.out.flows[..topology.size()].iter().enumerate().filter(|(_, flow)| flow.msgs > 0);
@@ -182,15 +183,15 @@ impl Endpoint {
         }
     }
 
-    /// Writes what the rank has counted where others can read it.
+    /// Publishes the rank's counters in its bulletin.
     #[cold]
     pub(super) fn publish_figures(&mut self) {
         self.asked = self.bulletin.asked();
         self.bulletin.write(meaning(), &self.figures().words());
     }
 
-    /// Appends the line to the file of NTBRING_STATS, if there is one. It goes out in one write,
-    /// so that ranks that share the file do not mix.
+    /// Appends the line to the file of NTBRING_STATS, if there is one. It is written by a single call, so that lines
+    /// of ranks that share the file do not mix.
     pub(super) fn write_stats(&self) {
         let Some(path) = &self.settings.endpoint.stats else { return };
         let figures = self.figures().and(&self.relay);

@@ -1,4 +1,4 @@
-//! What runs beside a rank.
+//! The background threads of a rank.
 
 use super::carrier::{Caretaker, Carrier};
 use super::Endpoint;
@@ -10,14 +10,15 @@ use ntbring_ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Starts forwarding, if this is the first rank of a host that has to.
+/// Starts the host's transfer threads if this is the first rank of a host that forwards for others.
 pub(super) fn start_forwarding(
     members: &Arc<Membership>,
     counters: &Arc<RelayCounters>,
 ) -> std::io::Result<Option<Transfer>> {
     let topology = members.topology();
     let Some(links) = members.links() else { return Ok(None) };
-    // On rings of two and three hosts everybody is a neighbour, and perhaps near.
+    // On rings of two and three hosts all hosts are neighbours and may be directly mappable, so there may be nothing
+    // to serve.
     if !members.is_served() || topology.local_of(members.rank()) != 0 {
         return Ok(None);
     }
@@ -30,17 +31,17 @@ pub(super) fn start_forwarding(
     Transfer::start(forwarders, counters.clone(), vectors, wake, members.cores_beside_ranks()).map(Some)
 }
 
-/// Starts the thread that carries on while this rank does not poll.
+/// Starts the retransmission thread, which steps the carrier while this rank does not poll.
 pub(super) fn take_care(carrier: Carrier, members: &Arc<Membership>) -> std::io::Result<Caretaker> {
     let (members, bell) = (members.clone(), rank_doorbell(members.topology().local_of(members.rank())));
     Caretaker::start(carrier, move || members.ring(bell))
 }
 
 impl Endpoint {
-    /// Starts a thread that calls [`Endpoint::carry_on`] while this rank computes, if there is to be one. Without it large
-    /// payloads wait then.
+    /// Starts a thread that calls [`Endpoint::carry_on`] while this rank computes, if the settings ask for it.
+    /// Without the thread large payloads make no progress during that time.
     pub fn start_deputy(&self, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-        // Ranks that share cores leave none free while they compute.
+        // On an oversubscribed host no core is free while ranks compute.
         if !self.settings.endpoint.overlap.unwrap_or(!self.members.is_crowded()) {
             return None;
         }
@@ -49,6 +50,6 @@ impl Endpoint {
             beside.iter().for_each(cores::bind);
             run()
         });
-        started.inspect_err(|error| log::info!("no thread for large payloads while this rank computes: {error}")).ok()
+        started.inspect_err(|error| log::info!("large payloads make no progress while this rank computes: {error}")).ok()
     }
 }

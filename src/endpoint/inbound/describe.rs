@@ -1,21 +1,21 @@
-//! What can be said of the lanes to a rank.
+//! Descriptions and counters of the lanes to a rank.
 
 use super::{describe, Inbound};
 use ntbring_ntb::Side;
 
 impl Inbound {
-    /// Entries that a link had lost or damaged on their way here.
+    /// Returns the number of entries that a link had lost or damaged on their way here.
     pub fn damaged_by(&self, side: Side) -> u64 {
         let by = self.boxes.iter().filter(|inbox| inbox.bell.side() == Some(side));
         by.map(|inbox| inbox.lane.damaged()).sum()
     }
 
-    /// Entries that were found lost or damaged.
+    /// Returns the number of entries that were found lost or damaged.
     pub fn damaged(&self) -> u64 {
         self.boxes.iter().map(|inbox| inbox.lane.damaged()).sum()
     }
 
-    /// Lines on every lane in which something lies, and on open streams.
+    /// Returns a line for each lane that is not empty, and for each open stream.
     pub fn describe(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .boxes
@@ -41,7 +41,7 @@ impl Inbound {
             }
         }
         if lines.is_empty() {
-            lines.push("nothing has arrived that was not taken".into());
+            lines.push("all arrivals have been taken".into());
         }
         lines
     }

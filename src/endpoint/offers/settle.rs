@@ -108,8 +108,8 @@ impl Endpoint {
             Request::Stream { len, gladly } if len <= payload.len() => {
                 self.offers.preferences.heard(src, gladly);
                 let given = self.offers.given.remove(offer as usize);
-                // A packed payload can be cut only at element boundaries, so all of it is sent and the receiver drops
-                // the rest.
+                // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the receiver
+                // drops the rest.
                 let payload = match payload {
                     Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
                     packed => packed,

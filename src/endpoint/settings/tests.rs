@@ -1,4 +1,4 @@
-//! Values, origins and errors of the whole table.
+//! Tests of the whole table: values, origins and errors.
 
 use super::*;
 use ntbring_settings::tuned::{save, Entry, Place};
@@ -108,7 +108,7 @@ fn the_environment_comes_before_the_file_and_the_file_before_the_default() {
     let l = loaded(&[at, ("NTBRING_EAGER_MAX", "7K")]).unwrap();
     assert_eq!(l.settings.limits.eager_max, 7 << 10);
     assert_eq!(value(&l, "NTBRING_EAGER_MAX"), ("7K".into(), Origin::Environment));
-    // What is set to its default is set.
+    // A setting with an explicit value counts as set even if the value is the default.
     let l = loaded(&[at, ("NTBRING_BOTH_COPY", "auto")]).unwrap();
     assert_eq!(l.settings.limits.both_copy, Settings::default().limits.both_copy);
 
@@ -154,11 +154,11 @@ fn what_was_made_for_something_else_is_not_used() {
     assert!(unused(&[at]).contains("made for another"));
     save(&file, &entry(Place { cores: 12345, ..here() }, set)).unwrap();
     assert!(unused(&[at]).contains("12345 cores"));
-    // The one that fits, of several; under a link model it does not fit.
+    // The section that fits is used, of several; under a link model it does not fit.
     save(&file, &entry(here(), set)).unwrap();
     assert_eq!(loaded(&[at]).unwrap().settings.limits.eager_max, 5 << 10);
     assert!(unused(&[at, ("NTBRING_LINK_MODEL", "gen3x8")]).contains("link model gen3x8"));
-    // A new one takes the place of the old one.
+    // A new section replaces the old one.
     save(&file, &entry(here(), &[("NTBRING_EAGER_MAX", "9K")])).unwrap();
     assert_eq!(loaded(&[at]).unwrap().settings.limits.eager_max, 9 << 10);
     assert_eq!(fs::read_to_string(&file).unwrap().matches("made_for").count(), 3);
@@ -179,7 +179,7 @@ fn a_malformed_file_is_an_error_that_names_it() {
         fs::write(&file, text).unwrap();
         fails("is malformed");
     }
-    // What is wrong is wrong, even if it is for another machine.
+    // An invalid value is an error, even in a section for another machine.
     let other = Place { cores: 12345, ..here() };
     save(&file, &entry(other.clone(), &[("NTBRING_EAGER_MAX", "1G")])).unwrap();
     fails("NTBRING_EAGER_MAX=\"1G\": too large; allowed: 0 to 66K");

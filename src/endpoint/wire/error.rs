@@ -1,30 +1,30 @@
-//! What is wrong with an entry.
+//! Errors of lane entries.
 
-/// An entry that a peer should not have sent.
+/// An invalid lane entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// An unknown kind, or a routed one in a direct lane or the other way round.
-    #[error("an entry of kind {kind:#x} has no business in this lane")]
+    /// The kind is unknown, or it is a routed kind in a direct lane, or the other way round.
+    #[error("an entry of kind {kind:#x} is not valid in this lane")]
     Kind {
         /// The kind.
         kind: u8,
     },
-    /// Too short for what its kind promises.
+    /// The entry is shorter than its kind requires.
     #[error("an entry of kind {kind:#x} with {len} bytes is too short")]
     Short {
         /// The kind.
         kind: u8,
-        /// Its bytes.
+        /// Length of the entry in bytes.
         len: usize,
     },
-    /// A field with an impossible value.
+    /// A field has an impossible value.
     #[error("an entry of kind {kind:#x} has an impossible {field}: {value}")]
     Field {
         /// The kind.
         kind: u8,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
 }

@@ -1,61 +1,61 @@
-//! What packets of some kinds are about.
+//! Parts of packets of some kinds.
 
-/// A payload that is offered.
+/// The description of an offered payload (RTS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The sender's number for it.
+    /// Number of the offer at its sender.
     pub id: u32,
-    /// Where it lies in the sender's memory; 0 if it does not lie there in one piece.
+    /// Address of the payload in the sender's memory; 0 if it is not contiguous.
     pub address: u64,
-    /// Bytes, at least one.
+    /// Size in bytes, at least one.
     pub total: u64,
 }
 
-/// What a receiver asks of the sender of an offer.
+/// The request of a receiver to the sender of an offer (CTS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To send the first `len` bytes in pieces; more if it cannot end there.
+    /// Send the first `len` bytes in chunks; more if the payload cannot be cut there.
     Stream {
-        /// How many, at least one.
+        /// Number of bytes, at least one.
         len: u64,
-        /// The receiver has found this to be faster than the kernel's copies: what need not be offered to others need not be
-        /// offered to it.
+        /// True if the receiver has measured that lanes are faster than kernel copies: the sender may then send it
+        /// eagerly what it would offer to others.
         gladly: bool,
     },
-    /// To copy `len` bytes from `from` on to `address` in the receiver's memory.
+    /// Copy `len` bytes of the payload, from offset `from` on, to `address` in the receiver's memory.
     Push {
-        /// Where they go, not 0.
+        /// Destination address, not 0.
         address: u64,
-        /// Where they begin in the payload.
+        /// Offset in bytes in the payload.
         from: u64,
-        /// How many, at least one.
+        /// Number of bytes, at least one.
         len: u64,
     },
 }
 
-/// Which question a greeting is about.
+/// Identification of the request that a greeting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// What it was asked under.
+    /// Tag of the request.
     pub tag: u32,
-    /// Which of the asking process's questions it is.
+    /// Number of the request at the requesting process.
     pub number: u32,
 }
 
-/// What a greeting is.
+/// The kind of a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum GreetingKind {
-    /// Of one who connects.
+    /// A request of a process that connects.
     Question = 1,
-    /// Of one who accepts.
+    /// The reply of a process that accepts.
     Answer = 2,
-    /// Of one who has waited for an answer long enough.
+    /// Cancellation of a request that was not answered in time.
     Withdrawal = 3,
 }
 
 impl GreetingKind {
-    /// From its number; None if it is nobody's.
+    /// Returns the kind with this number, if there is one.
     pub fn parse(number: u16) -> Option<GreetingKind> {
         [Self::Question, Self::Answer, Self::Withdrawal].into_iter().find(|&kind| kind as u16 == number)
     }
