@@ -1,25 +1,14 @@
-//! ntbring: messages between the ranks of an MPI job over a ring of hosts that are joined by
-//! PCIe Non-Transparent Bridges, or over an emulation of such a ring in shared memory.
+//! `libntbring.so`: messages between the ranks of an MPI job over a ring of hosts that are joined by PCIe
+//! Non-Transparent Bridges, or over an emulation of such a ring in shared memory.
 //!
-//! The layers, from the device up; each knows the one below it and nothing above it:
-//!
-//! | module | holds |
-//! |---|---|
-//! | [`ntb`] | the device: windows, scratchpads, doorbells, link state |
-//! | [`queue`] | circular queues in a window, one producer and one consumer each |
-//! | [`ring`] | hosts: handshake, routes, relay |
-//! | [`zerocopy`] | how a message travels, chosen by its size |
-//! | [`endpoint`] | messages between ranks |
-//! | [`tune`] | measures where one way of a message ends and the next begins |
-//! | `sim` | a ring in virtual time, out of the code above |
-//! | `ffi` | the C ABI of `include/ntbring.h` |
-//!
-//! `docs/architecture.md` draws the path of one message through them.
+//! This package holds only the exports of the C ABI in `include/ntbring.h`, which MPICH's `ch4:ntbring` network module
+//! calls. The work is done by the crates in the folders of `src`, from `ntbring-endpoint` down; `docs/architecture.md`
+//! lists them and describes the path of one message through them.
 
 #[cfg(not(loom))]
 mod ffi;
 
-// Of what loom has no need to build, this is for it.
+// Builds for loom leave the ABI out and have only the biased lock, for its model.
 #[cfg(all(loom, test))]
 #[path = "ffi/deputy/gate.rs"]
 mod gate;

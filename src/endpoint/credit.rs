@@ -3,13 +3,13 @@
 //! ```text
 //!   sender                                          receiver
 //!   |                                                 |
-//!    | charged += cost ------------ message ---------> |  matched at once, or kept as unexpected
-//!    |                                                 |  consumed += cost once it is matched, in either case
+//!   | charged += cost ------------ message ---------> |  matched at once, or kept as unexpected
+//!   |                                                 |  consumed += cost once it is no longer kept, in either case
 //!   | <- CREDIT allowed = consumed + share ---------- |  once per quarter of a share
 //!   |                                                 |
 //!   | charged + cost > allowed: held                  |
-//!    | ---------------------------- STALLED ---------> |  credit for consumed bytes is sent at once; if there are
-//!    |                                                 |  none, and a receive waits for this sender: beyond the share
+//!   | ---------------------------- STALLED ---------> |  credit for consumed bytes is sent at once; if there are
+//!   |                                                 |  none, and a receive waits for this sender: beyond the share
 //! ```
 //!
 //! A STALLED that has crossed a CREDIT is answered by that CREDIT: a sender that still holds messages after it has

@@ -1,4 +1,4 @@
-//! What can go wrong at an endpoint.
+//! Errors of an endpoint.
 
 use super::carrier::Odd;
 use super::wire::WireError;
@@ -10,77 +10,77 @@ use ntbring_ring::{Loss, Obstacle};
 use ntbring_zerocopy::PackFailed;
 use std::sync::Arc;
 
-/// Why an endpoint cannot go on.
+/// The reason for which an endpoint cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The caller asked for something that cannot be.
+    /// An invalid request of the caller.
     #[error("{0}")]
     Argument(String),
-    /// A lane holds what the protocol does not allow.
+    /// A lane holds an entry that the protocol does not allow.
     #[error("the lane from {from}: {error}")]
     Corrupt {
-        /// Who writes it.
+        /// The writer of the lane.
         from: String,
-        /// What it holds.
+        /// The invalid entry.
         error: Corrupt,
     },
-    /// A link that damages everything.
+    /// A link damages so much that retransmission was given up.
     #[error("the lane to {to}: {error}")]
     GaveUp {
-        /// Who reads it.
+        /// The reader of the lane.
         to: String,
-        /// What is wrong.
+        /// The last error.
         error: GaveUp,
     },
-    /// An entry that makes no sense.
+    /// An entry that cannot be parsed.
     #[error("the lane from {from}: {error}")]
     Wire {
-        /// Who writes it.
+        /// The writer of the lane.
         from: String,
-        /// What is wrong.
+        /// The parser's error.
         error: WireError,
     },
-    /// What a carrier cannot take.
-    #[error("what comes from {from} {what}")]
+    /// A parcel that violates the protocol of the carrier.
+    #[error("invalid parcel: {from} {what}")]
     Parcel {
-        /// Who has sent it.
+        /// The sender.
         from: String,
-        /// What is wrong.
+        /// The violation.
         what: Odd,
     },
-    /// A carrier has failed.
+    /// The carrier has failed earlier.
     #[error("{0}")]
     Carrier(Arc<EndpointError>),
-    /// A piece that belongs to nothing.
+    /// A chunk or message in a stream that does not allow it.
     #[error("rank {src} sent {what} (stream {stream})")]
     Stream {
         /// The sender.
         src: u32,
-        /// Its stream.
+        /// Number of the stream.
         stream: u8,
-        /// What is wrong.
+        /// The violation.
         what: &'static str,
     },
-    /// A packet about a payload that was offered, but not as it says.
+    /// A rendezvous packet that does not match its offer or fetch.
     #[error("rank {src} {what} (offer or fetch {id})")]
     Offer {
         /// The sender.
         src: u32,
-        /// The number it names.
+        /// Number of the offer or fetch.
         id: u32,
-        /// What is wrong.
+        /// The violation.
         what: &'static str,
     },
     /// A payload could not be packed.
     #[error(transparent)]
     Pack(#[from] PackFailed),
-    /// Forwarding has stopped.
+    /// The host's forwarder has stopped.
     #[error(transparent)]
     Relay(#[from] RelayError),
-    /// A rank cannot be reached any more.
+    /// A rank is permanently unreachable.
     #[error(transparent)]
     Lost(#[from] Loss),
-    /// All ranks can be reached, but some cannot reach each other.
+    /// All ranks can be reached from here, but some cannot reach each other.
     #[error("a collective of all hosts cannot be completed: {0}")]
     Gap(Obstacle),
     /// A process outside the ring could not be reached.
@@ -89,52 +89,52 @@ pub enum EndpointError {
     /// A segment could not be created or opened.
     #[error("{0}")]
     Segment(HostError),
-    /// Nobody will ever give the lock of a segment back.
+    /// The holder of a segment's lock has died, so the lock will never be released.
     #[error(
         "rank {rank} (process {pid}) has died in the middle of an accumulate: the window it was working on \
          cannot be used any more"
     )]
     Orphaned {
-        /// Who had the lock.
+        /// The rank that held the lock.
         rank: u32,
         /// Its process.
         pid: u32,
     },
-    /// An operation on a segment elsewhere that was refused there.
+    /// A one-sided operation that the target's host refused.
     #[error("an operation on window memory of rank {rank} was refused: {what}")]
     Refused {
-        /// Whose memory it is.
+        /// The rank that owns the memory.
         rank: u32,
-        /// Why.
+        /// The reason.
         what: &'static str,
     },
-    /// The host's forwarder has not taken a segment in.
+    /// The host's forwarder has not registered a segment.
     #[error("the transfer thread of host {0} cannot serve window memory of this rank: its log says why")]
     Unserved(usize),
-    /// Blocks of small collectives that contradict each other.
+    /// Blocks of a small allgather that contradict each other.
     #[error("rank {src} {what} (communicator {group})")]
     Sharing {
-        /// Whose block it is.
+        /// The member that sent the block.
         src: u32,
         /// The group.
         group: u32,
-        /// What is wrong.
+        /// The contradiction.
         what: &'static str,
     },
-    /// The lock of a segment holds a number that is nobody's.
+    /// The lock of a segment holds a number that is no rank's.
     #[error("the lock of a window was overwritten: {0} is no rank of this job")]
     Lock(u32),
-    /// Nothing has happened for long, and faults are injected.
+    /// No progress for a long time while faults are injected (receive timeout).
     #[error(
         "rank {rank} has waited for {after:?} in vain, and faults are injected (NTBRING_FAULT, patience): {injected} \
-         by this rank; on stderr is what it waits for"
+         by this rank; its state is on stderr"
     )]
     Stuck {
         /// This rank.
         rank: u32,
-        /// How long it has waited.
+        /// Time without progress.
         after: std::time::Duration,
-        /// What it has injected itself.
+        /// The faults that this rank itself has injected.
         injected: String,
     },
     /// The transfer thread could not be started.

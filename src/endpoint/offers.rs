@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! sender                      receiver
-//!    | -- OFFER header, address -> |   matched: ntbring_accept
+//!   | -- OFFER header, address -> |   matched: ntbring_accept
 //!   |                             |
-//!    |                             |   single: copies it all (CMA) \
-//!    | <---------- TAKEN --------- |                               /  one message back
+//!   |                             |   single: copies it all (CMA) \
+//!   | <---------- TAKEN --------- |                               /  one message back
 //!   |                             |
-//!    | <- ACCEPT push second half -|   both (pipelined CMA): copies the first half
+//!   | <- ACCEPT push second half -|   both (pipelined CMA): copies the first half
 //!   | copies the second half      |   meanwhile
 //!   | -- DONE ------------------> |
 //!   | <---------- TAKEN --------- |
 //!   |                             |
-//!    | <- ACCEPT stream ---------- |   streamed (CTS)
-//!    | -- FEED, CHUNK, CHUNK ... ->|   each chunk is copied straight from the lane to its destination
+//!   | <- ACCEPT stream ---------- |   streamed (CTS)
+//!   | -- FEED, CHUNK, CHUNK ... ->|   each chunk is copied straight from the lane to its destination
 //! ```
 //!
 //! If the kernel refuses a copy, the whole payload is streamed instead.

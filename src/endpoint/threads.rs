@@ -50,6 +50,8 @@ impl Endpoint {
             beside.iter().for_each(cores::bind);
             run()
         });
-        started.inspect_err(|error| log::info!("large payloads make no progress while this rank computes: {error}")).ok()
+        started
+            .inspect_err(|error| log::info!("large payloads make no progress while this rank computes: {error}"))
+            .ok()
     }
 }

@@ -1,4 +1,4 @@
-//! Codes and texts of errors, and the wall that panics stop at.
+//! Error codes and texts of the C ABI, and the boundary at which panics stop.
 
 use super::abi::*;
 use ::ntbring_endpoint::EndpointError;
@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::os::raw::c_char;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// What a call returns when it fails.
+/// The error of a call: a code and a text.
 pub struct Failure {
     code: i32,
     text: String,
@@ -20,7 +20,7 @@ thread_local! {
     static TEXT: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// The calling thread's latest error.
+/// Returns the text of the calling thread's last error.
 pub fn text() -> *const c_char {
     TEXT.with(|t| t.borrow().as_ptr())
 }
@@ -30,18 +30,18 @@ pub fn remember(text: &str) {
     TEXT.with(|t| *t.borrow_mut() = text);
 }
 
-/// The caller broke the contract.
+/// Creates the error of a violation of the ABI's contract by the caller.
 #[cold]
 #[inline(never)]
 pub fn argument(text: &str) -> Failure {
     Failure { code: NTBRING_ERR_ARGUMENT, text: format!("libntbring was called wrongly: {text}") }
 }
 
-/// Runs the body of a call: no panic leaves it, and an error leaves as a code with a text.
+/// Runs the body of a call. Panics and errors are turned into a code, with a text for `ntbring_error_text`.
 ///
-/// What passes `catch_unwind` is a bare number. A `Result` there was written as four bytes and
-/// read as eight, which the processor does not forward: each call waited until the stores before
-/// it, those to a neighbour's lines among them, had left the store buffer.
+/// The closure passed to `catch_unwind` returns a plain number. A `Result` there was written as four bytes and read
+/// as eight; the processor cannot forward such a store to the load, so each call waited until earlier stores, among
+/// them those to a neighbour's lines, had left the store buffer.
 #[inline]
 pub fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     match catch_unwind(AssertUnwindSafe(|| body().unwrap_or_else(failed))) {
@@ -117,7 +117,7 @@ impl From<EndpointError> for Failure {
     }
 }
 
-/// What is behind an error that is passed on.
+/// Returns the cause behind an error of the carrier.
 fn innermost(error: &EndpointError) -> &EndpointError {
     match error {
         EndpointError::Carrier(inner) => innermost(inner),

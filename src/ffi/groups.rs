@@ -1,4 +1,4 @@
-//! Collectives of neighbours: sharings and exchanges.
+//! Small allgathers and alltoalls of groups.
 
 use super::abi::*;
 use super::error::{argument, guard};
@@ -13,27 +13,27 @@ use std::mem::MaybeUninit;
 const _: () = assert!(NTBRING_BLOCK_MAX as usize == BLOCK_MAX && NTBRING_HOSTS_MAX as usize == HOSTS_MAX);
 const _: () = assert!(NTBRING_BLOCKS_MAX as usize == BLOCKS_MAX);
 
-/// See `include/ntbring.h`.
+/// Returns the mailboxes that this rank offers for a new group. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_group_offer(endpoint: *mut ntbring_endpoint_t, offer: *mut u32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let handle = unsafe { Handle::from_raw(endpoint) }?;
         if offer.is_null() {
             return Err(argument("offer must not be NULL"));
         }
         handle.close_ended_groups()?;
         let mut endpoint = handle.endpoint()?;
-        // SAFETY: not null, writable by contract.
+        // SAFETY: not null, and the caller guarantees writable memory.
         unsafe { offer.write(endpoint.offer_boards()) };
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Opens a group. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `ranks` must have an entry for each host.
@@ -46,14 +46,14 @@ pub unsafe extern "C" fn ntbring_group_open(
     all: u32,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if ranks.is_null() {
             return Err(argument("ranks must not be NULL"));
         }
-        // SAFETY: not null, as long as that by contract.
+        // SAFETY: not null, and the caller guarantees an entry for each host.
         let ranks = unsafe { std::slice::from_raw_parts(ranks, endpoint.hosts()) };
-        // What is negative is no rank, and stays none.
+        // A negative number becomes one that no rank has.
         let ranks: Vec<u32> = ranks.iter().map(|&rank| rank as u32).collect();
         match endpoint.open_group(id, &ranks, mine, all)? {
             true => Ok(NTBRING_OK as i32),
@@ -62,20 +62,20 @@ pub unsafe extern "C" fn ntbring_group_open(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Closes a group. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`. Any thread may call it.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_group_close(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, as the contract of this function requires.
         unsafe { Shared::from_raw(endpoint) }?.end_group(id);
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Begins a small allgather. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `block` must have `size` bytes, or be NULL.
@@ -87,16 +87,16 @@ pub unsafe extern "C" fn ntbring_share(
     size: u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let mut bytes = MaybeUninit::<[u8; BLOCK_MAX]>::uninit();
         let block = match (size as usize, block.cast::<u8>()) {
             (n, at) if n > 0 && at.is_null() => None,
-            (n, _) if n > BLOCK_MAX => return Err(argument("no block is that large")),
+            (n, _) if n > BLOCK_MAX => return Err(argument("the block exceeds the largest block size")),
             (n, at) => {
-                // SAFETY: readable as far as that by contract, or nothing; it is the application's memory,
-                // perhaps shared with others, so it is copied and never borrowed. As many bytes are written as
-                // the slice has, and `bytes`, in which they are, is not touched again.
+                // SAFETY: the caller guarantees `n` readable bytes (or none). They are application memory, which
+                // other processes may share, so they are copied and never borrowed. `n` bytes of `bytes` are
+                // initialised, the length of the slice, and `bytes` is not accessed otherwise while the slice lives.
                 Some(unsafe {
                     at.copy_to_nonoverlapping(bytes.as_mut_ptr().cast(), n);
                     std::slice::from_raw_parts(bytes.as_ptr().cast(), n)
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn ntbring_share(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Completes a small allgather, if all blocks have arrived. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `blocks` must have room for `size` bytes.
@@ -121,15 +121,17 @@ pub unsafe extern "C" fn ntbring_shared(
     looks: u32,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if !endpoint.await_shared(id, looks)? {
             return Ok(NTBRING_PENDING as i32);
         }
         let blocks: &mut [u8] = match size {
             0 => &mut [],
-            n if blocks.is_null() || n > i32::MAX as u64 => return Err(argument("no room for blocks")),
-            // SAFETY: not null, writable by contract, and the caller's alone until the return.
+            n if blocks.is_null() || n > i32::MAX as u64 => {
+                return Err(argument("blocks must not be NULL, and their size must be valid"))
+            }
+            // SAFETY: not null, and the caller guarantees exclusive, writable memory until the return.
             n => unsafe { std::slice::from_raw_parts_mut(blocks.cast(), n as usize) },
         };
         endpoint.shared(id, blocks)?;
@@ -137,7 +139,7 @@ pub unsafe extern "C" fn ntbring_shared(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Begins an alltoall. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which the caller
@@ -151,17 +153,17 @@ pub unsafe extern "C" fn ntbring_exchange(
     block_size: u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let hosts = endpoint.hosts();
-        let Ok(size) = usize::try_from(block_size) else { return Err(argument("no block is that large")) };
+        let Ok(size) = usize::try_from(block_size) else { return Err(argument("block_size is too large")) };
         let Some(all) = size.checked_mul(hosts).filter(|&all| all <= isize::MAX as usize) else {
-            return Err(argument("no blocks are that large"));
+            return Err(argument("block_size is too large for this number of hosts"));
         };
         let blocks = (!from.is_null() && !to.is_null()).then(|| Blocks {
-            // SAFETY: readable as far as that by contract.
+            // SAFETY: the caller guarantees `all` readable bytes until the alltoall ends.
             from: unsafe { ForeignBytes::new(from.cast(), all) },
-            // SAFETY: writable as far as that by contract.
+            // SAFETY: the caller guarantees `all` writable bytes until the alltoall ends.
             to: unsafe { ForeignRoom::new(to.cast(), all) },
         });
         match endpoint.exchange(id, blocks, size)? {
@@ -171,14 +173,14 @@ pub unsafe extern "C" fn ntbring_exchange(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Advances an alltoall and returns its state. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_exchanged(endpoint: *mut ntbring_endpoint_t, id: u32, looks: u32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         Ok(match endpoint.exchanged(id, looks)? {
             Exchanged::Pending => NTBRING_PENDING,
@@ -188,14 +190,14 @@ pub unsafe extern "C" fn ntbring_exchanged(endpoint: *mut ntbring_endpoint_t, id
     })
 }
 
-/// See `include/ntbring.h`.
+/// Abandons an alltoall. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_exchange_leave(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.endpoint()?.leave_exchange(id);
         Ok(NTBRING_OK as i32)
     })

@@ -1,4 +1,4 @@
-//! What stands behind an `ntbring_endpoint_t`.
+//! The object behind an `ntbring_endpoint_t`.
 
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
 use super::deputy::{self, Deputy, Guarded, Owned};
@@ -12,30 +12,30 @@ use std::cell::OnceCell;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What an `ntbring_endpoint_t` is.
+/// The allocation to which an `ntbring_endpoint_t` points.
 struct Opaque {
     shared: Arc<Shared>,
     handle: Handle,
 }
 
-/// What any thread may use while another uses the handle.
+/// The part that any thread may use while another thread uses the handle.
 #[derive(Default)]
 pub struct Shared {
     idle: OnceLock<Arc<Idle>>,
-    /// Groups that nobody will share in any more, but which are open yet.
+    /// Groups in which no further allgather will begin, but which are still open.
     ended: Mutex<Vec<u32>>,
 }
 
-/// An endpoint before and after it has joined the ring.
+/// An endpoint, before and after it has joined the ring.
 pub struct Handle {
     state: State,
     size: usize,
     settings: Settings,
-    /// Of all settings, in the table's order, as they would be written.
+    /// Values of all settings as text, in the table's order.
     values: Vec<CString>,
-    /// Handlers whose messages are charged, a bit each.
+    /// Handlers whose messages are charged for credit; one bit for each.
     charged: u64,
-    /// Which of its process's endpoints it is.
+    /// Index of the endpoint in its process.
     vci: u32,
     shared: Arc<Shared>,
 }
@@ -43,12 +43,12 @@ pub struct Handle {
 enum State {
     Open(Box<Candidate>),
     Connected(Connected),
-    /// Joining has failed.
+    /// Joining the ring has failed.
     Failed,
 }
 
 struct Connected {
-    /// Decided upon with the first large payload; ends before the endpoint does.
+    /// Started with the first large payload; stopped before the endpoint is dropped.
     deputy: OnceCell<Option<Deputy>>,
     endpoint: Arc<Guarded<Endpoint>>,
 }
@@ -56,13 +56,14 @@ struct Connected {
 impl Connected {
     #[inline]
     fn endpoint(&mut self) -> Owned<'_, Endpoint> {
-        // SAFETY: whoever has this exclusively is the owner, and what is returned lives no longer.
+        // SAFETY: the exclusive borrow of this value makes the thread the only owner, and the guard does not outlive
+        // it.
         unsafe { self.endpoint.own() }
     }
 }
 
 impl Shared {
-    /// What is behind a pointer.
+    /// Returns the shared part behind a pointer.
     ///
     /// # Safety
     /// It must come from `Handle::into_raw`, or be NULL.
@@ -70,16 +71,16 @@ impl Shared {
         if endpoint.is_null() {
             return Err(argument("endpoint must not be NULL"));
         }
-        // SAFETY: made by Box::into_raw; nobody borrows this field mutably.
+        // SAFETY: allocated by `Box::into_raw`; this field is never borrowed mutably.
         Ok(unsafe { &*std::ptr::addr_of!((*endpoint.cast::<Opaque>()).shared) })
     }
 
-    /// None before the endpoint is connected.
+    /// Returns the waiting strategy; None before the endpoint is connected.
     pub fn idle(&self) -> Option<&Idle> {
         self.idle.get().map(Arc::as_ref)
     }
 
-    /// Has a group closed as soon as the endpoint is asked for another.
+    /// Schedules a group to be closed when the next group is requested.
     pub fn end_group(&self, id: u32) {
         self.ended.lock().unwrap_or_else(|e| e.into_inner()).push(id);
     }
@@ -95,11 +96,11 @@ impl Handle {
             file.as_mut_os_string().push(format!(".vci{vci}"));
         }
         let filter = settings.endpoint.log.as_deref().unwrap_or("warn");
-        // Somebody else in the process may have a logger: theirs is as good.
+        // The process may have a logger already; it is used then.
         let _ = env_logger::Builder::new().parse_filters(filter).try_init();
         let topology = Topology::new(job.hosts.max(0) as usize, host_of).map_err(JoinError::from)?;
         let size = topology.size();
-        // The ranks of a host, and the endpoints of a rank, would all say the same.
+        // All ranks of a host, and all endpoints of a rank, have the same remark; one of them logs it.
         if let Some(remark) = remark.filter(|_| topology.local_of(rank) == 0 && vci == 0) {
             log::info!("rank {rank}: {remark}");
         }
@@ -108,21 +109,21 @@ impl Handle {
         Ok(Handle { state, size, settings, values, charged, vci, shared: Arc::default() })
     }
 
-    /// Gives the handle into the hands of C.
+    /// Converts the handle into the pointer that C holds.
     pub fn into_raw(self) -> *mut ntbring_endpoint_t {
         Box::into_raw(Box::new(Opaque { shared: self.shared.clone(), handle: self })).cast()
     }
 
-    /// Takes it back.
+    /// Converts the pointer back into the handle.
     ///
     /// # Safety
-    /// The pointer must come from `into_raw`, and nobody may use it any more.
+    /// The pointer must come from `into_raw`, and must not be used afterwards.
     pub unsafe fn take_back(endpoint: *mut ntbring_endpoint_t) -> Handle {
-        // SAFETY: made by Box::into_raw, given up by the caller.
+        // SAFETY: allocated by `Box::into_raw`; the caller gives up the pointer.
         unsafe { Box::from_raw(endpoint.cast::<Opaque>()) }.handle
     }
 
-    /// The handle behind a pointer.
+    /// Returns the handle behind a pointer.
     ///
     /// # Safety
     /// It must come from `into_raw`, or be NULL, and no other reference to the handle may exist.
@@ -131,11 +132,11 @@ impl Handle {
         if endpoint.is_null() {
             return Err(argument("endpoint must not be NULL"));
         }
-        // SAFETY: made by Box::into_raw; exclusive by contract, as far as this field goes.
+        // SAFETY: allocated by `Box::into_raw`; the caller guarantees that there is no other reference to this field.
         Ok(unsafe { &mut *std::ptr::addr_of_mut!((*endpoint.cast::<Opaque>()).handle) })
     }
 
-    /// Closes the groups that have ended. Any thread may end one, even while another is at the endpoint.
+    /// Closes the groups that are scheduled for it. Any thread may schedule one while another uses the endpoint.
     pub fn close_ended_groups(&mut self) -> Result<(), Failure> {
         let ended = std::mem::take(&mut *self.shared.ended.lock().unwrap_or_else(|e| e.into_inner()));
         let mut endpoint = self.endpoint()?;
@@ -147,7 +148,7 @@ impl Handle {
         self.size
     }
 
-    /// Of all settings, in the table's order.
+    /// Returns the values of all settings, in the table's order.
     pub fn values(&self) -> &[CString] {
         &self.values
     }
@@ -155,11 +156,11 @@ impl Handle {
     pub fn check_space(&self) -> Result<(), Failure> {
         match &self.state {
             State::Open(candidate) => Ok(candidate.check_space()?),
-            _ => Err(argument("space is asked for after joining")),
+            _ => Err(argument("ntbring_check_space must be called before ntbring_connect")),
         }
     }
 
-    /// What others need: the job before joining, anybody else afterwards.
+    /// Returns the address that other processes need: the ranks of the job before joining, any process afterwards.
     pub fn address(&mut self) -> Result<Vec<u8>, Failure> {
         match &mut self.state {
             State::Open(candidate) => Ok(candidate.card().bytes().to_vec()),
@@ -170,7 +171,7 @@ impl Handle {
 
     pub fn connect<'a>(&mut self, addresses: impl Iterator<Item = &'a [u8]>) -> Result<(), Failure> {
         let State::Open(candidate) = std::mem::replace(&mut self.state, State::Failed) else {
-            return Err(argument("ntbring_connect is called twice"));
+            return Err(argument("ntbring_connect must not be called twice"));
         };
         let cards = addresses
             .enumerate()
@@ -190,7 +191,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Whether all that was sent outlives this process; before joining it does.
+    /// Returns true once everything that was sent outlives this process; true before joining.
     pub fn flush(&mut self) -> Result<bool, Failure> {
         match &mut self.state {
             State::Connected(connected) => Ok(connected.endpoint().flush()?),
@@ -198,7 +199,8 @@ impl Handle {
         }
     }
 
-    /// What others have not taken yet is looked after until this is dropped; before joining there is nothing.
+    /// Keeps retransmitting entries that peers have not taken, until the handle is dropped. Does nothing before
+    /// joining.
     pub fn linger(&mut self) -> Result<(), Failure> {
         match &mut self.state {
             State::Connected(connected) => Ok(connected.endpoint().linger()?),
@@ -214,7 +216,7 @@ impl Handle {
         }
     }
 
-    /// To be called when a payload of so many bytes gets under way that may take until this rank is no longer in MPI.
+    /// To be called when a payload of `bytes` bytes begins that may not be complete when this rank leaves MPI.
     #[inline]
     pub fn overlap(&mut self, bytes: u64) {
         let State::Connected(connected) = &mut self.state else { return };

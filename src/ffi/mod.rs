@@ -1,7 +1,7 @@
-//! The C ABI: checks arguments, catches panics, turns errors into codes and text.
+//! The C ABI: it checks arguments, catches panics, and turns errors into codes and texts.
 //!
-//! The types come from `include/ntbring.h` by bindgen. So do declarations of the functions; a test
-//! holds them against the definitions here, so that neither side can drift.
+//! The types are generated from `include/ntbring.h` by bindgen, and so are declarations of the functions; a test
+//! compares them with the definitions here, so that the two sides cannot diverge.
 
 #[allow(non_camel_case_types, non_upper_case_globals, missing_docs, dead_code)]
 #[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -30,19 +30,19 @@ use std::ffi::c_void;
 use std::os::raw::c_char;
 use std::time::Duration;
 
-/// See `include/ntbring.h`.
+/// Returns the version of this ABI. See `include/ntbring.h`.
 #[no_mangle]
 pub extern "C" fn ntbring_abi_version() -> u32 {
     NTBRING_ABI_VERSION
 }
 
-/// See `include/ntbring.h`.
+/// Returns the text of the calling thread's last error. See `include/ntbring.h`.
 #[no_mangle]
 pub extern "C" fn ntbring_error_text() -> *const c_char {
     error::text()
 }
 
-/// See `include/ntbring.h`.
+/// Creates an endpoint of a rank, which has not joined the ring. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `job` must be valid, its array `size` long; `endpoint` must be writable.
@@ -52,34 +52,34 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
         if job.is_null() || endpoint.is_null() {
             return Err(argument("job and endpoint must not be NULL"));
         }
-        // SAFETY: not null, valid by contract.
+        // SAFETY: not null, and the caller guarantees a valid object.
         let job = unsafe { &*job };
         if job.size < 1 || job.rank < 0 || job.rank >= job.size || job.vci < 0 || job.host_of.is_null() {
-            return Err(argument("rank, size, vci or host_of make no sense"));
+            return Err(argument("rank, size, vci or host_of have invalid values"));
         }
-        // SAFETY: `size` entries by contract.
+        // SAFETY: not null, and the caller guarantees `size` entries.
         let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
         let handle = Handle::open(job, host_of)?;
-        // SAFETY: writable by contract.
+        // SAFETY: the caller guarantees writable memory.
         unsafe { *endpoint = handle.into_raw() };
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Checks that the memory that MPICH will share between the ranks of a host is available. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_check_space(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.check_space()?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Writes the address that other processes need to connect to this endpoint. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`; `address` must have room for NTBRING_ADDRESS_MAX bytes.
@@ -90,14 +90,14 @@ pub unsafe extern "C" fn ntbring_address(
     size: *mut u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let handle = unsafe { Handle::from_raw(endpoint) }?;
         if address.is_null() || size.is_null() {
             return Err(argument("address and size must not be NULL"));
         }
         let bytes = handle.address()?;
         assert!(bytes.len() <= NTBRING_ADDRESS_MAX as usize);
-        // SAFETY: room for NTBRING_ADDRESS_MAX bytes by contract, and no more is written.
+        // SAFETY: the caller guarantees room for NTBRING_ADDRESS_MAX bytes, and an address has at most that many.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast(), bytes.len());
             *size = bytes.len() as u64;
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn ntbring_address(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Joins the ring, with the addresses of all ranks. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`; `addresses` must hold one address a rank.
@@ -117,13 +117,14 @@ pub unsafe extern "C" fn ntbring_connect(
     stride: u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let handle = unsafe { Handle::from_raw(endpoint) }?;
         let stride = stride as usize;
         if addresses.is_null() || !(Card::LEN..=1 << 20).contains(&stride) {
             return Err(argument("addresses is NULL, or stride is not that of addresses"));
         }
-        // SAFETY: `size` addresses, `stride` bytes apart, by contract; of the last one only itself.
+        // SAFETY: not null; the caller guarantees one address for each rank, `stride` bytes apart. The last one is
+        // read without padding.
         let bytes =
             unsafe { std::slice::from_raw_parts(addresses.cast::<u8>(), stride * (handle.size() - 1) + Card::LEN) };
         handle.connect(bytes.chunks(stride))?;
@@ -131,14 +132,14 @@ pub unsafe extern "C" fn ntbring_connect(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Writes the size limits of messages and blocks. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `limits` must be writable.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_limits(endpoint: *mut ntbring_endpoint_t, limits: *mut ntbring_limits_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if limits.is_null() {
             return Err(argument("limits must not be NULL"));
@@ -146,25 +147,25 @@ pub unsafe extern "C" fn ntbring_limits(endpoint: *mut ntbring_endpoint_t, limit
         let (header_max, thresholds) = (endpoint.header_max() as u64, endpoint.thresholds());
         let packed_max = thresholds.packed_max as u64;
         let (eager_max, block_max) = (thresholds.eager_max as u64, endpoint.block_max() as u64);
-        // SAFETY: not null, writable by contract.
+        // SAFETY: not null, and the caller guarantees writable memory.
         unsafe { *limits = ntbring_limits_t { header_max, packed_max, eager_max, block_max } };
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Sends a message. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `message` and what it points to must be valid as the header says.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message: *const ntbring_message_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if message.is_null() {
             return Err(argument("message must not be NULL"));
         }
-        // SAFETY: not null, valid by contract.
+        // SAFETY: not null, and the caller guarantees a valid object.
         let sent = endpoint.send(unsafe { messages::outgoing(&*message) }?)?;
         Ok(match sent {
             ::ntbring_endpoint::Sent::Done => NTBRING_OK as i32,
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message
     })
 }
 
-/// See `include/ntbring.h`.
+/// Sends a small message by the fast path. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `data` must have the size given.
@@ -188,9 +189,9 @@ pub unsafe extern "C" fn ntbring_send_now(
     data_size: u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        // SAFETY: by contract; nothing of it is kept beyond the call.
+        // SAFETY: the caller guarantees `data_size` readable bytes; the payload is not used after the call.
         let payload = unsafe { messages::small(dest, data, data_size) }?;
         let (dest, head, header) = (dest as u32, Head { handler }, [hdr, hdr_more]);
         if endpoint.send_plain(dest, head, &messages::bytes(header), payload) {
@@ -200,7 +201,7 @@ pub unsafe extern "C" fn ntbring_send_now(
     })
 }
 
-/// Sends what cannot go as nearly all does. Apart, so that all else needs few registers.
+/// Sends messages that do not fit the fast path. A separate function, so that the fast path needs few registers.
 #[inline(never)]
 fn send_now(
     endpoint: &mut Endpoint,
@@ -214,7 +215,7 @@ fn send_now(
     Ok(if endpoint.send_now(&message)? { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
 }
 
-/// See `include/ntbring.h`.
+/// Returns the size in bytes of the largest message to be sent to `dest` without an offer. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
@@ -222,7 +223,7 @@ fn send_now(
 pub unsafe extern "C" fn ntbring_eager_max(endpoint: *mut ntbring_endpoint_t, dest: i32) -> u64 {
     let mut max = 0;
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         max = endpoint.eager_max(dest.max(0) as u32) as u64;
         Ok(0)
@@ -230,20 +231,20 @@ pub unsafe extern "C" fn ntbring_eager_max(endpoint: *mut ntbring_endpoint_t, de
     max
 }
 
-/// See `include/ntbring.h`.
+/// Makes progress and returns an event, if there is one. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `event` must be writable.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
         endpoint.dismiss(|endpoint| !endpoint.has_bulk());
-        // SAFETY: not null, writable by contract; its fields are plain numbers and addresses.
+        // SAFETY: not null; the caller guarantees a writable event, whose fields are plain numbers and addresses.
         let event = unsafe { &mut *event };
         match endpoint.look() {
             Look::Plain(plain) => {
@@ -257,7 +258,8 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
     })
 }
 
-/// The rest of a poll that has found no plain message. Apart, so that those need few registers.
+/// Completes a poll that has found no single-entry message. A separate function, so that the fast path needs few
+/// registers.
 #[inline(never)]
 fn follow(endpoint: &mut Endpoint, look: Look, event: &mut ntbring_event_t) -> Result<i32, Failure> {
     let Some(found) = endpoint.follow(look)? else { return Ok(NTBRING_NONE as i32) };
@@ -265,23 +267,23 @@ fn follow(endpoint: &mut Endpoint, look: Look, event: &mut ntbring_event_t) -> R
     Ok(NTBRING_SOME as i32)
 }
 
-/// See `include/ntbring.h`.
+/// Returns the resources of an event. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `event` must have been filled in by `ntbring_poll`, and changed as the header says.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, event: *mut ntbring_event_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
-        // SAFETY: not null, valid by contract.
+        // SAFETY: not null, and the caller guarantees a valid object.
         let event = unsafe { &*event };
         match messages::entry(event) {
             Some(lane) => endpoint.release_entry(lane)?,
-            // SAFETY: by contract.
+            // SAFETY: the caller upholds the same contract for this function.
             None => unsafe { release_other(&mut endpoint, event) }?,
         }
         if event.charge > 0 {
@@ -291,14 +293,14 @@ pub unsafe extern "C" fn ntbring_release(endpoint: *mut ntbring_endpoint_t, even
     })
 }
 
-/// Releases an event that is no plain entry.
+/// Releases an event that is not of a single-entry message.
 ///
 /// # Safety
 /// As [`ntbring_release`].
 #[inline(never)]
 unsafe fn release_other(endpoint: &mut Endpoint, event: &ntbring_event_t) -> Result<(), Failure> {
     if let Some(token) = messages::token(event)? {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of this function.
         if let Some(room) = unsafe { messages::place(event, token) } {
             endpoint.place_at(token, room, event.cookie as usize);
         }
@@ -307,35 +309,36 @@ unsafe fn release_other(endpoint: &mut Endpoint, event: &ntbring_event_t) -> Res
     Ok(())
 }
 
-/// See `include/ntbring.h`.
+/// Returns the flow-control credit of a message that is no longer kept. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_discharge(endpoint: *mut ntbring_endpoint_t, src: i32, charge: u64) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         endpoint.discharge(src as u32, charge)?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Grants stalled senders more credit. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, src: i32, patient: i32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         endpoint.allow_more(u32::try_from(src).ok(), patient != 0)?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Waits after fruitless polls; returns the number of polls that may follow before the next call. See
+/// `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected. Any thread may call it.
@@ -343,7 +346,7 @@ pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, s
 pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) -> u32 {
     let mut looks = 0;
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, as the contract of this function requires.
         if let Some(idle) = unsafe { Shared::from_raw(endpoint) }?.idle() {
             looks = idle.wait(Duration::from_micros(max_us.into()));
         }
@@ -352,33 +355,33 @@ pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us:
     looks
 }
 
-/// See `include/ntbring.h`.
+/// Checks if everything that was sent outlives this process. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_flush(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let done = unsafe { Handle::from_raw(endpoint) }?.flush()?;
         Ok(if done { NTBRING_OK } else { NTBRING_PENDING } as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Keeps retransmitting in the background until the endpoint is closed. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_linger(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.linger()?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Destroys an endpoint. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open` and is gone after this; NULL is allowed.
@@ -386,7 +389,7 @@ pub unsafe extern "C" fn ntbring_linger(endpoint: *mut ntbring_endpoint_t) -> i3
 pub unsafe extern "C" fn ntbring_close(endpoint: *mut ntbring_endpoint_t) -> i32 {
     guard(|| {
         if !endpoint.is_null() {
-            // SAFETY: from `ntbring_open`, given up by the caller.
+            // SAFETY: the pointer is from `ntbring_open`, and the caller gives it up.
             let mut handle = unsafe { Handle::take_back(endpoint) };
             variables::remember(&mut handle);
         }

@@ -1,4 +1,4 @@
-//! Payloads that are offered, and sends that are taken back.
+//! Rendezvous offers, and cancellation of sends.
 
 use super::abi::*;
 use super::error::{argument, guard};
@@ -8,19 +8,19 @@ use ::ntbring_endpoint::Accepted;
 use ntbring_memory::ForeignRoom;
 use std::ffi::c_void;
 
-/// See `include/ntbring.h`.
+/// Sends a message's header and offers its payload for the receiver to fetch (RTS). See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `message` and what it points to must be valid as the header says.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_offer(endpoint: *mut ntbring_endpoint_t, message: *const ntbring_message_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let handle = unsafe { Handle::from_raw(endpoint) }?;
         if message.is_null() {
             return Err(argument("message must not be NULL"));
         }
-        // SAFETY: not null, valid by contract.
+        // SAFETY: not null, and the caller guarantees a valid object.
         let message = unsafe { messages::outgoing(&*message) }?;
         let bytes = message.payload.len();
         handle.endpoint()?.offer(message)?;
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn ntbring_offer(endpoint: *mut ntbring_endpoint_t, messag
     })
 }
 
-/// See `include/ntbring.h`.
+/// Fetches the payload of an offer (CTS). See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `offer` must come from an event; `buffer` must have room for
@@ -43,14 +43,14 @@ pub unsafe extern "C" fn ntbring_accept(
     cookie: *mut c_void,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let handle = unsafe { Handle::from_raw(endpoint) }?;
         if offer.is_null() {
             return Err(argument("offer must not be NULL"));
         }
-        // SAFETY: not null, valid by contract.
+        // SAFETY: not null, and the caller guarantees a valid object.
         let (src, offer) = messages::offer(unsafe { &*offer })?;
-        // SAFETY: writable until the payload is there, by contract.
+        // SAFETY: the caller guarantees writable memory until the payload is complete.
         let room = (!buffer.is_null()).then(|| unsafe { ForeignRoom::new(buffer.cast(), size as usize) });
         let accepted = handle.endpoint()?.accept(src, offer, room, size, cookie as usize)?;
         Ok(match accepted {
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn ntbring_accept(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Cancels a send or drops an offer. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
@@ -75,10 +75,10 @@ pub unsafe extern "C" fn ntbring_withdraw(
     dropped: i32,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let (Ok(dest), false) = (u32::try_from(dest), cookie.is_null()) else {
-            return Err(argument("a withdrawal without rank or cookie"));
+            return Err(argument("dest must not be negative, and cookie must not be NULL"));
         };
         let done = match dropped {
             0 => endpoint.retract(dest, cookie as usize)?,

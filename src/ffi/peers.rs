@@ -1,4 +1,4 @@
-//! Processes outside the job, and what is said to them before there is a communicator.
+//! Processes outside the job, and the greetings that are exchanged with them before there is a communicator.
 
 use super::abi::*;
 use super::error::{argument, guard};
@@ -9,7 +9,7 @@ use std::ffi::c_void;
 
 const _: () = assert!(NTBRING_GREETING_MAX as usize == GREETING_MAX);
 
-/// See `include/ntbring.h`.
+/// Writes the address of a peer outside the job. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `address` must have room for `NTBRING_ADDRESS_MAX` bytes, `size` be writable.
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn ntbring_peer_address(
     size: *mut u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if address.is_null() || size.is_null() {
             return Err(argument("address and size must not be NULL"));
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn ntbring_peer_address(
         let guest = u32::try_from(peer).ok().and_then(|peer| endpoint.peer_address(peer));
         let bytes = guest.ok_or_else(|| argument("there is no such peer"))?.bytes();
         assert!(bytes.len() <= NTBRING_ADDRESS_MAX as usize);
-        // SAFETY: room for NTBRING_ADDRESS_MAX bytes by contract, and no more is written.
+        // SAFETY: the caller guarantees room for NTBRING_ADDRESS_MAX bytes, and an address has at most that many.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast(), bytes.len());
             *size = bytes.len() as u64;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn ntbring_peer_address(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Adds a process outside the job as a peer. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `address` must hold `size` bytes; `peer` must be writable.
@@ -50,29 +50,30 @@ pub unsafe extern "C" fn ntbring_peer_add(
     peer: *mut i32,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if address.is_null() || peer.is_null() || size > u64::from(NTBRING_ADDRESS_MAX) {
             return Err(argument("address or peer is NULL, or size is not that of an address"));
         }
-        // SAFETY: `size` bytes by contract.
+        // SAFETY: not null, and the caller guarantees `size` readable bytes.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size as usize) };
-        let guest = GuestAddress::parse(bytes).ok_or_else(|| argument("this is no address of a connected endpoint"))?;
+        let guest = GuestAddress::parse(bytes)
+            .ok_or_else(|| argument("the bytes are not the address of a connected endpoint"))?;
         let Some(number) = endpoint.add_peer(&guest)? else { return Ok(NTBRING_PENDING as i32) };
-        // SAFETY: not null, writable by contract.
+        // SAFETY: not null, and the caller guarantees writable memory.
         unsafe { *peer = number as i32 };
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Drops a peer outside the job. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_peer_drop(endpoint: *mut ntbring_endpoint_t, peer: i32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let peer = u32::try_from(peer).map_err(|_| argument("there is no such peer"))?;
         endpoint.drop_peer(peer);
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn ntbring_peer_drop(endpoint: *mut ntbring_endpoint_t, pe
     })
 }
 
-/// See `include/ntbring.h`.
+/// Sends a greeting to a peer outside the job. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `bytes` must have `size` of them.
@@ -93,20 +94,20 @@ pub unsafe extern "C" fn ntbring_greet(
     size: u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let known = u32::try_from(peer).ok().filter(|&peer| endpoint.peer_address(peer).is_some());
         let (Some(peer), false, true) = (known, bytes.is_null(), size <= GREETING_MAX as u64) else {
-            return Err(argument("no such peer, nothing to say, or too much"));
+            return Err(argument("the peer is unknown, or the greeting is empty or too long"));
         };
-        // SAFETY: not null, `size` bytes by contract.
+        // SAFETY: not null, and the caller guarantees `size` readable bytes.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size as usize) };
         endpoint.greet(peer, tag, bytes)?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Receives a greeting with a given tag, if one has arrived. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `bytes` must have room for `size`.
@@ -118,29 +119,29 @@ pub unsafe extern "C" fn ntbring_greeting(
     size: u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if bytes.is_null() {
-            return Err(argument("no room for a greeting"));
+            return Err(argument("bytes must not be NULL"));
         }
         let Some(said) = endpoint.greeting(tag)? else { return Ok(NTBRING_PENDING as i32) };
         if said.len() as u64 > size {
-            return Err(argument("no room for the greeting that has come"));
+            return Err(argument("the greeting does not fit the buffer"));
         }
-        // SAFETY: not null, room by contract and as checked.
+        // SAFETY: not null; the caller guarantees room for `size` bytes, and the length was checked against it.
         unsafe { std::ptr::copy_nonoverlapping(said.as_ptr(), bytes.cast(), said.len()) };
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Withdraws the greeting with a given tag. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_greeting_withdraw(endpoint: *mut ntbring_endpoint_t, tag: u32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.endpoint()?.withdraw(tag)?;
         Ok(NTBRING_OK as i32)
     })

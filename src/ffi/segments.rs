@@ -1,4 +1,4 @@
-//! Segments across the ABI. A segment is given out as the address of its box.
+//! Segments at the C ABI. The pointer given to C is that of the segment's box.
 
 use super::abi::*;
 use super::error::{argument, guard, Failure};
@@ -10,30 +10,30 @@ use ntbring_ring::served::registry::{address, words};
 use ntbring_ring::served::Action;
 use std::ffi::c_void;
 
-/// The segment behind a pointer.
+/// Returns the segment behind a pointer.
 ///
 /// # Safety
 /// It must come from `ntbring_segment_create` or `_open` and not be freed yet, and no mutable
 /// reference to it may exist.
 unsafe fn segment<'a>(segment: *mut ntbring_segment_t) -> Result<&'a Segment, Failure> {
-    // SAFETY: made by Box::into_raw; shared by contract.
+    // SAFETY: allocated by `Box::into_raw`; the caller guarantees that there is no mutable reference.
     unsafe { segment.cast::<Segment>().as_ref() }.ok_or_else(|| argument("segment must not be NULL"))
 }
 
-/// See `include/ntbring.h`.
+/// Returns 1 if this rank can map the segments of `rank`, else 0. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_is_near(endpoint: *mut ntbring_endpoint_t, rank: i32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         Ok(u32::try_from(rank).is_ok_and(|rank| endpoint.is_near(rank)).into())
     })
 }
 
-/// See `include/ntbring.h`.
+/// Creates a segment of this rank. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `created`, `base` and `address` must be writable.
@@ -46,13 +46,13 @@ pub unsafe extern "C" fn ntbring_segment_create(
     address: *mut ntbring_segment_address_t,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if created.is_null() || base.is_null() || address.is_null() || size == 0 {
-            return Err(argument("a segment without bytes or without a place for it"));
+            return Err(argument("size must not be 0, and created, base and address must not be NULL"));
         }
         let (segment, at) = endpoint.create_segment(size)?;
-        // SAFETY: not null, writable by contract.
+        // SAFETY: not null, and the caller guarantees writable memory.
         unsafe {
             *base = segment.base().cast();
             *address = ntbring_segment_address { words: words(&at) };
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn ntbring_segment_create(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Maps a segment of a near rank. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `at` must be valid; `opened` and `base` must be writable.
@@ -75,14 +75,14 @@ pub unsafe extern "C" fn ntbring_segment_open(
     base: *mut *mut c_void,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         if opened.is_null() || base.is_null() || at.is_null() || rank < 0 {
-            return Err(argument("a segment of no rank, without address, or without a place for it"));
+            return Err(argument("rank must not be negative, and at, opened and base must not be NULL"));
         }
-        // SAFETY: not null, valid by contract.
+        // SAFETY: not null, and the caller guarantees a valid object.
         let segment = endpoint.open_segment(rank as u32, &address(unsafe { (*at).words }))?;
-        // SAFETY: not null, writable by contract.
+        // SAFETY: not null, and the caller guarantees writable memory.
         unsafe {
             *base = segment.base().cast();
             *opened = Box::into_raw(Box::new(segment)).cast();
@@ -91,14 +91,14 @@ pub unsafe extern "C" fn ntbring_segment_open(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Prevents other processes from opening a segment from now on. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `sealed` must be a segment that is not freed yet and not in use by another thread.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_segment_seal(sealed: *mut ntbring_segment_t) -> i32 {
     guard(|| {
-        // SAFETY: made by Box::into_raw; exclusive by contract.
+        // SAFETY: allocated by `Box::into_raw`; the caller guarantees exclusive access.
         let Some(segment) = (unsafe { sealed.cast::<Segment>().as_mut() }) else {
             return Err(argument("segment must not be NULL"));
         };
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn ntbring_segment_seal(sealed: *mut ntbring_segment_t) ->
     })
 }
 
-/// See `include/ntbring.h`.
+/// Acquires the lock of a segment's bytes. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `locked` must be a segment that is not freed yet.
@@ -117,28 +117,28 @@ pub unsafe extern "C" fn ntbring_segment_lock(
     locked: *mut ntbring_segment_t,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        // SAFETY: by contract.
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
         endpoint.lock(unsafe { segment(locked) }?)?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Releases the lock of a segment's bytes. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `unlocked` must be a segment whose lock this process has.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_segment_unlock(unlocked: *mut ntbring_segment_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
         unsafe { segment(unlocked) }?.unlock();
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// See `include/ntbring.h`.
+/// Tries to acquire the window lock in a segment. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `held` must be a segment that is not freed yet.
@@ -149,60 +149,61 @@ pub unsafe extern "C" fn ntbring_segment_hold(
     alone: i32,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        // SAFETY: by contract.
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
         let taken = endpoint.hold(unsafe { segment(held) }?, alone != 0);
         Ok(if taken { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
     })
 }
 
-/// See `include/ntbring.h`.
+/// Releases the window lock in a segment. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `held` must be a segment that is not freed yet.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_segment_let_go(held: *mut ntbring_segment_t, alone: i32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
         match unsafe { segment(held) }?.let_go(alone != 0) {
             true => Ok(NTBRING_OK as i32),
-            false => Err(argument("a window was unlocked that was not locked so")),
+            false => Err(argument("the window was not locked in this mode")),
         }
     })
 }
 
-/// See `include/ntbring.h`.
+/// Returns 1 if the host of `rank` performs operations on its segments for this rank, else 0. See
+/// `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_is_served(endpoint: *mut ntbring_endpoint_t, rank: i32) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         Ok(u32::try_from(rank).is_ok_and(|rank| endpoint.is_served(rank)).into())
     })
 }
 
-/// See `include/ntbring.h`.
+/// Begins a one-sided operation on a segment of a rank that is not near. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `remote` and what it points to must be valid as the header says.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remote: *const ntbring_remote_t) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        // SAFETY: valid by contract.
+        // SAFETY: NULL, or valid as the caller guarantees.
         let Some(r) = (unsafe { remote.as_ref() }) else { return Err(argument("remote must not be NULL")) };
         let action = Action::parse(r.action, r.op, r.type_);
         let Some(action) = action.filter(|_| r.dest >= 0 && r.size <= isize::MAX as u64 / 2) else {
-            return Err(argument("an operation that there is not, or of no rank, or of too many bytes"));
+            return Err(argument("the operation is unknown, dest is negative, or size is too large"));
         };
         let (operands, result) = (action.operands(r.size) as usize, action.result(r.size) as usize);
         if operands > 0 && r.data.is_null() || result > 0 && r.result.is_null() {
-            return Err(argument("an operation without operands, or without a place for its result"));
+            return Err(argument("data and result must not be NULL where the operation uses them"));
         }
         endpoint.begin(Operation {
             dest: r.dest as u32,
@@ -210,7 +211,7 @@ pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remot
             segment: address(r.segment.words).file.token,
             offset: r.offset,
             len: r.size,
-            // SAFETY: valid until the event, by contract.
+            // SAFETY: the caller guarantees valid memory until the event.
             operands: unsafe { ForeignBytes::new(r.data.cast(), operands) },
             // SAFETY: as above.
             result: (result > 0).then(|| unsafe { ForeignRoom::new(r.result.cast(), result) }),
@@ -220,7 +221,7 @@ pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remot
     })
 }
 
-/// See `include/ntbring.h`.
+/// Unmaps a segment, and destroys it if it is this rank's own. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `freed` must be a segment, which is gone after this with all its
@@ -231,9 +232,9 @@ pub unsafe extern "C" fn ntbring_segment_free(endpoint: *mut ntbring_endpoint_t,
         if freed.is_null() {
             return Ok(NTBRING_OK as i32);
         }
-        // SAFETY: made by Box::into_raw, given up by the caller.
+        // SAFETY: allocated by `Box::into_raw`; the caller gives up the pointer.
         let segment = unsafe { Box::from_raw(freed.cast::<Segment>()) };
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.endpoint()?.withdraw_segment(&segment)?;
         Ok(NTBRING_OK as i32)
     })

@@ -1,4 +1,4 @@
-//! Holds the definitions against the header, and breaks the contract on purpose.
+//! Tests that compare the definitions with the header and violate the contract on purpose.
 
 mod guests;
 
@@ -141,7 +141,7 @@ fn settings_and_counters_are_numbered_and_described() {
         ] {
             assert_eq!(call, NTBRING_ERR_ARGUMENT);
         }
-        // Other tests may close endpoints as well, so only that it can be asked for.
+        // Other tests may close endpoints at the same time, so only the call itself is checked.
         assert_eq!(ntbring_close(ep), 0);
         assert_eq!(ntbring_count(std::ptr::null_mut(), packed, &mut value), 0);
     }
@@ -201,7 +201,7 @@ fn a_ring_of_one_sends_to_itself() {
     }
 }
 
-/// The next event of an endpoint; its bytes are gone after this.
+/// Returns the next event of an endpoint, and releases it: its bytes are no longer valid.
 fn event(ep: *mut ntbring_endpoint_t) -> ntbring_event_t {
     let mut e = event_of(ep);
     // SAFETY: all pointers are valid for the call.
@@ -209,7 +209,7 @@ fn event(ep: *mut ntbring_endpoint_t) -> ntbring_event_t {
     e
 }
 
-/// The next event of an endpoint, to be released.
+/// Returns the next event of an endpoint, which the caller must release.
 fn event_of(ep: *mut ntbring_endpoint_t) -> ntbring_event_t {
     let mut e = ntbring_event_t::default();
     for _ in 0..1_000_000 {
@@ -342,7 +342,7 @@ fn what_has_not_left_is_taken_back() {
         );
         assert_eq!(ntbring_withdraw(ep, 0, std::ptr::null_mut(), 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_withdraw(ep, -1, 8 as *mut c_void, 0), NTBRING_ERR_ARGUMENT);
-        // An empty message needs nobody, and its cookie may be another's while it waits.
+        // An empty message needs no answer, and its cookie may belong to another message while it waits.
         let twin = number + 2;
         let empty = ntbring_message_t { data_size: 0, ..message(&twin) };
         assert_eq!((ntbring_send(ep, &empty), ntbring_send(ep, &message(&twin))), (0, NTBRING_PENDING as i32));
@@ -368,7 +368,7 @@ fn what_has_not_left_is_taken_back() {
     }
 }
 
-/// An endpoint of a job of one rank that has not joined.
+/// Returns an endpoint, of a job of one rank, that has not joined.
 fn opened() -> *mut ntbring_endpoint_t {
     let host_of = [0];
     let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr(), vci: 0, charged: 0 };
@@ -378,7 +378,7 @@ fn opened() -> *mut ntbring_endpoint_t {
     ep
 }
 
-/// So does an MPI session that never communicates.
+/// Covers the behaviour of an MPI session that never communicates.
 #[test]
 fn who_has_not_joined_may_leave() {
     let ep = opened();
@@ -388,7 +388,7 @@ fn who_has_not_joined_may_leave() {
     }
 }
 
-/// A connected endpoint of a job of one rank.
+/// Returns a connected endpoint of a job of one rank.
 fn alone() -> *mut ntbring_endpoint_t {
     let ep = opened();
     // SAFETY: all pointers are valid for the calls.
@@ -460,7 +460,7 @@ fn endpoints_of_two_jobs_become_peers_and_talk() {
                 assert_eq!((&known, len), (address, size));
             }
         }
-        // The first asks, the second answers, in one thread.
+        // The first endpoint asks, the second answers, in one thread.
         let (mut heard, hear) = ([0u8; 600], |ep, heard: &mut [u8; 600]| {
             let mut e = ntbring_event_t::default();
             while ntbring_greeting(ep, 5, heard.as_mut_ptr().cast(), 512) == NTBRING_PENDING as i32 {
@@ -510,7 +510,7 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
             assert_eq!((ntbring_segment_lock(ep, own), ntbring_segment_unlock(own)), (0, 0));
             assert_eq!((ntbring_segment_lock(ep, twin), ntbring_segment_unlock(twin)), (0, 0));
         }
-        // Nobody is rank 41: a lock that it seems to have is an error, not a hang.
+        // There is no rank 41: a lock that it seems to hold is an error, not a hang.
         assert!((*twin.cast::<ntbring_host::Segment>()).try_lock(41));
         assert_eq!(ntbring_segment_lock(ep, own), NTBRING_ERR_PROTOCOL);
         assert!(text().contains("41"), "{}", text());
@@ -523,7 +523,7 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
     }
 }
 
-/// What lies in a lane that nobody has opened would be lost with its maker.
+/// A message in a lane that its receiver has not opened yet would be lost if its sender ended.
 #[test]
 fn one_job_waits_until_another_can_read_what_was_sent() {
     let (asking, other, gone) = (alone(), alone(), alone());
@@ -538,7 +538,7 @@ fn one_job_waits_until_another_can_read_what_was_sent() {
             assert_eq!(ntbring_greet(asking, peer, 5, address.as_ptr().cast(), 8), 0, "{}", text());
             assert_eq!(ntbring_flush(asking), NTBRING_PENDING as i32);
             match peer {
-                // Who spins does not look at its mail each time.
+                // A rank that spins does not look into its mailbox at each poll.
                 1 => (0..100).for_each(|_| assert_eq!(ntbring_poll(ep, &mut e), 0, "{}", text())),
                 _ => assert_eq!(ntbring_close(ep), 0),
             }
@@ -548,14 +548,14 @@ fn one_job_waits_until_another_can_read_what_was_sent() {
     }
 }
 
-/// Polls until somebody is lost: who, whether it has left, and why.
+/// Polls until a rank is lost. Returns its number, whether it has left, and the reason.
 ///
 /// # Safety
 /// The endpoint must be open.
 unsafe fn lost(ep: *mut ntbring_endpoint_t) -> (i32, bool, String) {
     let (start, mut e) = (std::time::Instant::now(), ntbring_event_t::default());
     while start.elapsed() < std::time::Duration::from_secs(20) {
-        // SAFETY: by contract.
+        // SAFETY: the caller guarantees an open endpoint.
         unsafe {
             match ntbring_poll(ep, &mut e) as u32 {
                 NTBRING_SOME if e.kind == NTBRING_EVENT_LOST => return (e.src, e.last != 0, text()),
@@ -586,7 +586,7 @@ fn who_is_gone_of_another_job_is_lost() {
             assert_eq!(ntbring_close(other), 0);
             let (who, has_left, why) = lost(ep);
             assert_eq!((who, has_left, why.contains("MPI_Finalize")), (1, leaves, leaves), "{why}");
-            // Who waits for its answer is told, and it is no error to know it again.
+            // A caller that waits for the peer's answer gets an error.
             assert_eq!(ntbring_greeting(ep, 5, address.as_mut_ptr().cast(), 512), NTBRING_ERR_PEER, "{}", text());
             assert_eq!(ntbring_close(ep), 0);
         }

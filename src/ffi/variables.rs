@@ -10,10 +10,10 @@ use ntbring_settings::Setting;
 use std::ffi::CString;
 use std::sync::{Mutex, OnceLock};
 
-/// The name of a variable and what it is.
+/// Name and description of a variable.
 type Described = (CString, CString);
 
-/// What the counters of the endpoints that are closed add up to.
+/// Sums of the counters of all endpoints that have been closed.
 static CLOSED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 fn text(text: String) -> CString {
@@ -33,12 +33,12 @@ fn counters() -> &'static [Described] {
     })
 }
 
-/// The values of all settings, in the table's order.
+/// Returns the values of all settings, in the table's order.
 pub fn values(loaded: &Loaded<Settings>) -> Vec<CString> {
     TABLE.settings().map(|setting| text(loaded.value(setting).0.to_string())).collect()
 }
 
-/// See `include/ntbring.h`.
+/// Describes the setting number `index`, with its value in this endpoint. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must come from `ntbring_open`; `variable` must be writable.
@@ -49,9 +49,9 @@ pub unsafe extern "C" fn ntbring_setting(
     variable: *mut ntbring_variable_t,
 ) -> i32 {
     guard(|| {
-        // SAFETY: by contract.
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let handle = unsafe { Handle::from_raw(endpoint) }?;
-        // SAFETY: writable by contract, if it is not null; plain addresses.
+        // SAFETY: NULL, or writable as the caller guarantees; the fields are plain addresses.
         let variable = unsafe { variable.as_mut() }.ok_or_else(|| argument("variable must not be NULL"))?;
         let index = index as usize;
         let Some((name, meaning)) = settings().get(index) else { return Ok(NTBRING_NONE as i32) };
@@ -64,14 +64,14 @@ pub unsafe extern "C" fn ntbring_setting(
     })
 }
 
-/// See `include/ntbring.h`.
+/// Describes the counter number `index`. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `variable` must be writable.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_counter(index: u32, variable: *mut ntbring_variable_t) -> i32 {
     guard(|| {
-        // SAFETY: writable by contract, if it is not null; plain addresses.
+        // SAFETY: NULL, or writable as the caller guarantees; the fields are plain addresses.
         let variable = unsafe { variable.as_mut() }.ok_or_else(|| argument("variable must not be NULL"))?;
         let Some((name, meaning)) = counters().get(index as usize) else { return Ok(NTBRING_NONE as i32) };
         *variable = ntbring_variable_t { name: name.as_ptr(), meaning: meaning.as_ptr(), value: std::ptr::null() };
@@ -79,28 +79,30 @@ pub unsafe extern "C" fn ntbring_counter(index: u32, variable: *mut ntbring_vari
     })
 }
 
-/// See `include/ntbring.h`.
+/// Reads the counter number `index` of an endpoint, or, for NULL, the sum over all closed endpoints. See
+/// `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected or NULL; `value` must be writable.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_count(endpoint: *mut ntbring_endpoint_t, index: u32, value: *mut u64) -> i32 {
     guard(|| {
-        // SAFETY: writable by contract, if it is not null.
+        // SAFETY: NULL, or writable as the caller guarantees.
         let value = unsafe { value.as_mut() }.ok_or_else(|| argument("value must not be NULL"))?;
         let counter = COUNTERS.get(index as usize).ok_or_else(|| argument("there is no such counter"))?;
         *value = if endpoint.is_null() {
             let closed = CLOSED.lock().unwrap_or_else(|e| e.into_inner());
             closed.get(index as usize).copied().unwrap_or(0)
         } else {
-            // SAFETY: by contract.
+            // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this
+            // function).
             unsafe { Handle::from_raw(endpoint) }?.endpoint()?.count(counter)
         };
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// Adds what the counters of an endpoint stand at, which is about to be closed.
+/// Adds the counters of an endpoint that is about to be closed to the sums.
 pub fn remember(handle: &mut Handle) {
     let Ok(endpoint) = handle.endpoint() else { return };
     let mut closed = CLOSED.lock().unwrap_or_else(|e| e.into_inner());

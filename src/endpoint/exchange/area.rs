@@ -1,7 +1,7 @@
 //! The memory of a rank from which its neighbours read their blocks in an alltoall.
 //!
 //! ```text
-//!  | half of even rounds | half of odd rounds |    each half: | slots (own, beyond, transit) for the right | for the left |
+//! | half of even rounds | half of odd rounds |   each half: | slots (own, beyond, transit) to the right | to the left |
 //! ```
 
 use ntbring_host::Segment;

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!                   left neighbour              this rank                  right neighbour
-//!  all members share cards
-//!                    for this rank ------------> receive block    <-------- for this rank
+//! all members share cards
+//!                   for this rank ------------> receive block <----------- for this rank
 //!                   for the right one --------> in transit
-//!                                                in transit --------------> receive block
-//!  all members share notes
+//!                                               in transit --------------> receive block
+//! all members share notes
 //! ```
 //!
 //! Blocks are copied in one of two ways. With kernel copies (`Mover::Kernel`), the kernel copies from the sender's

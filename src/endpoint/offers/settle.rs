@@ -64,7 +64,11 @@ impl Endpoint {
             Packet::Feed { fetch, stream, total } => {
                 let f = self.fetch_from(a.src, fetch)?;
                 if f.size > total || f.pending > 0 || f.fed {
-                    return Err(EndpointError::Offer { src: a.src, id: fetch, what: "feeds a payload that was not requested" });
+                    return Err(EndpointError::Offer {
+                        src: a.src,
+                        id: fetch,
+                        what: "feeds a payload that was not requested",
+                    });
                 }
                 self.inbound.open(a.src, stream, total, Some(fetch))?;
                 self.offers.fetches[fetch as usize].fed = true;
@@ -108,8 +112,8 @@ impl Endpoint {
             Request::Stream { len, gladly } if len <= payload.len() => {
                 self.offers.preferences.heard(src, gladly);
                 let given = self.offers.given.remove(offer as usize);
-                // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the receiver
-                // drops the rest.
+                // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the
+                // receiver drops the rest.
                 let payload = match payload {
                     Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
                     packed => packed,
@@ -117,7 +121,9 @@ impl Endpoint {
                 self.out.feed(src, fetch, payload, given.cookie)
             }
             Request::Push { address, from, len } => {
-                let Payload::Contiguous(bytes) = payload else { return Err(wrong("requests a copy of a payload that is not contiguous")) };
+                let Payload::Contiguous(bytes) = payload else {
+                    return Err(wrong("requests a copy of a payload that is not contiguous"));
+                };
                 if from > payload.len() || len > payload.len() - from {
                     return Err(wrong("requests more than was offered"));
                 }

@@ -1,8 +1,10 @@
-//! A lock that costs its owner next to nothing.
+//! A biased lock: it costs its owner almost nothing, and other threads more.
 //!
-//! A rank enters its endpoint millions of times a second, its deputy a few times while the rank is away. So entering costs the
-//! owner one look, unless it has invited guests: then it counts how often it enters and leaves, and a guest that has said that it
-//! is coming looks whether the owner has moved. Either the one sees the other, or the other the one.
+//! A rank enters its endpoint millions of times a second, its progress thread (deputy) a few times while the rank is
+//! away. Entering costs the owner one load, unless it admits guests: then it counts how often it enters and leaves,
+//! and a guest that has announced itself checks whether the owner has moved. The counter and the announcement are
+//! separated by sequentially consistent fences, as in Dekker's algorithm: at least one of the two threads sees the
+//! other.
 
 #[cfg(loom)]
 use loom::sync::{
@@ -16,21 +18,21 @@ use std::sync::{
     Mutex, MutexGuard,
 };
 
-/// Who is inside: the owner, or a guest.
+/// The lock, held by the owner or by a guest.
 pub struct Gate {
-    /// Only the owner changes it.
+    /// True while guests are admitted. Written only by the owner.
     inviting: AtomicBool,
-    /// How often the owner has entered while it invited guests...
+    /// Number of times the owner has entered while it admitted guests.
     entered: AtomicU32,
-    /// ...and left.
+    /// Number of times the owner has left after such an entry.
     left: AtomicU32,
-    /// A guest is inside, or looks whether it may.
+    /// True while a guest is inside or checks whether it may enter.
     guest: AtomicBool,
     /// Held by a guest, and by an owner that waits for one to leave.
     door: Mutex<()>,
 }
 
-/// A guest that is inside, until this is dropped.
+/// The guard of a guest, which is inside until it is dropped.
 pub struct Guest<'a> {
     gate: &'a Gate,
     at: u32,
@@ -38,7 +40,7 @@ pub struct Guest<'a> {
 }
 
 impl Gate {
-    /// With nobody inside or invited.
+    /// Creates an unlocked gate that admits no guests.
     pub fn new() -> Gate {
         Gate {
             inviting: AtomicBool::new(false),
@@ -49,23 +51,24 @@ impl Gate {
         }
     }
 
-    /// Whether guests may come.
+    /// True if guests are admitted.
     #[inline(always)]
     pub fn is_inviting(&self) -> bool {
         self.inviting.load(Ordering::Acquire)
     }
 
-    /// The owner, which is outside, lets guests come.
+    /// Admits guests. To be called by the owner from outside.
     pub fn invite(&self) {
         self.inviting.store(true, Ordering::Release);
     }
 
-    /// The owner, which is inside, lets them come no more.
+    /// Stops admitting guests. To be called by the owner from inside.
     pub fn dismiss(&self) {
         self.inviting.store(false, Ordering::Release);
     }
 
-    /// The owner enters, after a guest that is inside has left. Whether that was counted, for [`Gate::leave`].
+    /// Enters as the owner, after a guest that is inside has left. The returned flag must be passed to
+    /// [`Gate::leave`].
     #[inline(always)]
     #[must_use]
     pub fn enter(&self) -> bool {
@@ -81,12 +84,12 @@ impl Gate {
         self.entered.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if self.guest.load(Ordering::Acquire) {
-            // Whoever comes after this one sees that the owner is inside.
+            // Any later guest sees that the owner is inside.
             drop(lock(&self.door));
         }
     }
 
-    /// The owner leaves.
+    /// Leaves as the owner.
     #[inline(always)]
     pub fn leave(&self, counted: bool) {
         if counted {
@@ -94,29 +97,29 @@ impl Gate {
         }
     }
 
-    /// How often the owner has entered while it invited guests.
+    /// Returns the number of times the owner has entered while it admitted guests.
     pub fn visits(&self) -> u32 {
         self.entered.load(Ordering::Acquire)
     }
 
-    /// Lets a guest in, if it is invited, and the owner is outside and was not inside since it had entered so often.
+    /// Enters as a guest, if guests are admitted, the owner is outside, and its number of entries is still `visits`.
     pub fn visit(&self, visits: u32) -> Option<Guest<'_>> {
         if !self.is_inviting() || self.visits() != visits {
             return None;
         }
         let door = lock(&self.door);
         self.guest.store(true, Ordering::Relaxed);
-        // From here on it is said that it has left, if it may not enter.
+        // From here on the guard's destructor clears the announcement if the guest may not enter.
         let guest = Guest { gate: self, at: visits, _door: door };
         fence(Ordering::SeqCst);
         let outside = self.left.load(Ordering::Acquire) == visits;
-        // Once more: an owner that invites nobody does not look for guests.
+        // Checked again: an owner that admits no guests does not look for them.
         (outside && !guest.is_wanted() && self.is_inviting()).then_some(guest)
     }
 }
 
 impl Guest<'_> {
-    /// Whether the owner wants to enter.
+    /// True if the owner waits to enter.
     pub fn is_wanted(&self) -> bool {
         self.gate.visits() != self.at
     }
@@ -128,7 +131,7 @@ impl Drop for Guest<'_> {
     }
 }
 
-/// Nothing that is guarded breaks when a thread panics with it: that is for whoever guards it.
+/// Locks the mutex, ignoring poisoning: the mutex guards no data, and users of the gate handle panics themselves.
 fn lock(door: &Mutex<()>) -> MutexGuard<'_, ()> {
     door.lock().unwrap_or_else(|e| e.into_inner())
 }
@@ -152,14 +155,14 @@ mod model {
                 let mut visits = 0;
                 for _ in 0..2 {
                     let Some(guest) = theirs.visit(theirs.visits()) else { continue };
-                    // SAFETY: loom finds whoever else has it.
+                    // SAFETY: the gate gives mutual exclusion; loom reports a concurrent access.
                     with.with_mut(|value| unsafe { *value += 1 });
                     drop(guest);
                     visits += 1;
                 }
                 visits
             });
-            // While it invites, while it does not, and while it does again.
+            // While it admits guests, while it does not, and while it does again.
             for turn in 0..3 {
                 let counted = gate.enter();
                 // SAFETY: as above.
@@ -173,7 +176,7 @@ mod model {
                 }
             }
             let visits = visitor.join().unwrap();
-            // SAFETY: nobody else is left.
+            // SAFETY: the other thread has ended.
             value.with(|value| assert_eq!(unsafe { *value }, 3 + visits));
         });
     }

@@ -1,68 +1,69 @@
-//! What the owner of a gate, and its guests, find inside.
+//! A value behind a biased lock.
 
 use super::gate::{Gate, Guest};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-/// A value that one owner has nearly always, and a guest now and then.
+/// A value that one owner accesses nearly always, and another thread, the guest, rarely.
 pub struct Guarded<T> {
     gate: Gate,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the gate lets one in at a time, who sees all that was done by whoever was there before.
+// SAFETY: the gate gives mutual exclusion, and its release and acquire operations order the accesses of successive
+// holders. `T: Send` lets different threads access the value in turn.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
-/// The value in the hands of its owner.
+/// The guard of the owner.
 pub struct Owned<'a, T> {
     of: &'a Guarded<T>,
     counted: bool,
 }
 
-/// The value in the hands of a guest.
+/// The guard of a guest.
 pub struct Visit<'a, T> {
     guest: Guest<'a>,
     of: &'a Guarded<T>,
 }
 
 impl<T> Guarded<T> {
-    /// A value with nobody at it.
+    /// Creates an unlocked value.
     pub fn new(value: T) -> Guarded<T> {
         Guarded { gate: Gate::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Lets the owner in, as soon as no guest is there.
+    /// Enters as the owner, as soon as no guest is inside.
     ///
     /// # Safety
-    /// One thread at a time is the owner, and what this has returned before is gone.
+    /// Only one thread at a time may be the owner, and the previous guard must have been dropped.
     #[inline(always)]
     pub unsafe fn own(&self) -> Owned<'_, T> {
         Owned { counted: self.gate.enter(), of: self }
     }
 
-    /// The owner, which is outside, lets guests come.
+    /// Admits guests. To be called by the owner from outside.
     pub fn invite(&self) {
         self.gate.invite();
     }
 
-    /// Whether guests may come.
+    /// True if guests are admitted.
     pub fn is_inviting(&self) -> bool {
         self.gate.is_inviting()
     }
 
-    /// How often the owner has come while guests might come.
+    /// Returns the number of times the owner has entered while it admitted guests.
     pub fn visits(&self) -> u32 {
         self.gate.visits()
     }
 
-    /// Lets a guest in, if it is invited, and the owner is not here and was not since it had come so often.
+    /// Enters as a guest, if guests are admitted, the owner is outside, and its number of entries is still `visits`.
     pub fn visit(&self, visits: u32) -> Option<Visit<'_, T>> {
         self.gate.visit(visits).map(|guest| Visit { guest, of: self })
     }
 }
 
 impl<T> Owned<'_, T> {
-    /// Lets guests come no more, if there is nothing for them to do.
+    /// Stops admitting guests if `idle` says that there is no work for them.
     #[inline(always)]
     pub fn dismiss(&self, idle: impl FnOnce(&T) -> bool) {
         if self.counted && idle(self) {
@@ -72,7 +73,7 @@ impl<T> Owned<'_, T> {
 }
 
 impl<T> Visit<'_, T> {
-    /// Whether the owner wants to come in.
+    /// True if the owner waits to enter.
     pub fn is_wanted(&self) -> bool {
         self.guest.is_wanted()
     }
@@ -83,7 +84,7 @@ impl<T> Deref for Owned<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the owner is inside, so nobody else is.
+        // SAFETY: the owner is inside, so the gate keeps guests out, and the owner has only this guard.
         unsafe { &*self.of.value.get() }
     }
 }
@@ -91,7 +92,7 @@ impl<T> Deref for Owned<'_, T> {
 impl<T> DerefMut for Owned<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and there is one such guard.
+        // SAFETY: as above; `&mut self` makes the access exclusive.
         unsafe { &mut *self.of.value.get() }
     }
 }
@@ -107,14 +108,14 @@ impl<T> Deref for Visit<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the guest is inside, so nobody else is.
+        // SAFETY: the guest is inside, so the gate keeps the owner and other guests out.
         unsafe { &*self.of.value.get() }
     }
 }
 
 impl<T> DerefMut for Visit<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and there is one such guard.
+        // SAFETY: as above; `&mut self` makes the access exclusive.
         unsafe { &mut *self.of.value.get() }
     }
 }
@@ -131,7 +132,7 @@ mod tests {
         assert!(guarded.visit(guarded.visits()).is_none());
         guarded.invite();
         let before = guarded.visits();
-        // SAFETY: one owner.
+        // SAFETY: this thread is the only owner, and has no other guard.
         let mut owned = unsafe { guarded.own() };
         *owned += 1;
         assert!(guarded.visit(before).is_none() && guarded.visit(guarded.visits()).is_none());
@@ -142,7 +143,7 @@ mod tests {
         *visit += 1;
         assert!(!visit.is_wanted() && *visit == 3);
         drop(visit);
-        // SAFETY: one owner.
+        // SAFETY: this thread is the only owner, and has no other guard.
         unsafe { guarded.own() }.dismiss(|value| *value == 3);
         assert!(guarded.visit(guarded.visits()).is_none());
     }
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_between_an_owner_and_its_guest() {
         const ROUNDS: u64 = 100_000;
-        // Two words that only ever differ while somebody is inside.
+        // Two words that differ only while a thread is inside.
         let (guarded, over) = (Guarded::new([0u64; 2]), AtomicBool::new(false));
         let bump = |words: &mut [u64; 2]| {
             assert_eq!(words[0], words[1]);
@@ -177,7 +178,7 @@ mod tests {
                     500 => std::thread::sleep(Duration::from_micros(100)),
                     _ => {}
                 }
-                // SAFETY: one owner.
+                // SAFETY: this thread is the only owner, and has no other guard.
                 let mut owned = unsafe { guarded.own() };
                 bump(&mut owned);
                 owned.dismiss(|_| round % 1000 == 900);

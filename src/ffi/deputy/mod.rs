@@ -1,15 +1,16 @@
-//! What goes on with large payloads while their rank computes.
+//! The asynchronous-progress thread (deputy): progress of large payloads while their rank computes.
 //!
-//! A payload that a receive has been found for needs nothing more from MPICH before all of it is there, but somebody has to
-//! copy it, or write its pieces into lanes and take them out. The rank does, whenever it calls MPI. When it has not done so for
-//! a while, its deputy enters the endpoint in its place ([`Endpoint::carry_on`]), and leaves as soon as the rank comes back.
-//! The deputy has the lowest priority, so that it is in the way of nobody who computes. Not the idle class: the rank may have to
-//! wait until the deputy has finished a piece, and a thread of that class may not run for long once it was interrupted.
+//! A payload whose receive was found needs nothing more from MPICH until it is complete, but a thread must copy it,
+//! or write its chunks into lanes and take them out. The rank does this whenever it calls MPI. If it has not called
+//! MPI for a while, the deputy enters the endpoint in its place ([`Endpoint::carry_on`]), and leaves as soon as the
+//! rank returns. The deputy has the lowest priority (nice 19), so that it does not delay computation. It does not use
+//! the idle scheduling class: the rank may have to wait until the deputy has finished a chunk, and a preempted thread
+//! of that class may not run again for a long time.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `gate` | who is inside: the rank, at next to no cost, or its deputy |
-//! | `guarded` | the endpoint behind it |
+//! | `gate` | the biased lock: nearly free for the rank, expensive for the deputy |
+//! | `guarded` | the endpoint behind that lock |
 
 mod gate;
 mod guarded;
@@ -22,35 +23,37 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Smaller payloads are no matter for a deputy.
+/// Smallest payload in bytes for which the deputy is used.
 pub const BULK: u64 = 256 << 10;
 
-/// Between two looks at a rank with large payloads, at first and at last. One that has not come in between computes.
+/// First and longest interval between two checks of a rank with large payloads. A rank that has not entered its
+/// endpoint in between is computing.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(4));
-/// Looks at a rank without large payloads before the deputy sleeps until it is called: calling costs the rank.
+/// Checks of a rank without large payloads before the deputy sleeps until it is called; a call costs the rank time.
 const PATIENCE: u32 = 250;
-/// The longest sleep until it is called. Calls end it; this bounds the harm of a lost one.
+/// Longest sleep before a call. Calls end it; the limit bounds the effect of a lost one.
 const REST: Duration = Duration::from_secs(1);
-/// Sleeps in which nothing moves, at first and at last. Doorbells end them.
+/// First and longest sleep while no payload makes progress. Doorbells end them.
 const SLEEPS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(160));
 
-/// The deputy of a rank.
+/// The asynchronous-progress thread of a rank.
 pub struct Deputy {
     post: Arc<Post>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the two share.
+/// The state shared by the thread and its rank.
 struct Post {
     endpoint: Arc<Guarded<Endpoint>>,
     idle: Arc<Idle>,
-    /// The deputy sleeps until it is called, or is about to.
+    /// True while the deputy sleeps until it is called, or is about to.
     rests: AtomicBool,
     stop: AtomicBool,
 }
 
 impl Deputy {
-    /// Appoints one for an endpoint, if there is to be one. `owned` is the endpoint in the hands of its owner.
+    /// Starts the thread for an endpoint, if the settings ask for it. `owned` is the endpoint as accessed by its
+    /// owner.
     pub fn appoint(endpoint: Arc<Guarded<Endpoint>>, owned: &Endpoint) -> Option<Deputy> {
         let (rests, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         let post = Arc::new(Post { endpoint, idle: owned.idle(), rests, stop });
@@ -62,13 +65,13 @@ impl Deputy {
         Some(Deputy { post, thread: Some(thread) })
     }
 
-    /// To be called when a large payload gets under way, by the rank when it is not at the endpoint.
+    /// Wakes the deputy. To be called by the rank, outside the endpoint, when a large payload begins.
     pub fn call(&self) {
         if self.post.endpoint.is_inviting() {
             return;
         }
         self.post.endpoint.invite();
-        // Either this sees that the deputy rests, or the deputy that it is invited.
+        // Either this thread sees that the deputy sleeps, or the deputy sees that it is admitted.
         fence(Ordering::SeqCst);
         if self.post.rests.load(Ordering::Relaxed) && self.post.rests.swap(false, Ordering::Relaxed) {
             self.unpark();
@@ -113,7 +116,7 @@ impl Post {
         }
     }
 
-    /// Sleeps until called, unless that has just happened. Whether it has slept.
+    /// Sleeps until called, unless a call has just come. Returns true if it has slept.
     fn rest(&self) -> bool {
         self.rests.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -128,11 +131,11 @@ impl Post {
         quiet
     }
 
-    /// Goes on in the place of the rank until it comes back, or nothing is left to do.
+    /// Makes progress in the rank's place until the rank returns or no work is left.
     fn stand_in(&self, visits: u32) {
         let (mut pause, longest) = SLEEPS;
         while !self.stop.load(Ordering::Acquire) {
-            // Before the last look, so that nothing is missed.
+            // Armed before the last check, so that no doorbell is missed.
             let doze = self.idle.doze();
             let Some(mut endpoint) = self.endpoint.visit(visits).filter(|endpoint| endpoint.has_bulk()) else { return };
             let mut moved = false;
@@ -144,7 +147,7 @@ impl Post {
             }
             drop(endpoint);
             if moved {
-                // The rank may have gone to sleep before it could see that.
+                // The rank may have gone to sleep before it could see the progress.
                 self.idle.ring();
                 pause = SLEEPS.0;
             } else {
@@ -155,10 +158,10 @@ impl Post {
     }
 }
 
-/// Leaves the core that this thread runs on to whoever else wants it.
+/// Gives this thread the lowest priority.
 fn give_way() {
-    // SAFETY: takes numbers only; 0 is the calling thread, as Linux has it.
+    // SAFETY: the call takes only integers; on Linux, 0 means the calling thread.
     if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) } != 0 {
-        log::debug!("large payloads go on at full priority: {}", std::io::Error::last_os_error());
+        log::debug!("large payloads are moved at normal priority: {}", std::io::Error::last_os_error());
     }
 }

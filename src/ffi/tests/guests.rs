@@ -1,14 +1,15 @@
-//! What is kept of processes of other jobs.
+//! Tests of the resources kept for processes of other jobs.
 
 use super::*;
 use std::fs;
 
-/// Descriptors of this process.
+/// Returns the number of descriptors of this process.
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Two endpoints of jobs of their own that know each other and have heard from each other, and the number of the second for the first.
+/// Returns an endpoint of another job that knows the first one and has exchanged messages with it, and its number at
+/// the first one.
 ///
 /// # Safety
 /// The first endpoint must be open.
@@ -26,7 +27,7 @@ unsafe fn friend(ep: *mut ntbring_endpoint_t) -> (*mut ntbring_endpoint_t, i32) 
         for ep in [other, ep] {
             (0..100).for_each(|_| assert_eq!(ntbring_poll(ep, &mut e), 0, "{}", text()));
         }
-        // Both are asked; what nobody answers is given up.
+        // Both are polled; an unanswered request is given up.
         for ep in [other, ep] {
             assert_eq!(ntbring_greeting_withdraw(ep, 5), 0);
         }
@@ -34,7 +35,8 @@ unsafe fn friend(ep: *mut ntbring_endpoint_t) -> (*mut ntbring_endpoint_t, i32) 
     (other, peer[0])
 }
 
-/// Descriptors are those of the whole process, so there is one test of them; others that run meanwhile make it try again.
+/// Descriptors are counted for the whole process, so there is one test of them; other tests that run meanwhile make
+/// it retry.
 #[test]
 fn lanes_that_are_open_need_no_descriptor() {
     let ep = alone();
@@ -46,7 +48,7 @@ fn lanes_that_are_open_need_no_descriptor() {
             let (other, _) = friend(ep);
             let after = descriptors();
             assert_eq!(ntbring_close(other), 0);
-            // The other has descriptors of its own.
+            // The other endpoint has descriptors of its own.
             let (own, closed) = (after.saturating_sub(before), after.saturating_sub(descriptors()));
             kept = kept.min(own.abs_diff(closed));
             if kept == 0 {
