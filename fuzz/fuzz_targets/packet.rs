@@ -15,8 +15,7 @@ fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
             Packet::Begin { header, .. } | Packet::Offer { header, .. } => at + header,
             Packet::Chunk { payload, .. }
             | Packet::Served { payload, .. }
-            | Packet::Greeting { payload, .. }
-            | Packet::Cast { payload, .. } => at + payload,
+            | Packet::Greeting { payload, .. } => at + payload,
             Packet::Accept { .. }
             | Packet::Feed { .. }
             | Packet::Done { .. }

@@ -10,7 +10,6 @@
 //! | `poll` | looking for what has arrived, and going on with everything else |
 //! | `credit` | how much may lie here that nobody has asked for |
 //! | `offers` | large payloads, which the receiver fetches |
-//! | `multicast` | short messages to several hosts at once |
 //! | `segments` | memory that near ranks map |
 //! | `remote` | operations on memory of ranks that are not near |
 //! | `share` | small collectives that go round the ring |
@@ -42,7 +41,6 @@ mod idle;
 mod inbound;
 mod linger;
 mod losses;
-mod multicast;
 mod offers;
 mod outbound;
 mod patience;
@@ -62,7 +60,6 @@ pub use error::EndpointError;
 pub use exchange::{Blocks, Exchanged};
 pub use greetings::GREETING_MAX;
 pub use idle::Idle;
-pub use multicast::MULTICAST_MAX;
 pub use offers::Accepted;
 pub use outbound::{Message, Sent};
 pub use remote::Operation;

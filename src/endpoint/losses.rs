@@ -51,7 +51,6 @@ impl Endpoint {
     fn take_losses(&mut self) {
         let damage = self.idle.damage();
         self.members.part_from(&damage.dead);
-        self.members.sides_to(&damage.dead).for_each(|side| self.out.close_casts(side));
         for side in self.members.sides_over(damage.outages) {
             self.out.close(side);
             self.inbound.close(side);

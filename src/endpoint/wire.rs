@@ -16,7 +16,6 @@ pub use parts::{About, GreetingKind, Offer, Request};
 
 use bytes::Buf;
 use ntbring_queue::{LINE, META_MAX, TAG};
-use ntbring_ring::cast::{HostSet, CAST};
 use ntbring_ring::relay::{Route, ROUTED};
 use ntbring_ring::served::{Reply, REPLY};
 
@@ -161,13 +160,6 @@ pub enum Packet {
         /// The last credit that the sender of this packet had heard of.
         allowed: u64,
     },
-    /// What was sent to several hosts at once.
-    Cast {
-        /// Those that it still was for when it came here.
-        hosts: HostSet,
-        /// Bytes.
-        payload: usize,
-    },
     /// What processes say to each other before they have a communicator in common.
     Greeting {
         /// Which question it is, or belongs to.
@@ -300,10 +292,6 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
-            Packet::Cast { hosts, .. } => {
-                p.kind |= CAST;
-                p.words(&[hosts.word()]);
-            }
             Packet::Greeting { what, kind, .. } => {
                 p.kind |= GREETING;
                 p.meta = kind as u16;
@@ -351,10 +339,6 @@ impl Packet {
             let bytes = take(&mut at, Reply::LEN)?.try_into().expect("its length");
             let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
-        }
-        if base == CAST && kind & EXTENDED == 0 {
-            let word = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
-            return Ok((Packet::Cast { hosts: HostSet::from_word(word), payload: len - at }, route, at));
         }
         if base == GREETING && kind & EXTENDED == 0 {
             let word = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));

@@ -181,8 +181,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         | Packet::Served { .. }
         | Packet::Credit { .. }
         | Packet::Stalled { .. }
-        | Packet::Greeting { .. }
-        | Packet::Cast { .. } => {}
+        | Packet::Greeting { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

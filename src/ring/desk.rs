@@ -1,17 +1,15 @@
 //! What the tracks of a host share: the server of requests, answers on their way to the track by which they leave, and
 //! which links are up.
 
-use super::cast::Cast;
 use super::crew::thread_of;
 use super::plan::Class;
 use super::relay::Route;
 use super::served::registry::Registry;
 use super::served::server::{Answer, Server};
 use super::ways::Ways;
-use super::{rank_doorbell, Herald, Membership, FORWARDER_DOORBELL};
+use super::{Herald, Membership, FORWARDER_DOORBELL};
 use ntbring_memory::InWindow;
 use ntbring_ntb::Side;
-use ntbring_queue::Producer;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -47,10 +45,6 @@ pub(super) struct Desk {
     /// Where they are not: who passes on which have.
     herald: Option<Mutex<Herald>>,
     up: [AtomicBool; 2],
-    /// Lanes to the host's ranks.
-    locals: Mutex<Vec<Producer>>,
-    /// Whether something has found one of them full.
-    crowded: AtomicBool,
     /// Ranks that have died, by rank, and when that was looked at.
     gone: Vec<AtomicBool>,
     watched: Mutex<Instant>,
@@ -61,7 +55,6 @@ pub(super) struct Desk {
 impl Desk {
     /// The desk of this process's host, which heals if links that go down are gone round.
     pub fn new(members: &Arc<Membership>, heals: bool, threads: usize) -> Desk {
-        let ranks = members.topology().ranks_of(members.host()).len();
         Desk {
             members: members.clone(),
             threads,
@@ -74,8 +67,6 @@ impl Desk {
             ways: heals.then(|| members.ways()),
             herald: (!heals).then(|| Mutex::new(Herald::new(members))),
             up: [true, true].map(AtomicBool::new),
-            locals: Mutex::new((0..ranks).map(|local| members.delivery_out(local)).collect()),
-            crowded: AtomicBool::new(false),
             gone: (0..members.topology().size()).map(|_| AtomicBool::new(false)).collect(),
             watched: Mutex::new(Instant::now()),
             leaving: AtomicBool::new(false),
@@ -143,10 +134,6 @@ impl Desk {
 
     /// Has the server do what it can do now. Returns how much has moved.
     pub fn step(&self) -> usize {
-        if self.crowded.load(Ordering::Relaxed) && self.crowded.swap(false, Ordering::SeqCst) {
-            // Perhaps a rank has made room. It has rung here only.
-            (1..self.threads).for_each(|thread| self.wake(FORWARDER_DOORBELL + thread));
-        }
         let wishes = self.registry.wishes();
         if wishes == self.seen.load(Ordering::Relaxed) && self.lock_queue_version().is_none() {
             return 0;
@@ -164,25 +151,6 @@ impl Desk {
         let taken = server.take(route, lane, offset, len);
         self.hand_over(&mut server);
         taken
-    }
-
-    /// Delivers a packet for several hosts to a rank of this one, by its number here, if it lives; false if there is no room.
-    pub fn deliver(&self, local: usize, cast: &Cast, bytes: &[u8]) -> bool {
-        let dst = self.members.topology().ranks_of(self.members.host())[local];
-        if self.is_gone(dst) {
-            return true;
-        }
-        let cast = Cast { route: Route { dst, ..cast.route }, ..*cast };
-        let put = || cast.put(&mut lock(&self.locals)[local], bytes);
-        let done = put() || {
-            // Once more after it was said: the rank may have made room in between, and nobody would look again.
-            self.crowded.store(true, Ordering::SeqCst);
-            put()
-        };
-        if done {
-            self.members.ring(rank_doorbell(local));
-        }
-        done
     }
 
     /// The next answer that leaves by a side.

@@ -17,7 +17,6 @@
 //! | `guest` | processes outside the ring, such as those of a spawned job |
 //! | `relay`, `track` | forwarding of packets in transit, by side and class |
 //! | `route`, `tally` | source and destination of a packet; counters of a forwarder |
-//! | `cast` | packets for several hosts (multicast) |
 //! | `desk` | state that all tracks of a host share |
 //! | `steward`, `probation` | driver of the network manager in a job; hysteresis of link states |
 //! | `ways` | the current routes of a host, published to all its ranks |
@@ -30,7 +29,6 @@
 //! doorbell are in `ntbring_host`.
 
 mod card;
-pub mod cast;
 pub mod crew;
 mod desk;
 mod dress;

@@ -3,7 +3,7 @@
 use super::guest::GuestAddress;
 use super::link::Link;
 use super::near::is_near;
-use super::plan::{End, LocalPlan};
+use super::plan::LocalPlan;
 use super::served::registry::Registry;
 use super::ways::Ways;
 use super::{Dead, Topology};
@@ -113,35 +113,15 @@ impl Membership {
 
     /// The sending end of the lane to a rank of the same host, by its number there.
     pub fn local_producer(&self, to: usize) -> Producer {
-        self.local_producer_of(End::Rank(self.topology.local_of(self.rank)), to)
-    }
-
-    /// The sending end of the lane from the host's forwarder to a rank of the host, by its number there. To be called once
-    /// a lane, in one process.
-    pub fn delivery_out(&self, to: usize) -> Producer {
-        self.local_producer_of(End::Forwarder, to)
-    }
-
-    fn local_producer_of(&self, from: End, to: usize) -> Producer {
-        let (plan, region) = (&self.local_plan, self.memory.bytes());
-        let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
+        let (me, plan, region) = (self.topology.local_of(self.rank), &self.local_plan, self.memory.bytes());
+        let lane = OutWindow::new(region.part(plan.lane_offset(me, to), plan.lane_bytes()));
         lane.populate();
-        Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)))
+        Producer::new(lane, InWindow::new(region.part(plan.credit_offset(me, to), 8)))
     }
 
     /// The receiving end of the lane from a rank of the same host.
     pub fn local_consumer(&self, from: usize) -> Consumer {
-        self.local_consumer_of(End::Rank(from))
-    }
-
-    /// The receiving end of the lane from the host's forwarder.
-    pub fn delivery_in(&self) -> Consumer {
-        self.local_consumer_of(End::Forwarder)
-    }
-
-    fn local_consumer_of(&self, from: End) -> Consumer {
-        let (me, plan) = (self.topology.local_of(self.rank), &self.local_plan);
-        let region = self.memory.bytes();
+        let (me, plan, region) = (self.topology.local_of(self.rank), &self.local_plan, self.memory.bytes());
         let lane = InWindow::new(region.part(plan.lane_offset(from, me), plan.lane_bytes()));
         lane.populate();
         Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)))

@@ -10,8 +10,6 @@ pub struct RelayCounters {
     pub chunks: [Word; 2],
     /// Those of them that were bulk.
     pub bulk: Word,
-    /// Packets for several hosts delivered to ranks of this one.
-    pub delivered: Word,
     /// The bytes of all packets passed on, by the side that they left by.
     pub bytes: [Word; 2],
     /// Requests served.
@@ -34,7 +32,7 @@ pub struct RelayCounters {
 
 impl RelayCounters {
     /// Bytes of memory that they need.
-    pub const BYTES: usize = 8 * 17;
+    pub const BYTES: usize = 8 * 16;
 
     /// Counters in the first bytes of a region that was zeros once.
     pub fn new(region: &Region) -> RelayCounters {
@@ -52,7 +50,6 @@ impl RelayCounters {
             dropped: both(12),
             reroutes: word(14),
             bulk: word(15),
-            delivered: word(16),
         }
     }
 

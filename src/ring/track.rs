@@ -5,7 +5,6 @@
 //! next host is where it is going, else into the next forwarder's lane. A request is for the forwarder of the host
 //! where it is going, which serves it.
 
-use super::cast::{check as check_cast, is_cast, Cast, CAST_MAX};
 use super::desk::Desk;
 use super::join::Link;
 use super::plan::{Class, End};
@@ -17,7 +16,6 @@ use super::tally::{count, RelayCounters};
 use super::Topology;
 use ntbring_ntb::{Port, Side};
 use ntbring_queue::{Consumer, Entry, Producer};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,8 +38,6 @@ struct Input {
     bell: usize,
     /// A packet that found its way out full.
     blocked: Option<Entry>,
-    /// If it is for several hosts: what is still to be done with it.
-    rest: Option<Rest>,
 }
 
 impl Input {
@@ -60,15 +56,6 @@ struct Output {
     bell: usize,
     /// What waits for room in it, in this order.
     answers: VecDeque<Answer>,
-}
-
-/// What is still to be done with a packet for several hosts. Each part is done as soon as it can be, whatever becomes of the
-/// others.
-struct Rest {
-    /// The ranks that it has to be delivered to, by their numbers here.
-    ranks: SmallVec<[usize; 8]>,
-    /// Whether it goes on.
-    on: bool,
 }
 
 /// What passes through a host to one side, of one class.
@@ -111,7 +98,7 @@ impl Track {
         let forwarders = [(End::Forwarder, false), (End::Forwarder, true)];
         for (end, beyond) in (0..ranks(from)).map(|local| (End::Rank(local), false)).chain(forwarders) {
             let bell = bell_of(back, end, side, class);
-            inputs.push(Input { lane: consumer(end, beyond)?, bell, blocked: None, rest: None });
+            inputs.push(Input { lane: consumer(end, beyond)?, bell, blocked: None });
         }
         for (end, beyond) in (0..ranks(to)).map(|local| (End::Rank(local), false)).chain(forwarders) {
             let bell = bell_of(on, end, side, class);
@@ -228,9 +215,6 @@ impl Track {
         let from = self.from;
         let Some(entry) = self.inputs[i].next(from)? else { return Ok(false) };
         let Office { topology, host, allowed, .. } = &*self.office;
-        if is_cast(&entry) {
-            return self.spread(i, entry);
-        }
         let came_by = self.side.opposite();
         let route = check((&**topology, *allowed), *host, came_by, from, &self.inputs[i].lane, &entry)?;
         if topology.host_of(route.dst) == *host {
@@ -240,48 +224,6 @@ impl Track {
         } else if !self.forward(i, &entry, route)? {
             self.inputs[i].blocked = Some(entry);
             self.office.desk.watch(Instant::now());
-            return Ok(false);
-        }
-        self.taken(i);
-        Ok(true)
-    }
-
-    /// Delivers a packet for several hosts here, if this is one of them, and passes it on to the others. False if
-    /// something of that is left to be done.
-    fn spread(&mut self, i: usize, entry: Entry) -> Result<bool, RelayError> {
-        let (office, from) = (self.office.clone(), self.from);
-        let Office { topology, host, allowed, desk, counters } = &*office;
-        let cast = check_cast((&**topology, *allowed), *host, self.side, from, &self.inputs[i].lane, &entry)?;
-        let on = cast.hosts.without(*host);
-        let mut rest = self.inputs[i].rest.take().unwrap_or_else(|| Rest {
-            ranks: (0..topology.ranks_of(*host).len()).filter(|_| cast.hosts.contains(*host)).collect(),
-            on: !on.is_empty(),
-        });
-        let mut bytes = [0; CAST_MAX];
-        let bytes = &mut bytes[..entry.len - Cast::LEN];
-        self.inputs[i].lane.window().read(entry.offset + Cast::LEN, bytes);
-        let before = rest.ranks.len();
-        rest.ranks.retain(|local| !desk.deliver(*local, &cast, bytes));
-        count(&counters.delivered, (before - rest.ranks.len()) as u64);
-        if rest.on && !desk.is_up(self.side) {
-            count(&counters.dropped[self.side as usize], 1);
-            rest.on = false;
-        }
-        if rest.on {
-            let beyond = topology.beyond_dateline(topology.host_of(cast.route.src), *host, self.side);
-            let way = self.outputs.len() - 2 + usize::from(beyond);
-            let Output { lane, bell, .. } = &mut self.outputs[way];
-            if (Cast { hosts: on, ..cast }).put(lane, bytes) {
-                self.ports[1].ring(*bell);
-                count(&counters.doorbells, 1);
-                count(&counters.chunks[self.side as usize], 1);
-                count(&counters.bytes[self.side as usize], entry.len as u64);
-                rest.on = false;
-            }
-        }
-        if rest.on || !rest.ranks.is_empty() {
-            desk.watch(Instant::now());
-            (self.inputs[i].blocked, self.inputs[i].rest) = (Some(entry), Some(rest));
             return Ok(false);
         }
         self.taken(i);

@@ -148,11 +148,6 @@ impl Ring {
         self.members[host].links().unwrap()[side as usize].consumer(End::Forwarder, End::Rank(0), false)
     }
 
-    /// Returns the number of packets that the hosts have passed on.
-    pub(super) fn forwarded(&self) -> u64 {
-        self.counters.iter().map(|counters| RelayCounters::sum(&counters.chunks)).sum()
-    }
-
     fn dropped(&self) -> Vec<u64> {
         self.counters.iter().map(|counters| RelayCounters::sum(&counters.dropped)).collect()
     }
@@ -171,16 +166,7 @@ pub(super) fn packet(src: u32, dst: u32) -> Vec<u8> {
     [&Route { src, dst }.bytes()[..], b"so far"].concat()
 }
 
-/// Takes an entry if there is one. Returns true if there was.
-pub(super) fn took_any(lane: &mut Consumer) -> bool {
-    let found = lane.take().unwrap().is_some();
-    if found {
-        lane.release();
-    }
-    found
-}
-
-/// Takes an entry if there is one, and checks that it equals `expected`. Returns false if there was none.
+/// Takes an entry if there is one. True if it is this.
 pub(super) fn took(lane: &mut Consumer, expected: &[u8]) -> bool {
     let Some(entry) = lane.take().unwrap() else { return false };
     let mut bytes = vec![0; entry.len];

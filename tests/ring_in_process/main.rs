@@ -15,7 +15,6 @@ mod greetings;
 mod healing;
 mod joining;
 mod losses;
-mod multicast;
 mod outages;
 mod served;
 mod sharing;

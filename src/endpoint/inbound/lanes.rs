@@ -4,7 +4,7 @@ use super::{Inbound, Inbox, VACANT};
 use crate::bell::Bell;
 use ntbring_queue::Consumer;
 use ntbring_ring::plan::{Class, End};
-use ntbring_ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use ntbring_ring::{rank_doorbell, Membership};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ impl Inbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut boxes = Vec::new();
-        let carried = connections.is_some();
-        let links = members.links().filter(|_| !carried);
+        let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
             boxes.push(Inbox::new(lane, Bell::Carrier, Some(rank)));
         }
@@ -40,11 +39,6 @@ impl Inbound {
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
             boxes.push(Inbox::new(members.local_consumer(local), bell, Some(rank)));
-        }
-        // What went to several hosts. Where links are gone round, nothing does by forwarders.
-        if members.is_served() && !carried {
-            let bell = Bell::Local(members.clone(), FORWARDER_DOORBELL);
-            boxes.push(Inbox::new(members.delivery_in(), bell, None));
         }
         let streams = (0..topology.size()).map(|_| None).collect();
         Inbound {

@@ -17,7 +17,6 @@ impl Outbound {
                 )
             })
             .collect();
-        lines.extend(self.describe_casts());
         if lines.is_empty() {
             lines.push("nothing waits to be sent".into());
         }

@@ -1,6 +1,5 @@
 //! Which lanes a rank sends into, and what fits into them.
 
-use super::casts::Casts;
 use super::flow::{Flow, Line};
 use super::held::Allowance;
 use super::{Outbound, Outbox, NOWHERE};
@@ -31,7 +30,6 @@ impl Outbound {
         let mut outboxes = Vec::new();
         let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
         let mut requests = vec![NOWHERE; topology.size()];
-        let mut casts = Casts::default();
         // What others bring further has to fit into their lanes, too.
         let cut = |near| Cut::new(settings.ring.chunk, near).within(packet_max - PREFIX_MAX);
         let mut boxed = |lane: Producer, bell: Bell, near: bool| {
@@ -61,7 +59,6 @@ impl Outbound {
             }
             let bell = |class| Bell::Port(link.port(), link.bell(side, class));
             let transit = boxed(link.producer(me, End::Forwarder, false), bell(Class::Urgent), false);
-            casts.goes_by(side, transit);
             let bulk = link.bulk_producer(me, End::Forwarder, false);
             let bulk = bulk.map(|lane| boxed(lane, bell(Class::Bulk), false));
             for rank in 0..topology.size() as u32 {
@@ -86,7 +83,6 @@ impl Outbound {
         Outbound {
             outboxes,
             flows,
-            casts,
             requests,
             work,
             sent,

@@ -18,9 +18,8 @@ impl Outbound {
         }
     }
 
-    /// Forgets what was sent by a side, and what is to go to several hosts by it.
+    /// Forgets what was sent by a side.
     pub fn close(&mut self, side: Side) {
-        self.close_casts(side);
         self.outboxes
             .iter_mut()
             .filter(|outbox| outbox.bell.side() == Some(side))

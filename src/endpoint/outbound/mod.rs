@@ -5,7 +5,6 @@
 //! pieces, so a large one does not hold up small ones. Messages without credit wait apart (`held`).
 
 mod care;
-mod casts;
 mod describe;
 pub(super) mod flow;
 mod held;
@@ -20,7 +19,6 @@ use super::carrier::Caretaker;
 use super::credit::Tariff;
 use super::wire::{Head, Packet, HANDLERS};
 use super::EndpointError;
-use casts::{Casts, CASTS};
 pub(super) use flow::TURN_BYTES;
 use flow::{put_message, Flow, Opening, Waiting};
 use ntbring_memory::ForeignBytes;
@@ -76,8 +74,6 @@ const LOST: usize = usize::MAX - 1;
 pub(super) struct Outbound {
     outboxes: Vec<Outbox>,
     pub flows: Vec<Flow>,
-    /// What goes to several hosts.
-    casts: Casts,
     /// The outbox to the forwarder on the way to each rank's host; NOWHERE for the own one.
     requests: Vec<usize>,
     /// Ranks whose flow has something waiting.
@@ -261,10 +257,6 @@ impl Outbound {
         let before = (self.doorbells, self.turns);
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
-            if dest == CASTS {
-                self.send_casts();
-                continue;
-            }
             match self.serve(dest) {
                 Ok(true) => self.flows[dest as usize].listed = false,
                 Ok(false) => self.work.push_back(dest),

@@ -32,8 +32,6 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
-        (any::<u64>(), 0usize..5000)
-            .prop_map(|(hosts, payload)| Packet::Cast { hosts: HostSet::from_word(hosts), payload }),
         (any::<u32>(), any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, number, kind, payload)| Packet::Greeting {
             what: About { tag, number },
             kind: GreetingKind::parse(kind).unwrap(),
@@ -64,7 +62,7 @@ fn rest(packet: Packet) -> usize {
         Packet::Message { header, payload, .. } => header + payload,
         Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
         Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
-        Packet::Greeting { payload, .. } | Packet::Cast { payload, .. } => payload,
+        Packet::Greeting { payload, .. } => payload,
         _ => 0,
     }
 }

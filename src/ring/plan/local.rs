@@ -1,12 +1,11 @@
 //! How a host's local part is divided.
 
-use super::{End, LANE_MIN};
+use super::LANE_MIN;
 use crate::served::registry::Registry;
 use ntbring_queue::{LINE, LINES_MAX};
 
-/// The division of a host's local part: a control block, then lanes between its own ranks (for
-/// messages that MPICH gives to the netmod although both ranks are on one host), and from its forwarder to each of them (for
-/// packets that go to several hosts).
+/// The division of a host's local part: a control block, then lanes between its own ranks, for
+/// messages that MPICH gives to the netmod although both ranks are on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPlan {
     ranks: usize,
@@ -30,14 +29,11 @@ impl LocalPlan {
     }
 
     fn lanes(&self) -> usize {
-        (self.ranks + 1) * self.ranks
+        self.ranks * self.ranks
     }
 
-    fn lane(&self, from: End, to: usize) -> usize {
-        match from {
-            End::Rank(from) => from * self.ranks + to,
-            End::Forwarder => self.ranks * self.ranks + to,
-        }
+    fn lane(&self, from: usize, to: usize) -> usize {
+        from * self.ranks + to
     }
 
     /// Where the registry of segments begins, bytes.
@@ -50,13 +46,13 @@ impl LocalPlan {
         self.lane_bytes
     }
 
-    /// Where the lane from a rank or the forwarder to a rank begins, bytes.
-    pub fn lane_offset(&self, from: End, to: usize) -> usize {
+    /// Where the lane from one rank to another begins, bytes.
+    pub fn lane_offset(&self, from: usize, to: usize) -> usize {
         Self::CONTROL + self.lanes() * LINE + self.lane(from, to) * self.lane_bytes
     }
 
     /// Where its credit lies, bytes.
-    pub fn credit_offset(&self, from: End, to: usize) -> usize {
+    pub fn credit_offset(&self, from: usize, to: usize) -> usize {
         Self::CONTROL + self.lane(from, to) * LINE
     }
 }

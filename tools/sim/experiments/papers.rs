@@ -8,7 +8,7 @@ use ntbring_sim::agenda::{ms, time_for};
 use ntbring_sim::net::Form;
 use ntbring_sim::parameters::ProtocolFigures;
 use ntbring_sim::plan::Faults;
-use ntbring_sim::traffic::{Pacing, Pattern, Traffic};
+use ntbring_sim::traffic::{Call, Multicast, Pacing, Pattern, Traffic};
 use ntbring_sim::{Plan, Report};
 
 const MIB: u64 = 1 << 20;
@@ -29,12 +29,17 @@ const AWAKE: u64 = 1_000_000_000;
 /// How far relayed streams go.
 const FAR: usize = 8;
 
+/// Rings on which a message goes to several hosts, and its bytes: the largest control message of SPAX.
+const RINGS: std::ops::RangeInclusive<usize> = 3..=16;
+const CONTROL: u64 = 64;
+
 /// All tables.
 pub fn run(lab: &Lab) -> Result<Vec<Table>> {
     let mut summary = Table::new("the papers' figures and the simulator's", &["experiment", "paper", "here", "so"]);
     let mut tables = vec![together(lab, &mut summary)?];
     tables.extend(turnaround(lab, &mut summary)?);
     tables.push(relayed(lab, &mut summary)?);
+    tables.push(multicast(lab, &mut summary)?);
     tables.insert(0, summary);
     Ok(tables)
 }
@@ -277,6 +282,64 @@ fn relayed(lab: &Lab, summary: &mut Table) -> Result<Table> {
         lines,
     });
     table.remarks.push("single messages: threads are awake, or (asleep) a doorbell must wake one at every hop".into());
+    Ok(table)
+}
+
+/// SPAX's control messages to a list of nodes: one packet that hosts pass on, beside one message to each of them.
+fn multicast(lab: &Lab, summary: &mut Table) -> Result<Table> {
+    let header =
+        ["hosts", "to", "hops", "writes, each", "multicast", "us, each", "multicast", "us asleep, each", "multicast"];
+    let title =
+        format!("paper 4: a message of {CONTROL} B from host 0 to several hosts, until the last one has it, gen3x8");
+    let mut table = Table::new(&title, &header);
+    let protocol = lab.parameters.protocol("ntbring")?;
+    let (mut once, mut lines) = (true, vec![Vec::new(); 2]);
+    let mut broadcast = Vec::new();
+    for hosts in RINGS {
+        let distance = |host: usize| host.min(hosts - host);
+        let all: Vec<usize> = (1..hosts).collect();
+        let second: Vec<usize> = (1..hosts).filter(|host| host % 2 == 0).collect();
+        for (name, to) in [("all", all), ("every second", second)] {
+            // With one message to each, those that go furthest leave first: that ends soonest.
+            let mut order = to.clone();
+            order.sort_by_key(|host| std::cmp::Reverse(distance(*host)));
+            let call = |dst: &usize| Call { at: 0, src: 0, dst: *dst, bytes: CONTROL };
+            let each = Traffic::Trace(order.iter().map(call).collect());
+            let one = Traffic::Multicast(vec![Multicast { at: 0, src: 0, to: to.clone(), bytes: CONTROL }]);
+            let mut reports = Vec::new();
+            for spin_ns in [AWAKE, 0] {
+                for traffic in [&each, &one] {
+                    let protocol = ProtocolFigures { spin_ns, ..protocol.clone() };
+                    let plan = plan(lab, Form::Ring(hosts), protocol, traffic.clone())?;
+                    reports.push(simulate(&mut table, &plan)?);
+                }
+            }
+            let hops = to.iter().map(|host| distance(*host)).max().unwrap_or(0);
+            let writes = reports.iter().map(|report| report.packets.to_string()).take(2);
+            let times: Vec<f64> = reports.iter().map(|report| report.latency_us.max).collect();
+            let row = [hosts.to_string(), name.into(), hops.to_string()].into_iter().chain(writes);
+            table.rows.push(row.chain(times.iter().map(|time| number(*time))).collect());
+            once &= reports[1].packets < hosts as u64;
+            if name == "all" {
+                lines.iter_mut().zip(&times).for_each(|(line, time)| line.push((hosts as f64, *time)));
+                broadcast = vec![reports[0].packets as f64, reports[1].packets as f64, times[0], times[1]];
+            }
+        }
+    }
+    let last = RINGS.end();
+    let here = format!(
+        "{} instead of {} writes, {} instead of {} us",
+        broadcast[1],
+        broadcast[0],
+        number(broadcast[3]),
+        number(broadcast[2])
+    );
+    let paper = "ours: each link carries it once";
+    compare(summary, &format!("4: broadcast on {last} hosts"), paper, here, Ok(once));
+    let names = ["a message to each", "multicast"].map(String::from);
+    let lines = names.into_iter().zip(lines).collect();
+    let (name, title) = ("multicast".into(), format!("broadcast of {CONTROL} B, until the last host has it"));
+    table.plots.push(Plot { name, title, x: "hosts".into(), y: "us".into(), lines });
     Ok(table)
 }
 

@@ -15,6 +15,7 @@
 //! | `plan` | all that a run is made of |
 //! | `lane` | a lane over ordinary memory |
 //! | `machine`, `messages` | a run: its state, its events; what becomes of messages |
+//! | `multicast` | messages to a list of hosts: which part of the list takes which link |
 //! | `pool`, `work` | which thread does what next; what it does with packets, and how long that takes |
 //! | `carry` | messages that are sent again until they have come |
 //! | `control` | links that go down, and the stewards that lead round them |
@@ -27,6 +28,7 @@ mod control;
 pub mod lane;
 mod machine;
 mod messages;
+mod multicast;
 pub mod net;
 pub mod parameters;
 pub mod plan;

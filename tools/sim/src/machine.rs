@@ -43,6 +43,8 @@ pub(super) enum Event {
     Awake(usize, usize),
     /// A thread has done its job.
     Done(usize),
+    /// A message to several hosts, of so many bytes, has come to one of them by its forwarder.
+    Come(usize, u64),
     /// A link goes down or comes up.
     Cable(usize, bool),
     /// A connection is looked after.
@@ -59,6 +61,8 @@ pub(super) enum Load {
     Parcel { parcel: Parcel, bytes: Region, len: usize },
     /// What a steward says to its neighbour.
     Order(Vec<u8>),
+    /// A message to several hosts: those that it has still to come to, nearest first, each with its message.
+    Multicast(VecDeque<(usize, usize)>),
 }
 
 /// What crosses links as a whole.
@@ -273,13 +277,16 @@ impl<'a> Simulation<'a> {
     fn calls(&self) -> u64 {
         match &self.plan.traffic {
             Traffic::Trace(calls) => calls.len() as u64,
-            Traffic::Made { .. } => 0,
+            Traffic::Made { .. } | Traffic::Multicast(_) => 0,
         }
     }
 
     fn set_out(&mut self) {
         match &self.plan.traffic {
             Traffic::Trace(calls) => calls.iter().enumerate().for_each(|(n, call)| {
+                self.agenda.at(call.at, Event::Inject(n));
+            }),
+            Traffic::Multicast(calls) => calls.iter().enumerate().for_each(|(n, call)| {
                 self.agenda.at(call.at, Event::Inject(n));
             }),
             Traffic::Made { pacing, bytes, .. } => {
@@ -313,6 +320,7 @@ impl<'a> Simulation<'a> {
             Event::Head(track, head) => self.head_arrives(track, head),
             Event::Awake(host, centre) => self.awake(host, centre),
             Event::Done(job) => self.done(job)?,
+            Event::Come(message, bytes) => self.come(message, bytes),
             Event::Cable(cable, up) => self.cable(cable, up),
             Event::Tend(host, peer) => self.tend(host, peer),
             Event::Attend(host) => self.attend(host)?,

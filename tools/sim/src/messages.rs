@@ -13,6 +13,7 @@ impl Simulation<'_> {
                 let call = calls[n];
                 return self.send(call.src, call.dst, call.bytes, None);
             }
+            Traffic::Multicast(calls) => return self.spread(&calls[n]),
             Traffic::Made { pattern, pacing, bytes } => (*pattern, *pacing, *bytes),
         };
         match pacing {
@@ -34,6 +35,18 @@ impl Simulation<'_> {
 
     /// Gives a message to the network.
     fn send(&mut self, src: usize, dst: usize, bytes: u64, acknowledges: Option<(usize, Time)>) {
+        let back = acknowledges.is_some();
+        let message = self.issue(src, dst, bytes, acknowledges);
+        if self.plan.faults.retry {
+            return self.carry(src, dst, message);
+        }
+        let urgent = back && self.plan.protocol.urgent;
+        let track = self.way_out(src, dst, self.net.side(src, dst), src, 0, urgent);
+        self.put_source(src, track, Own::Message(message));
+    }
+
+    /// Enters a message that is about to be given to the network.
+    pub fn issue(&mut self, src: usize, dst: usize, bytes: u64, acknowledges: Option<(usize, Time)>) -> usize {
         let (issued, back) = (self.agenda.now(), acknowledges.is_some());
         let flow = self.flows.entry((src, dst, back)).or_default();
         let message = Message { src, dst, bytes, sent: 0, come: 0, issued, number: flow.0, acknowledges };
@@ -42,13 +55,7 @@ impl Simulation<'_> {
             self.tally.messages += 1;
             self.tally.bytes_in += bytes;
         }
-        let message = self.messages.insert(message);
-        if self.plan.faults.retry {
-            return self.carry(src, dst, message);
-        }
-        let urgent = back && self.plan.protocol.urgent;
-        let track = self.way_out(src, dst, self.net.side(src, dst), src, 0, urgent);
-        self.put_source(src, track, Own::Message(message));
+        self.messages.insert(message)
     }
 
     /// All of a message has left its source.

@@ -2,9 +2,10 @@
 
 use super::agenda::{seconds, Time};
 use super::lane::LayoutError;
+use super::multicast::{HOSTS_MAX as MULTICAST_MAX, LIST};
 use super::net::{Form, NetError};
 use super::parameters::{HostFigures, LinkFigures, ProtocolFigures};
-use super::traffic::Traffic;
+use super::traffic::{Multicast, Traffic};
 use ntbring_ring::topology::HOSTS_MAX as JOB_MAX;
 
 /// The most transfer threads of a host.
@@ -140,6 +141,25 @@ impl Plan {
         }
         if !faults.outages.is_empty() && self.protocol.one_way {
             return wrong("a protocol that goes one way only has no way round a link that is down".into());
+        }
+        if let Traffic::Multicast(calls) = &self.traffic {
+            if !matches!(self.form, Form::Ring(..=MULTICAST_MAX)) || faults.retry {
+                return wrong(format!(
+                    "messages to several hosts go round rings of up to {MULTICAST_MAX} hosts whose links lose nothing"
+                ));
+            }
+            let known = |host: &usize| *host < hosts;
+            let sound = |call: &Multicast| {
+                let listed = |n: usize| !call.to[..n].contains(&call.to[n]) && call.to[n] != call.src;
+                call.bytes > 0
+                    && call.bytes + LIST <= self.protocol.chunk
+                    && known(&call.src)
+                    && call.to.iter().all(known)
+                    && (0..call.to.len()).all(listed)
+            };
+            if let Some(call) = calls.iter().find(|call| call.to.is_empty() || !sound(call)) {
+                return wrong(format!("there is no such message to several hosts, or not as one packet: {call:?}"));
+            }
         }
         match faults.outages.iter().find(|outage| outage.cable >= hosts || outage.up <= outage.down) {
             Some(outage) => wrong(format!("there is no such outage: {outage:?}")),

@@ -2,11 +2,12 @@
 
 use super::agenda::{ms, us};
 use super::machine::Simulation;
-use super::net::Form;
+use super::net::{Form, Net};
 use super::plan::{Faults, Outage};
 use super::retry::attempts;
-use super::traffic::{Pacing, Pattern, Traffic};
+use super::traffic::{Call, Multicast, Pacing, Pattern, Traffic};
 use super::{run, Parameters, Plan, Report, SimError};
+use crate::ntb::Side;
 
 fn parameters() -> Parameters {
     toml::from_str(include_str!("../parameters.toml")).unwrap()
@@ -191,4 +192,53 @@ fn impossible_plans_are_refused() {
 fn names_that_the_parameters_do_not_have_are_named() {
     let error = parameters().link("gen9").unwrap_err().to_string();
     assert!(error.contains("gen9") && error.contains("gen3x8"), "{error}");
+}
+
+/// A list of hosts: each gets the message once, links carry it once, and it is there no later than if each were sent its own.
+#[test]
+fn lists_of_hosts_get_one_message_by_each_link() {
+    for (hosts, src) in [(3, 0), (4, 1), (7, 6), (16, 5)] {
+        let form = format!("ring:{hosts}");
+        let lists: [Vec<usize>; 3] =
+            [0..hosts, src..src + 2, 0..hosts / 2].map(|list| list.map(|h| h % hosts).filter(|h| *h != src).collect());
+        for to in lists.into_iter().filter(|to| !to.is_empty()) {
+            let call = Multicast { at: 0, src, to: to.clone(), bytes: 64 };
+            let one = sound(&plan(&form, Traffic::Multicast(vec![call])));
+            let calls = to.iter().map(|dst| Call { at: 0, src, dst: *dst, bytes: 64 }).collect();
+            let each = sound(&plan(&form, Traffic::Trace(calls)));
+            assert_eq!(one.messages, each.messages);
+            let net = Net::new(form.parse().unwrap(), false).unwrap();
+            let furthest = |right: bool| {
+                let part = to.iter().filter(|dst| (net.side(src, **dst) == Side::Right) == right);
+                part.map(|dst| net.distance(src, *dst)).max().unwrap_or(0)
+            };
+            assert_eq!(one.packets as usize, furthest(true) + furthest(false), "{form} {to:?}");
+            assert_eq!(each.packets as usize, to.iter().map(|dst| net.distance(src, *dst)).sum::<usize>());
+            assert!(one.packets <= each.packets);
+        }
+    }
+}
+
+#[test]
+fn several_messages_to_several_hosts_come_in_order() {
+    let call = |n: usize| Multicast {
+        at: us(1) * (n as u64 / 8),
+        src: n % 5,
+        to: (0..5).filter(|dst| *dst != n % 5).collect(),
+        bytes: 100,
+    };
+    let mut plan = small(plan("ring:5", Traffic::Multicast((0..200).map(call).collect())));
+    assert_eq!(sound(&plan).messages, 800);
+    for (wrong, what) in [
+        (Multicast { to: vec![1, 1], ..call(0) }, "no such message"),
+        (Multicast { to: vec![], ..call(0) }, "no such message"),
+        (Multicast { to: vec![0], ..call(0) }, "no such message"),
+        (Multicast { to: vec![5], ..call(0) }, "no such message"),
+        (Multicast { bytes: 201, ..call(0) }, "not as one packet"),
+    ] {
+        plan.traffic = Traffic::Multicast(vec![wrong]);
+        assert!(run(&plan).unwrap_err().to_string().contains(what));
+    }
+    plan.form = Form::Torus(3, 3);
+    assert!(run(&plan).unwrap_err().to_string().contains("round rings"));
 }

@@ -113,6 +113,19 @@ pub struct Call {
     pub bytes: u64,
 }
 
+/// A message to several hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Multicast {
+    /// When it is sent.
+    pub at: Time,
+    /// From this host
+    pub src: usize,
+    /// to each of these.
+    pub to: Vec<usize>,
+    /// So many bytes.
+    pub bytes: u64,
+}
+
 /// All that is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
@@ -127,6 +140,8 @@ pub enum Traffic {
     },
     /// As it was written down.
     Trace(Vec<Call>),
+    /// Messages to several hosts, on rings: each link carries one once. To each of its hosts it counts as a message.
+    Multicast(Vec<Multicast>),
 }
 
 /// A trace that cannot be used.

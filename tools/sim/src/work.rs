@@ -110,6 +110,7 @@ impl Simulation<'_> {
             return Err(Some(out));
         }
         let (end, memory) = self.transfer(out, number, begin);
+        let end = self.leave_here(host, number, end);
         Ok((end, Outcome::Forwarded, memory))
     }
 
@@ -274,6 +275,7 @@ impl Simulation<'_> {
         let packet = self.packets.remove(number);
         match packet.load {
             Load::Piece { message, .. } => self.come(message, packet.bytes),
+            Load::Multicast(to) => self.end_here(to, packet.bytes),
             Load::Parcel { parcel, bytes, len } => self.parcel_came(packet.src, host, &parcel, &bytes, len)?,
             Load::Order(bytes) => {
                 let port = self.end_of(self.link_of(track)).1;
