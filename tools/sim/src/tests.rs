@@ -7,7 +7,7 @@ use super::plan::{Faults, Outage};
 use super::retry::attempts;
 use super::traffic::{Call, Multicast, Pacing, Pattern, Traffic};
 use super::{run, Parameters, Plan, Report, SimError};
-use crate::ntb::Side;
+use ntbring_ntb::Side;
 
 fn parameters() -> Parameters {
     toml::from_str(include_str!("../parameters.toml")).unwrap()
