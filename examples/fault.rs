@@ -12,6 +12,7 @@ const WINDOW: u64 = 64 << 10;
 /// Words that are written.
 const WORDS: usize = 1000;
 
+/// Runs the example.
 pub fn main() {
     let hosts = [LoopbackHost::new(WINDOW as usize), LoopbackHost::new(WINDOW as usize)];
     let from = hosts[0].port(Side::Right, &hosts[1]).expect("both hosts are in this process");

@@ -8,6 +8,7 @@ use ntbring_queue::{Consumer, Producer, LINE};
 /// Messages that are sent.
 const MESSAGES: u32 = 1000;
 
+/// Runs the example.
 pub fn main() {
     // On a real link `lane` lies in the receiver's memory and `credit` in the sender's; each side maps the other's for
     // writing only.

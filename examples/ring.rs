@@ -55,6 +55,7 @@ fn run(job: &Job, rank: u32) -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(())
 }
 
+/// Runs the example.
 pub fn main() {
     let job = Job { cards: Mutex::new(vec![None; HOSTS as usize]), barrier: Barrier::new(HOSTS as usize) };
     std::thread::scope(|scope| {

@@ -102,10 +102,13 @@ impl Fabric for LoopbackHost {
     }
 }
 
-/// The hosts of this process by their ids, for [`find`]; windows are dropped with their last host handle.
-static HOSTS: LazyLock<Mutex<HashMap<u64, (Weak<Windows>, Registers)>>> = LazyLock::new(Mutex::default);
+/// Hosts by id: their windows while these exist, and their registers.
+type Hosts = HashMap<u64, (Weak<Windows>, Registers)>;
 
-fn hosts() -> MutexGuard<'static, HashMap<u64, (Weak<Windows>, Registers)>> {
+/// The hosts of this process by their ids, for [`find`]; windows are dropped with their last host handle.
+static HOSTS: LazyLock<Mutex<Hosts>> = LazyLock::new(Mutex::default);
+
+fn hosts() -> MutexGuard<'static, Hosts> {
     HOSTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

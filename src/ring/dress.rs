@@ -26,7 +26,7 @@ impl Dress<'_> {
     /// Returns both decorated ports of a host, left first.
     pub fn pair(&self, pair: Pair) -> Result<Vec<Arc<dyn Port>>, JoinError> {
         let pair = match pair {
-            Pair::Software(pair) => pair,
+            Pair::Software(pair) => *pair,
             // Checked when they were opened: no model and no faults are configured.
             Pair::Adapters(pair) => return Ok(pair.map(|port| self.weak(port)).into()),
         };
@@ -61,7 +61,7 @@ impl Dress<'_> {
 /// Both ports of a host without decorators, left first.
 pub(super) enum Pair {
     /// Software ports, beside whose windows decorators can keep their state.
-    Software([SoftPort; 2]),
+    Software(Box<[SoftPort; 2]>),
     /// Real adapters.
     Adapters([Arc<dyn Port>; 2]),
 }
@@ -71,7 +71,7 @@ impl Pair {
     /// decorators that adapters do not support.
     pub fn new(pair: [OpenPort; 2], settings: &JoinSettings) -> Result<Pair, JoinError> {
         match pair {
-            [OpenPort::Software(left), OpenPort::Software(right)] => Ok(Pair::Software([left, right])),
+            [OpenPort::Software(left), OpenPort::Software(right)] => Ok(Pair::Software(Box::new([left, right]))),
             [OpenPort::Adapter(left), OpenPort::Adapter(right)] => {
                 let set = |name, set: bool| set.then_some(name);
                 let unfit = set("NTBRING_LINK_MODEL", settings.links.model.is_some())

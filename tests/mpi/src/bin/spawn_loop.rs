@@ -99,8 +99,9 @@ fn settled(job: &Job, before: Option<Usage>) -> Usage {
 struct Launcher {
     /// Its memory, in KiB.
     memory: usize,
-    /// Children of it that have ended and are still there.
+    /// Children of it that have ended and are still there, and those that run.
     ended: usize,
+    running: usize,
 }
 
 /// Of mpiexec, if it is the parent of our parent.
@@ -108,10 +109,22 @@ fn launcher() -> Option<Launcher> {
     let pid = status(status(std::process::id(), "PPid:") as u32, "PPid:") as u32;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let parent = format!("PPid:\t{pid}\n");
-    let has_ended = |status: &String| status.contains("State:\tZ") && status.contains(&parent);
     let processes = fs::read_dir("/proc").ok()?.flatten();
-    let ended = processes.filter_map(|process| fs::read_to_string(process.path().join("status")).ok()).filter(has_ended).count();
-    name.starts_with("mpiexec").then(|| Launcher { memory: status(pid, "RssAnon:"), ended })
+    let children = processes.filter_map(|process| fs::read_to_string(process.path().join("status")).ok());
+    let (ended, running): (Vec<_>, Vec<_>) =
+        children.filter(|status| status.contains(&parent)).partition(|status| status.contains("State:\tZ"));
+    let is_it = name.starts_with("mpiexec");
+    is_it.then(|| Launcher { memory: status(pid, "RssAnon:"), ended: ended.len(), running: running.len() })
+}
+
+/// A round, after which mpiexec has no more children than it had at first: no two rounds are in its memory at once.
+fn whole_round(job: &Job, first: Option<&Launcher>) {
+    round(job);
+    let start = Instant::now();
+    while job.rank == 0 && start.elapsed() < SOON && launcher().zip(first).is_some_and(|(now, first)| now.running > first.running) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    job.world.barrier();
 }
 
 fn main() {
@@ -119,10 +132,11 @@ fn main() {
     if let Some(parent) = job.world.parent() {
         return child(&job, parent);
     }
-    (0..FIRST).for_each(|_| round(&job));
-    let (before, before_launcher) = (settled(&job, None), launcher());
+    let first = launcher();
+    (0..FIRST).for_each(|_| whole_round(&job, first.as_ref()));
+    let (before, old) = (settled(&job, None), launcher());
     for _ in 0..MORE {
-        round(&job);
+        whole_round(&job, first.as_ref());
         // Of the children of this round, and of no other.
         let now = Usage::now().descriptors;
         assert!(now <= before.descriptors + 2 * CHILDREN as usize, "{now} descriptors, {} before", before.descriptors);
@@ -131,7 +145,7 @@ fn main() {
     assert!(after.descriptors <= before.descriptors && after.mappings <= before.mappings, "{before:?}, then {after:?}");
     let heap = after.heap.saturating_sub(before.heap);
     assert!(heap < 600 * CHILDREN as usize * MORE, "{heap} bytes of heap more after {MORE} rounds");
-    if let (Some(old), Some(new)) = (before_launcher, launcher()) {
+    if let (Some(old), Some(new)) = (old, launcher()) {
         let grown = new.memory.saturating_sub(old.memory);
         assert!(grown < 8 * MORE, "{grown} KiB more in mpiexec after {MORE} rounds");
         assert!(new.ended <= 2 * CHILDREN as usize, "{} processes have ended that mpiexec does not wait for", new.ended);
