@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 
 use super::remove;
 use super::stamp::{sha256, Digest};
@@ -48,18 +48,33 @@ pub fn build_command(root: &Path) -> Command {
 fn build(log: &Path) -> Result<()> {
     remove(log)?;
     let mut command = build_command(&paths::root());
+    command.arg("--verbose");
     // What cargo will have to do cannot be asked for beforehand; what it has done shows in
     // the age of its output.
     let before = age_of_library();
     if before.is_none() {
-        return ui::step("library: building libntbring", || process::check_logged(&mut command, log));
+        ui::step("library: building libntbring", || process::check_logged(&mut command, log))?;
+        return check_lto(&fs::read_to_string(log)?);
     }
     let start = Instant::now();
     process::check_logged(&mut command, log)?;
+    check_lto(&fs::read_to_string(log)?)?;
     if age_of_library() != before {
         ui::done("library: libntbring has changed", start.elapsed());
     }
     Ok(())
+}
+
+/// Fails if cargo has compiled the library without link-time optimisation, over all crates, which the path of small messages
+/// needs: cargo leaves it out if the package has another type of library beside the `cdylib`.
+fn check_lto(verbose: &str) -> Result<()> {
+    let compiled = |line: &&str| line.contains("--crate-name ntbring ") && line.contains("--crate-type cdylib");
+    match verbose.lines().filter(compiled).all(|line| line.contains("lto")) {
+        true => Ok(()),
+        false => bail!(
+            "cargo has built libntbring.so without link-time optimisation: see Cargo.toml, [lib] and [profile.release]"
+        ),
+    }
 }
 
 fn age_of_library() -> Option<SystemTime> {
@@ -84,4 +99,19 @@ pub fn install(from: &Path, to: &Path) -> Result<()> {
         Ok(())
     };
     work().with_context(|| format!("cannot install {} as {}", from.display(), to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_without_link_time_optimisation_is_refused() {
+        let line =
+            "   Running `rustc --crate-name ntbring --edition=2021 src/lib.rs --crate-type cdylib -C opt-level=3";
+        assert!(check_lto(&format!("{line} -C lto=thin`")).is_ok());
+        assert!(check_lto(&format!("{line} -C codegen-units=1`")).is_err());
+        // Nothing was compiled.
+        assert!(check_lto("       Fresh ntbring v0.1.0").is_ok());
+    }
 }
