@@ -1,6 +1,6 @@
 //! Greetings: what two processes say to each other before they have a communicator in common.
 //!
-//! Who connects asks, under a tag that the other has made known, and waits for the answer. Who accepts takes the oldest
+//! A process that connects asks, under a tag that the other has made known, and waits for the answer. One that accepts takes the oldest
 //! question under that tag, whoever asks, and answers. Both use the same two calls, so which of the two a call means
 //! follows from what its thread did before.
 
@@ -29,7 +29,7 @@ struct Open {
     what: About,
 }
 
-/// What this process has been told and has not heard, and what it owes.
+/// Greetings that have arrived and were not taken, and answers that this process owes.
 #[derive(Default)]
 pub(super) struct Greetings {
     questions: VecDeque<Letter>,
@@ -48,14 +48,14 @@ fn take(list: &mut Vec<Open>, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
 }
 
 impl Greetings {
-    /// Forgets what a peer has said and is owed. What it was asked stays open, for whoever waits for that.
+    /// Forgets the greetings of a peer and the answers owed to it. Questions put to it stay open, for the callers that wait.
     pub fn lose(&mut self, peer: u32) {
         self.questions.retain(|question| question.peer != peer);
         self.answers.retain(|answer| answer.peer != peer);
         self.owed.retain(|owed| owed.peer != peer);
     }
 
-    /// Whether somebody waits for an answer of this peer.
+    /// Returns true if a caller waits for an answer of this peer.
     pub fn has_asked(&self, peer: u32) -> bool {
         self.asked.iter().any(|asked| asked.peer == peer)
     }

@@ -9,7 +9,7 @@ use ntbring_ntb::NtbError;
 use ntbring_ring::guest::{answer, call, GuestAddress, Signs};
 use ntbring_ring::Loss;
 
-/// Whether it is this process that cannot open anything more.
+/// Returns true if the error is a shortage of this process, which cannot open more files.
 fn is_own(error: &NtbError) -> bool {
     let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
     matches!(error, NtbError::Host(HostError::Open { cause, .. }) if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
@@ -36,7 +36,7 @@ struct Guest {
     stage: Stage,
 }
 
-/// How far it is with leaving.
+/// Progress of its departure.
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Here,
@@ -59,7 +59,7 @@ impl Guest {
         self.has_left() || self.address.mailbox.is_gone()
     }
 
-    /// How it was lost, if it was.
+    /// The cause of its loss, if it was lost.
     fn loss(&self, peer: u32) -> Option<Loss> {
         let pid = self.address.mailbox.pid;
         if !self.is_gone() {
@@ -104,7 +104,7 @@ impl Guests {
         Ok(place)
     }
 
-    /// How a peer was lost, if it was.
+    /// The cause of the loss of a peer, if it was lost.
     pub fn loss_of(&self, peer: u32, ranks: usize) -> Option<Loss> {
         match self.known.get((peer as usize).checked_sub(ranks)?)?.stage {
             Stage::Gone(loss) | Stage::Dropped(loss) => Some(loss),
@@ -139,7 +139,7 @@ impl Guests {
 }
 
 impl Endpoint {
-    /// What a process outside the ring must know to send to this rank.
+    /// The address that a process outside the ring needs to send to this rank.
     pub fn guest_address(&self) -> GuestAddress {
         self.members.guest_addresses()[self.members.rank() as usize]
     }
@@ -153,7 +153,7 @@ impl Endpoint {
 
     /// Adds a process to which messages can be sent from now on, by the number that is returned:
     /// the job's size or above, the same whenever the same process is added. For a process of this
-    /// job it is its rank. None if it has to read its mail first. Who is gone is lost at once ([`Event::Lost`]).
+    /// job it is its rank. None if it has to read its mail first. A process that has ended is lost at once ([`Event::Lost`]).
     pub fn add_peer(&mut self, address: &GuestAddress) -> Result<Option<u32>, EndpointError> {
         let mut ranks = self.members.guest_addresses().iter();
         if let Some(rank) = ranks.position(|a| a.mailbox.token == address.mailbox.token) {
@@ -194,7 +194,7 @@ impl Endpoint {
         }
     }
 
-    /// Opens the lanes that were announced in the mailbox. Whoever wrote nonsense, or is gone again, is
+    /// Opens the lanes that were announced in the mailbox. A sender that wrote nonsense, or has ended again, is
     /// not this rank's fault.
     #[cold]
     pub(super) fn read_mail(&mut self) -> Result<(), EndpointError> {
@@ -297,13 +297,13 @@ impl Endpoint {
         self.idle.busy();
     }
 
-    /// Whether a guest has died or left, as far as can be seen right now.
+    /// Returns true if a guest has died or left, as far as can be seen right now.
     pub(super) fn is_gone(&self, peer: u32) -> bool {
         let i = (peer as usize).checked_sub(self.members.topology().size());
         i.and_then(|i| self.guests.known.get(i)).is_some_and(Guest::is_gone)
     }
 
-    /// Whether all that was sent to guests is where it outlives this process, or nobody will read it. For that
+    /// Returns true if everything sent to guests outlives this process, or will never be read. For that
     /// they have to poll.
     pub fn has_reached_guests(&self) -> bool {
         self.unread_guests().all(Guest::is_gone)

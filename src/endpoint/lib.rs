@@ -101,7 +101,7 @@ pub struct Endpoint {
     transfer: Option<Transfer>,
     guests: Guests,
     greetings: greetings::Greetings,
-    /// What has just been sent is looked after, once nothing is called any more but `drop`.
+    /// Retransmits recent packets, once the caller calls nothing any more but `drop`.
     lingering: Option<linger::Linger>,
     farewell: linger::Farewell,
     /// Polls cannot go the short way: links are not trusted, or something was left for the rank.
@@ -118,7 +118,7 @@ pub struct Endpoint {
     looks: u32,
     /// Polls that still look for transit each time, since there was some.
     relay_heat: u32,
-    /// Where others read what is counted...
+    /// The counters that tools read...
     bulletin: Bulletin,
     /// ...and how often they had asked for it when it was last written.
     asked: u64,
@@ -231,7 +231,7 @@ impl Endpoint {
         self.publish_figures();
     }
 
-    /// What may be called from any thread.
+    /// The handle that any thread may use.
     pub fn idle(&self) -> Arc<Idle> {
         self.idle.clone()
     }
@@ -287,13 +287,13 @@ impl Endpoint {
         self.inbound.copy_out(arrival.token.lane, arrival.offset + at, room);
     }
 
-    /// Whether everything sent has been deposited.
+    /// Returns true if everything sent has been deposited.
     pub fn is_flushed(&self) -> bool {
         let settled = !self.out.checked || self.out.has_reminded();
         !self.out.has_work() && self.offers.is_settled() && self.remotes.is_settled() && settled
     }
 
-    /// Whether messages wait for credit.
+    /// Returns true if messages wait for credit.
     pub fn is_holding(&self) -> bool {
         self.out.held > 0
     }

@@ -1,13 +1,13 @@
 //! When others have died, or links have gone down where nothing goes round them: what concerns who is lost by that is
 //! forgotten, and the caller is told; everything else goes on.
 //!
-//! Nothing fails here. Whatever waits for a lost rank, and whatever is asked of it later, stays pending for ever; the caller,
+//! Nothing fails here. Requests that wait for a lost rank, and later ones, stay pending for ever; the caller,
 //! who knows all of that too, ends it when it hears [`Event::Lost`].
 
 use super::{Endpoint, EndpointError, Event};
 use ntbring_ring::Loss;
 
-/// Who is lost to a rank.
+/// The peers that are lost to a rank.
 #[derive(Default)]
 pub(super) struct Losses {
     known: Vec<Loss>,
@@ -17,14 +17,14 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// How a rank was lost, if it was.
+    /// The cause of the loss of a rank, if it was lost.
     pub fn of(&self, rank: u32) -> Option<Loss> {
         self.known.iter().find(|loss| loss.rank() == rank).copied()
     }
 }
 
 impl Endpoint {
-    /// Of a poll that looked everywhere and found nothing. What the dead have sent, and what has come by a link, is taken
+    /// Of a poll that looked everywhere and found nothing. Packets of dead ranks, and those that a link has delivered, are taken
     /// first: losses count from the second such poll on after they were seen.
     #[inline]
     pub(super) fn check_losses(&mut self) -> Result<(), EndpointError> {

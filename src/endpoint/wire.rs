@@ -1,4 +1,4 @@
-//! What an entry of a lane means to the ranks at its ends.
+//! The packets that ranks exchange as entries of lanes.
 //!
 //! An entry's bytes are, each part only if the kind says so:
 //! route (8, see `ring::relay`), extension (8), up to four words of the kind's own, MPICH's
@@ -27,7 +27,7 @@ pub const BEGIN: u8 = 2;
 pub const CHUNK: u8 = 3;
 /// The header of a message whose payload the receiver will ask for.
 const OFFER: u8 = 4;
-/// What is to be done with a payload that was offered.
+/// Packets about a payload that was offered.
 const ACCEPT: u8 = 5;
 /// The payload that was asked for follows in chunks.
 const FEED: u8 = 6;
@@ -35,9 +35,9 @@ const FEED: u8 = 6;
 const DONE: u8 = 7;
 /// A payload that was offered is not needed any more.
 const TAKEN: u8 = 8;
-/// What is said before there is a communicator.
+/// A greeting between processes without a common communicator.
 const GREETING: u8 = 11;
-/// How much may be sent that the receiver may have to keep.
+/// The credit for unexpected messages.
 const CREDIT: u8 = 12;
 /// Some of it has to wait.
 const STALLED: u8 = 13;
@@ -63,10 +63,10 @@ pub const STREAMS: usize = 16;
 const MOST: u64 = i64::MAX as u64;
 const HEADER_WORDS_MAX: usize = (META_MAX >> 6) as usize;
 
-/// What is said of a message beside its bytes.
+/// The description of a message, beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Head {
-    /// Who is to handle it.
+    /// The number of its handler.
     pub handler: u16,
 }
 
@@ -106,7 +106,7 @@ pub enum Packet {
         head: Head,
         /// Bytes of MPICH's header.
         header: usize,
-        /// What is offered.
+        /// The payload that is offered.
         offer: Offer,
     },
     /// The answer to an offer, if the receiver needs the sender for it.
@@ -115,7 +115,7 @@ pub enum Packet {
         offer: u32,
         /// The receiver's number for what it fetches.
         fetch: u32,
-        /// What the sender has to do.
+        /// The task of the sender.
         request: Request,
     },
     /// The beginning of a payload that was accepted, in pieces.
@@ -131,7 +131,7 @@ pub enum Packet {
     Done {
         /// As accepted.
         fetch: u32,
-        /// Whether it could.
+        /// True if it succeeded.
         ok: bool,
     },
     /// The receiver has all it wants of an offer.
@@ -139,14 +139,14 @@ pub enum Packet {
         /// As offered.
         offer: u32,
     },
-    /// What a host has done with its segment.
+    /// The result of an operation on a segment.
     Served {
         /// Which request, and how it went.
         reply: Reply,
         /// Bytes that were asked for.
         payload: usize,
     },
-    /// How much the receiver of this packet may have sent its sender in all.
+    /// Bytes that the receiver of this packet may have sent to its sender in all.
     Credit {
         /// As `endpoint::credit` counts.
         allowed: u64,
@@ -155,12 +155,12 @@ pub enum Packet {
     Stalled {
         /// The rank that has said so first.
         origin: u32,
-        /// How often that rank has said so.
+        /// Number of times that the rank has asked.
         number: u32,
         /// The last credit that the sender of this packet had heard of.
         allowed: u64,
     },
-    /// What processes say to each other before they have a communicator in common.
+    /// The parts of a greeting.
     Greeting {
         /// Which question it is, or belongs to.
         what: About,
@@ -189,7 +189,7 @@ impl Prefix {
         &self.bytes[..self.len]
     }
 
-    /// Where MPICH's header or a chunk's payload begins: behind these bytes, or further on.
+    /// Offset of MPICH's header or of a chunk's payload: at least these bytes.
     #[inline]
     pub fn end(&self) -> usize {
         self.len.max(self.end)
@@ -201,7 +201,7 @@ impl Prefix {
     }
 }
 
-/// What the tag of a message says if there is no extension: about it, and its header's bytes.
+/// The contents of the tag of a message without an extension: its description, and the bytes of its header.
 #[inline]
 pub(super) fn plain(meta: u16) -> (Head, usize) {
     (Head { handler: meta & (HANDLERS - 1) }, (meta >> 6) as usize * 8)
@@ -214,7 +214,7 @@ pub(super) fn plain_meta(head: Head, header: usize) -> Option<u16> {
     plain.then_some(head.handler | ((header / 8) as u16) << 6)
 }
 
-/// What a piece's meta says: its stream, which may be none, and where its payload begins, `at` unless it has lines of its own.
+/// The contents of a chunk's meta: its stream, which may be none, and the offset of its payload, `at` unless it has lines of its own.
 #[inline(always)]
 fn chunk(meta: u16, at: usize) -> (u16, usize) {
     (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { at })

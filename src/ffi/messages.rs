@@ -13,7 +13,7 @@ use std::ffi::c_void;
 /// A message as the endpoint takes it.
 ///
 /// # Safety
-/// What `m` points to must be valid: the header for the call, the payload until it is released.
+/// The memory that `m` points to must be valid: the header for the call, the payload until it is released.
 #[inline]
 pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure> {
     if m.dest < 0 {
@@ -189,7 +189,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
     }
 }
 
-/// Where the payload of what has begun is to go, if the caller has said so.
+/// Destination of the payload of a message that has begun, if the caller has named one.
 ///
 /// # Safety
 /// If `e` is the beginning of a message, `data` must be NULL or writable for `data_size` bytes until the payload is there.

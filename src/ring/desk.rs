@@ -1,4 +1,4 @@
-//! What the tracks of a host share: the server of requests, answers on their way to the track by which they leave, and
+//! State that all tracks of a host share: the server of requests, answers on their way to the track by which they leave, and
 //! which links are up.
 
 use super::crew::thread_of;
@@ -22,17 +22,17 @@ const WATCH_EVERY: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Tray {
     answers: Mutex<VecDeque<Answer>>,
-    /// How many there are, so that nobody has to lock it in vain.
+    /// Number of entries, so that no thread locks the queue in vain.
     count: AtomicUsize,
 }
 
-/// What the tracks of a host share.
+/// State that all tracks of a host share.
 pub(super) struct Desk {
     members: Arc<Membership>,
     /// The threads that forward here.
     threads: usize,
     server: Mutex<Server>,
-    /// Where the server's wishes come from: to see without a lock whether there are any.
+    /// The registry with requests of local ranks: shows without a lock that there are any.
     registry: Registry,
     /// The wishes that it has seen.
     seen: AtomicU64,
@@ -40,9 +40,9 @@ pub(super) struct Desk {
     waiting: AtomicUsize,
     lock_queue_version: AtomicU32,
     trays: [Tray; 2],
-    /// Where links that go down are gone round: the ways of the host.
+    /// The routes of the host, where traffic avoids links that are down.
     ways: Option<Ways>,
-    /// Where they are not: who passes on which have.
+    /// Where it does not: the herald that floods outages.
     herald: Option<Mutex<Herald>>,
     up: [AtomicBool; 2],
     /// Ranks that have died, by rank, and when that was looked at.
@@ -91,7 +91,7 @@ impl Desk {
     }
 
     /// Looks which links have gone down, where nothing goes round them, and tells the neighbours, if it is time; if not,
-    /// returns how soon to call again. What is to pass one is dropped.
+    /// returns how soon to call again. Packets for such a link are dropped.
     pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
         let (outages, rest) = lock(self.herald.as_ref()?).attend(now);
         if !outages.is_empty() {
@@ -100,7 +100,7 @@ impl Desk {
         rest
     }
 
-    /// Whether the link on a side has gone down, and nothing goes round it: whatever comes by it then may be wrong.
+    /// Returns true if the link on a side has gone down and no route avoids it: packets that arrive by it may be wrong then.
     pub fn has_been_down(&self, side: Side) -> bool {
         self.members.has_been_down(side)
     }
@@ -110,17 +110,17 @@ impl Desk {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a rank has died, as far as was seen.
+    /// Returns true if a rank has died, as far as was seen.
     pub fn is_gone(&self, rank: u32) -> bool {
         self.gone[rank as usize].load(Ordering::Relaxed)
     }
 
-    /// Whether packets can leave by a side.
+    /// Returns true if packets can leave by a side.
     pub fn is_up(&self, side: Side) -> bool {
         self.up[side as usize].load(Ordering::Relaxed)
     }
 
-    /// Says whether they can from now on. What waits for a link that is down now must be dropped, so all are woken.
+    /// Says whether they can from now on. Packets that wait for a link that is down now must be dropped, so all are woken.
     pub fn set_up(&self, side: Side, up: bool) {
         if self.up[side as usize].swap(up, Ordering::Relaxed) != up {
             (1..self.threads).for_each(|thread| self.members.ring(FORWARDER_DOORBELL + thread));

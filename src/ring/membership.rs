@@ -1,4 +1,4 @@
-//! What a process in the ring holds of it.
+//! A process that has joined the ring: its host, its links, its peers.
 
 use super::guest::GuestAddress;
 use super::link::Link;
@@ -34,14 +34,14 @@ pub struct Membership {
     /// The way around the windows to each rank that has one.
     pub(super) reach: Vec<Option<Reach>>,
     pub(super) cores: usize,
-    /// Whether hosts have forwarders.
+    /// True if hosts have forwarders.
     pub(super) served: bool,
     /// The threads that forward at this process's host.
     pub(super) threads: usize,
     pub(super) record: Option<Record>,
     /// None without faults.
     pub(super) injector: Option<Arc<Injector>>,
-    /// What processes of other jobs must know of each rank.
+    /// The addresses of all ranks for processes of other jobs.
     pub(super) guests: Vec<GuestAddress>,
     pub(super) mailbox: Option<Mailbox>,
 }
@@ -57,12 +57,12 @@ impl Membership {
         self.block_max
     }
 
-    /// Who is where.
+    /// The placement of ranks on hosts.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
     }
 
-    /// Where a thread of this process is in no rank's way, if it should not run where the process does.
+    /// The cores on which a thread of this process disturbs no rank, if they differ from those of the process.
     pub fn cores_beside_ranks(&self) -> Option<cores::Cores> {
         cores::beside(&self.pids)
     }
@@ -82,7 +82,7 @@ impl Membership {
         self.links.as_ref().map(|[left, right]| [left, right])
     }
 
-    /// What processes of other jobs must know of each rank.
+    /// The addresses of all ranks for processes of other jobs.
     pub fn guest_addresses(&self) -> &[GuestAddress] {
         &self.guests
     }
@@ -133,13 +133,13 @@ impl Membership {
         self.watch.dead().into_iter().map(dead).collect()
     }
 
-    /// Whether this process may map memory of a rank: on its own host, or on a neighbour behind a
+    /// Returns true if this process may map memory of a rank: on its own host, or on a neighbour behind a
     /// coherent port.
     pub fn is_near(&self, rank: u32) -> bool {
         (rank as usize) < self.topology.size() && is_near(self.host(), self.links.as_ref(), self.topology.host_of(rank))
     }
 
-    /// Whether hosts have forwarders, and serve segments for those that are not near.
+    /// Returns true if hosts have forwarders, which serve segments for ranks that are not near.
     pub fn is_served(&self) -> bool {
         self.served
     }
@@ -149,7 +149,7 @@ impl Membership {
         self.threads
     }
 
-    /// Where the ranks of this process's host tell its forwarder of their segments.
+    /// The registry in which ranks of this host announce segments to its forwarder.
     pub fn registry(&self) -> Registry {
         let ranks = self.topology.ranks_of(self.host()).len();
         let region = self.memory.bytes().part(self.local_plan.registry_offset(), Registry::bytes(ranks));
@@ -161,8 +161,8 @@ impl Membership {
         Ways::new(self.memory.notes())
     }
 
-    /// What the emulated port on a side says of its link from now on, as `ntbring link` does it from outside. Only what
-    /// is sent through ports with faults is lost then.
+    /// Sets the link state that the emulated port on a side reports from now on, as `ntbring link` does. Only packets that
+    /// are sent through ports with faults are lost then.
     pub fn set_link(&self, side: Side, state: LinkState) {
         self.fabric.set_link(side, state);
     }
@@ -172,17 +172,17 @@ impl Membership {
         self.pids[rank as usize]
     }
 
-    /// How to copy from and to a rank's memory, if that can be done at all.
+    /// The handle for kernel copies from and to a rank's memory, if there are any.
     pub fn reach(&self, rank: u32) -> Option<Reach> {
         *self.reach.get(rank as usize)?
     }
 
-    /// Whether the job has more ranks than cores.
+    /// Returns true if the job is oversubscribed: has more ranks than cores.
     pub fn is_crowded(&self) -> bool {
         self.topology.size() > self.cores
     }
 
-    /// What makes the job slower than it might be, for people. Looks at all processes: one rank may ask for all.
+    /// A remark for people on a cause of slowness. Looks at all processes: one rank may ask for all.
     pub fn remark(&self) -> Option<String> {
         let sessions = if self.is_crowded() { sessions::apart(&self.pids) } else { 1 };
         (sessions > 1).then(|| {

@@ -1,10 +1,10 @@
-//! What a forwarder counts.
+//! The counters of a forwarder.
 
 use ntbring_memory::{Region, Word};
 use ntbring_ntb::Side;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a forwarder has done. What concerns one link is counted for each side.
+/// The counters of a forwarder. Those of a link exist for each side.
 pub struct RelayCounters {
     /// Packets passed on, by the side that they left by.
     pub chunks: [Word; 2],
@@ -53,7 +53,7 @@ impl RelayCounters {
         }
     }
 
-    /// What is counted for both sides together.
+    /// The counters for both sides together.
     pub fn sum(counters: &[Word; 2]) -> u64 {
         Side::BOTH.into_iter().map(|side| counters[side as usize].load(Ordering::Relaxed)).sum()
     }

@@ -1,4 +1,4 @@
-//! What passes through a host to one side, of one class: the lanes that it comes by, and those that it leaves by. No other
+//! The transit of a host to one side, of one class: the lanes by which packets arrive and those by which they leave. No other
 //! track has any of them, so tracks can be forwarded at the same time.
 //!
 //! A packet is copied once, from the lane it came by straight into the next: into the lane of the receiving rank if the
@@ -23,7 +23,7 @@ use std::time::Instant;
 /// Packets that one input may pass on before the next has its turn.
 const TURN: usize = 8;
 
-/// What all tracks of a host have in common.
+/// State that all tracks of a host share.
 pub(super) struct Office {
     pub topology: Arc<Topology>,
     pub host: usize,
@@ -54,14 +54,14 @@ struct Output {
     lane: Producer,
     /// The neighbour's doorbell for its consumer.
     bell: usize,
-    /// What waits for room in it, in this order.
+    /// Packets that wait for room in it, in order.
     answers: VecDeque<Answer>,
 }
 
-/// What passes through a host to one side, of one class.
+/// The transit of a host to one side, of one class.
 pub(super) struct Track {
     office: Arc<Office>,
-    /// Where it goes.
+    /// The side by which packets leave.
     side: Side,
     class: Class,
     /// The neighbours that it comes from and goes to.
@@ -76,7 +76,7 @@ pub(super) struct Track {
     unsent: usize,
     /// Packets damaged and sent again, as counted so far.
     mended: [u64; 2],
-    /// What comes in cannot be understood any more, since the link has gone down.
+    /// True once incoming packets cannot be parsed any more, since the link has gone down.
     deaf: bool,
 }
 
@@ -108,7 +108,7 @@ impl Track {
         Some(Track { office, side, class, from, to, inputs, outputs, ports, unsent: 0, mended: [0; 2], deaf: false })
     }
 
-    /// Whether [`Track::look_after`] has to be called soon.
+    /// Returns true if [`Track::look_after`] must be called soon.
     pub fn is_unsettled(&self) -> bool {
         self.office.desk.is_up(self.side) && self.outputs.iter().any(|output| !output.lane.is_settled())
     }
@@ -133,7 +133,7 @@ impl Track {
     }
 
     /// Sends answers, then passes on what is there and finds room: a few packets of each input, if it is urgent, else one.
-    /// Returns how many. What is for this host is served.
+    /// Returns how many. Packets for this host are served.
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let (mut moved, turn) = match self.class {
             Class::Urgent => (self.send_answers(), TURN),

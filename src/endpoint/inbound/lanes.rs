@@ -77,7 +77,7 @@ impl Inbound {
         self.boxes.push(Inbox::new(lane, bell, Some(peer)));
     }
 
-    /// Removes the lanes of peers that are gone. What is still held of a lane is released by its place, so such lanes stay, and
+    /// Removes the lanes of peers that are gone. Entries of a lane that are still held are released by its index, so such lanes stay, and
     /// where they are.
     fn clear(&mut self) {
         let is_free = |inbox: &Inbox| inbox.lane.held() == 0;

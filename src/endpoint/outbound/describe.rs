@@ -1,4 +1,4 @@
-//! What waits to be sent, for the diagnosis of a hang.
+//! Description of the messages that wait to be sent, for the diagnosis of a hang.
 
 use super::Outbound;
 

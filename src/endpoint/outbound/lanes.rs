@@ -158,14 +158,14 @@ impl Outbound {
         }
     }
 
-    /// Gives the flow of a lost peer to another, which has no lane yet. What was counted of it stays.
+    /// Gives the flow of a lost peer to another, which has no lane yet. Its counters stay.
     pub fn renew(&mut self, peer: u32) {
         let Flow { listed, msgs, bytes, .. } = self.flows[peer as usize];
         let new = Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share));
         self.flows[peer as usize] = Flow { listed, msgs, bytes, ..new };
     }
 
-    /// Whether anything was ever deposited for a peer.
+    /// Returns true if anything was ever deposited for a peer.
     pub fn has_used(&self, peer: u32) -> bool {
         self.outboxes.get(self.flows[peer as usize].line.outbox).is_some_and(|o| o.lane.is_used())
     }

@@ -4,7 +4,7 @@ use super::{Outbound, LOST};
 use ntbring_ntb::Side;
 
 impl Outbound {
-    /// Whether a rank is lost.
+    /// Returns true if a rank is lost.
     #[inline]
     pub fn is_lost(&self, rank: u32) -> bool {
         self.flows.get(rank as usize).is_some_and(|flow| flow.line.outbox == LOST)

@@ -43,7 +43,7 @@ pub struct Message<'a> {
     pub cookie: usize,
 }
 
-/// What became of a message.
+/// The outcome of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Its payload is not needed any more.
@@ -57,7 +57,7 @@ pub enum Sent {
 pub(super) struct Released {
     pub cookie: usize,
     pub handler: u16,
-    /// Whether it had been offered.
+    /// True if it had been offered.
     pub offered: bool,
 }
 
@@ -85,15 +85,15 @@ pub(super) struct Outbound {
     /// Messages that wait for credit, in all flows; and how many ever did.
     pub held: usize,
     pub held_ever: u64,
-    /// How often this rank has said that it waits for credit.
+    /// Number of times that this rank has asked for credit.
     stalls: u32,
     /// Of what others bring further, and of what goes straight through memory.
     cuts: [Cut; 2],
-    /// What fits into all lanes on the way to anybody.
+    /// Largest packet that fits into all lanes on the way to any rank, bytes.
     packet_max: usize,
-    /// Whether links are not trusted.
+    /// True if links are not trusted.
     pub checked: bool,
-    /// Whether payloads can be packed at present.
+    /// True if payloads can be packed at present.
     pub packs: bool,
     /// Brings what lies in the outboxes of other hosts to them, where links repeat what they have lost.
     pub caretaker: Option<Caretaker>,
@@ -109,7 +109,7 @@ impl Outbound {
         !self.work.is_empty() || !self.sent.is_empty()
     }
 
-    /// Whether anything waits for room.
+    /// Returns true if any message waits for room.
     pub fn is_sending(&self) -> bool {
         !self.work.is_empty()
     }
@@ -118,7 +118,7 @@ impl Outbound {
         self.sent.pop_front()
     }
 
-    /// Whether a message can be sent at all.
+    /// Returns an error if a message cannot be sent at all.
     pub fn check(&mut self, m: &Message<'_>) -> Result<(), EndpointError> {
         let Some(flow) = self.flows.get_mut(m.dest as usize) else {
             return Err(EndpointError::Argument(format!("there is no rank {}", m.dest)));
@@ -252,7 +252,7 @@ impl Outbound {
         self.queue(dest, Waiting::Pieces { opening, header: SmallVec::new(), payload, cookie })
     }
 
-    /// Sends of what waits as much as there is room for. Whether there was room for anything.
+    /// Sends as many waiting messages as there is room for. Returns true if any was sent.
     pub fn advance(&mut self) -> Result<bool, EndpointError> {
         let before = (self.doorbells, self.turns);
         for _ in 0..self.work.len() {

@@ -1,4 +1,4 @@
-//! How a host's local part is divided.
+//! The layout of the memory that the processes of a host share.
 
 use super::LANE_MIN;
 use crate::served::registry::Registry;
@@ -36,7 +36,7 @@ impl LocalPlan {
         from * self.ranks + to
     }
 
-    /// Where the registry of segments begins, bytes.
+    /// Offset of the registry of segments, bytes.
     pub fn registry_offset(&self) -> usize {
         Self::CONTROL + self.lanes() * (LINE + self.lane_bytes)
     }
@@ -46,12 +46,12 @@ impl LocalPlan {
         self.lane_bytes
     }
 
-    /// Where the lane from one rank to another begins, bytes.
+    /// Offset of the lane from one rank to another, bytes.
     pub fn lane_offset(&self, from: usize, to: usize) -> usize {
         Self::CONTROL + self.lanes() * LINE + self.lane(from, to) * self.lane_bytes
     }
 
-    /// Where its credit lies, bytes.
+    /// Offset of its credit, bytes.
     pub fn credit_offset(&self, from: usize, to: usize) -> usize {
         Self::CONTROL + self.lane(from, to) * LINE
     }
