@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example lane
 
-use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_queue::{Consumer, Producer, LINE};
 
 /// Messages that are sent.
@@ -18,10 +18,16 @@ pub fn main() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for number in 0..MESSAGES {
-                // False while the lane is full: the consumer returns its head once per half lane.
-                while !producer.put(1, 0, &number.to_le_bytes(), ForeignBytes::EMPTY) {
-                    std::thread::yield_now();
-                }
+                let bytes = number.to_le_bytes();
+                // None while the lane is full: the consumer returns its head once per half lane.
+                let mut slot = loop {
+                    match producer.reserve(bytes.len()) {
+                        Some(slot) => break slot,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                slot.write_bytes(0, &bytes);
+                slot.commit(1, bytes.len(), 0);
             }
         });
         scope.spawn(move || {
