@@ -17,7 +17,7 @@ pub enum JoinError {
     TooSmall(#[from] TooSmall),
     /// The device reports an error.
     #[error(transparent)]
-    Ntb(#[from] NtbError),
+    Ntb(NtbError),
     /// A service of this host (memory files, process watch) fails.
     #[error(transparent)]
     Host(HostError),
@@ -108,6 +108,15 @@ impl From<HostError> for JoinError {
         match error {
             HostError::NoSpace { .. } | HostError::NoReserve { .. } => JoinError::NoRoom(error),
             error => JoinError::Host(error),
+        }
+    }
+}
+
+impl From<NtbError> for JoinError {
+    fn from(error: NtbError) -> JoinError {
+        match error {
+            NtbError::Host(error) => error.into(),
+            error => JoinError::Ntb(error),
         }
     }
 }

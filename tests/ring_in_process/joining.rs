@@ -152,7 +152,7 @@ fn cards_that_cannot_be_used_are_refused() {
         // The token of the file.
         host.fabric.0[16] ^= 1;
     }
-    assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Ntb(_))));
+    assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Host(_))));
     let bytes = others[0].bytes();
     for len in 0..bytes.len() {
         assert!(Card::parse(&bytes[..len]).is_err());
