@@ -22,7 +22,7 @@ pub enum JoinError {
     #[error(transparent)]
     Host(HostError),
     /// The host's windows, or MPICH's shared memory beside them, do not fit into memory.
-    #[error("no room for the host's window memory: {0}, or set NTBRING_WINDOW to less")]
+    #[error("the host's windows do not fit (set NTBRING_WINDOW to less): {0}")]
     NoRoom(HostError),
     /// The neighbours disagree.
     #[error(transparent)]
