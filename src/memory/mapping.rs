@@ -52,3 +52,30 @@ fn drain() {
 fn drain() {
     fence(Ordering::SeqCst);
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{ForeignBytes, InWindow, OutWindow, Region};
+
+    #[test]
+    fn only_coherent_windows_take_a_message_without_fences() {
+        for mapping in [Mapping::Coherent, Mapping::WriteCombining, Mapping::Uncached] {
+            let memory = Region::anonymous(256);
+            let window = OutWindow::mapped(memory.clone(), mapping);
+            let parts = [window.clone(), window.part(64, 128)];
+            for part in &parts {
+                let deposited = part.deposit(None, 0, 7, &[1; 8], ForeignBytes::EMPTY);
+                assert_eq!(deposited, mapping == Mapping::Coherent, "{mapping:?}");
+                part.write_bytes(8, &[2; 8]);
+                part.fence();
+                part.store(0, 9);
+                part.fence();
+            }
+            let incoming = InWindow::new(memory);
+            for at in [0, 64] {
+                assert_eq!((incoming.load(at), incoming.load(at + 8)), (9, u64::from_le_bytes([2; 8])));
+            }
+        }
+    }
+}

@@ -188,11 +188,6 @@ impl OutWindow {
         OutWindow { region, start: 0, sink: None, mapping, plain: mapping == Mapping::Coherent }
     }
 
-    /// Returns the kind of the window's mapping.
-    pub fn mapping(&self) -> Mapping {
-        self.mapping
-    }
-
     /// Returns the same window with all writes going through the sink that `wrap` makes of the plain window. Panics if
     /// the window is a part.
     pub fn with_sink(self, wrap: impl FnOnce(OutWindow) -> Arc<dyn WriteSink>) -> Self {

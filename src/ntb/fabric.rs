@@ -29,8 +29,6 @@ pub struct Windows {
 
 /// A backend: a kind of device, which opens the adapters of hosts.
 pub trait Backend: Send + Sync {
-    /// Returns the backend's name in `NTBRING_DEVICE`.
-    fn name(&self) -> &'static str;
     /// Creates the windows of a host; called by the host's first process.
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError>;
     /// Opens the windows of this process's host, which another process of the host has created.

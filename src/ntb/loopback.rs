@@ -127,10 +127,6 @@ fn find(address: &FabricAddress) -> Result<LoopbackHost, NtbError> {
 pub struct Loopback;
 
 impl Backend for Loopback {
-    fn name(&self) -> &'static str {
-        "loopback"
-    }
-
     fn create(&self, windows: Wanted) -> Result<Box<dyn Fabric>, NtbError> {
         let host = LoopbackHost::new(windows.bytes as usize);
         let mut hosts = hosts();

@@ -11,9 +11,9 @@
 //! | `whole` | entries produced in one call (`put`), among others |
 //! | `simulation` | random traffic against a `VecDeque`, over a link that delays, splits and reorders |
 //! | `damage` | checked lanes over links that lose, corrupt, duplicate and delay |
-//! | `threads` | two real threads, over `ntb::weak` |
+//! | `threads` | two real threads, over `ntbring_ntb::weak` |
 //! | `hostile` | peers that write arbitrary data |
-//! | `injected` | links that flip bits, lose, duplicate and delay (`ntb::fault`) |
+//! | `injected` | links that flip bits, lose, duplicate and delay (`ntbring_ntb::fault`) |
 
 use super::{Consumer, Corrupt, Entry, Taken};
 

@@ -42,7 +42,7 @@ pub(super) struct Desk {
     trays: [Tray; 2],
     /// The routes of the host, where traffic avoids links that are down.
     ways: Option<Ways>,
-    /// Where it does not: the herald that floods outages.
+    /// The herald that floods outages, where no routes avoid such links.
     herald: Option<Mutex<Herald>>,
     up: [AtomicBool; 2],
     /// Ranks that have died, by rank, and when that was looked at.

@@ -9,7 +9,7 @@ use crate::paths;
 /// Words that begin such sentences.
 const WORDS: &[&str] = &["What", "Who", "Whoever", "Whether", "How", "Where", "Whatever"];
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct ProseArgs {
     /// Print the sentences, too
@@ -47,7 +47,7 @@ fn sentences(folder: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether a line of documentation has a sentence that begins with one of the words.
+/// Returns true if a line of documentation has a sentence that begins with one of the words.
 fn begins_so(line: &str) -> bool {
     let line = line.trim_start();
     let Some(doc) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else { return false };

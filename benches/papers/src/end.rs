@@ -46,7 +46,7 @@ struct Post {
 /// A message that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Where its receive was posted.
+    /// Offset of the posted receive.
     pub at: usize,
     /// Bytes of its payload.
     pub len: usize,
@@ -152,7 +152,7 @@ impl End {
         Ok(())
     }
 
-    /// Where the peer wants the message that is sent next, if it has said so.
+    /// Destination that the peer has named for the next message, if it has named one.
     fn place(&mut self, len: usize) -> Result<Option<usize>, Error> {
         while self.progress()? {}
         while self.named.front().is_some_and(|post| post.number < self.sent) {

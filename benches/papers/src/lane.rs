@@ -14,15 +14,15 @@ use crate::Error;
 use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use ntbring_queue::{lines_for, Consumer, Entry, Producer, LINE, TAG};
 
-/// Where the lane begins in a window, bytes: behind the head of the opposite lane and the tail of this one.
+/// Offset of the lane in a window, bytes: behind the head of the opposite lane and the tail of this one.
 pub const CONTROL: usize = 2 * LINE;
-/// Where the tail lies, bytes.
+/// Offset of the tail, bytes.
 const TAIL: usize = LINE;
 
 /// The sending end.
 pub struct Sender {
     lane: Producer,
-    /// Where the tail is announced, if it is.
+    /// The window for the tail, if tails are announced.
     tail: Option<OutWindow>,
     entries: u64,
 }
@@ -65,14 +65,14 @@ pub struct Receiver {
 
 /// Explicit head and tail.
 struct Explicit {
-    /// Where the sender announces its tail.
+    /// The window in which the sender announces its tail.
     tail: InWindow,
-    /// Where the sender reads the head, in its memory.
+    /// The window of the head, in the sender's memory.
     head: OutWindow,
     lines: u64,
     /// Entries taken.
     taken: u64,
-    /// Where the latest entry began, and the line behind it, counted from the first lap.
+    /// The first line of the latest entry, and the line behind it, counted from the first lap.
     began: u64,
     end: u64,
     laps: u64,

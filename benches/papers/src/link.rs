@@ -9,7 +9,7 @@ use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::{Port, Side};
 use std::path::Path;
 
-/// Where the windows' memory is taken from.
+/// Directory of the windows' memory.
 const DIR: &str = "/dev/shm";
 const PAGE: usize = 4096;
 
@@ -51,7 +51,7 @@ impl Host {
         Ok(Host { memory, layout: MemoryLayout::of(windows), model })
     }
 
-    /// Where the other host finds this one, as text.
+    /// The address of this host for the other one, as text.
     pub fn address(&self) -> String {
         self.memory.address().0.iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -34,7 +34,7 @@ struct Args {
     #[arg(long, hide = true)]
     follow: bool,
 
-    /// What is measured, TEST=SIZES: latency or bandwidth, and sizes such as 8,64,512
+    /// The tests, TEST=SIZES: latency or bandwidth, and sizes such as 8,64,512
     #[arg(value_name = "TEST=SIZES", default_values = ["latency=8,512,8192", "bandwidth=8,512,8192,65536,1048576"])]
     tests: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What is measured: a ping-pong and a stream.
+//! The two tests: a ping-pong and a stream.
 //!
 //! Both ends carry out the same [`Order`]. The first one takes the time, the second one answers. Receives are posted ahead of their
 //! messages, as many as there is memory for, as an application does that expects them.
@@ -19,7 +19,7 @@ pub const LANE: usize = 256 << 10;
 /// Batches of which a figure is the median.
 const BATCHES: usize = 11;
 
-/// What is measured.
+/// The tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Half the round trip of a message, us.
@@ -65,7 +65,7 @@ pub struct Order {
     pub test: Test,
     /// Bytes of a message.
     pub len: usize,
-    /// How many.
+    /// Their number.
     pub n: usize,
 }
 

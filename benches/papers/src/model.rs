@@ -35,7 +35,7 @@ pub enum Model {
 pub const MODELS: [Model; 6] =
     [Model::Plain, Model::PlainPacked, Model::Queue, Model::ZeroCopyReceive, Model::ZeroCopySend, Model::All];
 
-/// How a payload travels.
+/// The path of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// Header and payload are one contiguous write.
@@ -74,17 +74,17 @@ impl Model {
         MODELS.into_iter().find(|model| model.name() == name).ok_or_else(|| format!("there are the models {}", names()))
     }
 
-    /// Whether head and tail are control writes of their own, for every entry.
+    /// Returns true if head and tail are control writes of their own, for every entry.
     pub fn is_explicit(self) -> bool {
         matches!(self, Model::Plain | Model::PlainPacked)
     }
 
-    /// Whether receivers name the places of payloads.
+    /// Returns true if receivers name the destinations of payloads.
     pub fn places(self) -> bool {
         matches!(self, Model::ZeroCopyReceive | Model::All)
     }
 
-    /// How a payload of so many bytes travels.
+    /// The path of a payload of so many bytes.
     pub fn way(self, len: usize) -> Way {
         match self {
             Model::Plain => Way { packed: false, ..Way::COPIED },

@@ -78,7 +78,7 @@ impl Drop for Peer {
     }
 }
 
-/// What the second process does, until its input ends.
+/// Runs the second process until its input ends.
 pub fn follow(model: Model, link: &str) -> Result<(), Error> {
     let parent = getppid();
     set_pdeathsig(Signal::SIGKILL).map_err(gone)?;

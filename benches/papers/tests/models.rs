@@ -24,7 +24,7 @@ fn patience() -> Watch {
     })
 }
 
-/// What is around the windows.
+/// The decorators around the windows.
 #[derive(Clone, Copy, Debug)]
 enum Dress {
     Plain,

@@ -23,10 +23,6 @@ impl Emulated {
 }
 
 impl Backend for Emulated {
-    fn name(&self) -> &'static str {
-        "emu"
-    }
-
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
         Ok(Box::new(EmuHost::create(&self.dir, windows)?))
     }

@@ -1,4 +1,4 @@
-//! Lanes over links with faults (`ntb::fault`): duplicates and delays do no harm. Lost or damaged data is delivered
+//! Lanes over links with faults (`ntbring_ntb::fault`): duplicates and delays do no harm. Lost or damaged data is delivered
 //! wrong, refused or missing, but breaks neither end.
 
 use crate::{entry_max, Consumer, Producer, LINE, META_MAX, PAD};

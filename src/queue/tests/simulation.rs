@@ -20,7 +20,7 @@ enum Way {
     Direct,
     /// Writes arrive when the simulation lets them.
     Delayed,
-    /// Writes arrive as `ntb::weak` delivers them.
+    /// Writes arrive as `ntbring_ntb::weak` delivers them.
     Weak,
 }
 

@@ -1,4 +1,4 @@
-//! A producer and a consumer in two threads, over windows whose writes `ntb::weak` reorders in both directions.
+//! A producer and a consumer in two threads, over windows whose writes `ntbring_ntb::weak` reorders in both directions.
 
 use super::take_by_kind;
 use crate::{Consumer, Producer, LINE};

@@ -1,4 +1,4 @@
-//! How much memory a process takes, and what else.
+//! Memory and other resources of a process.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ pub fn status(pid: u32, field: &str) -> usize {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// What a process has in use.
+/// Resources that a process uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     /// Descriptors.

@@ -11,13 +11,13 @@ use crate::raw::ok;
 pub struct Typed {
     /// MPI's handle.
     pub handle: ffi::MPI_Datatype,
-    /// How it was made, for messages.
+    /// Its construction, for messages.
     pub name: String,
-    /// Where its bytes are, in order: displacement and length.
+    /// Its bytes, in order: displacement and length.
     pub map: Vec<(isize, usize)>,
     /// Lower and upper bound; a type without data has none unless it was resized.
     pub bounds: Option<(isize, isize)>,
-    /// What the upper bound of a struct is rounded up to.
+    /// The alignment to which the upper bound of a struct is rounded up.
     align: isize,
     is_ours: bool,
 }
@@ -99,7 +99,7 @@ impl Typed {
         self.bounds.map_or(0, |(lb, ub)| ub - lb)
     }
 
-    /// Where the bytes of `count` elements are.
+    /// The bytes of `count` elements: displacement and length.
     pub fn places(&self, count: usize) -> impl Iterator<Item = isize> + '_ {
         let of =
             move |i: isize| self.map.iter().flat_map(move |&(at, len)| (0..len as isize).map(move |byte| at + i * self.extent() + byte));

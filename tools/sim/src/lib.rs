@@ -1,7 +1,7 @@
 //! The ring in virtual time: what it would do at sizes that nobody here can build, and with links that nobody here has.
 //!
 //! Nothing in here looks at a clock or at chance: a plan and its seed give the same run, event by event. Whatever decides
-//! something is the code that decides it in a job, as far as it has no I/O: lanes and their heads ([`crate::queue`]), ways
+//! something is the code that decides it in a job, as far as it has no I/O: lanes and their heads ([`ntbring_queue`]), ways
 //! round a ring and its dateline ([`ntbring_ring::Topology`]), the network manager and its tables, the stewards of hosts
 //! whose links may go down, both halves of an end-to-end connection, the price list of a link model. What is simulated is
 //! what lies between: threads, memory, links, doorbells. docs/simulator.md says what that leaves out.

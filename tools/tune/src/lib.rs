@@ -8,7 +8,7 @@
 //! | `rank` | a measuring process: rank 0 controls rank 1 and takes the time |
 //! | [`choose`] | selection of thresholds from measured times |
 //!
-//! The messages go through [`crate::endpoint`] like those of the netmod, with headers of the same size. The work of
+//! The messages go through [`ntbring_endpoint`] like those of the netmod, with headers of the same size. The work of
 //! MPICH above it (matching, requests) costs about the same for every method and is not included.
 
 pub mod choose;

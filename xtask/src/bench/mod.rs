@@ -211,12 +211,7 @@ fn run_named(args: &BenchArgs) -> Result<()> {
     println!("\n{}", machine::shown(&machine, &mpis));
     machine::warn(&machine);
 
-    let watch = Watch::start();
-    session.run(&jobs)?;
-    if let Some(disturbance) = watch.end() {
-        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
-        machine.warnings.extend(disturbance.warning());
-    }
+    run_watched(&mut session, &jobs, &mut machine)?;
     let (figures, states, notes) = (session.figures.clone(), session.states.clone(), session.notes());
     let mut stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, states, notes };
     // What is measured is not lost if a suite takes too long for somebody's patience.
@@ -292,6 +287,17 @@ fn write_report(stored: &Stored) -> Result<()> {
     let file = paths::target().join("bench/report.html");
     report::write(stored, &file)?;
     println!("the report: {}", paths::shown(&file));
+    Ok(())
+}
+
+/// Runs the jobs, and notes in the description of the machine how much other processes disturbed them.
+fn run_watched(session: &mut Session, jobs: &[Job], machine: &mut machine::Machine) -> Result<()> {
+    let watch = Watch::start();
+    session.run(jobs)?;
+    if let Some(disturbance) = watch.end() {
+        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
+        machine.warnings.extend(disturbance.warning());
+    }
     Ok(())
 }
 

@@ -34,7 +34,7 @@ fn empties() -> Vec<Typed> {
     ]
 }
 
-/// What the constructors make of one type.
+/// The types that the constructors make of one type.
 fn derived(of: &Typed) -> Vec<Typed> {
     let places = [(0, 1), (3, 2), (6, 0), (9, 3), (15, 1)];
     vec![
@@ -96,7 +96,7 @@ fn random(rng: &mut Rng, empties: &[Typed], depth: usize) -> Typed {
     }
 }
 
-/// Whether `COUNT` elements lie in a buffer, and no two bytes of them in one place.
+/// Returns true if `COUNT` elements lie in a buffer and no two of their bytes overlap.
 fn is_transferable(t: &Typed) -> bool {
     let mut places: Vec<isize> = t.places(COUNT).collect();
     places.sort_unstable();
@@ -276,7 +276,7 @@ fn check_elements() {
     }
 }
 
-/// What lies beyond a window, but has no data, is not accessed.
+/// Elements beyond the end of a window that have no data are not accessed.
 fn check_reach(job: &Job, window: &Window) {
     let (int, nothing) = (Typed::int(), Typed::int().contiguous(0));
     let t = Typed::structure(&[((0, 1), &int), ((2 * ROOM as isize, 3), &nothing)]).resized(0, 4);

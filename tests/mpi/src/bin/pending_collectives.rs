@@ -58,7 +58,7 @@ fn wait(request: &mut ffi::MPI_Request) {
     ok(unsafe { ffi::MPI_Wait(request, &mut status()) }, "MPI_Wait");
 }
 
-/// Whether a request is complete, or there is none.
+/// Returns true if a request is complete, or there is none.
 fn test(request: &mut ffi::MPI_Request) -> bool {
     let mut flag = 0;
     // SAFETY: as in `wait`.
@@ -182,7 +182,7 @@ fn alone(job: &Job, base: &SimpleCommunicator, rest: Option<&SimpleCommunicator>
     }
 }
 
-/// Where a rank waits for another one.
+/// The call in which a rank waits for another one.
 #[derive(Clone, Copy)]
 enum Place {
     /// For the other's MPI_Win_post.
@@ -195,7 +195,7 @@ enum Place {
     Part,
 }
 
-/// What the two ranks of a round meet at.
+/// The operation at which the two ranks of a round meet.
 struct Meeting {
     waiter: i32,
     awaited: i32,

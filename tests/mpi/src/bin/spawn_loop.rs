@@ -41,7 +41,7 @@ fn text(name: &Name) -> &CStr {
     unsafe { CStr::from_ptr(name.as_ptr()) }
 }
 
-/// What both sides do with each other.
+/// The exchange between parents and children.
 fn talk(inter: &InterCommunicator, order: MergeOrder, total: i32) {
     let all = inter.merge(order);
     assert_eq!(all.size(), total);
@@ -81,7 +81,7 @@ fn round(job: &Job) {
     disconnect(inter);
 }
 
-/// What is in use once there is no more than `before`, or after some time.
+/// Resources in use, once they do not exceed `before`, or after some time.
 fn settled(job: &Job, before: Option<Usage>) -> Usage {
     let start = Instant::now();
     loop {
@@ -95,7 +95,7 @@ fn settled(job: &Job, before: Option<Usage>) -> Usage {
     }
 }
 
-/// What mpiexec has in use.
+/// Resources that mpiexec uses.
 struct Launcher {
     /// Its memory, in KiB.
     memory: usize,

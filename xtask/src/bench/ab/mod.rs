@@ -22,9 +22,9 @@ use anyhow::{bail, Context, Result};
 use clap::Args;
 
 use crate::bench::contestants::{self, Contestant};
-use crate::bench::disturbance::Watch;
 use crate::bench::jobs::Program;
 use crate::bench::machine::{self, Machine};
+use crate::bench::run_watched;
 use crate::bench::session::{self, Effort, Session};
 use crate::bench::stored::Stored;
 use crate::mpi::Mpi;
@@ -164,12 +164,7 @@ fn measure(session: &mut Session, rows: &[Row], mut machine: Machine, dir: &Path
     println!("\n{}", machine::shown(&machine, &mpis));
     machine::warn(&machine);
 
-    let watch = Watch::start();
-    session.run(&jobs)?;
-    if let Some(disturbance) = watch.end() {
-        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
-        machine.warnings.extend(disturbance.warning());
-    }
+    run_watched(session, &jobs, &mut machine)?;
     let mut notes = session.notes();
     if rows::count_instructions(rows) {
         // Others that run meanwhile make it slow, but do not change the counts.
