@@ -292,5 +292,5 @@ fn what_cannot_be_is_refused() {
     let tag = ntbring_queue::Tag { sequence: place.entries as u16, kind: 1, len: 50, meta: 0, asks: false };
     let parcel = Parcel { place, tag: Some(tag.word()), ..Parcel::default() };
     let much = Flying { parcel, bytes: Region::anonymous(56), len: 50 };
-    assert_eq!(pair.arrive(&much), Err(Odd("sent more than there is room for")));
+    assert_eq!(pair.arrive(&much), Err(Odd("sent more than its lane holds")));
 }
