@@ -21,6 +21,9 @@ const HURRY: Duration = Duration::from_millis(1);
 /// Fruitless polls between two looks at the clock, on ranks that do not sleep.
 const CLOCK_EVERY: u32 = 1024;
 
+/// A number of calls that no rank reaches.
+const NEVER: u32 = u32::MAX;
+
 /// Further polls that one call of [`Idle::wait`] permits before the next call, while the rank spins with many polls
 /// to go.
 const FREE: u32 = 7;
@@ -177,6 +180,8 @@ impl Idle {
             }
             Some(ticket) => {
                 self.sleeps.fetch_add(1, Ordering::Relaxed);
+                // This poll was followed by a wait, although the count of calls stays the same.
+                self.calls_when_tested.store(NEVER, Ordering::Relaxed);
                 let hurried = self.hurried.load(Ordering::Relaxed);
                 let vain = self.vain.fetch_add(1, Ordering::Relaxed);
                 let max = backoff(max, vain).min(self.longest);
