@@ -5,6 +5,7 @@ use crate::Settings;
 use ntbring_host::backoff;
 use ntbring_host::Bulletin;
 use ntbring_ntb::Vector;
+use ntbring_ring::liveness::Listener;
 use ntbring_ring::transfer::Lease;
 use ntbring_ring::{rank_doorbell, Damage, Herald, Membership};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -84,6 +85,7 @@ struct Waiter {
     stocked: Instant,
     /// Passes on which links are down, if no other process of the host does.
     herald: Option<Herald>,
+    listener: Listener,
 }
 
 impl Idle {
@@ -99,6 +101,7 @@ impl Idle {
         let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
         log::debug!("{spins} polls{range}, {} yields, then sleep", settings.endpoint.yields);
         let herald = (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| Herald::new(&members));
+        let listener = Listener::default();
         let patience = settings.links.faults.as_ref().and_then(|faults| faults.patience);
         Idle {
             vector,
@@ -113,7 +116,13 @@ impl Idle {
             asleep: AtomicBool::new(false),
             vain: AtomicU32::new(0),
             hurried: AtomicBool::new(false),
-            waiter: Mutex::new(Waiter { ticket: None, watched: Instant::now(), stocked: Instant::now(), herald }),
+            waiter: Mutex::new(Waiter {
+                ticket: None,
+                watched: Instant::now(),
+                stocked: Instant::now(),
+                herald,
+                listener,
+            }),
             damage: Mutex::default(),
             extent: AtomicUsize::new(0),
             sleeps: AtomicU64::new(0),
@@ -240,6 +249,9 @@ impl Idle {
         waiter.watched = Instant::now();
         if let Some(herald) = &mut waiter.herald {
             herald.attend(Instant::now());
+        }
+        for said in waiter.listener.listen(&self.members) {
+            log::warn!("{said}");
         }
         let damage = self.members.damage();
         let extent = damage.extent();

@@ -81,6 +81,7 @@ impl From<JoinError> for Failure {
             | JoinError::NoRoom(_)
             | JoinError::Trace { .. }
             | JoinError::Late(_)
+            | JoinError::Monitor(_)
             | JoinError::MixedPorts
             | JoinError::Elsewhere { .. } => NTBRING_ERR_RESOURCE,
             JoinError::Handshake(_) | JoinError::NoLink { .. } | JoinError::RealLinks { .. } => NTBRING_ERR_SETTING,

@@ -5,6 +5,7 @@ use super::deputy::{self, Deputy, Guarded, Owned};
 use super::{argument, variables, Failure};
 use ::ntbring_endpoint::Settings;
 use ::ntbring_endpoint::{Endpoint, Idle};
+use ntbring_host::companion;
 use ntbring_ring::join::{Candidate, Card, JoinError};
 use ntbring_ring::Topology;
 use ntbring_settings::Loaded;
@@ -177,7 +178,10 @@ impl Handle {
             .enumerate()
             .map(|(rank, a)| Card::parse(a).map_err(|what| JoinError::Address { rank: rank as u32, what }))
             .collect::<Result<Vec<Card>, JoinError>>()?;
-        let members = candidate.join(&cards)?;
+        let mut members = candidate.join(&cards)?;
+        if let Some(monitor) = members.take_monitor() {
+            companion::start(c"ntbring-monitor", || monitor.run()).map_err(JoinError::Monitor)?;
+        }
         let tells = members.rank() == 0 && self.vci == 0;
         if let Some(remark) = tells.then(|| members.remark()).flatten() {
             log::warn!("{remark}");

@@ -12,6 +12,7 @@
 //! | `futex`, `barrier` | sleeping and waking; an asymmetric memory barrier whose cost is the sleeper's |
 //! | `backoff` | exponential back-off of waits without a doorbell |
 //! | `watch` | failure detector for processes of the machine: pidfds |
+//! | `companion` | a process beside this one that outlives it |
 //! | `reach` | kernel copies between processes (CMA) |
 //! | `place` | identity of the machine and process namespace |
 //! | `cores`, `sessions`, `cgroup`, `group` | processors and memory that the host grants |
@@ -26,6 +27,7 @@ pub mod barrier;
 mod bulletin;
 mod cgroup;
 pub mod clock;
+pub mod companion;
 pub mod cores;
 mod error;
 pub mod futex;

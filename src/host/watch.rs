@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// Detects the end of other processes of the machine.
 pub struct Watch {
@@ -32,6 +33,26 @@ impl Watch {
 
     /// Returns the ids of the watched processes that have ended. Does not block.
     pub fn dead(&self) -> Vec<u32> {
+        self.look(0)
+    }
+
+    /// Waits until a watched process has ended, at most for about `timeout`. Returns the ids of those that have.
+    pub fn wait(&self, timeout: Duration) -> Vec<u32> {
+        let dead = self.look(timeout.as_millis() as libc::c_int);
+        // Without a descriptor, nothing ends the sleep.
+        if dead.is_empty() && self.watched.iter().any(|(_, evidence)| matches!(evidence, Evidence::Entry { .. })) {
+            return self.look(0);
+        }
+        dead
+    }
+
+    /// Watches a process no more.
+    pub fn forget(&mut self, id: u32) {
+        self.watched.retain(|(watched, _)| *watched != id);
+    }
+
+    /// Returns the ids of the processes that have ended; waits for the first for `timeout` milliseconds.
+    fn look(&self, timeout: libc::c_int) -> Vec<u32> {
         let (mut fds, mut ids, mut dead) = (Vec::new(), Vec::new(), Vec::new());
         for (id, evidence) in &self.watched {
             match evidence {
@@ -43,8 +64,9 @@ impl Watch {
                 Evidence::Entry { .. } => {}
             }
         }
-        // SAFETY: `fds` is a live vector of the given length; a timeout of 0 does not block.
-        let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
+        let timeout = if dead.is_empty() { timeout } else { 0 };
+        // SAFETY: `fds` is a live vector of the given length.
+        let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
         if n > 0 {
             let ended = fds.iter().zip(ids).filter(|(fd, _)| fd.revents & libc::POLLIN != 0);
             dead.extend(ended.map(|(_, id)| id));
@@ -96,7 +118,10 @@ mod tests {
         }
         assert!(both.iter().all(|watch| watch.dead() == [7]));
         child.wait().unwrap();
-        assert!(both.iter().all(|watch| watch.dead() == [7]));
+        assert!(both.iter().all(|watch| watch.dead() == [7] && watch.wait(Duration::from_secs(60)) == [7]));
+        let [mut one, _] = both;
+        one.forget(7);
+        assert!(one.wait(Duration::from_millis(1)).is_empty());
         assert!(matches!(Watch::new([(3, pid)]), Err((3, _))));
     }
 

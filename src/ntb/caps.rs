@@ -60,16 +60,15 @@ pub struct Shortcuts {
     pub kernel_copies: bool,
     /// Mapping of the segments of the other host's processes, for reading and writing.
     pub segments: bool,
+    /// Watching the other host's processes, by process id; without it, hosts tell each other of their processes' ends.
+    pub processes: bool,
 }
-
-/// Names of the shortcuts.
-const NAMES: [&str; 2] = ["kernel-copies", "segments"];
 
 impl Shortcuts {
     /// Every shortcut.
-    pub const ALL: Shortcuts = Shortcuts { kernel_copies: true, segments: true };
+    pub const ALL: Shortcuts = Shortcuts { kernel_copies: true, segments: true, processes: true };
     /// No shortcut, as between two machines.
-    pub const NONE: Shortcuts = Shortcuts { kernel_copies: false, segments: false };
+    pub const NONE: Shortcuts = Shortcuts { kernel_copies: false, segments: false, processes: false };
 
     /// Parses `all`, `none`, or names joined by `+`. The error names the part that is not a shortcut.
     pub fn parse(text: &str) -> Result<Shortcuts, String> {
@@ -80,10 +79,21 @@ impl Shortcuts {
                 "none" if text == "none" => return Ok(Shortcuts::NONE),
                 "kernel-copies" => shortcuts.kernel_copies = true,
                 "segments" => shortcuts.segments = true,
+                "processes" => shortcuts.processes = true,
                 _ => return Err(format!("{name:?} is no shortcut")),
             }
         }
         Ok(shortcuts)
+    }
+
+    /// Returns those that carry no data, for decorators of ports, which the others would bypass.
+    pub fn past_links(self) -> Shortcuts {
+        Shortcuts { processes: self.processes, ..Shortcuts::NONE }
+    }
+
+    /// Returns the shortcuts with their names.
+    fn named(self) -> [(bool, &'static str); 3] {
+        [(self.kernel_copies, "kernel-copies"), (self.segments, "segments"), (self.processes, "processes")]
     }
 }
 
@@ -101,6 +111,7 @@ impl BitAnd for Shortcuts {
         Shortcuts {
             kernel_copies: self.kernel_copies && other.kernel_copies,
             segments: self.segments && other.segments,
+            processes: self.processes && other.processes,
         }
     }
 }
@@ -110,8 +121,10 @@ impl fmt::Display for Shortcuts {
         match *self {
             Shortcuts::ALL => f.write_str("all"),
             Shortcuts::NONE => f.write_str("none"),
-            Shortcuts { kernel_copies: true, .. } => f.write_str(NAMES[0]),
-            Shortcuts { .. } => f.write_str(NAMES[1]),
+            _ => {
+                let named = self.named().into_iter().filter(|(granted, _)| *granted).map(|(_, name)| name);
+                f.write_str(&named.collect::<Vec<_>>().join("+"))
+            }
         }
     }
 }
@@ -122,10 +135,10 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written_alike() {
-        for text in ["all", "none", "kernel-copies", "segments"] {
+        for text in ["all", "none", "kernel-copies", "segments", "processes", "kernel-copies+segments"] {
             assert_eq!(Shortcuts::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Shortcuts::parse("segments+kernel-copies"), Ok(Shortcuts::ALL));
+        assert_eq!(Shortcuts::parse("segments+processes+kernel-copies"), Ok(Shortcuts::ALL));
         for text in ["", "all+none", "segments+", "memory"] {
             assert!(Shortcuts::parse(text).is_err(), "{text}");
         }

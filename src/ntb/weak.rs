@@ -97,8 +97,7 @@ impl<P: Port> Port for Weak<P> {
         self.inner.caps().modelled()
     }
     fn shortcuts(&self) -> Shortcuts {
-        // Shortcuts would bypass this decorator.
-        Shortcuts::NONE
+        self.inner.shortcuts().past_links()
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ self.side() as u64))

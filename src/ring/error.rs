@@ -93,6 +93,9 @@ pub enum JoinError {
     /// The thread that delivers delayed writes cannot be started.
     #[error("NTBRING_FAULT: cannot start the thread that delays writes: {0}")]
     Late(std::io::Error),
+    /// The monitor of this host cannot be started.
+    #[error("cannot start the monitor process of this host, which tells the others that it lives: {0}")]
+    Monitor(std::io::Error),
     /// The record of accesses cannot be written.
     #[error("NTBRING_TRACE: cannot create {path}: {cause}")]
     Trace {

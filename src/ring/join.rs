@@ -5,9 +5,10 @@ use super::dress::{self, open_record, Dress, Pair};
 pub use super::error::JoinError;
 use super::guest::GuestAddress;
 pub use super::link::Link;
+use super::liveness::{Channel, Monitor, Table};
 use super::meeting::{died, Control, Meeting};
 use super::membership::Membership;
-use super::near::{find_reach, is_served, shortcuts_of};
+use super::near::{find_reach, is_monitored, is_served, shortcuts_of};
 use super::plan::{LocalPlan, WindowPlan};
 use super::settings::JoinSettings;
 use super::{crew, rank_doorbell, Topology, PROTOCOL_VERSION};
@@ -65,7 +66,7 @@ impl Candidate {
         backend: Arc<dyn Backend>,
     ) -> Result<Candidate, JoinError> {
         let host = topology.host_of(rank);
-        let local_plan = LocalPlan::new(topology.ranks_of(host).len(), settings.ring.local_lane);
+        let local_plan = LocalPlan::new(&topology, host, settings.ring.local_lane);
         let managed = settings.ring.reliability == Reliability::Retry;
         let accounts = settings.links.model.is_some();
         let window = match topology.hosts() {
@@ -154,8 +155,6 @@ impl Candidate {
         let threads = |host: usize| usize::from(cards[topology.ranks_of(host)[0] as usize].threads);
         let guests: Vec<GuestAddress> = (0..topology.size() as u32).map(guest).collect::<Result<_, JoinError>>()?;
         let pids: Vec<u32> = cards.iter().map(|c| c.pid).collect();
-        let others = (0..topology.size() as u32).filter(|&r| r != rank);
-        let watch = Watch::new(others.map(|r| (r, pids[r as usize]))).map_err(|(r, _)| died(&topology, &pids, r))?;
         let (fabric, memory) = match created {
             Some(created) => created,
             None => {
@@ -181,6 +180,9 @@ impl Candidate {
             let (record, injector) = (record.as_ref(), injector.clone());
             ports = Dress { settings: &settings, rank, record, injector }.pair(pair)?;
         }
+        let monitored = ports.iter().any(|port| is_monitored(port.as_ref(), &settings));
+        let others = (0..topology.size() as u32).filter(|&r| r != rank && (!monitored || topology.host_of(r) == host));
+        let watch = Watch::new(others.map(|r| (r, pids[r as usize]))).map_err(|(r, _)| died(&topology, &pids, r))?;
         let meeting = Meeting {
             topology: &topology,
             host,
@@ -212,11 +214,17 @@ impl Candidate {
             }
         };
         let block_max = WindowPlan::block_max(&topology, windows.bytes);
-        let mut links = Vec::new();
+        let (mut links, mut channels) = (Vec::new(), Vec::new());
         for (port, offset) in ports.into_iter().zip(offsets) {
             let side = port.side();
             let neighbour = topology.neighbour(host, side);
             let outgoing = port.outgoing(offset, windows.bytes)?;
+            let peer_plan = WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?;
+            let plan = WindowPlan::new(&topology, host, side, windows.bytes, managed)?;
+            if monitored && rank == leader {
+                let bare = fabric.port(side, &address(neighbour)?.fabric)?;
+                channels.push(Channel::new(&topology, bare, offset, windows.bytes, [plan, peer_plan])?);
+            }
             links.push(Link {
                 neighbour,
                 incoming: port.incoming(),
@@ -224,8 +232,8 @@ impl Candidate {
                     Some(max) => cut(outgoing, max),
                     None => outgoing,
                 },
-                plan: WindowPlan::new(&topology, host, side, windows.bytes, managed)?,
-                peer_plan: WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?,
+                plan,
+                peer_plan,
                 threads: threads(neighbour),
                 reliability: settings.ring.reliability,
                 shortcuts: shortcuts_of(port.as_ref(), &settings),
@@ -239,7 +247,13 @@ impl Candidate {
             true => find_reach(&topology, rank, links.as_ref(), cards),
             false => vec![None; topology.size()],
         };
-        let cores = cores::count(cards.iter().map(|c| c.cores));
+        let near: Vec<&Card> = cards.iter().filter(|card| card.place == here).collect();
+        let cores = cores::count(near.iter().map(|card| card.cores));
+        let near_pids = near.iter().map(|card| card.pid).collect();
+        let silence = settings.ring.silence;
+        let table = monitored.then(|| Table::new(&topology, &memory.bytes(), &local_plan));
+        let monitor = table.clone().filter(|_| rank == leader);
+        let monitor = monitor.map(|table| Monitor::new(&topology, host, &pids, channels, table, silence));
         // All that the neighbours still have to read of the handshake has been written, so faults may begin.
         injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {
@@ -253,7 +267,11 @@ impl Candidate {
             packet_max,
             block_max,
             watch,
+            table,
+            monitor,
+            silence,
             pids,
+            near_pids,
             reach,
             cores,
             served,

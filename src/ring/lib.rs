@@ -21,6 +21,7 @@
 //! | `steward`, `probation` | driver of the network manager in a job; hysteresis of link states |
 //! | `ways` | the current routes of a host, published to all its ranks |
 //! | `served` | operations on window memory that the host's forwarder carries out for remote ranks |
+//! | `liveness` | keep-alives and obituaries between hosts whose processes cannot be watched |
 //! | `settings` | settings of the ring |
 //! | `transfer`, `crew` | transfer threads, which forward while the host's ranks compute; their division of tracks |
 //!
@@ -37,6 +38,7 @@ pub mod guest;
 pub mod handshake;
 pub mod join;
 mod link;
+pub mod liveness;
 mod losses;
 mod meeting;
 mod membership;
@@ -63,7 +65,7 @@ pub use settings::{JoinSettings, RingSettings};
 pub use topology::Topology;
 
 /// Version of the protocol between hosts: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 20;
+pub const PROTOCOL_VERSION: u16 = 21;
 
 /// Doorbell number of a host's first transfer thread. The host's other transfer threads have the next numbers
 /// ([`crew::thread_of`]).

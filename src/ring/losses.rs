@@ -10,10 +10,11 @@ use super::outages::LinkSet;
 use super::{Membership, Topology};
 use ntbring_ntb::{LinkState, Side};
 use ntbring_queue::Reliability;
+use std::fmt;
+use std::time::Duration;
 
-/// A rank of the job whose process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rank {rank} on host {host} (process {pid}) has died")]
+/// A rank of the job whose process has ended, or counts as ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dead {
     /// The rank.
     pub rank: u32,
@@ -21,6 +22,21 @@ pub struct Dead {
     pub host: usize,
     /// Its process id.
     pub pid: u32,
+    /// Set if nobody knows whether it has ended: its host has been silent for this long.
+    pub silent: Option<Duration>,
+}
+
+impl fmt::Display for Dead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dead { rank, host, pid, silent } = self;
+        match silent {
+            None => write!(f, "rank {rank} on host {host} (process {pid}) has died"),
+            Some(silence) => {
+                let seconds = silence.as_secs();
+                write!(f, "rank {rank} is lost: host {host} has sent no keep-alive for {seconds} s (NTBRING_SILENCE)")
+            }
+        }
+    }
 }
 
 /// Failures observed so far in a job. It only grows (monotonic).
@@ -220,7 +236,7 @@ mod tests {
     }
 
     fn lost(topology: &Topology, host: usize, bond: Bond, dead: &[u32]) -> Vec<(u32, bool)> {
-        let dead = dead.iter().map(|&rank| Dead { rank, host: topology.host_of(rank), pid: 1 }).collect();
+        let dead = dead.iter().map(|&rank| Dead { rank, host: topology.host_of(rank), pid: 1, silent: None }).collect();
         let losses = losses(topology, host, bond, &Damage { dead, ..Damage::default() });
         losses.iter().map(|loss| (loss.rank(), matches!(loss, Loss::Died(_)))).collect()
     }
@@ -266,7 +282,7 @@ mod tests {
                 (0..hosts).flat_map(|a| (0..hosts).flat_map(move |b| (0..hosts).map(move |d| (a, b, d))))
             {
                 if died != a && died != b {
-                    let dead = vec![Dead { rank: died as u32, host: died, pid: 1 }];
+                    let dead = vec![Dead { rank: died as u32, host: died, pid: 1, silent: None }];
                     let damage = Damage { dead, ..Damage::default() };
                     let there = |a, b, bond| obstacle(&topology, a, b, bond, &damage).is_some();
                     assert_eq!(
@@ -323,7 +339,8 @@ mod tests {
     #[test]
     fn a_loss_names_the_link_or_the_dead() {
         let topology = ring(4, 1);
-        let damage = Damage { dead: vec![Dead { rank: 1, host: 1, pid: 9 }], outages: [3].into_iter().collect() };
+        let damage =
+            Damage { dead: vec![Dead { rank: 1, host: 1, pid: 9, silent: None }], outages: [3].into_iter().collect() };
         let texts: Vec<String> = losses(&topology, 0, Bond::Near, &damage).iter().map(Loss::to_string).collect();
         assert_eq!(texts.len(), 3);
         assert_eq!(texts[0], "rank 1 on host 1 (process 9) has died");

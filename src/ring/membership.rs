@@ -2,6 +2,7 @@
 
 use super::guest::GuestAddress;
 use super::link::Link;
+use super::liveness::{Monitor, Table, WARN_AFTER};
 use super::near::is_near;
 use super::plan::LocalPlan;
 use super::served::registry::Registry;
@@ -16,6 +17,7 @@ use ntbring_ntb::trace::Record;
 use ntbring_ntb::{LinkState, Side, Vector};
 use ntbring_queue::{Consumer, Producer};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A process in the ring.
 pub struct Membership {
@@ -29,8 +31,17 @@ pub struct Membership {
     pub(super) links: Option<[Link; 2]>,
     pub(super) packet_max: usize,
     pub(super) block_max: usize,
+    /// The other ranks that this process can watch: those of its host, or all.
     pub(super) watch: Watch,
+    /// The table of the host's monitor; None if all ranks are watched.
+    pub(super) table: Option<Table>,
+    /// The monitor, in the first rank of a host that needs one, until it is started.
+    pub(super) monitor: Option<Monitor>,
+    /// Silence of a host after which its ranks count as lost.
+    pub(super) silence: Duration,
     pub(super) pids: Vec<u32>,
+    /// The processes of the ranks that share this process's machine and process namespace.
+    pub(super) near_pids: Vec<u32>,
     /// The way around the windows to each rank that has one.
     pub(super) reach: Vec<Option<Reach>>,
     pub(super) cores: usize,
@@ -64,7 +75,13 @@ impl Membership {
 
     /// The cores on which a thread of this process disturbs no rank, if they differ from those of the process.
     pub fn cores_beside_ranks(&self) -> Option<cores::Cores> {
-        cores::beside(&self.pids)
+        cores::beside(&self.near_pids)
+    }
+
+    /// The monitor of this process's host, if it needs one and this is its first rank. It must be started in a process or
+    /// thread of its own.
+    pub fn take_monitor(&mut self) -> Option<Monitor> {
+        self.monitor.take()
     }
 
     /// This process's rank.
@@ -127,10 +144,33 @@ impl Membership {
         Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, me), 8)))
     }
 
-    /// The ranks of the job whose processes have ended, with their hosts and processes.
+    /// The ranks of the job whose processes have ended, or whose hosts have been silent for too long.
     pub fn dead(&self) -> Vec<Dead> {
-        let dead = |rank| Dead { rank, host: self.topology.host_of(rank), pid: self.pids[rank as usize] };
-        self.watch.dead().into_iter().map(dead).collect()
+        let dead =
+            |rank: u32, silent| Dead { rank, host: self.topology.host_of(rank), pid: self.pids[rank as usize], silent };
+        let mut all: Vec<Dead> = self.watch.dead().into_iter().map(|rank| dead(rank, None)).collect();
+        if let Some(table) = &self.table {
+            // The watch is faster for this process's own host, to which the table adds nothing.
+            let elsewhere = |rank: &u32| self.topology.host_of(*rank) != self.host();
+            let ended: Vec<u32> = table.ended().into_iter().filter(elsewhere).collect();
+            let lost = (0..self.topology.hosts()).filter(|&host| table.silence(host) >= self.silence);
+            let lost = lost.flat_map(|host| self.topology.ranks_of(host)).filter(|rank| !ended.contains(rank));
+            all.extend(lost.map(|&rank| dead(rank, Some(self.silence))));
+            all.extend(ended.iter().map(|&rank| dead(rank, None)));
+        }
+        all
+    }
+
+    /// The hosts that send no keep-alives although their ranks live as far as is known, with the time since the last.
+    pub fn silent(&self) -> Vec<(usize, Duration)> {
+        let Some(table) = &self.table else { return Vec::new() };
+        let silences = (0..self.topology.hosts()).map(|host| (host, table.silence(host)));
+        silences.filter(|(_, silence)| *silence >= WARN_AFTER).collect()
+    }
+
+    /// The silence of a host after which its ranks count as lost.
+    pub fn silence_limit(&self) -> Duration {
+        self.silence
     }
 
     /// Returns true if this process may map memory of a rank: on its own host, or on a neighbour behind a
@@ -177,16 +217,16 @@ impl Membership {
         *self.reach.get(rank as usize)?
     }
 
-    /// Returns true if the job is oversubscribed: has more ranks than cores.
+    /// Returns true if this machine is oversubscribed: more ranks of the job are on it than it gives cores to.
     pub fn is_crowded(&self) -> bool {
-        self.topology.size() > self.cores
+        self.near_pids.len() > self.cores
     }
 
     /// A remark for people on a cause of slowness. Looks at all processes: one rank may ask for all.
     pub fn remark(&self) -> Option<String> {
-        let sessions = if self.is_crowded() { sessions::apart(&self.pids) } else { 1 };
+        let sessions = if self.is_crowded() { sessions::apart(&self.near_pids) } else { 1 };
         (sessions > 1).then(|| {
-            let (ranks, cores) = (self.topology.size(), self.cores);
+            let (ranks, cores) = (self.near_pids.len(), self.cores);
             format!(
                 "{ranks} ranks on {cores} cores are in {sessions} sessions, among which the kernel shares cores out first: those \
                  that wait cannot make room for others. \"Slow with more ranks than cores\" in docs/troubleshooting.md tells more"

@@ -17,6 +17,12 @@ pub(super) fn shortcuts_of(port: &dyn Port, settings: &JoinSettings) -> Shortcut
     }
 }
 
+/// Returns true if the host at the other end of a port cannot be watched by process ids, so that hosts need monitors. The
+/// result is the same for all ports of a ring.
+pub(super) fn is_monitored(port: &dyn Port, settings: &JoinSettings) -> bool {
+    !(port.shortcuts() & settings.links.shortcuts).processes
+}
+
 /// Probes kernel copies (CMA) from and to each rank: the ranks of the own host, and those of neighbours whose link
 /// grants that shortcut. Returns one entry for each rank, in rank order; None where copies are not possible.
 pub(super) fn find_reach(

@@ -1,4 +1,4 @@
-//! Layout of a window: credits first, then boards, then lanes.
+//! Layout of a window: credits first, then boards, the table of liveness, then lanes.
 //!
 //! The window of a host on one side receives what the neighbour on that side sends. The neighbour has a producer for
 //! each of its ranks and one for its forwarder; the host has a consumer for each of its ranks and one for its
@@ -9,8 +9,8 @@
 //! place for each block that travels round the ring in the direction of this window.
 //!
 //! ```text
-//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | lane 0 | lane 1 | ...
-//!   64 bytes each                equal sizes                        equal sizes, multiples of 64 bytes
+//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | liveness | lane 0 | lane 1 | ...
+//!   64 bytes each                equal sizes                                   equal sizes, multiples of 64 bytes
 //! ```
 //!
 //! Credit `i` of a window belongs to lane `i` of the *opposite* window: through it the consumer there returns its head
@@ -20,6 +20,7 @@ mod local;
 
 pub use local::LocalPlan;
 
+use crate::liveness::census::Census;
 use crate::topology::HOSTS_MAX;
 use crate::Topology;
 use ntbring_ntb::Side;
@@ -94,6 +95,8 @@ pub struct WindowPlan {
     lane_bytes: usize,
     boards: usize,
     board: BoardPlan,
+    /// Size of the table of liveness, bytes.
+    liveness: usize,
 }
 
 /// A window that is too small for its lanes.
@@ -127,7 +130,8 @@ impl WindowPlan {
         let board =
             BoardPlan { places: topology.reach(side == Side::Left), place_bytes: place_bytes(topology, window) };
         let bulk = has_bulk(topology);
-        let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, board };
+        let liveness = Census::bytes(topology);
+        let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, board, liveness };
         while plan.boards_bytes() > window as usize / BOARDS_SHARE {
             plan.boards /= 2;
         }
@@ -138,7 +142,7 @@ impl WindowPlan {
         }
         let lanes = plan.lanes();
         if plan.lane_bytes < LANE_MIN {
-            let needed = (lanes * (LANE_MIN + LINE)).next_multiple_of(4096) as u64;
+            let needed = (lanes * (LANE_MIN + LINE) + liveness).next_multiple_of(4096) as u64;
             return Err(TooSmall { window, needed, host, neighbour, receivers, senders, lanes });
         }
         Ok(plan)
@@ -159,10 +163,19 @@ impl WindowPlan {
         let good = |host| {
             let (receivers, senders) = (ranks(host), ranks(topology.neighbour(host, Side::Right)));
             let board = BoardPlan { places: 0, place_bytes: 0 };
-            let plan = |bulk| WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: 0, board };
+            let plan = |bulk| WindowPlan {
+                senders,
+                receivers,
+                bulk,
+                managed,
+                lane_bytes: 0,
+                boards: 0,
+                board,
+                liveness: Census::bytes(topology),
+            };
             let (lanes, without) = (plan(bulk).lanes(), plan(false).lanes());
             let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
-            (window * lanes as u64 / without as u64).max(needed as u64)
+            (window * lanes as u64 / without as u64).max((needed + Census::bytes(topology)) as u64)
         };
         (0..topology.hosts()).map(good).max().unwrap_or(least).next_multiple_of(4096)
     }
@@ -235,7 +248,12 @@ impl WindowPlan {
 
     /// Returns the offset of a lane in this window, bytes.
     pub fn lane_offset(&self, lane: usize) -> usize {
-        self.lanes() * LINE + self.boards_bytes() + lane * self.lane_bytes
+        self.liveness_offset() + self.liveness + lane * self.lane_bytes
+    }
+
+    /// Returns the offset in this window, bytes, of the table of liveness that the neighbour's monitor writes.
+    pub fn liveness_offset(&self) -> usize {
+        self.lanes() * LINE + self.boards_bytes()
     }
 
     /// Returns the number of boards of each pair of ranks.
@@ -360,7 +378,8 @@ mod tests {
                 assert!(plan.boards() > 0 && plan.board().places == places);
                 assert!(plan.credit_offset(plan.lanes() - 1) + LINE <= plan.board_offset(0, 0, 0));
                 let last = plan.board_offset(senders - 1, ranks[1] - 1, plan.boards() - 1);
-                assert_eq!(last + plan.board().bytes(), plan.lane_offset(0));
+                assert_eq!(last + plan.board().bytes(), plan.liveness_offset());
+                assert_eq!(plan.liveness_offset() + Census::bytes(&t), plan.lane_offset(0));
                 assert!(plan.lane_offset(plan.lanes() - 1) + plan.lane_bytes() <= 1 << 20);
             }
         }

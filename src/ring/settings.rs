@@ -19,6 +19,8 @@ pub struct RingSettings {
     pub local_lane: u64,
     /// Longest wait for neighbours when joining the ring.
     pub connect_timeout: Duration,
+    /// Time without a keep-alive of a host after which its ranks count as lost.
+    pub silence: Duration,
     /// Forwarder threads of this host; None: chosen from the cores.
     pub xfer_threads: Option<usize>,
     /// Treatment of packets that links lose or damage.
@@ -32,6 +34,7 @@ impl Default for RingSettings {
             chunk: None,
             local_lane: 64 << 10,
             connect_timeout: Duration::from_secs(60),
+            silence: Duration::from_secs(60),
             xfer_threads: None,
             reliability: Reliability::Off,
         }
@@ -128,6 +131,22 @@ pub const ROWS: &[Row<RingSettings>] = &[
         },
         parse: |s, v| {
             s.connect_timeout = Duration::from_secs(within(number(v)?, 1, 86400)?);
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_SILENCE",
+            default: "60",
+            unit: "seconds",
+            allowed: "1 to 86400",
+            shared: true,
+            meaning: "time without a keep-alive of a host after which its ranks count as lost; there is a warning after 2 s. Only where \
+                      hosts cannot watch each other's processes (NTBRING_SHORTCUTS)",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.silence = Duration::from_secs(within(number(v)?, 1, 86400)?);
             Ok(())
         },
     },

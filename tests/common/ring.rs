@@ -5,6 +5,7 @@ use ntbring_endpoint::Settings;
 use ntbring_endpoint::{Endpoint, Event, Idle};
 use ntbring_queue::Reliability;
 use ntbring_ring::join::{Candidate, Card, JoinError};
+use ntbring_ring::liveness::{Monitor, PERIOD};
 use ntbring_ring::Topology;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -89,6 +90,31 @@ impl Job {
         self.cards.lock().unwrap()[rank as usize] = Some(Card::parse(&card.bytes())?);
         self.barrier()?;
         Ok(self.cards.lock().unwrap().iter().map(|c| c.unwrap()).collect())
+    }
+}
+
+/// The monitor of a host, in a thread.
+struct MonitorThread {
+    over: Arc<AtomicBool>,
+}
+
+impl MonitorThread {
+    fn start(mut monitor: Monitor) -> MonitorThread {
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = over.clone();
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                monitor.step(Instant::now());
+                std::thread::sleep(PERIOD);
+            }
+        });
+        MonitorThread { over }
+    }
+}
+
+impl Drop for MonitorThread {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -212,7 +238,8 @@ pub fn try_run(
     let one = |rank: u32| {
         let candidate = Candidate::new(layout.topology(), rank, settings(rank)).map_err(|e| e.to_string())?;
         let cards = job.exchange(rank, candidate.card())?;
-        let members = candidate.join(&cards).map_err(|e| e.to_string())?;
+        let mut members = candidate.join(&cards).map_err(|e| e.to_string())?;
+        let _monitor = members.take_monitor().map(MonitorThread::start);
         let endpoint = Endpoint::new(members, settings(rank)).map_err(|e| e.to_string())?;
         let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, deputy: None, overlaps: 0, job: &job };
         body(&mut rank)?;

@@ -169,6 +169,12 @@ impl Running {
         marked(&self.mark)
     }
 
+    /// Returns the monitors of the job's hosts, by the first rank of the host.
+    pub fn monitors(&self) -> Vec<(u32, i32)> {
+        let monitors = with_mark(&self.mark).filter(|(pid, _)| is_monitor(*pid));
+        monitors.filter_map(|(pid, rank)| Some((rank?, pid))).collect()
+    }
+
     /// As [`Running::end`], and fails the test if a rank outlives mpiexec.
     pub fn end_of_all(self, limit: Duration) -> Ended {
         let mark = self.mark.clone();
@@ -233,9 +239,15 @@ impl Drop for Running {
 
 /// Returns the ranks of the job with this mark that exist now.
 fn marked(mark: &str) -> Vec<(u32, i32)> {
-    let mut found: Vec<(u32, i32)> = with_mark(mark).filter_map(|(pid, rank)| Some((rank?, pid))).collect();
+    let ranks = with_mark(mark).filter(|(pid, _)| !is_monitor(*pid));
+    let mut found: Vec<(u32, i32)> = ranks.filter_map(|(pid, rank)| Some((rank?, pid))).collect();
     found.sort();
     found
+}
+
+/// Returns true if a process is the monitor of a host; it has the environment of the host's first rank.
+fn is_monitor(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == "ntbring-monitor")
 }
 
 /// Returns all processes of the job with this mark that exist now, and the rank of those that have one.

@@ -10,6 +10,7 @@ mod company;
 mod death;
 mod faults;
 mod harness;
+mod liveness;
 mod path;
 mod stats;
 mod strangers;

@@ -69,8 +69,7 @@ impl Port for Faulty {
         self.inner.caps().modelled()
     }
     fn shortcuts(&self) -> Shortcuts {
-        // Shortcuts would bypass this decorator.
-        Shortcuts::NONE
+        self.inner.shortcuts().past_links()
     }
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {

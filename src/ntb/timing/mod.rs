@@ -152,8 +152,7 @@ impl<P: Port + Accounts> Port for Timing<P> {
     }
 
     fn shortcuts(&self) -> Shortcuts {
-        // Shortcuts would bypass this decorator.
-        Shortcuts::NONE
+        self.inner.shortcuts().past_links()
     }
 
     fn incoming(&self) -> InWindow {

@@ -1,31 +1,35 @@
 //! The layout of the memory that the processes of a host share.
 
 use super::LANE_MIN;
+use crate::liveness::Table;
 use crate::served::registry::Registry;
+use crate::Topology;
 use ntbring_queue::{LINE, LINES_MAX};
 
 /// The division of a host's local part: a control block, then lanes between its own ranks, for
-/// messages that MPICH gives to the netmod although both ranks are on one host.
+/// messages that MPICH gives to the netmod although both ranks are on one host, the registry of segments and the table
+/// of liveness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPlan {
     ranks: usize,
     lane_bytes: usize,
+    /// Size of the table of liveness, bytes.
+    liveness: usize,
 }
 
 impl LocalPlan {
     /// Bytes of the control block at the start.
     pub const CONTROL: usize = 4096;
 
-    /// The plan for a host of `ranks` ranks.
-    pub fn new(ranks: usize, lane_bytes: u64) -> LocalPlan {
+    /// The plan for a host, with lanes of about `lane_bytes` bytes.
+    pub fn new(topology: &Topology, host: usize, lane_bytes: u64) -> LocalPlan {
         let lane_bytes = (lane_bytes as usize / LINE * LINE).clamp(LANE_MIN, LINES_MAX * LINE);
-        LocalPlan { ranks, lane_bytes }
+        LocalPlan { ranks: topology.ranks_of(host).len(), lane_bytes, liveness: Table::bytes(topology) }
     }
 
     /// Bytes in all, a multiple of the page size.
     pub fn total(&self) -> u64 {
-        let bytes = Self::CONTROL + self.lanes() * (LINE + self.lane_bytes) + Registry::bytes(self.ranks);
-        bytes.next_multiple_of(4096) as u64
+        (self.liveness_offset() + self.liveness).next_multiple_of(4096) as u64
     }
 
     fn lanes(&self) -> usize {
@@ -39,6 +43,11 @@ impl LocalPlan {
     /// Offset of the registry of segments, bytes.
     pub fn registry_offset(&self) -> usize {
         Self::CONTROL + self.lanes() * (LINE + self.lane_bytes)
+    }
+
+    /// Offset of the table in which the host's monitor publishes what it knows, bytes.
+    pub fn liveness_offset(&self) -> usize {
+        (self.registry_offset() + Registry::bytes(self.ranks)).next_multiple_of(LINE)
     }
 
     /// Bytes of each lane.

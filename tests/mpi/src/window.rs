@@ -45,10 +45,16 @@ pub fn op(name: &str) -> ffi::MPI_Op {
     }
 }
 
+/// Whether windows are ordinary memory, and next hosts have all shortcuts beside them.
+pub fn coherent() -> bool {
+    let apart = ["NTBRING_WEAK", "NTBRING_FAULT", "NTBRING_LINK_MODEL", "NTBRING_RELIABILITY"];
+    let withheld = std::env::var("NTBRING_SHORTCUTS").is_ok_and(|names| names != "all");
+    !withheld && apart.iter().all(|setting| std::env::var_os(setting).is_none())
+}
+
 /// Whether the ranks map each other's window memory: on one host, or on next ones if the ports between are coherent.
 pub fn near(hosts: &Hosts, a: i32, b: i32) -> bool {
-    let apart = ["NTBRING_WEAK", "NTBRING_FAULT", "NTBRING_LINK_MODEL", "NTBRING_RELIABILITY"];
-    hosts.distance(a, b) <= usize::from(apart.iter().all(|setting| std::env::var_os(setting).is_none()))
+    hosts.distance(a, b) <= usize::from(coherent())
 }
 
 /// See the module. Displacements are in numbers, whatever the unit of the target is.

@@ -10,6 +10,7 @@ use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use ntbring_mpi_tests::counters::Session;
+use ntbring_mpi_tests::window::coherent;
 use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 180;
@@ -150,9 +151,8 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
 
 /// On rings without hosts far away, whose memory is ordinary memory, alltoalls are exchanges.
 fn exchanges(job: &Job) {
-    let far = ["NTBRING_WEAK", "NTBRING_RELIABILITY", "NTBRING_FAULT", "NTBRING_LINK_MODEL"];
     let is_ring = Hosts::discover(&job.world).count == job.size as usize && (2..=5).contains(&job.size);
-    let expected = u64::from(is_ring && far.iter().all(|name| std::env::var(name).is_err()));
+    let expected = u64::from(is_ring && coherent());
     let tool = Session::new();
     let counter = tool.counter("collectives_exchanged");
     let most = if job.size < 4 { 16_384 } else { 1 << 20 };

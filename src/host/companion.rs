@@ -1,0 +1,108 @@
+//! A companion: a process beside this one that outlives it, without being noticed by the program.
+
+use nix::sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
+use nix::sys::wait::waitpid;
+use nix::unistd::{dup2, fork, setsid, ForkResult};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// First descriptor after standard input, output and error.
+const FIRST: libc::c_uint = 3;
+
+/// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
+///
+/// The new process has this one's memory as it is now, but none of its threads and descriptors, and it is no child of
+/// this process, in a session of its own: the program does not meet it when it waits for its children, nobody waits for
+/// its output, and signals to this process's group or terminal do not reach it. Of the catchable signals only SIGTERM
+/// ends it. `body` must not use anything that a thread of this process may have locked, such as a logger.
+pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    // SAFETY: the child uses nothing that another thread may have locked, except for the allocator, which the C library
+    // puts in order after a fork.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => {
+            // Fails where the program ignores the ends of its children.
+            let _ = waitpid(child, None);
+            Ok(())
+        }
+        ForkResult::Child => {
+            // SAFETY: as above; the parent of the companion ends here, so that the companion is nobody's child.
+            if !matches!(unsafe { fork() }, Ok(ForkResult::Child)) {
+                leave();
+            }
+            let settled = settle(name, &null);
+            if settled.is_ok() {
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            }
+            leave();
+        }
+    }
+}
+
+/// Cuts the connections to the process that this one was forked from.
+fn settle(name: &CStr, null: &File) -> nix::Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed.
+    unsafe { signal::sigaction(Signal::SIGTERM, &default) }?;
+    let mut blocked = SigSet::all();
+    blocked.remove(Signal::SIGTERM);
+    signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None)?;
+    setsid()?;
+    for standard in 0..FIRST as i32 {
+        dup2(null.as_raw_fd(), standard)?;
+    }
+    // SAFETY: a system call without pointers; this process has no other thread that might use a descriptor, and `body`
+    // uses none that was open before.
+    if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) } != 0 {
+        // An older kernel than 5.9: the usual limit of descriptors.
+        (FIRST as i32..1024).for_each(|descriptor| {
+            let _ = nix::unistd::close(descriptor);
+        });
+    }
+    // SAFETY: a string with an end, which the kernel copies.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    Ok(())
+}
+
+/// Ends this process without the program's exit handlers and destructors.
+fn leave() -> ! {
+    // SAFETY: a system call without pointers.
+    unsafe { libc::_exit(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_companion_has_no_descriptors_and_is_no_child() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("told");
+        start(c"companion", || {
+            let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+            let of = |link: &str| std::fs::read_link(link).unwrap_or_default().display().to_string();
+            let told = format!("{} {} {open} {}", std::process::id(), of("/proc/self/fd/1"), nix::unistd::getppid());
+            let part = file.with_extension("part");
+            let _ = std::fs::write(&part, told).and_then(|()| std::fs::rename(&part, &file));
+        })
+        .unwrap();
+        let start = Instant::now();
+        while !file.exists() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let told = std::fs::read_to_string(&file).unwrap();
+        let [pid, out, open, parent] = told.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        // Beside the standard ones there is the directory that is being read.
+        assert_eq!((out, open), ("/dev/null", "4"));
+        assert_ne!(parent, std::process::id().to_string());
+        while Path::new(&format!("/proc/{pid}/fd/0")).exists() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The monitor of a host: a process beside the ranks that tells the other hosts that this one lives, and which of its
+//! ranks have ended. It outlives them, so the obituary of a host's only rank is sent even if that was killed.
+
+use super::census::Census;
+use super::table::Table;
+use crate::plan::WindowPlan;
+use crate::Topology;
+use ntbring_host::Watch;
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::fabric::OpenPort;
+use ntbring_ntb::{LinkState, NtbError, Port};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Interval between two keep-alives; also the delay of news at each host that they pass.
+pub const PERIOD: Duration = Duration::from_millis(50);
+
+/// The most that one step adds to the silence of a host, however long ago the previous step was: a monitor that was
+/// stopped itself has heard nobody meanwhile.
+const STEP_MAX: Duration = PERIOD.saturating_mul(4);
+
+/// The tables at one link.
+pub(crate) struct Channel {
+    /// The table that the neighbour writes.
+    incoming: InWindow,
+    /// The neighbour's table that this host writes.
+    outgoing: OutWindow,
+    port: Arc<dyn Port>,
+}
+
+impl Channel {
+    /// Returns the tables at a port without decorators, whose threads a monitor's process would not have. The
+    /// neighbour's window of `window` bytes is at `offset`; the plans are those of the own window and of that one.
+    pub fn new(
+        topology: &Topology,
+        port: OpenPort,
+        offset: u64,
+        window: u64,
+        [own, peer]: [WindowPlan; 2],
+    ) -> Result<Channel, NtbError> {
+        let port: Arc<dyn Port> = match port {
+            OpenPort::Software(port) => Arc::new(port),
+            OpenPort::Adapter(port) => port,
+        };
+        let bytes = Census::bytes(topology);
+        let incoming = port.incoming().part(own.liveness_offset(), bytes);
+        let outgoing = port.outgoing(offset, window)?.part(peer.liveness_offset(), bytes);
+        Ok(Channel { incoming, outgoing, port })
+    }
+}
+
+/// The monitor of a host.
+pub struct Monitor {
+    topology: Arc<Topology>,
+    host: usize,
+    /// Ranks of this host that live, with their process ids.
+    living: Vec<(u32, u32)>,
+    channels: Vec<Channel>,
+    table: Table,
+    /// Silence of a host after which its ranks count as lost.
+    limit: Duration,
+    census: Census,
+    silences: Vec<Duration>,
+    stepped: Option<Instant>,
+}
+
+impl Monitor {
+    pub(crate) fn new(
+        topology: &Arc<Topology>,
+        host: usize,
+        pids: &[u32],
+        channels: Vec<Channel>,
+        table: Table,
+        limit: Duration,
+    ) -> Monitor {
+        let living = topology.ranks_of(host).iter().map(|&rank| (rank, pids[rank as usize])).collect();
+        let census = Census::new(topology);
+        let silences = vec![Duration::ZERO; topology.hosts()];
+        Monitor { topology: topology.clone(), host, living, channels, table, limit, census, silences, stepped: None }
+    }
+
+    /// Runs until all ranks of the host have ended. To be called in a process of its own, without any thread or
+    /// descriptor of the ranks.
+    pub fn run(mut self) {
+        let mut watch = loop {
+            match Watch::new(self.living.iter().copied()) {
+                Ok(watch) => break watch,
+                Err((rank, _)) => self.bury(rank),
+            }
+        };
+        while !self.living.is_empty() {
+            self.step(Instant::now());
+            for rank in watch.wait(PERIOD) {
+                watch.forget(rank);
+                self.bury(rank);
+            }
+        }
+        self.step(Instant::now());
+    }
+
+    /// Records that a rank of this host has ended.
+    pub fn bury(&mut self, rank: u32) {
+        self.census.end(rank);
+        self.living.retain(|(living, _)| *living != rank);
+    }
+
+    /// Sends a keep-alive and all news, takes the neighbours' news, and counts the time that hosts have been silent.
+    /// To be called every [`PERIOD`], and when a rank of this host has ended.
+    pub fn step(&mut self, now: Instant) {
+        let passed =
+            self.stepped.map_or(Duration::ZERO, |stepped| now.saturating_duration_since(stepped).min(STEP_MAX));
+        self.stepped = Some(now);
+        let before: Vec<u32> = (0..self.topology.hosts()).map(|host| self.census.beats(host)).collect();
+        self.channels.iter().for_each(|channel| {
+            self.census.read(&channel.incoming);
+        });
+        self.census.beat(self.host);
+        for channel in self.channels.iter().filter(|channel| channel.port.link() == LinkState::Up) {
+            self.census.write(&channel.outgoing);
+        }
+        for (host, before) in before.into_iter().enumerate() {
+            let silence = &mut self.silences[host];
+            let ended = self.topology.ranks_of(host).iter().all(|&rank| self.census.has_ended(rank));
+            *silence = match host == self.host || ended || self.census.beats(host) != before {
+                // The loss of a host is final: its messages may have been given up.
+                _ if *silence >= self.limit => *silence,
+                true => Duration::ZERO,
+                false => *silence + passed,
+            };
+        }
+        self.table.publish(&self.census, &self.silences);
+    }
+}

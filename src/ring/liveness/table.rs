@@ -1,0 +1,49 @@
+//! The table in a host's memory in which its monitor publishes what it knows, for the ranks of the host.
+
+use super::census::Census;
+use crate::plan::LocalPlan;
+use crate::Topology;
+use ntbring_memory::{InWindow, OutWindow, Region};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The table of a host. After the knowledge itself there is a word for each host: its silence in milliseconds.
+#[derive(Clone)]
+pub(crate) struct Table {
+    topology: Arc<Topology>,
+    read: InWindow,
+    write: OutWindow,
+}
+
+impl Table {
+    /// Returns the size of the table, bytes.
+    pub fn bytes(topology: &Topology) -> usize {
+        Census::bytes(topology) + 8 * topology.hosts()
+    }
+
+    /// Returns the table in the memory of a host with this plan.
+    pub fn new(topology: &Arc<Topology>, memory: &Region, plan: &LocalPlan) -> Table {
+        let region = memory.part(plan.liveness_offset(), Table::bytes(topology));
+        Table { topology: topology.clone(), read: InWindow::new(region.clone()), write: OutWindow::new(region) }
+    }
+
+    /// Publishes knowledge, and for how long each host has been silent.
+    pub fn publish(&self, census: &Census, silences: &[Duration]) {
+        census.write(&self.write);
+        for (host, silence) in silences.iter().enumerate() {
+            self.write.store(Census::bytes(&self.topology) + 8 * host, silence.as_millis() as u64);
+        }
+    }
+
+    /// Returns the ranks whose processes have ended, as far as the monitor knows.
+    pub fn ended(&self) -> Vec<u32> {
+        let mut census = Census::new(&self.topology);
+        census.read(&self.read);
+        (0..self.topology.size() as u32).filter(|&rank| census.has_ended(rank)).collect()
+    }
+
+    /// Returns the time for which a host has been silent.
+    pub fn silence(&self, host: usize) -> Duration {
+        Duration::from_millis(self.read.load(Census::bytes(&self.topology) + 8 * host))
+    }
+}
