@@ -114,7 +114,7 @@ fn processes_of_one_host_share_its_memory_and_its_vectors() {
     let what = foreign(HostMemory::open(host.address(), 16 << 10));
     assert!(what.contains("different settings"), "{what}");
     let host = create();
-    let again = EmuHost::attach(&host.address(), WINDOWS).unwrap();
+    let again = EmuHost::attach(&host.address(), WINDOWS, None).unwrap();
     assert_eq!(again.address(), host.address());
     let vector = again.vector(3);
     let ticket = vector.arm();
@@ -141,7 +141,7 @@ fn tools_find_hosts_and_take_their_links_down_and_up() {
 #[test]
 fn processes_of_one_host_must_agree_on_its_size() {
     let host = create();
-    let what = foreign(EmuHost::attach(&host.address(), Windows { bytes: 128 << 10, ..WINDOWS }));
+    let what = foreign(EmuHost::attach(&host.address(), Windows { bytes: 128 << 10, ..WINDOWS }, None));
     assert!(what.contains("different settings"), "{what}");
 }
 

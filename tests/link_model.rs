@@ -117,7 +117,7 @@ fn all_senders_of_a_host_share_the_link() {
     let windows = Windows { bytes: common::ports::WINDOW as u64, accounts: true };
     let [a, b] = &bench.hosts;
     let process = || {
-        let host = EmuHost::attach(&a.fabric().address(), windows).unwrap();
+        let host = EmuHost::attach(&a.fabric().address(), windows, None).unwrap();
         let pair = Side::BOTH.map(|side| host.soft_port(side, &b.fabric().address()).unwrap());
         Timing::pair(pair, MODEL).unwrap()
     };

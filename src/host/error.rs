@@ -18,6 +18,14 @@ pub enum HostError {
         /// The operating system's error.
         cause: io::Error,
     },
+    /// No file can be created in the directory that hosts have in common.
+    #[error("cannot create a file for NTBRING_DEVICE=emu:{dir}: {cause}. It must be a directory that all hosts share")]
+    Shared {
+        /// The directory.
+        dir: String,
+        /// The operating system's error.
+        cause: io::Error,
+    },
     /// Fewer bytes are free than a library that allocates lazily may still use; running out would raise SIGBUS.
     #[error("{left} bytes are left in {dir}, but {reserve} may still be needed there")]
     NoReserve {

@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `memory_file` | shared memory without a name in the file system: creating it, opening another process's |
+//! | `file_name` | names of memory files, for hosts that have nothing in common but a directory |
 //! | `host_memory` | memory that all processes of a host share |
 //! | `introduction` | the kinds of memory files, for tools |
 //! | `segment`, `holders` | memory of one process that other processes map, with its locks |
@@ -31,6 +32,7 @@ pub mod companion;
 pub mod cores;
 mod error;
 pub mod futex;
+mod file_name;
 mod group;
 mod holders;
 mod host_memory;
@@ -49,6 +51,7 @@ mod watch;
 pub use backoff::backoff;
 pub use bulletin::{Bulletin, Posted};
 pub use error::HostError;
+pub use file_name::FileName;
 pub use host_memory::HostMemory;
 pub use introduction::{FileKind, Introduction};
 pub use mailbox::Mailbox;

@@ -88,7 +88,12 @@ impl MemoryFile {
     /// zero.
     pub fn create(dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
         let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
-        let file = unnamed(dir).map_err(no_space)?;
+        Self::allocate(unnamed(dir).map_err(no_space)?, dir, size)
+    }
+
+    /// Allocates all pages of a new file in `dir`, and writes its header.
+    pub(crate) fn allocate(file: File, dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
+        let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
         group::check(size).map_err(no_space)?;
         loop {
             // SAFETY: a system call without pointers, on a descriptor that `file` owns.
@@ -111,13 +116,18 @@ impl MemoryFile {
 
     /// Opens another process's memory file and checks inode, magic number, token and size against the address.
     pub fn open(address: &FileAddress) -> Result<MemoryFile, HostError> {
+        Self::open_at(Path::new(&address.path()), address)
+    }
+
+    /// Opens the memory file at a path and checks it against its address.
+    pub(crate) fn open_at(path: &Path, address: &FileAddress) -> Result<MemoryFile, HostError> {
         let pid = address.pid;
         let foreign = |what| HostError::Foreign { pid, what };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_CLOEXEC)
-            .open(address.path())
+            .open(path)
             .map_err(|cause| HostError::Open { pid, cause })?;
         let meta = file.metadata().map_err(|cause| HostError::Open { pid, cause })?;
         if meta.ino() != address.inode {
@@ -144,6 +154,16 @@ impl MemoryFile {
         let memory = MemoryFile { file, pid, size: meta.len() };
         let identity = (u64::from_le_bytes(first) == MAGIC).then(|| memory.identity().ok()?).flatten();
         identity.filter(|&(_, size)| size == memory.size).map(|_| (memory, meta.ino()))
+    }
+
+    /// Returns the id of the process that created the file, as that process sees it.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The open file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Size of the file, bytes.
@@ -219,7 +239,7 @@ pub fn size_of(dir: &Path) -> u64 {
 
 /// Creates a file without a name (`O_TMPFILE`) in `dir`, a directory of a memory file system; or with `memfd_create` if
 /// `dir` is [`MEMFD`].
-fn unnamed(dir: &Path) -> io::Result<File> {
+pub(crate) fn unnamed(dir: &Path) -> io::Result<File> {
     if dir == Path::new(MEMFD) {
         return Ok(memfd_create(c"ntbring", MemFdCreateFlag::MFD_CLOEXEC)?.into());
     }

@@ -7,6 +7,7 @@
 use crate::software::SoftPort;
 use crate::{LinkState, NtbError, Port, Side, Vector};
 use ntbring_host::Introduction;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The address of a host's windows: bytes that are opaque except to the backend that made them.
@@ -47,6 +48,11 @@ pub trait Fabric: Bells {
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
     /// Makes the port on `side` report this link state from now on. It has no effect on real links.
     fn set_link(&self, side: Side, state: LinkState);
+    /// Returns the file that is left behind if this process is killed, for whoever outlives it. No other resource of a
+    /// backend outlives the processes that use it.
+    fn leftover(&self) -> Option<PathBuf> {
+        None
+    }
     /// Records the host's position in its job, for tools.
     fn introduce(&self, is: Introduction) -> Result<(), NtbError>;
 }

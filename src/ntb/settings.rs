@@ -14,6 +14,8 @@ pub enum Device {
     /// Emulated adapters, between processes of one machine.
     #[default]
     Emulated,
+    /// As `Emulated`, between hosts that have nothing in common but this directory, such as containers.
+    Shared(PathBuf),
     /// Loopback adapters, between threads of one process, for tests.
     Loopback,
     /// PCI adapters, named by the text after `pci:`.
@@ -22,10 +24,12 @@ pub enum Device {
 
 impl Device {
     fn parse(text: &str) -> Result<Device, String> {
-        match (text, text.strip_prefix("pci:")) {
-            ("emu", _) => Ok(Device::Emulated),
-            ("loopback", _) => Ok(Device::Loopback),
-            (_, Some(adapters)) if !adapters.is_empty() => Ok(Device::Pci(adapters.into())),
+        match text.split_once(':').unwrap_or((text, "")) {
+            ("emu", "") if text == "emu" => Ok(Device::Emulated),
+            ("loopback", "") if text == "loopback" => Ok(Device::Loopback),
+            ("emu", dir) if dir.starts_with('/') => Ok(Device::Shared(dir.into())),
+            ("emu", dir) => Err(format!("{dir:?} is no absolute path of a directory")),
+            ("pci", adapters) if !adapters.is_empty() => Ok(Device::Pci(adapters.into())),
             _ => Err("unknown".into()),
         }
     }
@@ -35,6 +39,7 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Device::Emulated => f.write_str("emu"),
+            Device::Shared(dir) => write!(f, "emu:{}", dir.display()),
             Device::Loopback => f.write_str("loopback"),
             Device::Pci(adapters) => write!(f, "pci:{adapters}"),
         }
@@ -65,10 +70,11 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             name: "NTBRING_DEVICE",
             default: "emu",
             unit: "device",
-            allowed: "emu, loopback, or pci:ADAPTERS",
+            allowed: "emu, emu:DIR, loopback, or pci:ADAPTERS",
             shared: true,
-            meaning: "adapters that join the hosts: emu, emulated between processes of one machine; loopback, between threads of \
-                      one process (for tests); pci:ADAPTERS, real ones (no backend yet)",
+            meaning: "adapters that join the hosts: emu, emulated between processes of one machine; emu:DIR, between containers \
+                      that share the directory DIR of a memory file system and nothing else; loopback, between threads of one \
+                      process (for tests); pci:ADAPTERS, real ones (no backend yet)",
             tunable: false,
         },
         parse: |s, v| {

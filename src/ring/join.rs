@@ -17,6 +17,7 @@ use ntbring_host::{check_space, place, size_of, FileAddress, HostMemory, Introdu
 use ntbring_memory::{InWindow, Mapping, OutWindow};
 use ntbring_ntb::cut::cut;
 use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
+use ntbring_ntb::settings::Device;
 use ntbring_ntb::{LinkState, Port, Side};
 use ntbring_queue::{entry_max, Reliability, LINE};
 use std::path::Path;
@@ -72,7 +73,10 @@ impl Candidate {
         let window = match topology.hosts() {
             1 => 0,
             _ => settings.ring.window.unwrap_or_else(|| {
-                let room = size_of(&settings.host.shm_dir);
+                let room = size_of(match &settings.links.device {
+                    Device::Shared(dir) => dir,
+                    _ => &settings.host.shm_dir,
+                });
                 WindowPlan::good_window(&topology, managed, accounts, room)
             }),
         };
@@ -250,10 +254,10 @@ impl Candidate {
         let near: Vec<&Card> = cards.iter().filter(|card| card.place == here).collect();
         let cores = cores::count(near.iter().map(|card| card.cores));
         let near_pids = near.iter().map(|card| card.pid).collect();
-        let silence = settings.ring.silence;
+        let (silence, leftover) = (settings.ring.silence, fabric.leftover());
         let table = monitored.then(|| Table::new(&topology, &memory.bytes(), &local_plan));
         let monitor = table.clone().filter(|_| rank == leader);
-        let monitor = monitor.map(|table| Monitor::new(&topology, host, &pids, channels, table, silence));
+        let monitor = monitor.map(|table| Monitor::new(&topology, host, &pids, channels, table, silence, leftover));
         // All that the neighbours still have to read of the handshake has been written, so faults may begin.
         injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {

@@ -1,59 +1,50 @@
 //! The emulated adapters of a host.
 
+use crate::address::{address_of, open, shared_address_of};
 use crate::layout::MemoryLayout;
-use bytes::{Buf, BufMut};
-use ntbring_host::{place, FileAddress, FileKind, HostError, Introduction, MemoryFile};
+use ntbring_host::{FileKind, FileName, HostError, Introduction, MemoryFile};
 use ntbring_memory::Region;
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
 use ntbring_ntb::software::{Registers, SoftPort, SoftVector, WindowMemory};
 use ntbring_ntb::{LinkState, NtbError, Shortcuts, Side, Vector};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The backend whose hosts are groups of processes of one machine.
 pub struct Emulated {
     dir: PathBuf,
+    /// The directory that hosts share if they have nothing else in common.
+    shared: Option<PathBuf>,
 }
 
 impl Emulated {
     /// Returns the backend that allocates windows in the directory `dir` of a memory file system.
     pub fn new(dir: impl Into<PathBuf>) -> Emulated {
-        Emulated { dir: dir.into() }
+        Emulated { dir: dir.into(), shared: None }
+    }
+
+    /// As [`Emulated::new`], for hosts that have nothing in common but the directory `shared`.
+    pub fn sharing(dir: impl Into<PathBuf>, shared: impl Into<PathBuf>) -> Emulated {
+        Emulated { dir: dir.into(), shared: Some(shared.into()) }
     }
 }
 
 impl Backend for Emulated {
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
-        Ok(Box::new(EmuHost::create(&self.dir, windows)?))
+        // A host without neighbours has nothing to share.
+        match self.shared.as_deref().filter(|_| windows.bytes > 0) {
+            Some(shared) => Ok(Box::new(EmuHost::create_shared(shared, windows)?)),
+            None => Ok(Box::new(EmuHost::create(&self.dir, windows)?)),
+        }
     }
 
     fn attach(&self, address: &FabricAddress, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
-        Ok(Box::new(EmuHost::attach(address, windows)?))
+        Ok(Box::new(EmuHost::attach(address, windows, self.shared.as_deref())?))
     }
 
     fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError> {
-        let registers = Registers::new(MemoryFile::open(&file_of(address)?)?.first_page()?);
+        let registers = Registers::new(open(address, self.shared.as_deref())?.first_page()?);
         Ok(Arc::new(ForeignBells { registers }))
-    }
-}
-
-/// Returns the address of the windows in `file`. It includes the number of the machine and process namespace
-/// ([`place`]), outside of which the file cannot be found.
-pub fn address_of(file: FileAddress) -> FabricAddress {
-    let mut address = FabricAddress([0; FabricAddress::LEN]);
-    let mut to = &mut address.0[..];
-    file.put(&mut to);
-    to.put_u64_le(place());
-    address
-}
-
-/// Returns the memory file at an address; fails if the address is of another machine or process namespace.
-pub fn file_of(address: &FabricAddress) -> Result<FileAddress, NtbError> {
-    let mut from = &address.0[..];
-    let file = FileAddress::get(&mut from);
-    match from.get_u64_le() == place() {
-        true => Ok(file),
-        false => Err(NtbError::Elsewhere),
     }
 }
 
@@ -62,12 +53,16 @@ pub struct EmuHost {
     windows: Arc<WindowFile>,
     address: FabricAddress,
     registers: Registers,
+    /// The directory that hosts share if they have nothing else in common.
+    shared: Option<PathBuf>,
 }
 
 /// The memory file of a host's windows and its layout; the layout is equal for all hosts of a ring.
 struct WindowFile {
     file: MemoryFile,
     layout: MemoryLayout,
+    /// In the process that has created a file with a name.
+    name: Option<FileName>,
 }
 
 impl WindowFile {
@@ -105,36 +100,44 @@ impl WindowMemory for WindowFile {
 
 impl EmuHost {
     /// Creates the host's windows in the directory `dir`; called by one of the host's processes.
-    pub fn create(dir: &std::path::Path, windows: Windows) -> Result<EmuHost, HostError> {
+    pub fn create(dir: &Path, windows: Windows) -> Result<EmuHost, HostError> {
         let layout = MemoryLayout::of(windows);
         let (file, address) = MemoryFile::create(dir, layout.total())?;
-        Self::with(file, address_of(address), layout)
+        Self::with(WindowFile { file, layout, name: None }, address_of(address), None)
     }
 
-    /// Attaches to the windows that another process of the host has created with the same parameters.
-    pub fn attach(address: &FabricAddress, windows: Windows) -> Result<EmuHost, NtbError> {
-        let (at, layout) = (file_of(address)?, MemoryLayout::of(windows));
-        let file = MemoryFile::open(&at)?;
+    /// As [`EmuHost::create`], in a directory that all hosts share, which is all that they have in common.
+    pub fn create_shared(dir: &Path, windows: Windows) -> Result<EmuHost, HostError> {
+        let layout = MemoryLayout::of(windows);
+        let (file, name, address) = FileName::create(dir, layout.total())?;
+        Self::with(WindowFile { file, layout, name: Some(name) }, shared_address_of(address), Some(dir))
+    }
+
+    /// Attaches to the windows that another process of the host has created with the same parameters. `shared`: the
+    /// directory that hosts share if they have nothing else in common.
+    pub fn attach(address: &FabricAddress, windows: Windows, shared: Option<&Path>) -> Result<EmuHost, NtbError> {
+        let (file, layout) = (open(address, shared)?, MemoryLayout::of(windows));
         if file.size() != layout.total() {
             let what = "its size differs: the host's processes have different settings";
-            return Err(HostError::Foreign { pid: at.pid, what }.into());
+            return Err(HostError::Foreign { pid: file.pid(), what }.into());
         }
-        Ok(Self::with(file, *address, layout)?)
+        Ok(Self::with(WindowFile { file, layout, name: None }, *address, shared)?)
     }
 
-    fn with(file: MemoryFile, address: FabricAddress, layout: MemoryLayout) -> Result<EmuHost, HostError> {
-        let windows = WindowFile { file, layout };
+    fn with(windows: WindowFile, address: FabricAddress, shared: Option<&Path>) -> Result<EmuHost, HostError> {
         let registers = windows.registers()?;
         registers.attend();
-        Ok(EmuHost { windows: Arc::new(windows), address, registers })
+        Ok(EmuHost { windows: Arc::new(windows), address, registers, shared: shared.map(Path::to_path_buf) })
     }
 
     /// Opens the port on `side`, cabled to the opposite port of the host at the address `neighbour`.
     pub fn soft_port(&self, side: Side, neighbour: &FabricAddress) -> Result<EmuPort, NtbError> {
-        let peer = WindowFile { file: MemoryFile::open(&file_of(neighbour)?)?, layout: self.windows.layout };
+        let file = open(neighbour, self.shared.as_deref())?;
+        let peer = WindowFile { file, layout: self.windows.layout, name: None };
         let peer_registers = peer.registers()?;
         let own = (self.windows.clone() as Arc<dyn WindowMemory>, self.registers.clone());
-        SoftPort::new(side, Shortcuts::ALL, own, (Arc::new(peer), peer_registers))
+        let shortcuts = if self.shared.is_some() { Shortcuts::NONE } else { Shortcuts::ALL };
+        SoftPort::new(side, shortcuts, own, (Arc::new(peer), peer_registers))
     }
 }
 
@@ -155,6 +158,10 @@ impl Fabric for EmuHost {
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
         Arc::new(SoftVector::new(self.registers.clone(), doorbell))
+    }
+
+    fn leftover(&self) -> Option<PathBuf> {
+        self.windows.name.as_ref().map(|name| name.path().to_path_buf())
     }
 
     fn set_link(&self, side: Side, state: LinkState) {

@@ -9,6 +9,7 @@ use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::OpenPort;
 use ntbring_ntb::{LinkState, NtbError, Port};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,8 @@ pub struct Monitor {
     census: Census,
     silences: Vec<Duration>,
     stepped: Option<Instant>,
+    /// The file to remove in the end.
+    leftover: Option<PathBuf>,
 }
 
 impl Monitor {
@@ -72,11 +75,23 @@ impl Monitor {
         channels: Vec<Channel>,
         table: Table,
         limit: Duration,
+        leftover: Option<PathBuf>,
     ) -> Monitor {
         let living = topology.ranks_of(host).iter().map(|&rank| (rank, pids[rank as usize])).collect();
         let census = Census::new(topology);
         let silences = vec![Duration::ZERO; topology.hosts()];
-        Monitor { topology: topology.clone(), host, living, channels, table, limit, census, silences, stepped: None }
+        Monitor {
+            topology: topology.clone(),
+            host,
+            living,
+            channels,
+            table,
+            limit,
+            census,
+            silences,
+            stepped: None,
+            leftover,
+        }
     }
 
     /// Runs until all ranks of the host have ended. To be called in a process of its own, without any thread or
@@ -96,6 +111,9 @@ impl Monitor {
             }
         }
         self.step(Instant::now());
+        if let Some(file) = self.leftover {
+            let _ = std::fs::remove_file(file);
+        }
     }
 
     /// Records that a rank of this host has ended.

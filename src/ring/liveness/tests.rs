@@ -44,7 +44,7 @@ impl Ring {
             let table = Table::new(&topology, &Region::anonymous(local.total() as usize), &local);
             tables.push(table.clone());
             let pids = vec![1; topology.size()];
-            monitors.push(Monitor::new(&topology, host, &pids, Side::BOTH.map(channel).into(), table, LIMIT));
+            monitors.push(Monitor::new(&topology, host, &pids, Side::BOTH.map(channel).into(), table, LIMIT, None));
         }
         Ring { topology, fabrics, monitors, tables, now: Instant::now() }
     }
