@@ -11,6 +11,7 @@ mod lock;
 mod mpi;
 mod mpi_programs;
 mod mpich_test;
+mod namespaces;
 mod paths;
 mod process;
 mod prose;

@@ -47,11 +47,13 @@ impl Mpi {
 
     /// mpiexec with this layout and these further options; the program is still to be added.
     pub fn run(&self, layout: &Layout, options: &[String]) -> Command {
+        self.launched(&["-launcher".to_string(), "fork".to_string()], layout, options)
+    }
+
+    /// As [`Mpi::run`], with the options that choose the launcher.
+    pub fn launched(&self, launcher: &[String], layout: &Layout, options: &[String]) -> Command {
         let mut command = Command::new(&self.mpiexec);
-        command
-            .args(["-launcher", "fork", "-hosts", &layout.hosts(), "-n"])
-            .arg(layout.ranks().to_string())
-            .args(options);
+        command.args(launcher).args(["-hosts", &layout.hosts(), "-n"]).arg(layout.ranks().to_string()).args(options);
         command
     }
 }

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
@@ -12,6 +16,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::mpi::Layout;
+use crate::namespaces::Namespaces;
 use crate::process::{self, Outcome};
 use crate::setup::{self, Installed, SetupArgs};
 use crate::ui::{self, Tally};
@@ -28,6 +33,14 @@ pub struct MpiTestArgs {
     /// Only this layout: hosts x ranks of a host, as in 4x2
     #[arg(long, value_name = "HxP")]
     layout: Option<String>,
+
+    /// Each host in PID, mount, IPC and user namespaces of its own: hosts have only the files of their windows in common
+    #[arg(long)]
+    namespaces: bool,
+
+    /// Programs to run at once, but for those that measure
+    #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    jobs: u8,
 
     #[command(flatten)]
     variants: VariantArgs,
@@ -61,6 +74,12 @@ struct Program {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// It measures, or takes much memory: no other program runs meanwhile.
+    #[serde(default)]
+    alone: bool,
+    /// It starts or meets other jobs, for which hosts must be on one machine.
+    #[serde(default)]
+    one_machine: bool,
 }
 
 fn default_timeout() -> u64 {
@@ -140,12 +159,56 @@ fn target() -> PathBuf {
 pub fn run(args: &MpiTestArgs) -> Result<Tally> {
     let list = Programs::read(&args.only)?;
     let installed = setup::ensure(&args.setup)?;
-    args.variants.each(|variant| run_list(&installed, &list, args.layout.as_deref(), variant))
+    let namespaces = if args.namespaces { Namespaces::new()? } else { None };
+    if args.namespaces && namespaces.is_none() {
+        println!("  this system does not permit user namespaces: left out");
+        return Ok(Tally::default());
+    }
+    let jobs = args.jobs.into();
+    let selection = Selection { layout: args.layout.as_deref(), namespaces: namespaces.as_ref(), jobs };
+    args.variants.each(|variant| run_list(&installed, &list, &selection, variant))
 }
 
+/// Where programs are run.
+#[derive(Default)]
+struct Selection<'a> {
+    /// The only layout.
+    layout: Option<&'a str>,
+    namespaces: Option<&'a Namespaces>,
+    /// Programs at once; at least one.
+    jobs: usize,
+}
+
+/// Programs at once in CI: one often waits while the other computes.
+const CI_JOBS: usize = 2;
+
+/// Programs that show whether hosts need anything but their links.
+const APART: &[&str] =
+    &["demo", "any_source", "random_traffic", "small_collectives", "ring_collectives", "window_operations"];
+
 /// Runs all programs on all their layouts, and counts.
-pub fn run_all(installed: &Installed) -> Result<Tally> {
-    run_list(installed, &Programs::read(&[])?, None, &Variant::default())
+pub fn run_all(installed: &Installed, variants: &VariantArgs) -> Result<Tally> {
+    let (list, selection) = (Programs::read(&[])?, Selection { jobs: CI_JOBS, ..Selection::default() });
+    variants.each(|variant| run_list(installed, &list, &selection, variant))
+}
+
+/// Runs some programs on hosts without shortcuts.
+pub fn run_without_shortcuts(installed: &Installed) -> Result<Tally> {
+    let only: Vec<String> = APART.iter().map(ToString::to_string).collect();
+    let variants = VariantArgs::of(vec![("NTBRING_SHORTCUTS".into(), "none".into())]);
+    let (list, selection) = (Programs::read(&only)?, Selection { jobs: CI_JOBS, ..Selection::default() });
+    variants.each(|variant| run_list(installed, &list, &selection, variant))
+}
+
+/// Runs programs on hosts in namespaces of their own: some, or `all` that do not start others.
+pub fn run_in_namespaces(installed: &Installed, all: bool) -> Result<Tally> {
+    let only: Vec<String> = APART.iter().filter(|_| !all).map(ToString::to_string).collect();
+    let Some(namespaces) = Namespaces::new()? else {
+        println!("  this system does not permit user namespaces: left out");
+        return Ok(Tally::default());
+    };
+    let selection = Selection { namespaces: Some(&namespaces), jobs: CI_JOBS, ..Selection::default() };
+    run_list(installed, &Programs::read(&only)?, &selection, &Variant::default())
 }
 
 impl Programs {
@@ -167,16 +230,42 @@ impl Programs {
     }
 }
 
-fn run_list(installed: &Installed, list: &Programs, layout: Option<&str>, variant: &Variant) -> Result<Tally> {
+fn run_list(installed: &Installed, list: &Programs, selection: &Selection, variant: &Variant) -> Result<Tally> {
     let binaries = build(installed)?;
-    let mut tally = Tally::default();
     let place = paths::target().join("mpi-test");
     let logs = place.join(variant.place("logs"));
     let _lock = lock::take(&place.join("lock"))?;
     setup::remove(&logs)?;
-    for (index, program) in list.program.iter().enumerate() {
+    let (next, measuring, tally) = (AtomicUsize::new(0), RwLock::new(()), Mutex::new(Tally::default()));
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(program) = list.program.get(index) else { return Ok(()) };
         let place = logs.join(format!("{index:02}-{}", program.name));
-        tally += run_program(installed, &binaries, program, (layout, variant), &place)?;
+        let run = || run_program(installed, &binaries, program, (selection, variant), &place);
+        let ran = if program.alone {
+            let _alone = measuring.write().unwrap_or_else(PoisonError::into_inner);
+            run()
+        } else {
+            let _together = measuring.read().unwrap_or_else(PoisonError::into_inner);
+            run()
+        };
+        match ran {
+            Ok(ran) => *tally.lock().unwrap_or_else(PoisonError::into_inner) += ran,
+            Err(error) => {
+                next.store(list.program.len(), Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..selection.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
+    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let left = selection.namespaces.map_or(Ok(0), Namespaces::sweep)?;
+    if left > 0 {
+        ui::failed(format!("{left} window files are left behind"));
+        tally.failed += 1;
     }
     Ok(tally)
 }
@@ -186,7 +275,7 @@ fn run_program(
     installed: &Installed,
     binaries: &Path,
     program: &Program,
-    (only, variant): (Option<&str>, &Variant),
+    (selection, variant): (&Selection, &Variant),
     place: &Path,
 ) -> Result<Tally> {
     let mut passed = Vec::new();
@@ -194,12 +283,17 @@ fn run_program(
     let mut elapsed = Duration::ZERO;
     for layout in program.layouts() {
         let on = layout.describe();
-        if only.is_some_and(|only| only != on) {
+        let is_left_out = program.one_machine && selection.namespaces.is_some();
+        if is_left_out || selection.layout.is_some_and(|only| only != on) {
             continue;
         }
         let log = PathBuf::from(format!("{}-{on}.log", place.display()));
-        let mut command = installed.mpi.run(&layout, &[]);
+        let mut command = match selection.namespaces {
+            None => installed.mpi.run(&layout, &[]),
+            Some(namespaces) => installed.mpi.launched(&namespaces.options(), &layout, &[]),
+        };
         command.arg(binaries.join(&program.name)).args(&program.args);
+        command.envs(selection.namespaces.iter().flat_map(|namespaces| namespaces.env()));
         command.envs(variant.env.iter().cloned()).envs(&program.env);
         let outcome =
             process::run_captured(&mut command, &log, Some(variant.limit(Duration::from_secs(program.timeout))))?;
@@ -208,18 +302,19 @@ fn run_program(
             None => passed.push(on),
             Some(why) => {
                 let what = format!("    FAILED on {on}: {why}\n  {}", process::shown(&command));
-                failures.push(ui::error_with_log(what, &log));
+                failures.push(ui::error_with_log(what, &log).to_string());
                 ui::failed(format!("{} on {on}: {why}", program.call()));
             }
         }
     }
-    if !passed.is_empty() || !failures.is_empty() {
-        let call = program.call();
-        println!("  {call:<34} {:<32} {:>10}", passed.join(" "), ui::seconds(elapsed));
+    let tally = Tally { passed: passed.len(), failed: failures.len() };
+    if tally != Tally::default() {
+        let line = format!("  {:<34} {:<32} {:>10}", program.call(), passed.join(" "), ui::seconds(elapsed));
+        // At once, so that lines of programs that run together do not mix.
+        println!("{}", [vec![line], failures].concat().join("\n"));
     }
-    failures.iter().for_each(|failure| println!("{failure}"));
     ui::flush();
-    Ok(Tally { passed: passed.len(), failed: failures.len() })
+    Ok(tally)
 }
 
 /// What is wrong with a run; nothing, if it ended well and said so.

@@ -102,6 +102,11 @@ impl VariantArgs {
         Self { extremes: Vec::new(), env }
     }
 
+    /// At each of the extremes.
+    pub fn all_extremes() -> Self {
+        Self { extremes: NAMES.map(String::from).to_vec(), env: Vec::new() }
+    }
+
     /// The variables that the user has set, as `NAME=VALUE`.
     pub fn settings(&self) -> impl Iterator<Item = String> + '_ {
         self.env.iter().map(|(name, value)| format!("{name}={value}"))

@@ -48,7 +48,8 @@ pub fn op(name: &str) -> ffi::MPI_Op {
 /// Whether windows are ordinary memory, and next hosts have all shortcuts beside them.
 pub fn coherent() -> bool {
     let apart = ["NTBRING_WEAK", "NTBRING_FAULT", "NTBRING_LINK_MODEL", "NTBRING_RELIABILITY"];
-    let withheld = std::env::var("NTBRING_SHORTCUTS").is_ok_and(|names| names != "all");
+    let withheld = std::env::var("NTBRING_SHORTCUTS").is_ok_and(|names| names != "all")
+        || std::env::var("NTBRING_DEVICE").is_ok_and(|device| device != "emu");
     !withheld && apart.iter().all(|setting| std::env::var_os(setting).is_none())
 }
 

@@ -102,6 +102,16 @@ impl MpichTestArgs {
         }
     }
 
+    /// On these rings, under these settings.
+    pub fn on(self, hosts: &[u8], variants: VariantArgs) -> Self {
+        Self { hosts: hosts.to_vec(), variants, ..self }
+    }
+
+    /// Everything, on these rings; a later call goes on where this one was stopped.
+    pub fn whole(setup: SetupArgs, hosts: &[u8]) -> Self {
+        Self { all: true, resume: true, ci: false, jobs: 1, hosts: hosts.to_vec(), ..Self::ci(setup) }
+    }
+
     /// What `bench compare --suites` times: the plain list of a directory, one rank a host where that
     /// suffices; with our MPICH or another one.
     pub fn timed(setup: SetupArgs, dir: &str, with_mpi: Option<PathBuf>, env: Vec<(String, String)>) -> Self {

@@ -2,6 +2,7 @@
 
 mod libtest;
 mod linters;
+mod progress;
 mod steps;
 
 use std::time::Instant;
@@ -9,6 +10,8 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 
+use self::progress::Progress;
+use self::steps::Step;
 use crate::process;
 use crate::setup::{self, SetupArgs};
 use crate::ui::{self, Tally};
@@ -19,6 +22,10 @@ pub struct TestArgs {
     /// Only these steps: see --list
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
+
+    /// Run the steps that take hours, too; goes on where an earlier run of the same version was stopped
+    #[arg(long)]
+    full: bool,
 
     /// Name the steps
     #[arg(long)]
@@ -32,7 +39,8 @@ pub struct TestArgs {
 pub fn run(args: &TestArgs) -> Result<Tally> {
     steps::check_names(&args.only)?;
     if args.list {
-        steps::STEPS.iter().for_each(|step| println!("{}: {}", step.name, step.what));
+        let long = if args.full { steps::FULL } else { &[] };
+        steps::STEPS.iter().chain(long).for_each(|step| println!("{}: {}", step.name, step.what));
         return Ok(Tally::default());
     }
     let start = Instant::now();
@@ -40,8 +48,18 @@ pub fn run(args: &TestArgs) -> Result<Tally> {
     let context = steps::Context { installed, setup: args.setup.clone() };
     let mut tally = Tally::default();
     let mut summary = Vec::new();
-    for step in steps::STEPS {
-        if !args.only.is_empty() && !args.only.iter().any(|name| name == step.name) {
+    let chosen: Vec<&Step> = if args.only.is_empty() {
+        let long = if args.full { steps::FULL } else { &[] };
+        steps::STEPS.iter().chain(long).collect()
+    } else {
+        let is_named = |step: &&Step| args.only.iter().any(|name| name == step.name);
+        steps::STEPS.iter().chain(steps::FULL).filter(is_named).collect()
+    };
+    let mut progress = args.full.then(|| Progress::load(chosen.len()));
+    for step in chosen {
+        if let Some(counts) = progress.as_ref().and_then(|progress| progress.of(step.name)) {
+            tally += counts;
+            summary.push(format!("  {:<14} {:<28} {:>12}", step.name, counts.to_string(), "earlier"));
             continue;
         }
         println!("{}: {}", step.name, step.what);
@@ -56,6 +74,9 @@ pub fn run(args: &TestArgs) -> Result<Tally> {
                 Tally { passed: 0, failed: 1 }
             }
         };
+        if let Some(progress) = &mut progress {
+            progress.finish(step.name, counts)?;
+        }
         tally += counts;
         summary.push(format!("  {:<14} {:<28} {:>12}", step.name, counts.to_string(), ui::seconds(begin.elapsed())));
         println!("{}", summary[summary.len() - 1]);

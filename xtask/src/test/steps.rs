@@ -11,7 +11,11 @@ use crate::foreign::{self, ForeignArgs};
 use crate::mpich_test::{self, MpichTestArgs};
 use crate::setup::{packages, remove, Installed, SetupArgs};
 use crate::ui::{self, Tally};
+use crate::variants::VariantArgs;
 use crate::{mpi_programs, paths, process};
+
+/// Hosts behave as separate machines do.
+const NO_SHORTCUTS: (&str, &str) = ("NTBRING_SHORTCUTS", "none");
 
 /// What all steps have in common.
 pub struct Context {
@@ -39,15 +43,30 @@ pub const STEPS: &[Step] = &[
     Step { name: "loom", what: "the queues under all interleavings", work: loom },
     Step { name: "jobs", what: "whole jobs: bad input, death, paths, waiting", work: jobs },
     Step { name: "mpi-test", what: "the MPI programs of tests/mpi", work: mpi_test },
+    Step { name: "apart", what: "hosts without shortcuts, and hosts in namespaces of their own", work: apart },
     Step { name: "foreign-test", what: "programs that were not written for ntbring", work: foreign_programs },
     Step { name: "mpich-test", what: "the part of MPICH's own suite that CI runs", work: mpich_suite },
+];
+
+/// What `--full` runs after them: it takes hours.
+pub const FULL: &[Step] = &[
+    Step { name: "jobs-none", what: "whole jobs on hosts without shortcuts", work: jobs_without_shortcuts },
+    Step { name: "mpi-none", what: "the MPI programs on hosts without shortcuts", work: mpi_without_shortcuts },
+    Step { name: "mpi-apart", what: "the MPI programs on hosts in namespaces of their own", work: mpi_in_namespaces },
+    Step { name: "mpi-extremes", what: "the MPI programs at the extremes of the thresholds", work: mpi_extremes },
+    Step {
+        name: "mpich-none",
+        what: "CI's part of MPICH's suite on hosts without shortcuts",
+        work: mpich_without_shortcuts,
+    },
+    Step { name: "mpich-all", what: "MPICH's whole suite on 4 hosts", work: mpich_all },
 ];
 
 /// A misspelt step would be a test that is silently not run.
 pub fn check_names(only: &[String]) -> Result<()> {
     for name in only {
-        if !STEPS.iter().any(|step| step.name == name) {
-            let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        if !STEPS.iter().chain(FULL).any(|step| step.name == name) {
+            let names: Vec<&str> = STEPS.iter().chain(FULL).map(|step| step.name).collect();
             bail!("there is no step \"{name}\"; there are: {}", names.join(", "));
         }
     }
@@ -84,6 +103,14 @@ fn cargo_test(_: &Context) -> Result<Tally> {
 }
 
 fn jobs(context: &Context) -> Result<Tally> {
+    jobs_with(context, "jobs", &[])
+}
+
+fn jobs_without_shortcuts(context: &Context) -> Result<Tally> {
+    jobs_with(context, "jobs-none", &[NO_SHORTCUTS])
+}
+
+fn jobs_with(context: &Context, step: &str, env: &[(&str, &str)]) -> Result<Tally> {
     if rustix::process::geteuid().is_root() {
         // One job has a debugger attached, if there is one.
         packages::install(&["gdb"])?;
@@ -94,8 +121,9 @@ fn jobs(context: &Context) -> Result<Tally> {
     command
         .args(["test", "--package", "ntbring", "--no-fail-fast", "--test", "jobs", "--target-dir"])
         .arg(paths::target())
-        .args(["--", "--ignored", "--test-threads=1"]);
-    counted("jobs", &mut command)
+        .args(["--", "--ignored", "--test-threads=1"])
+        .envs(env.iter().copied());
+    counted(step, &mut command)
 }
 
 fn loom(_: &Context) -> Result<Tally> {
@@ -111,7 +139,25 @@ fn loom(_: &Context) -> Result<Tally> {
 }
 
 fn mpi_test(context: &Context) -> Result<Tally> {
-    mpi_programs::run_all(&context.installed)
+    mpi_programs::run_all(&context.installed, &VariantArgs::default())
+}
+
+fn mpi_without_shortcuts(context: &Context) -> Result<Tally> {
+    mpi_programs::run_all(&context.installed, &no_shortcuts())
+}
+
+fn mpi_in_namespaces(context: &Context) -> Result<Tally> {
+    mpi_programs::run_in_namespaces(&context.installed, true)
+}
+
+fn mpi_extremes(context: &Context) -> Result<Tally> {
+    mpi_programs::run_all(&context.installed, &VariantArgs::all_extremes())
+}
+
+fn apart(context: &Context) -> Result<Tally> {
+    let mut tally = mpi_programs::run_without_shortcuts(&context.installed)?;
+    tally += mpi_programs::run_in_namespaces(&context.installed, false)?;
+    Ok(tally)
 }
 
 fn foreign_programs(context: &Context) -> Result<Tally> {
@@ -120,6 +166,18 @@ fn foreign_programs(context: &Context) -> Result<Tally> {
 
 fn mpich_suite(context: &Context) -> Result<Tally> {
     mpich_test::run(&MpichTestArgs::ci(context.setup.clone()))
+}
+
+fn mpich_without_shortcuts(context: &Context) -> Result<Tally> {
+    mpich_test::run(&MpichTestArgs::ci(context.setup.clone()).on(&[2, 4, 5], no_shortcuts()))
+}
+
+fn mpich_all(context: &Context) -> Result<Tally> {
+    mpich_test::run(&MpichTestArgs::whole(context.setup.clone(), &[4]))
+}
+
+fn no_shortcuts() -> VariantArgs {
+    VariantArgs::of(vec![(NO_SHORTCUTS.0.to_string(), NO_SHORTCUTS.1.to_string())])
 }
 
 fn cargo() -> Command {
