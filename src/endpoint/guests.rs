@@ -3,7 +3,7 @@
 use super::bell::Bell;
 use super::{Endpoint, EndpointError, Event};
 use ntbring_host::HostError;
-use ntbring_host::{HostMemory, Mailbox};
+use ntbring_host::{place, HostMemory, Mailbox};
 use ntbring_ntb::fabric::Backend;
 use ntbring_ntb::NtbError;
 use ntbring_ring::guest::{answer, call, GuestAddress, Signs};
@@ -88,6 +88,9 @@ impl Guests {
         if let Some(i) = self.known.iter().position(is_it) {
             return Ok(i);
         }
+        if guest.place != place() {
+            return Err(NtbError::GuestElsewhere { pid: guest.mailbox.pid });
+        }
         let bell = match backend.bells(&guest.host) {
             Ok(bells) => Bell::Foreign(bells, guest.doorbell as usize),
             // Whoever wants to send to it is told so.
@@ -95,13 +98,13 @@ impl Guests {
             Err(error) => return Err(error),
         };
         let new = Guest { address: *guest, bell, to: None, from: None, unopened: None, stage: Stage::Here };
-        let place = self.known.iter().enumerate().position(|(i, g)| is_dropped(g) && !is_awaited(i));
-        let place = place.unwrap_or(self.known.len());
-        match self.known.get_mut(place) {
+        let free = self.known.iter().enumerate().position(|(i, g)| is_dropped(g) && !is_awaited(i));
+        let index = free.unwrap_or(self.known.len());
+        match self.known.get_mut(index) {
             Some(dropped) => *dropped = new,
             None => self.known.push(new),
         }
-        Ok(place)
+        Ok(index)
     }
 
     /// The cause of the loss of a peer, if it was lost.

@@ -63,6 +63,15 @@ pub enum NtbError {
          the emulated NTB joins processes of one machine that know each other's process ids"
     )]
     Elsewhere,
+    /// A process of another job is on another machine or in another process namespace.
+    #[error(
+        "process {pid} of another job is on another machine, or in another container: jobs can spawn and connect to \
+         processes of their own machine and container only"
+    )]
+    GuestElsewhere {
+        /// The process's id there.
+        pid: u32,
+    },
     /// The backend does not exist, or cannot be used here.
     #[error("NTBRING_DEVICE={device}: {problem}")]
     Device {

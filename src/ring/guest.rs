@@ -14,11 +14,13 @@ use ntbring_ntb::fabric::FabricAddress;
 use ntbring_queue::{Consumer, Producer, LINE};
 use std::path::Path;
 
-/// Address of a process for senders of other jobs: 80 bytes.
+/// Address of a process for senders of other jobs: 88 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestAddress {
     /// Address of the process's mailbox, whose token also distinguishes processes.
     pub mailbox: FileAddress,
+    /// Machine and process namespace of the process ([`ntbring_host::place`]): processes elsewhere cannot reach it.
+    pub place: u64,
     /// Address of the windows of its host, which also identifies the host's interrupt vectors.
     pub host: FabricAddress,
     /// Number of the process's doorbell at its host.
@@ -27,8 +29,8 @@ pub struct GuestAddress {
 
 impl GuestAddress {
     /// Size of an encoded address, bytes.
-    pub const LEN: usize = 80;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x03");
+    pub const LEN: usize = 88;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x04");
 
     /// Encodes the address.
     pub fn bytes(&self) -> [u8; GuestAddress::LEN] {
@@ -36,6 +38,7 @@ impl GuestAddress {
         let mut to = &mut bytes[..];
         to.put_u64_le(Self::MAGIC);
         self.mailbox.put(&mut to);
+        to.put_u64_le(self.place);
         to.put_slice(&self.host.0);
         to.put_u32_le(self.doorbell);
         bytes
@@ -47,10 +50,11 @@ impl GuestAddress {
             return None;
         }
         let mailbox = FileAddress::get(&mut bytes);
+        let place = bytes.get_u64_le();
         let mut host = FabricAddress([0; FabricAddress::LEN]);
         bytes.copy_to_slice(&mut host.0);
         let doorbell = bytes.get_u32_le();
-        ((doorbell as usize) < ntbring_ntb::DOORBELLS).then_some(GuestAddress { mailbox, host, doorbell })
+        ((doorbell as usize) < ntbring_ntb::DOORBELLS).then_some(GuestAddress { mailbox, place, host, doorbell })
     }
 }
 
@@ -173,7 +177,8 @@ mod tests {
     #[test]
     fn addresses_survive_their_bytes() {
         let memory = |n: u64| FileAddress { pid: n as u32, fd: 3, inode: n * 7, token: n * 11 };
-        let address = GuestAddress { mailbox: memory(1), host: FabricAddress([7; FabricAddress::LEN]), doorbell: 5 };
+        let address =
+            GuestAddress { mailbox: memory(1), place: 9, host: FabricAddress([7; FabricAddress::LEN]), doorbell: 5 };
         assert_eq!(GuestAddress::parse(&address.bytes()), Some(address));
         assert_eq!(announced(&announcement(memory(3), &address)), Some((memory(3), address)));
         assert_eq!(GuestAddress::parse(&[0; GuestAddress::LEN]), None);

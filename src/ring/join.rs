@@ -154,7 +154,12 @@ impl Candidate {
         let guest = |rank: u32| {
             let doorbell = rank_doorbell(topology.local_of(rank)) as u32;
             let host = address(topology.host_of(rank))?.fabric;
-            Ok(GuestAddress { mailbox: cards[rank as usize].mailbox, host, doorbell })
+            Ok(GuestAddress {
+                mailbox: cards[rank as usize].mailbox,
+                place: cards[rank as usize].place,
+                host,
+                doorbell,
+            })
         };
         let threads = |host: usize| usize::from(cards[topology.ranks_of(host)[0] as usize].threads);
         let guests: Vec<GuestAddress> = (0..topology.size() as u32).map(guest).collect::<Result<_, JoinError>>()?;
