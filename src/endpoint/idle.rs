@@ -4,7 +4,7 @@
 use crate::Settings;
 use ntbring_host::backoff;
 use ntbring_host::Bulletin;
-use ntbring_ntb::Vector;
+use ntbring_ntb::{Ticket, Vector};
 use ntbring_ring::liveness::Listener;
 use ntbring_ring::transfer::Lease;
 use ntbring_ring::{rank_doorbell, Damage, Herald, Membership};
@@ -80,7 +80,7 @@ pub struct Idle {
 }
 
 struct Waiter {
-    ticket: Option<u32>,
+    ticket: Option<Ticket>,
     watched: Instant,
     stocked: Instant,
     /// Passes on which links are down, if no other process of the host does.
@@ -335,7 +335,7 @@ impl Idle {
 /// An armed doorbell, before the sleep.
 pub struct Doze<'a> {
     vector: &'a dyn Vector,
-    ticket: u32,
+    ticket: Ticket,
 }
 
 impl Doze<'_> {

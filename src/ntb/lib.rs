@@ -6,6 +6,7 @@
 //! | [`fabric`] | backends, which open the ports of a host |
 //! | `caps` | capabilities of ports, and shortcuts: faster paths between hosts on one machine |
 //! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators, which wrap a port or a window |
+//! | [`notice`] | doorbells that are rung only if a thread sleeps, without a read across the link |
 //! | [`settings`] | settings of links |
 //! | [`software`], [`loopback`] | ports whose bridge is shared memory; the backend between threads of one process |
 //!
@@ -18,6 +19,7 @@ mod delegate;
 pub mod fabric;
 pub mod fault;
 pub mod loopback;
+pub mod notice;
 mod port;
 pub mod settings;
 pub mod software;
@@ -26,5 +28,5 @@ pub mod trace;
 pub mod weak;
 
 pub use caps::{PortCaps, Shortcuts};
-pub use port::{LinkState, NtbError, Port, Side, Vector, DOORBELLS, SCRATCHPADS};
+pub use port::{LinkState, NtbError, Port, Side, Ticket, Vector, DOORBELLS, SCRATCHPADS};
 pub use settings::LinkSettings;

@@ -92,18 +92,27 @@ pub enum NtbError {
     },
 }
 
+/// The state of a vector at which a sleep begins ([`Vector::sleep`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Number of rings so far, modulo 2^32.
+    pub rings: u32,
+    /// False if neighbours may not know yet that they have to ring; a sleep is short then.
+    pub seen: bool,
+}
+
 /// An interrupt vector of a host. A doorbell bit of any port of the host raises it; a thread can sleep on it.
 pub trait Vector: Send + Sync {
     /// Announces a sleeper, so that rings wake it from now on, and returns the ticket for [`Vector::sleep`].
     /// The caller must check for work once more between the two calls: any ring after `arm` ends the sleep.
-    fn arm(&self) -> u32;
+    fn arm(&self) -> Ticket;
     /// Returns a ticket without arming, for a thread on whose behalf another thread has called or will call
     /// [`Vector::arm`].
-    fn ticket(&self) -> u32;
+    fn ticket(&self) -> Ticket;
     /// Sleeps until a doorbell of this vector rings (or has rung since the ticket was taken), a signal or the wake-up
     /// of an earlier ring arrives, or `timeout` has passed. Returns true if a doorbell has rung since the ticket was
     /// taken.
-    fn sleep(&self, ticket: u32, timeout: Duration) -> bool;
+    fn sleep(&self, ticket: Ticket, timeout: Duration) -> bool;
     /// Withdraws the sleeper announced by [`Vector::arm`]; every `arm` needs one `disarm`.
     fn disarm(&self);
 }

@@ -17,6 +17,7 @@ use ntbring_host::{check_space, place, size_of, FileAddress, HostMemory, Introdu
 use ntbring_memory::{InWindow, Mapping, OutWindow};
 use ntbring_ntb::cut::cut;
 use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
+use ntbring_ntb::notice::{self, Notices};
 use ntbring_ntb::settings::Device;
 use ntbring_ntb::{LinkState, Port, Side};
 use ntbring_queue::{entry_max, Reliability, LINE};
@@ -230,7 +231,7 @@ impl Candidate {
             let outgoing = port.outgoing(offset, windows.bytes)?;
             let peer_plan = WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?;
             let plan = WindowPlan::new(&topology, host, side, windows.bytes, managed)?;
-            if monitored && rank == leader {
+            if monitored {
                 let bare = fabric.port(side, &address(neighbour)?.fabric)?;
                 channels.push(Channel::new(&topology, bare, offset, windows.bytes, [plan, peer_plan])?);
             }
@@ -250,6 +251,12 @@ impl Candidate {
                 outages_before: port.outages().saturating_sub((port.link() == LinkState::Down).into()),
                 port,
             });
+        }
+        if let [left, right] = &channels[..] {
+            // No process may look into the registers of another host to find out whether a ring is needed.
+            let state = memory.bytes().part(local_plan.notices_offset(), notice::STATE);
+            let notices = Arc::new(Notices::new(state, [left.notices(), right.notices()]));
+            links.iter_mut().for_each(|link: &mut Link| link.port = notices.port(link.port.clone()));
         }
         let (links, threads) = (links.try_into().ok(), threads(host));
         let reach = match settings.kernel_copies {

@@ -1,4 +1,4 @@
-//! Layout of a window: credits first, then boards, the table of liveness, then lanes.
+//! Layout of a window: credits first, then boards, the tables of liveness and of notices, then lanes.
 //!
 //! The window of a host on one side receives what the neighbour on that side sends. The neighbour has a producer for
 //! each of its ranks and one for its forwarder; the host has a consumer for each of its ranks and one for its
@@ -9,8 +9,8 @@
 //! place for each block that travels round the ring in the direction of this window.
 //!
 //! ```text
-//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | liveness | lane 0 | lane 1 | ...
-//!   64 bytes each                equal sizes                                   equal sizes, multiples of 64 bytes
+//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | liveness | notices | lane 0 | lane 1 | ...
+//!   64 bytes each                equal sizes                                             equal sizes, multiples of 64 bytes
 //! ```
 //!
 //! Credit `i` of a window belongs to lane `i` of the *opposite* window: through it the consumer there returns its head
@@ -23,7 +23,7 @@ pub use local::LocalPlan;
 use crate::liveness::census::Census;
 use crate::topology::HOSTS_MAX;
 use crate::Topology;
-use ntbring_ntb::Side;
+use ntbring_ntb::{notice, Side};
 use ntbring_queue::{post_max, BoardPlan, LINE, LINES_MAX, PLACE};
 
 /// Size of the smallest lane, bytes.
@@ -131,6 +131,7 @@ impl WindowPlan {
             BoardPlan { places: topology.reach(side == Side::Left), place_bytes: place_bytes(topology, window) };
         let bulk = has_bulk(topology);
         let liveness = Census::bytes(topology);
+        let tables = liveness + notice::TABLE;
         let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, board, liveness };
         while plan.boards_bytes() > window as usize / BOARDS_SHARE {
             plan.boards /= 2;
@@ -142,7 +143,7 @@ impl WindowPlan {
         }
         let lanes = plan.lanes();
         if plan.lane_bytes < LANE_MIN {
-            let needed = (lanes * (LANE_MIN + LINE) + liveness).next_multiple_of(4096) as u64;
+            let needed = (lanes * (LANE_MIN + LINE) + tables).next_multiple_of(4096) as u64;
             return Err(TooSmall { window, needed, host, neighbour, receivers, senders, lanes });
         }
         Ok(plan)
@@ -175,7 +176,7 @@ impl WindowPlan {
             };
             let (lanes, without) = (plan(bulk).lanes(), plan(false).lanes());
             let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
-            (window * lanes as u64 / without as u64).max((needed + Census::bytes(topology)) as u64)
+            (window * lanes as u64 / without as u64).max((needed + Census::bytes(topology) + notice::TABLE) as u64)
         };
         (0..topology.hosts()).map(good).max().unwrap_or(least).next_multiple_of(4096)
     }
@@ -248,12 +249,17 @@ impl WindowPlan {
 
     /// Returns the offset of a lane in this window, bytes.
     pub fn lane_offset(&self, lane: usize) -> usize {
-        self.liveness_offset() + self.liveness + lane * self.lane_bytes
+        self.notices_offset() + notice::TABLE + lane * self.lane_bytes
     }
 
     /// Returns the offset in this window, bytes, of the table of liveness that the neighbour's monitor writes.
     pub fn liveness_offset(&self) -> usize {
         self.lanes() * LINE + self.boards_bytes()
+    }
+
+    /// Returns the offset in this window, bytes, of the table of requests for notifications ([`notice`]).
+    pub fn notices_offset(&self) -> usize {
+        self.liveness_offset() + self.liveness
     }
 
     /// Returns the number of boards of each pair of ranks.
@@ -379,7 +385,8 @@ mod tests {
                 assert!(plan.credit_offset(plan.lanes() - 1) + LINE <= plan.board_offset(0, 0, 0));
                 let last = plan.board_offset(senders - 1, ranks[1] - 1, plan.boards() - 1);
                 assert_eq!(last + plan.board().bytes(), plan.liveness_offset());
-                assert_eq!(plan.liveness_offset() + Census::bytes(&t), plan.lane_offset(0));
+                assert_eq!(plan.liveness_offset() + Census::bytes(&t), plan.notices_offset());
+                assert_eq!(plan.notices_offset() + notice::TABLE, plan.lane_offset(0));
                 assert!(plan.lane_offset(plan.lanes() - 1) + plan.lane_bytes() <= 1 << 20);
             }
         }

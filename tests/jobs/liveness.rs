@@ -85,3 +85,14 @@ fn a_host_that_stays_silent_is_lost() {
     let lost = "rank 1 is lost: host 1 has sent no keep-alive for 3 s (NTBRING_SILENCE)";
     job.end_of_all(Duration::from_secs(60)).failed_saying(&[lost]);
 }
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn ranks_that_wait_sleep_although_nobody_reads_the_registers_of_others() {
+    for mode in ["recv", "barrier", "lock"] {
+        let ended = apart(Job::new(4, 2, &["blocked_wait", "3", mode])).run().ok();
+        let json = ended.json();
+        let used = json.iter().find_map(|j| j["total_cpu_s"].as_f64()).expect("the program says how much it used");
+        assert!(used < 3.0 / 4.0, "{used} s of CPU in 3 s, {mode}");
+    }
+}

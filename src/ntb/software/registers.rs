@@ -1,7 +1,7 @@
 //! The register page of a host without adapters; it stands for the registers that real adapters have behind BAR 0.
 
 use crate::timing::meter::METER;
-use crate::{LinkState, Side, Vector, DOORBELLS, SCRATCHPADS};
+use crate::{LinkState, Side, Ticket, Vector, DOORBELLS, SCRATCHPADS};
 use ntbring_host::{barrier, futex};
 use ntbring_memory::Region;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
@@ -123,7 +123,12 @@ impl Registers {
         let (pending, raised) = (1u32 << doorbell, 1u32 << doorbell << RAISED);
         if bells.load(Ordering::Relaxed) & raised == 0 {
             bells.fetch_or(pending | raised, Ordering::AcqRel);
-            self.raise(doorbell);
+            // Counted also if there is no sleeper: it may answer a request of a thread that is awake again
+            // (`crate::notice`).
+            self.rings(doorbell).fetch_add(1, Ordering::SeqCst);
+            if self.sleepers(doorbell).load(Ordering::SeqCst) != 0 {
+                futex::wake(self.rings(doorbell));
+            }
         }
     }
 
@@ -167,29 +172,29 @@ impl SoftVector {
 }
 
 impl Vector for SoftVector {
-    fn arm(&self) -> u32 {
+    fn arm(&self) -> Ticket {
         let r = &self.registers;
         r.sleepers(self.doorbell).fetch_add(1, Ordering::SeqCst);
-        let ticket = r.rings(self.doorbell).load(Ordering::SeqCst);
+        let rings = r.rings(self.doorbell).load(Ordering::SeqCst);
         // From here on a ring raises the vector. A ring from before belongs to a deposit that the caller sees when it
         // next checks for work; its doorbell stays pending.
         for side in Side::BOTH {
             r.doorbells(side).fetch_and(!(1 << self.doorbell << RAISED), Ordering::SeqCst);
         }
         barrier::heavy();
-        ticket
+        Ticket { rings, seen: true }
     }
 
-    fn ticket(&self) -> u32 {
-        self.registers.rings(self.doorbell).load(Ordering::SeqCst)
+    fn ticket(&self) -> Ticket {
+        Ticket { rings: self.registers.rings(self.doorbell).load(Ordering::SeqCst), seen: true }
     }
 
-    fn sleep(&self, ticket: u32, timeout: Duration) -> bool {
+    fn sleep(&self, ticket: Ticket, timeout: Duration) -> bool {
         let rings = self.registers.rings(self.doorbell);
-        if rings.load(Ordering::Acquire) == ticket {
-            futex::wait(rings, ticket, timeout);
+        if rings.load(Ordering::Acquire) == ticket.rings {
+            futex::wait(rings, ticket.rings, timeout);
         }
-        rings.load(Ordering::Acquire) != ticket
+        rings.load(Ordering::Acquire) != ticket.rings
     }
 
     fn disarm(&self) {

@@ -2,7 +2,7 @@
 //! the rings that have not arrived yet.
 
 use super::model::{Model, Prices, TICKS_PER_NS};
-use crate::{Vector, DOORBELLS};
+use crate::{Ticket, Vector, DOORBELLS};
 use ntbring_host::clock;
 use ntbring_memory::Region;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,25 +137,25 @@ impl TimedVector {
 }
 
 impl Vector for TimedVector {
-    fn arm(&self) -> u32 {
+    fn arm(&self) -> Ticket {
         let ticket = self.inner.arm();
         // A ring from before the arming that takes effect after it must end the sleep, too: with an outdated ticket the
         // inner sleep returns at once, and `sleep` waits until the ring takes effect.
         match self.coming(clock::now()) {
-            Some(_) => ticket.wrapping_sub(1),
+            Some(_) => Ticket { rings: ticket.rings.wrapping_sub(1), ..ticket },
             None => ticket,
         }
     }
 
-    fn ticket(&self) -> u32 {
+    fn ticket(&self) -> Ticket {
         let ticket = self.inner.ticket();
         match self.coming(clock::now()) {
-            Some(_) => ticket.wrapping_sub(1),
+            Some(_) => Ticket { rings: ticket.rings.wrapping_sub(1), ..ticket },
             None => ticket,
         }
     }
 
-    fn sleep(&self, ticket: u32, timeout: Duration) -> bool {
+    fn sleep(&self, ticket: Ticket, timeout: Duration) -> bool {
         let begin = clock::now();
         let rung = self.inner.sleep(ticket, timeout);
         let now = clock::now();

@@ -8,7 +8,8 @@ use crate::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::OpenPort;
-use ntbring_ntb::{LinkState, NtbError, Port};
+use ntbring_ntb::notice::{self, Tables};
+use ntbring_ntb::{LinkState, NtbError, Port, DOORBELLS};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,17 +21,19 @@ pub const PERIOD: Duration = Duration::from_millis(50);
 /// stopped itself has heard nobody meanwhile.
 const STEP_MAX: Duration = PERIOD.saturating_mul(4);
 
-/// The tables at one link.
+/// The tables at one link, reached past the decorators of ports: neither faults nor link models concern them.
+#[derive(Clone)]
 pub(crate) struct Channel {
-    /// The table that the neighbour writes.
+    /// The table of liveness that the neighbour writes.
     incoming: InWindow,
     /// The neighbour's table that this host writes.
     outgoing: OutWindow,
+    notices: Tables,
     port: Arc<dyn Port>,
 }
 
 impl Channel {
-    /// Returns the tables at a port without decorators, whose threads a monitor's process would not have. The
+    /// Returns the tables at a port without decorators, whose threads a monitor's process would not have either. The
     /// neighbour's window of `window` bytes is at `offset`; the plans are those of the own window and of that one.
     pub fn new(
         topology: &Topology,
@@ -44,9 +47,19 @@ impl Channel {
             OpenPort::Adapter(port) => port,
         };
         let bytes = Census::bytes(topology);
-        let incoming = port.incoming().part(own.liveness_offset(), bytes);
-        let outgoing = port.outgoing(offset, window)?.part(peer.liveness_offset(), bytes);
-        Ok(Channel { incoming, outgoing, port })
+        let (incoming, outgoing) = (port.incoming(), port.outgoing(offset, window)?);
+        let notices = Tables::new(
+            incoming.part(own.notices_offset(), notice::TABLE),
+            outgoing.part(peer.notices_offset(), notice::TABLE),
+        );
+        let incoming = incoming.part(own.liveness_offset(), bytes);
+        let outgoing = outgoing.part(peer.liveness_offset(), bytes);
+        Ok(Channel { incoming, outgoing, notices, port })
+    }
+
+    /// Returns the tables of requests for notifications.
+    pub fn notices(&self) -> Tables {
+        self.notices.clone()
     }
 }
 
@@ -57,6 +70,8 @@ pub struct Monitor {
     /// Ranks of this host that live, with their process ids.
     living: Vec<(u32, u32)>,
     channels: Vec<Channel>,
+    /// Requests of the neighbours at the previous step, to be confirmed at the next.
+    requests: Vec<[u32; DOORBELLS]>,
     table: Table,
     /// Silence of a host after which its ranks count as lost.
     limit: Duration,
@@ -84,6 +99,7 @@ impl Monitor {
             topology: topology.clone(),
             host,
             living,
+            requests: vec![[0; DOORBELLS]; channels.len()],
             channels,
             table,
             limit,
@@ -133,8 +149,11 @@ impl Monitor {
             self.census.read(&channel.incoming);
         });
         self.census.beat(self.host);
-        for channel in self.channels.iter().filter(|channel| channel.port.link() == LinkState::Up) {
-            self.census.write(&channel.outgoing);
+        for (channel, requests) in self.channels.iter().zip(&mut self.requests) {
+            if channel.port.link() == LinkState::Up {
+                self.census.write(&channel.outgoing);
+                notice::echo(&channel.notices, requests);
+            }
         }
         for (host, before) in before.into_iter().enumerate() {
             let silence = &mut self.silences[host];

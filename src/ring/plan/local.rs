@@ -4,11 +4,12 @@ use super::LANE_MIN;
 use crate::liveness::Table;
 use crate::served::registry::Registry;
 use crate::Topology;
+use ntbring_ntb::notice;
 use ntbring_queue::{LINE, LINES_MAX};
 
 /// The division of a host's local part: a control block, then lanes between its own ranks, for
 /// messages that MPICH gives to the netmod although both ranks are on one host, the registry of segments and the table
-/// of liveness.
+/// of liveness and the state of notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPlan {
     ranks: usize,
@@ -29,7 +30,7 @@ impl LocalPlan {
 
     /// Bytes in all, a multiple of the page size.
     pub fn total(&self) -> u64 {
-        (self.liveness_offset() + self.liveness).next_multiple_of(4096) as u64
+        (self.notices_offset() + notice::STATE).next_multiple_of(4096) as u64
     }
 
     fn lanes(&self) -> usize {
@@ -48,6 +49,11 @@ impl LocalPlan {
     /// Offset of the table in which the host's monitor publishes what it knows, bytes.
     pub fn liveness_offset(&self) -> usize {
         (self.registry_offset() + Registry::bytes(self.ranks)).next_multiple_of(LINE)
+    }
+
+    /// Offset of the state of notices between this host and its neighbours, bytes.
+    pub fn notices_offset(&self) -> usize {
+        (self.liveness_offset() + self.liveness).next_multiple_of(LINE)
     }
 
     /// Bytes of each lane.

@@ -1,0 +1,186 @@
+//! Notification suppression: doorbells that are rung only if a thread of the neighbour sleeps, without reading across the
+//! link. It works as the event index of virtio: a sleeper asks for one notification, and a ring is its answer.
+//!
+//! Each host has a table in the window of either neighbour, with two words per doorbell:
+//!
+//! - `armed`: the number of the request for a notification. The host writes it when a thread is about to sleep; the
+//!   neighbour rings once for each number.
+//! - `seen`: the latest number of the neighbour's own request that this host has seen. The host's monitor writes it
+//!   ([`echo`]), with a delay that is longer than any write is under way.
+//!
+//! A request is a posted write and may arrive late: the neighbour may have deposited an entry, found no request and not
+//! rung. So a thread sleeps for at most [`UNSEEN`] until its request is known to have arrived *before* the thread
+//! looked for work for the last time ([`Ticket::seen`]). What the neighbour deposited before it saw the request has
+//! arrived by then.
+
+use crate::delegate::left_to_inner;
+use crate::{NtbError, Port, Side, Ticket, Vector, DOORBELLS};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use std::sync::atomic::{fence, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest sleep of a thread whose request for a notification may not have arrived yet.
+pub const UNSEEN: Duration = Duration::from_millis(2);
+
+/// Offset of the `seen` words in a table, bytes.
+const SEEN: usize = 8 * DOORBELLS;
+
+/// Size of a table in a window, bytes.
+pub const TABLE: usize = 2 * SEEN;
+
+/// Size of a host's own state, bytes: for each doorbell the current request, and for each side and doorbell the latest
+/// request of the neighbour that has been answered.
+pub const STATE: usize = 8 * DOORBELLS + Side::BOTH.len() * 8 * DOORBELLS;
+
+/// The tables at one link: the one that the neighbour writes, and the neighbour's that this host writes.
+#[derive(Clone)]
+pub struct Tables {
+    incoming: InWindow,
+    outgoing: OutWindow,
+}
+
+impl Tables {
+    /// Returns the tables in two parts of windows, of [`TABLE`] bytes each.
+    pub fn new(incoming: InWindow, outgoing: OutWindow) -> Tables {
+        Tables { incoming, outgoing }
+    }
+
+    fn armed(&self, doorbell: usize) -> u32 {
+        self.incoming.load(8 * doorbell) as u32
+    }
+
+    fn seen(&self, doorbell: usize) -> u32 {
+        self.incoming.load(SEEN + 8 * doorbell) as u32
+    }
+}
+
+/// Confirms requests of the neighbour: those of the previous call, so that what was deposited before they were seen has
+/// arrived when the confirmation does. To be called periodically by one thread of the host, with the same `previous`.
+pub fn echo(tables: &Tables, previous: &mut [u32; DOORBELLS]) {
+    for (doorbell, previous) in previous.iter_mut().enumerate() {
+        tables.outgoing.store(SEEN + 8 * doorbell, (*previous).into());
+        *previous = tables.armed(doorbell);
+    }
+    tables.outgoing.fence();
+}
+
+/// The requests of a host and the answers to those of its neighbours. All processes of the host share its state.
+pub struct Notices {
+    state: Region,
+    tables: [Tables; 2],
+}
+
+impl Notices {
+    /// Returns the requests with their state in `state`, [`STATE`] bytes of memory of the host, initially zero. `tables`
+    /// are those of the left and the right link.
+    pub fn new(state: Region, tables: [Tables; 2]) -> Notices {
+        Notices { state, tables }
+    }
+
+    /// The current request of a doorbell: its number, and the number of rings when it was made.
+    fn request(&self, doorbell: usize) -> &AtomicU64 {
+        self.state.word(8 * doorbell)
+    }
+
+    /// The latest request of the neighbour on a side that this host has answered.
+    fn answered(&self, side: Side, doorbell: usize) -> &AtomicU64 {
+        self.state.word(8 * DOORBELLS * (1 + side as usize) + 8 * doorbell)
+    }
+
+    /// Asks both neighbours to ring the doorbell once, unless that has been asked and has not happened yet. `rings` is the
+    /// number of rings so far. Returns true if the request is known to have arrived.
+    fn ask(&self, doorbell: usize, rings: u32) -> bool {
+        let request = self.request(doorbell);
+        let mut now = request.load(Ordering::Acquire);
+        let number = loop {
+            let (number, at) = ((now >> 32) as u32, now as u32);
+            if number != 0 && at == rings {
+                break number;
+            }
+            let next = number.wrapping_add(1).max(1);
+            let new = u64::from(next) << 32 | u64::from(rings);
+            match request.compare_exchange(now, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break next,
+                Err(other) => now = other,
+            }
+        };
+        for tables in &self.tables {
+            tables.outgoing.store(8 * doorbell, number.into());
+            tables.outgoing.fence();
+        }
+        // Orders the request before the caller's search for work; pairs with the fence in `answers`.
+        fence(Ordering::SeqCst);
+        self.tables.iter().all(|tables| tables.seen(doorbell) == number)
+    }
+
+    /// Returns true if the neighbour on a side has asked for a ring of its doorbell since the latest answer; the caller
+    /// must ring then.
+    fn answers(&self, side: Side, doorbell: usize) -> bool {
+        // Orders the caller's deposit before the load of the request.
+        fence(Ordering::SeqCst);
+        let armed = self.tables[side as usize].armed(doorbell).into();
+        let answered = self.answered(side, doorbell);
+        let before = answered.load(Ordering::Relaxed);
+        before != armed && answered.compare_exchange(before, armed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Returns a port that rings only when the neighbour has asked for it, and whose vectors ask for it.
+    pub fn port(self: &Arc<Self>, inner: Arc<dyn Port>) -> Arc<dyn Port> {
+        Arc::new(OnRequest { inner, notices: self.clone() })
+    }
+}
+
+/// A port that rings on request only.
+struct OnRequest {
+    inner: Arc<dyn Port>,
+    notices: Arc<Notices>,
+}
+
+impl Port for OnRequest {
+    left_to_inner!(side caps shortcuts incoming incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells link outages);
+
+    fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        self.inner.outgoing(offset, len)
+    }
+
+    fn ring(&self, doorbell: usize) {
+        if self.notices.answers(self.inner.side(), doorbell) {
+            self.inner.ring(doorbell);
+        }
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(AskingVector { inner: self.inner.vector(doorbell), notices: self.notices.clone(), doorbell })
+    }
+}
+
+/// A vector whose sleepers ask the neighbours to ring.
+struct AskingVector {
+    inner: Arc<dyn Vector>,
+    notices: Arc<Notices>,
+    doorbell: usize,
+}
+
+impl Vector for AskingVector {
+    fn arm(&self) -> Ticket {
+        let ticket = self.inner.arm();
+        let seen = self.notices.ask(self.doorbell, ticket.rings);
+        Ticket { seen: seen && ticket.seen, ..ticket }
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket { seen: false, ..self.inner.ticket() }
+    }
+
+    fn sleep(&self, ticket: Ticket, timeout: Duration) -> bool {
+        self.inner.sleep(ticket, if ticket.seen { timeout } else { timeout.min(UNSEEN) })
+    }
+
+    fn disarm(&self) {
+        self.inner.disarm()
+    }
+}
+
+#[cfg(test)]
+mod tests;
