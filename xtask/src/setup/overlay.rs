@@ -3,7 +3,7 @@
 //! The overlaid tree is kept from call to call and brought up to date file by file: what
 //! has not changed keeps its time, so that make rebuilds only what depends on a change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,12 @@ use crate::{paths, process, ui};
 
 /// Where the netmod's files go in MPICH's tree.
 const NETMOD_PLACE: &str = "src/mpid/ch4/netmod/ntbring";
+
+/// Folder of the patches that mend faults of MPICH.
+const FIXES: &str = "fixes";
+
+/// Folders of patches: calls to the netmod and its registration, faults of MPICH, mpiexec with its proxies.
+const PATCH_FOLDERS: [&str; 3] = ["hooks", FIXES, "hydra"];
 
 /// The overlaid tree.
 pub struct Overlaid {
@@ -165,12 +171,50 @@ fn netmod_dir() -> PathBuf {
 }
 
 fn patches() -> Result<Vec<PathBuf>> {
-    let dir = paths::root().join("mpich-patches").join(source::VERSION);
-    Ok(files_below(&dir)?
-        .into_iter()
-        .filter(|file| file.extension().is_some_and(|extension| extension == "patch"))
-        .map(|file| dir.join(file))
-        .collect())
+    patches_below(&paths::root().join("mpich-patches").join(source::VERSION))
+}
+
+/// Lists the patches of all folders in the order of their numbers, in which they are applied.
+fn patches_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut numbered = BTreeMap::new();
+    for file in files_below(dir)? {
+        if file.extension().is_none_or(|extension| extension != "patch") {
+            continue;
+        }
+        let patch = dir.join(&file);
+        let Some(folder) = PATCH_FOLDERS.iter().find(|folder| file.parent() == Some(Path::new(folder))) else {
+            bail!("{} is in none of the folders {}", paths::shown(&patch), PATCH_FOLDERS.join(", "));
+        };
+        let number = patch_number(&patch)?;
+        check_header(&patch, folder)?;
+        if let Some(other) = numbered.insert(number, patch.clone()) {
+            bail!("{} and {} have the same number", paths::shown(&other), paths::shown(&patch));
+        }
+    }
+    Ok(numbered.into_values().collect())
+}
+
+/// Returns the number with which the name of a patch begins.
+fn patch_number(patch: &Path) -> Result<u32> {
+    let name = patch.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.split_once('-').and_then(|(number, _)| number.parse().ok());
+    number.with_context(|| format!("the name of {} must be NUMBER-NAME.patch", paths::shown(patch)))
+}
+
+/// Checks that a patch begins with the lines that describe it.
+fn check_header(patch: &Path, folder: &str) -> Result<()> {
+    let text = fs::read(patch).with_context(|| format!("cannot read {}", paths::shown(patch)))?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines();
+    let labels = ["What: ", "Why: ", "Mended in: "];
+    let wanted = if folder == FIXES { &labels[..] } else { &labels[..2] };
+    for (index, label) in wanted.iter().enumerate() {
+        let content = lines.next().and_then(|line| line.strip_prefix(label)).unwrap_or_default();
+        if content.trim().is_empty() {
+            bail!("line {} of {} must be \"{label}...\"", index + 1, paths::shown(patch));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -203,5 +247,69 @@ mod tests {
         assert!(time("changed") > old + Duration::from_secs(900));
         assert_eq!(fs::read_to_string(to.path().join("sub/new")).unwrap(), "y");
         assert!(!to.path().join("gone").exists());
+    }
+
+    const HEADER: &str = "What: A change.\nWhy: A reason.\nMended in: not known\n";
+
+    fn patch_tree(patches: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in patches {
+            let file = dir.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        dir
+    }
+
+    fn refusal(patches: &[(&str, &str)]) -> String {
+        patches_below(patch_tree(patches).path()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn patches_of_all_folders_are_in_the_order_of_their_numbers() {
+        let names = ["hydra/3-c.patch", "fixes/02-b.patch", "hooks/10-d.patch", "hooks/01-a.patch", "README.md"];
+        let dir = patch_tree(&names.map(|name| (name, HEADER)));
+        let found = patches_below(dir.path()).unwrap();
+        let found: Vec<_> = found.iter().map(|patch| patch.strip_prefix(dir.path()).unwrap()).collect();
+        let wanted = ["hooks/01-a.patch", "fixes/02-b.patch", "hydra/3-c.patch", "hooks/10-d.patch"];
+        assert_eq!(found, wanted.map(Path::new));
+    }
+
+    #[test]
+    fn two_patches_with_the_same_number_are_refused() {
+        let text = refusal(&[("hooks/07-a.patch", HEADER), ("fixes/7-b.patch", HEADER)]);
+        assert!(
+            text.contains("fixes/7-b.patch and") && text.ends_with("hooks/07-a.patch have the same number"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_patch_without_a_description_is_refused() {
+        let refused = [
+            ("hooks/01-a.patch", "", "line 1 of", "\"What: ...\""),
+            ("hooks/01-a.patch", "--- a/file\n+++ b/file\n", "line 1 of", "\"What: ...\""),
+            ("hydra/01-a.patch", "What: A change.\n\nWhy: A reason.\n", "line 2 of", "\"Why: ...\""),
+            ("hydra/01-a.patch", "What: A change.\nWhy: \n", "line 2 of", "\"Why: ...\""),
+            ("fixes/01-a.patch", "What: A change.\nWhy: A reason.\n\n", "line 3 of", "\"Mended in: ...\""),
+        ];
+        for (name, content, line, label) in refused {
+            let text = refusal(&[(name, content)]);
+            assert!(text.starts_with(line) && text.contains(name) && text.ends_with(label), "{text}");
+        }
+        let dir = patch_tree(&[("hooks/01-a.patch", "What: A change.\nWhy: A reason.\n")]);
+        assert_eq!(patches_below(dir.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_patch_without_a_folder_or_number_is_refused() {
+        assert!(refusal(&[("01-a.patch", HEADER)]).ends_with("is in none of the folders hooks, fixes, hydra"));
+        assert!(refusal(&[("other/01-a.patch", HEADER)]).ends_with("is in none of the folders hooks, fixes, hydra"));
+        assert!(refusal(&[("hooks/a.patch", HEADER)]).ends_with("must be NUMBER-NAME.patch"));
+    }
+
+    #[test]
+    fn the_patches_of_this_repository_are_in_order() {
+        assert!(!patches().unwrap().is_empty());
     }
 }
