@@ -1,4 +1,4 @@
-//! The demo: what a newcomer sees first.
+//! `cargo xtask run` without a program: runs the demo of `tests/mpi` and prints its results as a table.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::mpi::Layout;
 use crate::setup::Installed;
 use crate::{mpi_programs, paths, process, ui};
 
-/// Far more than it needs: it is there so that a hang ends.
+/// Time limit of the demo. It needs far less; the limit only ends a run that hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What the demo writes, a line a check or a pair.
+/// A line of the demo's output: the result of one check or of one pair of ranks.
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
 enum Line {
@@ -24,7 +24,7 @@ enum Line {
     Check { check: String, ok: bool },
 }
 
-/// What we need of the statistics that each rank writes.
+/// The fields used here of the statistics that each rank writes (`NTBRING_STATS`).
 #[derive(Debug, Deserialize)]
 struct Statistics {
     rank: usize,
@@ -58,7 +58,7 @@ pub fn run(installed: &Installed, layout: &Layout) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!checks(&lines))))
 }
 
-/// Shows the checks; false if one failed or there was none.
+/// Prints the results of the checks. Returns false if one of them failed or if there was none.
 fn checks(lines: &[Line]) -> bool {
     let mut all = None;
     for line in lines {
@@ -100,7 +100,7 @@ struct Traffic {
     relayed: u64,
 }
 
-/// What the two have sent each other over the ring, both ways.
+/// Sums up the messages that two ranks have sent each other over the ring, in both directions.
 fn traffic(statistics: &[Statistics], [one, two]: [usize; 2]) -> Traffic {
     let mut traffic = Traffic::default();
     for (from, to) in [(one, two), (two, one)] {

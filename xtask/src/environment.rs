@@ -1,16 +1,15 @@
-//! The environment that our children inherit.
+//! The environment variables that child processes inherit.
 
 use std::env;
 use std::path::Path;
 
 use crate::paths;
 
-/// Takes back what `cargo run` has put into this process's environment for its own
-/// purposes.
+/// Removes the variables that `cargo run` has set in this process for its own purposes.
 ///
-/// The important one is `LD_LIBRARY_PATH`: cargo prepends `target/debug`, which may hold a
-/// debug build of `libntbring.so`, and that would win over the installed one. The others
-/// make nested calls of cargo believe that they must rebuild.
+/// The important one is `LD_LIBRARY_PATH`: cargo prepends `target/debug`, which may hold a debug build of
+/// `libntbring.so` that would be found before the installed one. The other variables would make nested calls of cargo
+/// rebuild what is up to date.
 ///
 /// Must be called before any thread is started.
 pub fn clean() {
@@ -29,7 +28,7 @@ pub fn clean() {
     }
 }
 
-/// Makes what is tested and measured independent of what this user has tuned, unless the caller names a file.
+/// Makes tests and measurements independent of this user's tuning file, unless the caller names one.
 ///
 /// Must be called before any thread is started.
 pub fn ignore_tuned() {
@@ -38,8 +37,8 @@ pub fn ignore_tuned() {
     }
 }
 
-/// Makes AddressSanitizer, where there is one (profile `asan`), say nothing of memory that is not given back in the end: MPICH,
-/// its launcher and its tests leave much to the end of their processes.
+/// Turns off AddressSanitizer's leak report (profile `asan`), since MPICH, its launcher and its tests leave much memory
+/// unfreed until their processes end.
 ///
 /// Must be called before any thread is started.
 pub fn forgive_leaks() {

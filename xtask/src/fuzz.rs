@@ -1,6 +1,7 @@
-//! `cargo xtask fuzz`: the fuzzers of everything that reads what others have written, one after the other.
+//! `cargo xtask fuzz`: runs the fuzzers of all parsers of remote data, one after the other.
 //!
-//! They need no nightly compiler: what libFuzzer wants to know of the code is a pass of LLVM's that stable Rust has, too.
+//! No nightly compiler is needed: libFuzzer's coverage instrumentation is an LLVM pass (`sancov-module`) that stable
+//! Rust has, too.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,28 +16,28 @@ use serde::Deserialize;
 use crate::ui::{self, Tally};
 use crate::{paths, process};
 
-/// What cargo-fuzz gives the compiler, without the sanitizers of nightly compilers.
+/// The compiler flags of cargo-fuzz, without the sanitizers, which only nightly compilers have.
 const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
                      -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// One input that takes longer, seconds, is a hang.
+/// Time limit of a single input in seconds: an input that takes longer is reported as a hang.
 const HANG: u32 = 20;
 
-/// Time beyond what was asked for before a fuzzer counts as hanging itself.
+/// Time that a fuzzer may take beyond the requested time before it is killed as hanging.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct FuzzArgs {
-    /// Which (default: all)
+    /// Fuzzers to run (default: all)
     targets: Vec<String>,
 
-    /// For how long each
+    /// Minutes to run each fuzzer
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = minutes)]
     minutes: f64,
 
-    /// Name them
+    /// List the fuzzers
     #[arg(long)]
     list: bool,
 }
@@ -46,7 +47,7 @@ fn minutes(text: &str) -> Result<f64, String> {
     minutes.ok_or_else(|| "from 0.01 to 100000 minutes".into())
 }
 
-/// As far as we need it, fuzz/Cargo.toml.
+/// The part of fuzz/Cargo.toml that is used here.
 #[derive(Deserialize)]
 struct Manifest {
     bin: Vec<Target>,
@@ -57,7 +58,7 @@ struct Target {
     name: String,
 }
 
-/// Builds the fuzzers and runs each for its time; a fuzzer that finds something has failed.
+/// Builds the fuzzers and runs each of them for the requested time. A fuzzer that finds a defect counts as failed.
 pub fn run(args: &FuzzArgs) -> Result<Tally> {
     let known = targets()?;
     if args.list {
@@ -90,12 +91,12 @@ fn targets() -> Result<Vec<String>> {
     Ok(manifest.bin.into_iter().map(|target| target.name).collect())
 }
 
-/// Builds fuzzers; returns where they are.
+/// Builds fuzzers and returns the directory of their executables.
 fn build(targets: &[String]) -> Result<PathBuf> {
     let version = process::output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
     let mut command = Command::new("cargo");
-    // With --target build scripts and macros do not get the flags.
+    // With --target, cargo does not pass the flags to build scripts and procedural macros.
     command.args(["build", "--release", "--target", host, "--manifest-path"]).arg(manifest());
     command.arg("--target-dir").arg(home());
     for target in targets {
@@ -112,7 +113,7 @@ fn build(targets: &[String]) -> Result<PathBuf> {
     Ok(home().join(host).join("release"))
 }
 
-/// Runs one fuzzer. What it has learned stays for the next time.
+/// Runs one fuzzer. Its corpus is kept for the next run.
 fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
     let (corpus, log) = (home().join("corpus").join(target), home().join(format!("{target}.log")));
     fs::create_dir_all(&corpus)?;
@@ -141,7 +142,7 @@ fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
     }
 }
 
-/// How many inputs a fuzzer has tried, as it says itself at the end.
+/// Returns the number of inputs that a fuzzer has tried, from the statistics at the end of its log.
 fn executions(log: &str) -> Option<u64> {
     let said = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))?;
     said.trim().parse().ok()

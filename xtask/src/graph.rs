@@ -1,4 +1,4 @@
-//! `cargo xtask graph`: the crates of the workspace and their dependencies on each other, as Cargo knows them.
+//! `cargo xtask graph`: prints the crates of the workspace and their dependencies on each other, from `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::paths;
 
-/// The part of `cargo metadata` that matters here.
+/// The part of the output of `cargo metadata` that is used here.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -25,7 +25,7 @@ struct Package {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
-    /// None: a normal one.
+    /// The kind of dependency; None for a normal one.
     kind: Option<String>,
 }
 
@@ -33,9 +33,9 @@ struct Dependency {
 struct Crate {
     folder: String,
     description: String,
-    /// The crates of the workspace that it uses, but for those that another of them uses already.
+    /// The crates of the workspace that it depends on directly and that none of its other dependencies depends on.
     uses: BTreeSet<String>,
-    /// All crates of the workspace that it uses.
+    /// All crates of the workspace that it depends on, directly or indirectly.
     all: BTreeSet<String>,
 }
 
@@ -45,7 +45,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The graph as text: a line a crate, each below all that use it.
+/// Returns the graph as text: one line for each crate, below all crates that depend on it.
 pub fn graph() -> Result<String> {
     let crates = crates()?;
     let mut text = String::new();
@@ -88,7 +88,7 @@ fn crates() -> Result<BTreeMap<String, Crate>> {
     Ok(crates)
 }
 
-/// All crates below one.
+/// Returns all crates that are reachable from one.
 fn reached(direct: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open: Vec<&String> = direct[from].iter().collect();
@@ -100,14 +100,14 @@ fn reached(direct: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<
     found
 }
 
-/// Each crate before those that it uses; by name where that leaves a choice.
+/// Sorts crates topologically, each before those that it depends on; by name where the order is free.
 fn ordered(crates: &BTreeMap<String, Crate>) -> Vec<(&String, &Crate)> {
     let mut order: Vec<(&String, &Crate)> = Vec::new();
     while order.len() < crates.len() {
         let placed = |name: &String| order.iter().any(|(one, _)| *one == name);
         let free =
             |name: &&String| !placed(name) && crates.iter().all(|(user, one)| !one.all.contains(*name) || placed(user));
-        // Cargo has seen to it that there is no circle.
+        // Cargo rejects circular dependencies, so a crate is always found while any is left.
         let Some(next) = crates.keys().find(free) else { break };
         order.push((next, &crates[next]));
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask install --prefix DIR`: what set-up has built, as a tree that can be moved and packed.
+//! `cargo xtask install --prefix DIR`: installs the result of set-up as a tree that can be moved and packed.
 //!
-//! What set-up makes has its place written into it: into the compiler wrappers, the pkg-config file, and the paths
-//! by which libraries find each other. In the copy all of these are relative to where they lie.
+//! The tree that set-up makes contains its absolute path: in the compiler wrappers, in the pkg-config file, and in the
+//! run paths of libraries. In the copy all of these are relative to the file that contains them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,10 +15,10 @@ use walkdir::WalkDir;
 use crate::setup::{self, packages, remove, SetupArgs};
 use crate::{paths, process, ui};
 
-/// What to install, and where.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct InstallArgs {
-    /// Where: a directory that is empty, does not exist yet, or holds an earlier installation
+    /// Directory to install in: empty, new, or with an earlier installation
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
 
@@ -26,22 +26,22 @@ pub struct InstallArgs {
     setup: SetupArgs,
 }
 
-/// Tells an earlier installation from somebody else's files.
+/// A file that marks a directory as an earlier installation, which may be replaced.
 const MARK: &str = "bin/ntbring";
 
-/// How a wrapper finds the tree that it is in.
+/// The line with which a compiler wrapper finds the tree that it is in.
 const WRAPPER_PREFIX: &str = r#"prefix=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd)"#;
-/// And a pkg-config file.
+/// The line with which a pkg-config file finds the tree that it is in.
 const PKGCONFIG_PREFIX: &str = "prefix=${pcfiledir}/../..";
 
-/// Man pages for those of MPICH's tools that come with neither one nor `--help`.
+/// Man pages for the tools of MPICH that have neither a man page nor `--help`.
 const MANUAL: [(&str, &str); 3] = [
     ("mpichversion", include_str!("install/mpichversion.1")),
     ("mpivars", include_str!("install/mpivars.1")),
     ("parkill", include_str!("install/parkill.1")),
 ];
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &InstallArgs) -> Result<()> {
     let to = into(&args.prefix, &args.setup)?;
     println!(
@@ -51,7 +51,7 @@ pub fn run(args: &InstallArgs) -> Result<()> {
     Ok(())
 }
 
-/// Installs; returns the absolute place.
+/// Sets up if needed, installs, and returns the absolute path of the installation.
 pub fn into(prefix: &Path, setup: &SetupArgs) -> Result<PathBuf> {
     let installed = setup::ensure(setup)?;
     let from = installed.mpi.prefix().to_path_buf();
@@ -61,11 +61,11 @@ pub fn into(prefix: &Path, setup: &SetupArgs) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Copies the installation `from` to `to`, as a tree that can be moved. Replaces what is there.
+/// Copies the installation `from` to `to` as a tree that can be moved, replacing an earlier installation.
 pub fn copy_movable(from: &Path, to: &Path) -> Result<()> {
     packages::install(&["patchelf"])?;
     ui::step(&format!("install: into {}", to.display()), || {
-        // Beside it first, so that a failure leaves what was there.
+        // The copy is made beside the old tree, so that a failure leaves the old tree intact.
         let temporary = to.with_extension("new");
         remove(&temporary)?;
         copy(from, &temporary)?;
@@ -94,7 +94,8 @@ fn check_place(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a tree, links as links. What only libtool needs is left out: it has absolute paths in it.
+/// Copies a tree; symbolic links stay links. Files that only libtool reads are left out, since they contain absolute
+/// paths.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     for entry in WalkDir::new(from) {
         let entry = entry?;
@@ -115,7 +116,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives the tools of a tree the man pages that they lack.
+/// Adds the man pages that the tools of a tree lack.
 fn write_manual(tree: &Path) -> Result<()> {
     let pages = tree.join("share/man/man1");
     fs::create_dir_all(&pages).with_context(|| format!("cannot make {}", pages.display()))?;
@@ -128,7 +129,7 @@ fn write_manual(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a copied tree independent of where it lies.
+/// Replaces the absolute paths in a copied tree by relative ones.
 fn relocate(from: &Path, tree: &Path) -> Result<()> {
     let old = from.to_str().context("the place of the set-up is no text")?;
     let log = paths::logs().join("install.log");
@@ -154,7 +155,7 @@ fn relocate(from: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A script's text with `prefix=OLD` replaced by `line`, and OLD by `${prefix}` after it.
+/// Returns a script's text with `prefix=OLD` replaced by `line`, and each later OLD by `${prefix}`.
 fn relative(text: &str, old: &str, line: &str) -> Result<String> {
     let assignment = format!("prefix={old}\n");
     let (head, rest) = text

@@ -1,4 +1,4 @@
-//! One at a time, of what cannot be done by two.
+//! File locks between calls of xtask, for work that two processes must not do at once.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use crate::{paths, process};
 
-/// Held until it is dropped, or its process ends in whatever way.
+/// A lock that is held until it is dropped or its process ends, however that happens.
 pub struct Lock(#[expect(dead_code, reason = "only held")] File);
 
-/// Takes the lock; waits while another process has it.
+/// Takes the lock, waiting while another process holds it.
 pub fn take(path: &Path) -> Result<Lock> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask ...`: what a developer or a newcomer types.
+//! `cargo xtask ...`: the commands that developers and new users call.
 
 mod bench;
 mod demo;
@@ -39,16 +39,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the demo, or a program of yours, on a ring of emulated hosts (set-up first, if needed)
+    /// Run the demo, or your own program, on a ring of emulated hosts (with set-up first, if needed)
     Run(run::RunArgs),
 
-    /// Run all tests that CI runs (set-up first, if needed)
+    /// Run all tests that CI runs (with set-up first, if needed)
     Test(test::TestArgs),
 
-    /// Build and install MPICH with ntbring below target/mpich: only what is not there yet
+    /// Build and install MPICH with ntbring below target/mpich; steps that are up to date are skipped
     Setup(setup::SetupCommand),
 
-    /// Install what set-up has built anywhere, as a tree that can be moved
+    /// Install the result of set-up in any directory, as a tree that can be moved
     Install(install::InstallArgs),
 
     /// Run the MPI programs of tests/mpi, each on several rings
@@ -60,10 +60,10 @@ enum Command {
     /// Run programs that were not written for ntbring: other languages, Debian's binaries, mpi4py
     ForeignTest(foreign::ForeignArgs),
 
-    /// Feed everything that reads what others have written with whatever there can be, for some time
+    /// Fuzz all parsers of data that other ranks have written, for a given time
     Fuzz(fuzz::FuzzArgs),
 
-    /// Measure, side by side with the MPIs that are installed on this machine
+    /// Measure ntbring side by side with the other MPIs that are installed on this machine
     Bench(bench::BenchCommand),
 
     /// Print the crates of the workspace and their dependencies on each other
@@ -72,7 +72,7 @@ enum Command {
     /// Count doc sentences that begin with a relative word used as a noun
     Prose(prose::ProseArgs),
 
-    /// The ring in virtual time: managers, the papers' experiments, sweeps (docs/simulator.md)
+    /// Run the simulator of the ring: managers, the papers' experiments, sweeps (docs/simulator.md)
     Sim(sim::SimArgs),
 }
 
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("\nerror: {error:#}");
-            // What a shell reports for a program that Ctrl-C has ended.
+            // The exit status that a shell reports for a program that was ended by Ctrl-C (SIGINT).
             ExitCode::from(if process::interrupted() { 130 } else { 1 })
         }
     }
@@ -111,14 +111,14 @@ fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
-/// The last line of every command that counts tests, and its exit code.
+/// Prints the last line of a command that counts tests and returns its exit code.
 fn conclude(tally: ui::Tally) -> ExitCode {
     print!("{}", ui::all_failed());
     println!("{tally}");
     ExitCode::from(u8::from(tally.failed > 0))
 }
 
-/// How many processors there are to work with.
+/// Returns the number of processors that this process may use; 1 if that is unknown.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

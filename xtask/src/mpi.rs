@@ -1,11 +1,11 @@
-//! An installed MPI, and how ranks are laid out over emulated hosts.
+//! An installed MPI, and the layout of its ranks over emulated hosts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{bail, Result};
 
-/// The compiler wrapper and the launcher of an MPICH.
+/// The paths of an MPICH's compiler wrapper and launcher.
 #[derive(Clone, Debug)]
 pub struct Mpi {
     prefix: PathBuf,
@@ -14,14 +14,14 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// The one that set-up has installed there.
+    /// Returns the MPICH that set-up has installed below `prefix`.
     pub fn of_prefix(prefix: &Path) -> Self {
         let [mpicc, mpiexec] = ["bin/mpicc", "bin/mpiexec"].map(|program| prefix.join(program));
         Self { prefix: prefix.to_path_buf(), mpicc, mpiexec }
     }
 
-    /// Another MPICH, for comparison. Where several MPIs share a directory (as on Debian),
-    /// MPICH's programs carry its name.
+    /// Returns another MPICH that is installed below `prefix`, for comparison. Where several MPIs share a directory (as
+    /// on Debian), the names of MPICH's programs end in `.mpich`.
     pub fn foreign(prefix: &Path) -> Result<Self> {
         let find = |name: &str| Some(wrapper(prefix, name)).filter(|program| program.exists());
         match (find("mpicc"), find("mpiexec")) {
@@ -30,27 +30,27 @@ impl Mpi {
         }
     }
 
-    /// Where it is installed.
+    /// Returns the directory below which it is installed.
     pub fn prefix(&self) -> &Path {
         &self.prefix
     }
 
-    /// The C compiler wrapper.
+    /// Returns the path of the C compiler wrapper.
     pub fn mpicc(&self) -> &Path {
         &self.mpicc
     }
 
-    /// The compiler wrapper of that name.
+    /// Returns the path of the compiler wrapper of that name.
     pub fn wrapper(&self, name: &str) -> PathBuf {
         wrapper(&self.prefix, name)
     }
 
-    /// mpiexec with this layout and these further options; the program is still to be added.
+    /// Returns a call of mpiexec with this layout and further options; the caller adds the program.
     pub fn run(&self, layout: &Layout, options: &[String]) -> Command {
         self.launched(&["-launcher".to_string(), "fork".to_string()], layout, options)
     }
 
-    /// As [`Mpi::run`], with the options that choose the launcher.
+    /// Like [`Mpi::run`], with the options that select hydra's launcher.
     pub fn launched(&self, launcher: &[String], layout: &Layout, options: &[String]) -> Command {
         let mut command = Command::new(&self.mpiexec);
         command.args(launcher).args(["-hosts", &layout.hosts(), "-n"]).arg(layout.ranks().to_string()).args(options);
@@ -66,25 +66,24 @@ fn wrapper(prefix: &Path, name: &str) -> PathBuf {
     prefix.join("bin").join(name)
 }
 
-/// How many ranks each emulated host has. Ranks are numbered in blocks: the first host
-/// has the first ranks.
+/// The number of ranks on each emulated host. Ranks are numbered in blocks: the first host has the first ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout(Vec<usize>);
 
 impl Layout {
-    /// `ranks` over at most `hosts` hosts, as evenly as can be.
+    /// Spreads `ranks` over at most `hosts` hosts, as evenly as possible.
     pub fn spread(ranks: usize, hosts: usize) -> Self {
         let hosts = hosts.clamp(1, ranks.max(1));
         Self((0..hosts).map(|host| ranks / hosts + usize::from(host < ranks % hosts)).collect())
     }
 
-    /// `per_host` ranks on each of at most `hosts` hosts; more on each if they do not suffice.
+    /// Places `per_host` ranks on each of at most `hosts` hosts, and more on each if these do not suffice.
     pub fn fill(ranks: usize, hosts: usize, per_host: usize) -> Self {
         let needed = ranks.div_ceil(per_host.max(1));
         Self::spread(ranks, needed.min(hosts))
     }
 
-    /// `ranks` over at most `hosts` hosts, by chance: uneven, but with at least one on each.
+    /// Places `ranks` at random on at most `hosts` hosts: unevenly, but with at least one on each.
     pub fn scattered(ranks: usize, hosts: usize, rng: &mut fastrand::Rng) -> Self {
         let hosts = rng.usize(1..=hosts.clamp(1, ranks.max(1)));
         let mut counts = vec![usize::from(ranks > 0); hosts];
@@ -92,28 +91,28 @@ impl Layout {
         Self(counts)
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.0.iter().sum()
     }
 
-    /// The number of hosts that have a rank.
+    /// Returns the number of hosts that have a rank.
     pub fn hosts_used(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether a rank is alone on its host, where others are not.
+    /// Returns true if a host has a single rank and another host has several.
     pub fn has_lone_rank(&self) -> bool {
         self.0.contains(&1) && self.0.iter().any(|ranks| *ranks > 1)
     }
 
-    /// What hydra's `-hosts` takes. Without the counts it would deal ranks out in turn.
+    /// Returns the value of hydra's option `-hosts`. Without the counts hydra would place ranks round-robin.
     pub fn hosts(&self) -> String {
         let hosts: Vec<String> = self.0.iter().enumerate().map(|(host, ranks)| format!("h{host}:{ranks}")).collect();
         hosts.join(",")
     }
 
-    /// In short: `4x2` (4 hosts of 2 ranks) or `3+2` (2 hosts, of 3 and 2).
+    /// Returns a short description: `4x2` (4 hosts of 2 ranks) or `3+2` (2 hosts, of 3 and 2 ranks).
     pub fn describe(&self) -> String {
         let count = self.0.len();
         if self.0.iter().all(|ranks| *ranks == self.0[0]) {

@@ -1,4 +1,4 @@
-//! `cargo xtask mpi-test`: the MPI programs of `tests/mpi`, each on the rings that it asks for.
+//! `cargo xtask mpi-test`: runs the MPI programs of `tests/mpi`, each on the rings that `programs.toml` lists for it.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -23,22 +23,22 @@ use crate::ui::{self, Tally};
 use crate::variants::{Variant, VariantArgs};
 use crate::{lock, paths};
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct MpiTestArgs {
-    /// Only these programs
+    /// Run only these programs
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
-    /// Only this layout: hosts x ranks of a host, as in 4x2
+    /// Run only this layout: hosts x ranks of a host, as in 4x2
     #[arg(long, value_name = "HxP")]
     layout: Option<String>,
 
-    /// Each host in PID, mount, IPC and user namespaces of its own: hosts have only the files of their windows in common
+    /// Give each host its own PID, mount, IPC and user namespaces: hosts share only the files of their windows
     #[arg(long)]
     namespaces: bool,
 
-    /// Programs to run at once, but for those that measure
+    /// Programs to run at once, except those that measure
     #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
 
@@ -49,35 +49,35 @@ pub struct MpiTestArgs {
     setup: SetupArgs,
 }
 
-/// The list of programs.
+/// The list of programs, `tests/mpi/programs.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Programs {
     program: Vec<Program>,
 }
 
-/// One program, and on what it is run.
+/// One program and the layouts on which it is run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Program {
     name: String,
-    /// Numbers of hosts, one rank each.
+    /// Numbers of hosts, with one rank each.
     #[serde(default)]
     hosts: Vec<usize>,
-    /// Numbers of hosts, and of ranks on each.
+    /// Pairs of a number of hosts and a number of ranks on each.
     #[serde(default)]
     per_host: Vec<[usize; 2]>,
-    /// Seconds.
+    /// Time limit in seconds.
     #[serde(default = "default_timeout")]
     timeout: u64,
     #[serde(default)]
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// It measures, or takes much memory: no other program runs meanwhile.
+    /// The program measures or needs much memory: no other program runs at the same time.
     #[serde(default)]
     alone: bool,
-    /// It starts or meets other jobs, for which hosts must be on one machine.
+    /// The program starts or connects to other jobs, for which all hosts must be on one machine.
     #[serde(default)]
     one_machine: bool,
 }
@@ -87,7 +87,7 @@ fn default_timeout() -> u64 {
 }
 
 impl Program {
-    /// Its name, variables and arguments.
+    /// Returns the program's name, variables and arguments, as shown in the output.
     fn call(&self) -> String {
         let mut call = vec![self.name.clone()];
         call.extend(self.env.iter().map(|(name, value)| format!("{name}={value}")));
@@ -104,7 +104,7 @@ impl Program {
     }
 }
 
-/// Builds the programs against the installed MPI; returns the directory of the binaries.
+/// Builds the programs against the installed MPI and returns the directory of the executables.
 pub fn build(installed: &Installed) -> Result<PathBuf> {
     let dir = paths::mpi_programs();
     if !dir.join("Cargo.toml").exists() {
@@ -123,7 +123,7 @@ pub fn build(installed: &Installed) -> Result<PathBuf> {
     Ok(release)
 }
 
-/// A call of cargo for that crate.
+/// Returns a call of cargo for the crate of these programs.
 pub fn cargo(installed: &Installed, verb: &str) -> Command {
     let mut command = Command::new("cargo");
     environment(installed, &mut command);
@@ -137,7 +137,8 @@ pub fn cargo(installed: &Installed, verb: &str) -> Command {
     command
 }
 
-/// What the crate mpi needs to be built with the installed mpicc, and to find the installed libmpi when it runs.
+/// Sets the environment in which the crate `mpi` is built with the installed mpicc and finds the installed libmpi at
+/// run time.
 pub fn environment(installed: &Installed, command: &mut Command) {
     let prefix = installed.mpi.prefix();
     let mut path = prefix.join("bin").into_os_string();
@@ -150,12 +151,12 @@ pub fn environment(installed: &Installed, command: &mut Command) {
     command.env("MPICC", installed.mpi.mpicc()).env("PATH", path).env("RUSTFLAGS", flags.trim());
 }
 
-/// Where they are built. Profiles differ in the flags above, so cargo builds anew for another one.
+/// Returns the build directory. The flags above differ between profiles, so cargo builds anew when the profile changes.
 fn target() -> PathBuf {
     paths::target().join("mpi-tests")
 }
 
-/// The command: set-up, build, run.
+/// Runs the command: set-up, build, tests.
 pub fn run(args: &MpiTestArgs) -> Result<Tally> {
     let list = Programs::read(&args.only)?;
     let installed = setup::ensure(&args.setup)?;
@@ -169,30 +170,30 @@ pub fn run(args: &MpiTestArgs) -> Result<Tally> {
     args.variants.each(|variant| run_list(&installed, &list, &selection, variant))
 }
 
-/// Where programs are run.
+/// The conditions under which programs are run.
 #[derive(Default)]
 struct Selection<'a> {
-    /// The only layout.
+    /// The only layout to run, if one was given.
     layout: Option<&'a str>,
     namespaces: Option<&'a Namespaces>,
-    /// Programs at once; at least one.
+    /// Number of programs to run at once, at least 1.
     jobs: usize,
 }
 
-/// Programs at once in CI: one often waits while the other computes.
+/// Number of programs to run at once in CI: often one waits while another computes.
 const CI_JOBS: usize = 2;
 
-/// Programs that show whether hosts need anything but their links.
+/// Programs that show whether hosts depend on anything but their links.
 const APART: &[&str] =
     &["demo", "any_source", "random_traffic", "small_collectives", "ring_collectives", "window_operations"];
 
-/// Runs all programs on all their layouts, and counts.
+/// Runs all programs on all their layouts and counts the results.
 pub fn run_all(installed: &Installed, variants: &VariantArgs) -> Result<Tally> {
     let (list, selection) = (Programs::read(&[])?, Selection { jobs: CI_JOBS, ..Selection::default() });
     variants.each(|variant| run_list(installed, &list, &selection, variant))
 }
 
-/// Runs some programs on hosts without shortcuts.
+/// Runs the programs of [`APART`] with `NTBRING_SHORTCUTS=none`, so that emulated hosts behave as separate machines do.
 pub fn run_without_shortcuts(installed: &Installed) -> Result<Tally> {
     let only: Vec<String> = APART.iter().map(ToString::to_string).collect();
     let variants = VariantArgs::of(vec![("NTBRING_SHORTCUTS".into(), "none".into())]);
@@ -200,7 +201,8 @@ pub fn run_without_shortcuts(installed: &Installed) -> Result<Tally> {
     variants.each(|variant| run_list(installed, &list, &selection, variant))
 }
 
-/// Runs programs on hosts in namespaces of their own: some, or `all` that do not start others.
+/// Runs programs with each host in its own namespaces: those of [`APART`], or with `all` every program that does not
+/// start or connect to other jobs.
 pub fn run_in_namespaces(installed: &Installed, all: bool) -> Result<Tally> {
     let only: Vec<String> = APART.iter().filter(|_| !all).map(ToString::to_string).collect();
     let Some(namespaces) = Namespaces::new()? else {
@@ -212,7 +214,7 @@ pub fn run_in_namespaces(installed: &Installed, all: bool) -> Result<Tally> {
 }
 
 impl Programs {
-    /// Reads the list; only the named ones, if there are names.
+    /// Reads the list; if `only` is not empty, keeps the programs that it names.
     fn read(only: &[String]) -> Result<Self> {
         let file = paths::mpi_programs().join("programs.toml");
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", paths::shown(&file)))?;
@@ -270,7 +272,7 @@ fn run_list(installed: &Installed, list: &Programs, selection: &Selection, varia
     Ok(tally)
 }
 
-/// Runs one program on all its layouts, shown as one line. Logs are named `place-LAYOUT.log`.
+/// Runs one program on all its layouts and prints one line about it. The log of a layout is `place-LAYOUT.log`.
 fn run_program(
     installed: &Installed,
     binaries: &Path,
@@ -310,14 +312,14 @@ fn run_program(
     let tally = Tally { passed: passed.len(), failed: failures.len() };
     if tally != Tally::default() {
         let line = format!("  {:<34} {:<32} {:>10}", program.call(), passed.join(" "), ui::seconds(elapsed));
-        // At once, so that lines of programs that run together do not mix.
+        // A single call, so that the lines of programs that run at the same time do not mix.
         println!("{}", [vec![line], failures].concat().join("\n"));
     }
     ui::flush();
     Ok(tally)
 }
 
-/// What is wrong with a run; nothing, if it ended well and said so.
+/// Returns the reason for which a run has failed; None if it ended with status 0 and printed its `ok` line.
 fn complaint(outcome: &Outcome, output: &str, name: &str) -> Option<String> {
     if let Some(line) = output.lines().find(|line| line.contains("FAIL")) {
         return Some(line.to_string());

@@ -1,4 +1,4 @@
-//! Emulated hosts in namespaces of their own: they have nothing in common but the directory of their windows.
+//! Emulated hosts in separate namespaces, which share nothing but the directory of their windows.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use crate::paths;
 
-/// The directory in which the hosts' common directory is made.
+/// The directory in which the shared directory of the hosts is made.
 const MEMORY: &str = "/dev/shm";
 
-/// The launcher that makes the namespaces, and the directory that hosts share.
+/// The launcher that creates the namespaces, and the directory that hosts share.
 pub struct Namespaces {
     launcher: PathBuf,
     shared: TempDir,
@@ -41,12 +41,12 @@ impl Namespaces {
             .collect()
     }
 
-    /// Returns the variables for all ranks.
+    /// Returns the environment variables for all ranks.
     pub fn env(&self) -> [(String, String); 1] {
         [("NTBRING_DEVICE".to_string(), self.device())]
     }
 
-    /// Returns the number of files that jobs have left behind, and removes them.
+    /// Removes the files that jobs have left behind and returns their number.
     pub fn sweep(&self) -> Result<usize> {
         let mut left = 0;
         for entry in fs::read_dir(self.shared.path())? {

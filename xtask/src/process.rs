@@ -1,8 +1,8 @@
-//! Starting other programs, and making sure that none of them outlives us.
+//! Starts child processes and makes sure that none of them outlives xtask.
 //!
-//! Every child gets no standard input, a process group of its own, and a mark in its
-//! environment. The mark is what finds stragglers: hydra puts MPI processes into
-//! groups of their own, so killing a process group does not reach them.
+//! Every child has no standard input, a process group of its own, and a mark in its environment. Stragglers are found
+//! by the mark: hydra puts MPI processes into process groups of their own, so killing the child's group does not reach
+//! them.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -18,33 +18,33 @@ use rustix::process::{kill_process, kill_process_group, Pid, Signal};
 
 use crate::ui;
 
-/// The environment variable that marks our children.
+/// The environment variable that marks child processes and their descendants.
 const MARK: &str = "XTASK_JOB";
 
-/// How long a child may take to end after SIGTERM.
+/// Time that a child may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
-/// How a child ended.
+/// The way in which a child ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Its exit status; of a killed child, what the kill left.
+    /// Its exit status; of a killed child, the status that the kill caused.
     pub status: ExitStatus,
-    /// It ran out of time and was killed.
+    /// The child exceeded its time limit and was killed.
     pub timed_out: bool,
-    /// From start to end.
+    /// Time from the start of the child to its end.
     pub elapsed: Duration,
 }
 
 impl Outcome {
-    /// It ended by itself, with exit status 0.
+    /// Returns true if the child ended by itself with exit status 0.
     pub fn success(&self) -> bool {
         self.status.success() && !self.timed_out
     }
 
-    /// In words.
+    /// Describes the outcome in words.
     pub fn describe(&self) -> String {
         if self.timed_out {
             return format!("out of time after {}", ui::seconds(self.elapsed));
@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Turns Ctrl-C, SIGTERM and SIGHUP into a flag that every wait looks at.
+/// Turns Ctrl-C, SIGTERM and SIGHUP into a flag that every wait checks.
 pub fn watch_for_interrupts() -> Result<()> {
     let flag = INTERRUPTED.get_or_init(Arc::default);
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -66,13 +66,13 @@ pub fn watch_for_interrupts() -> Result<()> {
     Ok(())
 }
 
-/// The user asked us to stop.
+/// Returns true if the user has asked xtask to stop.
 pub fn interrupted() -> bool {
     INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// Runs a command whose output goes to our own; fails only if it cannot be started or
-/// the user interrupts it.
+/// Runs a command whose output goes to xtask's own output. Fails only if the command cannot be started or if the user
+/// interrupts it.
 pub fn run_shown(command: &mut Command, limit: Option<Duration>) -> Result<Outcome> {
     ui::flush();
     run(command, limit)
@@ -86,15 +86,14 @@ pub fn run_logged(command: &mut Command, log: &Path, limit: Option<Duration>) ->
     run_to(command, file, limit)
 }
 
-/// Runs a command whose output, both streams in one, becomes the content of `file`.
+/// Runs a command whose standard output and standard error together replace the content of `file`.
 pub fn run_captured(command: &mut Command, file: &Path, limit: Option<Duration>) -> Result<Outcome> {
     make_parent(file)?;
     let out = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
     run_to(command, out, limit)
 }
 
-/// Runs a command as [`run_logged`] does; anything but success is an error that shows the
-/// log's end.
+/// Runs a command as [`run_logged`] does. Any outcome but success is an error that shows the end of the log.
 pub fn check_logged(command: &mut Command, log: &Path) -> Result<()> {
     let outcome = run_logged(command, log, None)?;
     if outcome.success() {
@@ -103,7 +102,7 @@ pub fn check_logged(command: &mut Command, log: &Path) -> Result<()> {
     Err(ui::error_with_log(format!("{}: {}", shown(command), outcome.describe()), log))
 }
 
-/// Runs a short command and returns what it printed.
+/// Runs a short command and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
     let result = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {}", shown(command)))?;
     if !result.status.success() {
@@ -112,12 +111,12 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
-/// The first line of what it prints; None if it fails.
+/// Returns the first line that a command prints; None if it fails.
 pub fn first_line(command: &mut Command) -> Option<String> {
     output(command).ok()?.lines().next().map(str::to_string)
 }
 
-/// A command as one would type it.
+/// Formats a command as one would type it in a shell.
 pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|arg| {
@@ -168,11 +167,11 @@ fn run(command: &mut Command, limit: Option<Duration>) -> Result<Outcome> {
     }
 }
 
-/// Ends a child and everything that it has started: first politely, so that mpiexec can
-/// end its processes itself, then not.
+/// Ends a child and all its descendants: first with SIGTERM, so that mpiexec can end its processes itself, then with
+/// SIGKILL.
 fn end(child: &mut Child, mark: &str) -> Result<ExitStatus> {
     let group = Pid::from_child(child);
-    // An error here means that it is gone already.
+    // An error means that the group has ended already.
     let _ = kill_process_group(group, Signal::TERM);
     let start = Instant::now();
     while start.elapsed() < GRACE {
@@ -189,8 +188,7 @@ fn end(child: &mut Child, mark: &str) -> Result<ExitStatus> {
     Ok(status)
 }
 
-/// Kills what is left of a job that has ended. Processes that are just about to end get
-/// a moment to do so.
+/// Kills the remaining processes of a job that has ended. Processes that are about to end get a short time to do so.
 fn reap_stragglers(mark: &str) {
     let first = marked(mark);
     if first.is_empty() {
@@ -207,7 +205,7 @@ fn reap_stragglers(mark: &str) {
 }
 
 fn kill_marked(mark: &str) {
-    // Twice: a process may have forked between the look and the kill.
+    // Two passes: a process may have forked between the search and the kill.
     for _ in 0..2 {
         for pid in marked(mark) {
             if let Some(pid) = Pid::from_raw(pid) {
@@ -217,7 +215,8 @@ fn kill_marked(mark: &str) {
     }
 }
 
-/// The processes that carry this mark in their environment. Zombies have none.
+/// Returns the ids of the processes that carry this mark in their environment. Zombies have no environment and are not
+/// found.
 fn marked(mark: &str) -> Vec<i32> {
     let wanted = format!("{MARK}={mark}");
     let Ok(entries) = fs::read_dir("/proc") else {

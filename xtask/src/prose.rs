@@ -17,7 +17,7 @@ pub struct ProseArgs {
     list: bool,
 }
 
-/// Counts them, for each folder.
+/// Counts such sentences in each folder and prints the counts.
 pub fn run(args: &ProseArgs) -> Result<()> {
     let mut total = 0;
     for folder in ["src", "tools", "xtask", "benches", "tests", "fuzz"] {

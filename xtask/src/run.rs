@@ -1,4 +1,4 @@
-//! `cargo xtask run`: the demo, or the user's own program, on a ring of emulated hosts.
+//! `cargo xtask run`: runs the demo, or the user's own program, on a ring of emulated hosts.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,17 +10,17 @@ use crate::mpi::Layout;
 use crate::setup::{self, SetupArgs};
 use crate::{demo, process};
 
-/// Hosts of the ring, if the user does not say.
+/// Number of hosts on the ring if the user gives none.
 const DEFAULT_HOSTS: usize = 4;
 
-/// What to run, and where.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     /// Hosts of the ring, 1 to 16 [default: 4]
     #[arg(long, value_name = "H", value_parser = clap::value_parser!(u8).range(1..=16))]
     hosts: Option<u8>,
 
-    /// Ranks, spread over the hosts in blocks [default: one a host]
+    /// Ranks, spread over the hosts in blocks [default: one on each host]
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     ranks: Option<u16>,
 
@@ -32,7 +32,7 @@ pub struct RunArgs {
     setup: SetupArgs,
 }
 
-/// Sets up if needed, then runs. The exit code is the program's.
+/// Sets up if needed, then runs the program. Returns the program's exit code.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let hosts = args.hosts.map_or(DEFAULT_HOSTS, usize::from);
     let ranks = args.ranks.map_or(hosts, usize::from);

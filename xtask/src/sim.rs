@@ -1,5 +1,5 @@
-//! `cargo xtask sim`: builds the simulator and hands everything on to it. It is a crate of its own, since it needs the library, and
-//! the library cannot be built before set-up has found what it needs.
+//! `cargo xtask sim`: builds the simulator and passes all arguments on to it. The simulator is a separate crate, since
+//! it depends on the library, which cannot be built before set-up has found its dependencies.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::{paths, process};
 
-/// What is handed on.
+/// The arguments that are passed on.
 #[derive(Args, Clone, Debug)]
 #[command(disable_help_flag = true)]
 pub struct SimArgs {
@@ -18,10 +18,10 @@ pub struct SimArgs {
     args: Vec<OsString>,
 }
 
-/// Builds it, with optimization, and runs it. The exit code is its own.
+/// Builds the simulator with optimization and runs it. Returns the simulator's exit code.
 pub fn run(args: &SimArgs) -> Result<ExitCode> {
     let mut command = Command::new("cargo");
-    // The directory stays the user's: files are named from there.
+    // The working directory stays the user's, so that relative file names keep their meaning.
     command.args(["run", "--quiet", "--profile", "sim", "--package", "ntbring-sim", "--manifest-path"]);
     command.arg(paths::root().join("Cargo.toml")).arg("--target-dir").arg(paths::target()).arg("--").args(&args.args);
     let outcome = process::run_shown(&mut command, None)?;

@@ -1,4 +1,4 @@
-//! What the user sees: a line a step, log tails on failure, tables, counts.
+//! Output for the user: one line for each step, the end of a log on failure, tables, counts.
 
 use std::fmt;
 use std::fs;
@@ -14,13 +14,13 @@ use comfy_table::{presets, CellAlignment, Table};
 
 use crate::paths;
 
-/// Room for the name of a step.
+/// Width of the column that holds the name of a step.
 const NAME_WIDTH: usize = 56;
 
-/// Lines of a log that are shown when its step fails.
+/// Number of lines of a log that are shown when its step fails.
 const TAIL_LINES: usize = 30;
 
-/// Seconds as a person reads them.
+/// Formats a duration in seconds, or in minutes and seconds.
 pub fn seconds(time: Duration) -> String {
     let total = time.as_secs_f64();
     if total < 60.0 {
@@ -30,7 +30,7 @@ pub fn seconds(time: Duration) -> String {
     }
 }
 
-/// Runs `work` and shows it as one line: name, then outcome and elapsed time.
+/// Runs `work` and shows it as one line: its name, then outcome and elapsed time.
 pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     print!("  {name:<NAME_WIDTH$} ");
     flush();
@@ -43,14 +43,13 @@ pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     result.map_err(|error| error.context(format!("the step \"{name}\" failed")))
 }
 
-/// Shows a step that has been done already: one of which only its end tells that there was
-/// something to do.
+/// Shows a step that is over already: one that turns out only at its end to have had something to do.
 pub fn done(name: &str, elapsed: Duration) {
     println!("  {name:<NAME_WIDTH$} {:<6} {:>12}", "done", seconds(elapsed));
     flush();
 }
 
-/// The end of a log, indented.
+/// Returns the last lines of a log, indented.
 pub fn tail(log: &Path) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -59,25 +58,25 @@ pub fn tail(log: &Path) -> String {
     let mut out = String::new();
     for line in &lines[first..] {
         out.push_str("    | ");
-        // A line that never ends (progress bars, binary output) would hide the rest.
+        // A line without an end (progress bars, binary output) would hide the rest.
         out.extend(line.chars().take(300));
         out.push('\n');
     }
     out
 }
 
-/// An error that names the log and shows its end.
+/// Returns an error that names the log and shows its last lines.
 pub fn error_with_log(what: impl fmt::Display, log: &Path) -> Error {
     anyhow::anyhow!("{what}\n  log: {}, which ends with:\n{}", paths::shown(log), tail(log))
 }
 
-/// Makes sure that what was printed is seen before something long starts.
+/// Flushes standard output, so that all text is visible before a long operation starts.
 pub fn flush() {
-    // Nothing sensible can be done if standard output is gone.
+    // An error is ignored: nothing useful can be done once standard output is closed.
     let _ = io::stdout().flush();
 }
 
-/// A plain table; all columns but the first are right-aligned.
+/// Formats a plain table in which all columns but the first are right-aligned.
 pub fn table<S: AsRef<str>>(header: &[S], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -94,26 +93,26 @@ pub fn table<S: AsRef<str>>(header: &[S], rows: &[Vec<String>]) -> String {
     table.trim_fmt()
 }
 
-/// The names of tests that have failed, for the end of the output.
+/// The names of tests that have failed, which are repeated at the end of the output.
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Remembers that a test has failed: what was printed about it may be far up when all is over.
+/// Records that a test has failed. Its name is repeated at the end, since the details may have scrolled away.
 pub fn failed(name: impl Into<String>) {
     FAILED.lock().unwrap_or_else(PoisonError::into_inner).push(name.into());
 }
 
-/// The tests that have failed, a line each; nothing if none has.
+/// Returns one line for each test that has failed; an empty text if there is none.
 pub fn all_failed() -> String {
     let names = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
     names.iter().map(|name| format!("FAILED {name}\n")).collect()
 }
 
-/// How many tests passed and failed.
+/// The numbers of tests that passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Tests that passed.
     pub passed: usize,
-    /// Tests that failed, expected failures not among them.
+    /// Tests that failed, without expected failures.
     pub failed: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The same tests under other settings: `--env`, and the extremes of the thresholds.
+//! Runs the same tests under other settings: `--env`, and extreme values of the size thresholds.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use clap::Args;
 
 use crate::ui::{self, Tally};
 
-/// The extremes of what `src/zerocopy` chooses by size. Real links have no copies by the kernel: so
-/// zero-copy is tested both ways.
+/// Extreme values of the size thresholds of `src/zerocopy`. Real links have no kernel copies (CMA), so zero-copy is
+/// tested with and without them.
 const EXTREMES: &[Extreme] = &[
     Extreme {
         name: "packed",
@@ -28,14 +28,14 @@ const EXTREMES: &[Extreme] = &[
     },
 ];
 
-/// Their names.
+/// The names of the extremes.
 const NAMES: [&str; 3] = ["packed", "copied", "streamed"];
 
-/// How many times longer than usual a test may take at an extreme: a flood of small messages, say, each of which is
-/// offered and fetched.
+/// Factor by which a test's time limit is longer at an extreme: there, for example, each message of a flood of small
+/// ones goes through a rendezvous.
 const PATIENCE: u32 = 4;
 
-/// The thresholds that extremes have values of.
+/// The thresholds to which each extreme assigns a value, in this order.
 const THRESHOLDS: [&str; 4] = ["NTBRING_PACKED_MAX", "NTBRING_EAGER_MAX", "NTBRING_SINGLE_COPY", "NTBRING_BOTH_COPY"];
 
 struct Extreme {
@@ -44,31 +44,32 @@ struct Extreme {
     values: [&'static str; 4],
 }
 
-/// Under which settings.
+/// Command-line options for the settings under which tests are run.
 #[derive(Args, Clone, Debug, Default)]
 pub struct VariantArgs {
-    /// Run everything at these extremes of the thresholds: all packed, all zero-copy (copied or streamed) [default: each]
+    /// Run everything at these extremes of the thresholds: all packed, all zero-copy (copied or streamed) [default:
+    /// each]
     #[arg(long, value_name = "NAME", num_args = 0.., require_equals = true, value_delimiter = ',',
           default_missing_values = NAMES, value_parser = NAMES)]
     extremes: Vec<String>,
 
-    /// Set a variable for all tests (one that a test sets itself stays as the test has it)
+    /// Set a variable for all tests (a variable that a test sets itself keeps the test's value)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
 }
 
-/// Settings that all tests are run under.
+/// Settings under which all tests are run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// Empty for what is run normally.
+    /// Name of the extreme; empty for normal runs.
     pub name: &'static str,
     what: &'static str,
-    /// Variables to be set.
+    /// Environment variables to set.
     pub env: Vec<(String, String)>,
 }
 
 impl Variant {
-    /// The time that a test may take, which normally is `limit`.
+    /// Returns the time limit of a test whose limit in a normal run is `limit`.
     pub fn limit(&self, limit: Duration) -> Duration {
         if self.name.is_empty() {
             limit
@@ -77,7 +78,7 @@ impl Variant {
         }
     }
 
-    /// A file or directory name of its own.
+    /// Returns a file or directory name that is distinct for this variant.
     pub fn place(&self, name: &str) -> String {
         match self.name {
             "" => name.to_string(),
@@ -97,17 +98,17 @@ impl fmt::Display for Variant {
 }
 
 impl VariantArgs {
-    /// With these variables.
+    /// Returns options that only set these variables.
     pub fn of(env: Vec<(String, String)>) -> Self {
         Self { extremes: Vec::new(), env }
     }
 
-    /// At each of the extremes.
+    /// Returns options that select all extremes.
     pub fn all_extremes() -> Self {
         Self { extremes: NAMES.map(String::from).to_vec(), env: Vec::new() }
     }
 
-    /// The variables that the user has set, as `NAME=VALUE`.
+    /// Returns the variables that the user has set, as `NAME=VALUE`.
     pub fn settings(&self) -> impl Iterator<Item = String> + '_ {
         self.env.iter().map(|(name, value)| format!("{name}={value}"))
     }
@@ -124,7 +125,8 @@ impl VariantArgs {
         EXTREMES.iter().filter(|extreme| self.extremes.iter().any(|name| name == extreme.name)).map(variant).collect()
     }
 
-    /// Runs `work` under each of them and sums up; with several, each has a line in the end.
+    /// Runs `work` under each of the variants and sums up the counts. If there are several, prints one line for each at
+    /// the end.
     pub fn each(&self, mut work: impl FnMut(&Variant) -> Result<Tally>) -> Result<Tally> {
         let variants = self.variants();
         let mut sum = Tally::default();

@@ -1,10 +1,10 @@
-//! Which ntbring this is.
+//! The version of ntbring that is tested.
 
 use std::process::Command;
 
 use crate::{paths, process};
 
-/// The commit that is checked out, and whether anything was changed since; None where there is no git.
+/// Returns the commit that is checked out, and says if there are uncommitted changes; None without git.
 pub fn commit() -> Option<String> {
     let git = |args: &[&str]| process::first_line(Command::new("git").arg("-C").arg(paths::root()).args(args));
     let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
