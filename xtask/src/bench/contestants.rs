@@ -1,4 +1,4 @@
-//! Who is measured: ntbring, and the other MPIs that this machine has.
+//! The contestants that are measured: ntbring, and the other MPIs of this machine.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,21 @@ use crate::setup::Installed;
 /// The contestant that all others are compared with.
 pub const OURS: &str = "ntbring";
 
-/// Peers that are MPICH on UCX, with nothing but what `apt-get install mpich` gives.
+/// Peers that are MPICH on UCX, exactly as `apt-get install mpich` installs it.
 pub const ON_UCX: &[&str] = &["mpich-ucx", "mpich-ucx-default"];
 
-/// Who a contestant is.
+/// The role of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// ntbring between neighbours.
+    /// ntbring between neighbours on the ring.
     Ours,
-    /// ntbring, further apart.
+    /// ntbring between ranks that are further apart.
     Distance,
     /// ntbring under a link model.
     Model,
     /// A model of MPI-VMMC: two processes without MPI.
     Ablation,
-    /// ntbring, to be compared with the raw window.
+    /// ntbring, as it is compared with the raw window.
     Efficiency,
     /// Another MPI.
     Peer,
@@ -35,36 +35,36 @@ pub enum Role {
 
 #[derive(Clone)]
 enum Launcher {
-    /// Emulated hosts, the pair this many links apart.
+    /// A ring of emulated hosts, on which the pair is this many links apart.
     Ring(Mpi, usize),
-    /// Another MPICH's mpiexec.
+    /// The mpiexec of another MPICH.
     Hydra(PathBuf),
-    /// Open MPI's mpiexec, with these options.
+    /// The mpiexec of Open MPI, with these options.
     Orte(PathBuf, &'static [&'static str]),
-    /// None: the program starts its second process itself. The model, and the link model.
+    /// No launcher: the program starts its second process itself. The names of the model and of the link model.
     None(&'static str, &'static str),
 }
 
-/// An MPI with a way to run ranks on it.
+/// An MPI and the way to run ranks with it.
 #[derive(Clone)]
 pub struct Contestant {
-    /// For the column.
+    /// Name, as the head of its column.
     pub name: &'static str,
-    /// For the legend.
+    /// Description for the legend.
     pub what: String,
-    /// The compiler wrapper; None if it is no MPI.
+    /// The compiler wrapper; None if the contestant is not an MPI.
     pub mpicc: Option<PathBuf>,
-    /// What the names of its executables end in. Contestants of the same MPI share them.
+    /// The ending of its executables' names. Contestants of the same MPI share executables.
     pub suffix: &'static str,
-    /// Who it is.
+    /// Its role.
     pub role: Role,
-    /// What is set in its environment.
+    /// Environment variables to set for it.
     pub env: Vec<(String, String)>,
     launcher: Launcher,
 }
 
 impl Contestant {
-    /// Whether it runs jobs of these.
+    /// Returns true if it runs the jobs of this group of contestants.
     pub fn is_one_of(&self, who: Who) -> bool {
         match who {
             Who::Main => matches!(self.role, Role::Ours | Role::Peer),
@@ -77,7 +77,7 @@ impl Contestant {
         }
     }
 
-    /// The rank that rank 0 of a pair talks to.
+    /// Returns the rank that rank 0 of a pair communicates with.
     pub fn peer(&self) -> usize {
         match self.launcher {
             Launcher::Ring(_, distance) => distance,
@@ -85,7 +85,7 @@ impl Contestant {
         }
     }
 
-    /// The ranks that run for this shape: on a ring there are hosts between.
+    /// Returns the number of ranks to start for this shape. On a ring the hosts between the pair have ranks, too.
     pub fn ranks(&self, shape: Shape) -> usize {
         match (&self.launcher, shape) {
             (Launcher::Ring(_, distance), Shape::Pair) => 2 * distance,
@@ -93,7 +93,7 @@ impl Contestant {
         }
     }
 
-    /// The command that runs a program; the program's options are still to be added.
+    /// Returns the command that runs a program; the caller adds the program's options.
     pub fn command(&self, shape: Shape, program: &Path) -> Command {
         let ranks = self.ranks(shape);
         let mut command = match &self.launcher {
@@ -108,7 +108,7 @@ impl Contestant {
             }
             Launcher::Orte(mpiexec, options) => {
                 let mut command = Command::new(mpiexec);
-                // It counts cores, refuses root, and would bind by itself.
+                // By default Open MPI refuses more ranks than cores, refuses root, and binds ranks to cores.
                 command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
                 command.args(*options).args(["-n", &ranks.to_string()]);
                 command
@@ -124,7 +124,7 @@ impl Contestant {
     }
 }
 
-/// All that are there, and a line for each that is not.
+/// Returns all contestants that are installed, and a note for each that is not.
 pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     let mut all = vec![
         ours(installed, OURS, 1, Role::Ours, "neighbours on an emulated ring; one rank a host"),
@@ -161,7 +161,7 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     (all, missing)
 }
 
-/// A model of MPI-VMMC on a link.
+/// Returns a model of MPI-VMMC on a link.
 pub fn model(name: &'static str, what: &'static str, model: &'static str, link: &'static str) -> Contestant {
     let launcher = Launcher::None(model, link);
     Contestant {
@@ -175,7 +175,7 @@ pub fn model(name: &'static str, what: &'static str, model: &'static str, link: 
     }
 }
 
-/// ntbring, run in some way.
+/// Returns ntbring with settings of its own, its pair `distance` links apart.
 pub fn ours(installed: &Installed, name: &'static str, distance: usize, role: Role, what: &'static str) -> Contestant {
     Contestant {
         name,
@@ -188,7 +188,7 @@ pub fn ours(installed: &Installed, name: &'static str, distance: usize, role: Ro
     }
 }
 
-/// One of several builds of ntbring, run between neighbours; its executables carry its name.
+/// Returns one of several builds of ntbring, run between neighbours; its name is the ending of its executables' names.
 pub fn build(mpi: &Mpi, name: &'static str, what: String, env: Vec<(String, String)>) -> Contestant {
     Contestant {
         name,
@@ -244,7 +244,7 @@ fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
     ]
 }
 
-/// A program of the user's PATH.
+/// Searches the user's PATH for a program.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(program)).find(|file| file.is_file())
 }

@@ -1,59 +1,59 @@
-//! Whether something else was running while we measured.
+//! Detects whether other processes were running during the measurements.
 //!
-//! A load average cannot tell: the benchmarks are a load themselves. But what all processes have used together, less
-//! what we and our children have used, is what others have used.
+//! A load average cannot tell, since the benchmarks are a load themselves. The time that others have used is the CPU
+//! time of all processes less that of xtask and its children.
 
 use std::fs;
 
-/// Others may use this part of the cores' time before figures suffer.
+/// Largest part of the cores' time that others may use without a warning.
 const TOLERATED: f64 = 0.02;
 
-/// Clock ticks since the machine started.
+/// CPU time in clock ticks since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ticks {
-    /// Of all cores, idle or not.
+    /// Time of all cores, idle or not.
     all: f64,
-    /// Of all cores, doing something.
+    /// Time in which cores were busy.
     busy: f64,
-    /// Not given to us by the hypervisor.
+    /// Time that the hypervisor has given to other virtual machines (steal time).
     stolen: f64,
-    /// Of ours and of our children that have ended.
+    /// Time of this process and of its children that have ended.
     own: f64,
 }
 
-/// Counts from its creation on.
+/// Ticks at the start of the period that is watched; None where the system does not report them.
 pub struct Watch(Option<Ticks>);
 
-/// What others have used, as parts of the cores' time.
+/// CPU time that others have used, as parts of the cores' time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disturbance {
-    /// Other processes.
+    /// Time of other processes.
     pub others: f64,
-    /// Other virtual machines.
+    /// Time of other virtual machines (steal time).
     pub stolen: f64,
 }
 
 impl Watch {
-    /// Begins.
+    /// Starts a period.
     pub fn start() -> Self {
         Self(now())
     }
 
-    /// What has happened since; None where the system does not tell.
+    /// Returns the disturbance since the start; None where the system does not report it.
     pub fn end(&self) -> Option<Disturbance> {
         since(self.0?, now()?)
     }
 }
 
 impl Disturbance {
-    /// For the description of the machine.
+    /// Describes the disturbance, for the description of the machine.
     pub fn describe(&self) -> String {
         let percent = |part: f64| format!("{:.1}%", 100.0 * part);
         let (others, stolen) = (percent(self.others), percent(self.stolen));
         format!("other processes used {others} of the cores' time, the hypervisor withheld {stolen}")
     }
 
-    /// If it is worth one.
+    /// Returns a warning if the disturbance exceeds the tolerance.
     pub fn warning(&self) -> Option<String> {
         let too_much = self.others > TOLERATED || self.stolen > TOLERATED;
         too_much.then(|| format!("while this was measured, {}: these figures cannot be trusted", self.describe()))
@@ -67,22 +67,23 @@ fn now() -> Option<Ticks> {
 
 fn since(start: Ticks, end: Ticks) -> Option<Disturbance> {
     let all = end.all - start.all;
-    // Ticks of different counters do not fit exactly.
+    // The ticks of the different counters do not match exactly, so the difference may be negative.
     let others = ((end.busy - start.busy) - (end.own - start.own)).max(0.0);
     (all > 0.0).then(|| Disturbance { others: others / all, stolen: (end.stolen - start.stolen).max(0.0) / all })
 }
 
-/// The line `cpu user nice system idle iowait irq softirq steal ...`.
+/// Parses the line `cpu user nice system idle iowait irq softirq steal ...` of /proc/stat.
 fn machine(stat: &str, own: f64) -> Option<Ticks> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = line.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect();
     let [user, nice, system, idle, iowait, irq, softirq, stolen] = ticks.try_into().ok()?;
-    // Interrupts are nobody's.
+    // Time in interrupts belongs to no process.
     let busy = user + nice + system;
     Some(Ticks { all: busy + idle + iowait + irq + softirq + stolen, busy, stolen, own })
 }
 
-/// utime, stime, cutime and cstime: the 14th to 17th field; the second may contain anything, but ends with a bracket.
+/// Sums up utime, stime, cutime and cstime, the 14th to 17th field of /proc/PID/stat. The second field may contain any
+/// character but ends with a closing parenthesis.
 fn own(stat: &str) -> Option<f64> {
     let (_, after) = stat.rsplit_once(')')?;
     let fields: Vec<f64> =

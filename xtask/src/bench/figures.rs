@@ -1,4 +1,4 @@
-//! The figures of all rounds, and what is made of several.
+//! The figures of all rounds, and statistics of them.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ struct Line {
     unit: String,
 }
 
-/// What a figure is of.
+/// The identity of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// As the program calls it.
+    /// Name of the test in the program.
     pub test: String,
-    /// Ranks that take part.
+    /// Number of ranks that take part.
     pub ranks: usize,
-    /// The size.
+    /// Size in bytes.
     pub bytes: u64,
     /// The contestant, or [`MACHINE`].
     pub mpi: String,
 }
 
-/// Whose figures the limits are.
+/// The name under which the limits of the machine are stored.
 pub const MACHINE: &str = "machine";
 
-/// Whose the raw window's are that were measured in the rounds of `bench efficiency`.
+/// The name of the raw window's figures that were measured in the rounds of `bench efficiency`.
 pub const RAW_WINDOW: &str = "raw-window";
 
-/// One row of what `--json` writes.
+/// One row of the file of `--json`.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Row {
     mpi: String,
@@ -44,7 +44,7 @@ pub struct Row {
     values: Vec<f64>,
 }
 
-/// Values, one a round.
+/// The values of each figure, one for each round.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     values: BTreeMap<Key, Vec<f64>>,
@@ -52,7 +52,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Takes a benchmark's output, of which the lines that are JSON are figures, others remarks. Says how many there were.
+    /// Adds the figures of a benchmark's output and returns their number. Lines that are not JSON are remarks and are
+    /// ignored.
     pub fn add(&mut self, mpi: &str, ranks: usize, output: &str) -> usize {
         let lines = output.lines().filter_map(|text| serde_json::from_str::<Line>(text).ok());
         let mut count = 0;
@@ -65,41 +66,41 @@ impl Figures {
         count
     }
 
-    /// Takes a single figure.
+    /// Adds a single figure that has no size.
     pub fn push(&mut self, mpi: &str, ranks: usize, test: &str, value: f64, unit: &str) {
         self.push_sized(Key { test: test.to_string(), ranks, bytes: 0, mpi: mpi.to_string() }, value, unit);
     }
 
-    /// Takes a single figure of a size.
+    /// Adds a single figure.
     pub fn push_sized(&mut self, key: Key, value: f64, unit: &str) {
         self.units.insert(key.test.clone(), unit.to_string());
         self.values.entry(key).or_default().push(value);
     }
 
-    /// All values of one figure.
+    /// Returns all values of one figure.
     pub fn values(&self, test: &str, ranks: usize, bytes: u64, mpi: &str) -> Option<&[f64]> {
         let key = Key { test: test.to_string(), ranks, bytes, mpi: mpi.to_string() };
         self.values.get(&key).map(Vec::as_slice)
     }
 
-    /// The median of one figure.
+    /// Returns the median of one figure.
     pub fn median(&self, test: &str, ranks: usize, bytes: u64, mpi: &str) -> Option<f64> {
         self.values(test, ranks, bytes, mpi).map(median)
     }
 
-    /// The unit of a test.
+    /// Returns the unit of a test.
     pub fn unit(&self, test: &str) -> &str {
         self.units.get(test).map_or("", String::as_str)
     }
 
-    /// The tests that have figures of a contestant, with the number of ranks.
+    /// Returns the tests that have figures of a contestant, with their numbers of ranks.
     pub fn tests(&self) -> Vec<(String, usize)> {
         let mut tests: Vec<_> = self.values.keys().map(|key| (key.test.clone(), key.ranks)).collect();
         tests.dedup();
         tests
     }
 
-    /// The sizes that a test has figures of, whoever's.
+    /// Returns the sizes for which a test has figures, of any contestant.
     pub fn sizes(&self, test: &str, ranks: usize) -> Vec<u64> {
         let of_test = self.values.keys().filter(|key| key.test == test && key.ranks == ranks);
         let mut sizes: Vec<u64> = of_test.map(|key| key.bytes).collect();
@@ -107,12 +108,12 @@ impl Figures {
         sizes
     }
 
-    /// Whether a contestant has any figure of this test.
+    /// Returns true if a contestant has any figure of this test.
     pub fn has(&self, test: &str, ranks: usize, mpi: &str) -> bool {
         self.values.keys().any(|key| key.test == test && key.ranks == ranks && key.mpi == mpi)
     }
 
-    /// For a file.
+    /// Converts the figures to rows of a file.
     pub fn rows(&self) -> Vec<Row> {
         let row = |(key, values): (&Key, &Vec<f64>)| Row {
             mpi: key.mpi.clone(),
@@ -126,7 +127,7 @@ impl Figures {
         self.values.iter().map(row).collect()
     }
 
-    /// From a file.
+    /// Converts the rows of a file to figures.
     pub fn of_rows(rows: Vec<Row>) -> Self {
         let mut figures = Self::default();
         for row in rows {
@@ -138,12 +139,12 @@ impl Figures {
     }
 }
 
-/// Of times, memory and instructions the smaller is better, of all else the larger.
+/// Returns true if smaller is better, as for times, memory and instructions; for all other units larger is better.
 pub fn smaller_is_better(unit: &str) -> bool {
     matches!(unit, "us" | "ms" | "s" | "KiB" | "tests" | "instr")
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -154,14 +155,14 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// How far the values lie apart: largest less smallest, over the median.
+/// Returns the spread of values: largest less smallest, over the median.
 pub fn spread(values: &[f64]) -> f64 {
     let largest = values.iter().copied().fold(f64::MIN, f64::max);
     let smallest = values.iter().copied().fold(f64::MAX, f64::min);
     (largest - smallest) / median(values)
 }
 
-/// As many digits as mean something.
+/// Formats a value with its significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e5 => format!("{:.2}M", value / 1e6),
@@ -172,7 +173,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A size as a person writes it.
+/// Formats a size in bytes with a unit.
 pub fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),

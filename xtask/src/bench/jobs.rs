@@ -1,4 +1,4 @@
-//! What can be run: a program, over which ranks, and which of its tests.
+//! The jobs: a program, the ranks on which it runs, and the tests that it performs.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ pub enum Program {
     Rma,
     /// `benches/mpi/coll.c`
     Coll,
-    /// `benches/mpi/startup.c`, timed from outside
+    /// `benches/mpi/startup.c`, timed by its parent
     Startup,
-    /// `benches/mpi/startup.c`, asking for its memory
+    /// `benches/mpi/startup.c`, which reports its memory
     Memory,
-    /// `benches/machine/limits.c`: no MPI
+    /// `benches/machine/limits.c`, without MPI
     Limits,
-    /// `benches/papers`, a crate: no MPI
+    /// `benches/papers`, a crate, without MPI
     Papers,
 }
 
 impl Program {
-    /// The C sources, below `benches/`.
+    /// Returns its C sources, below `benches/`.
     pub fn sources(self) -> &'static [&'static str] {
         match self {
             Self::P2p => &["mpi/p2p.c", "mpi/engine.c", "mpi/common.c"],
@@ -34,7 +34,7 @@ impl Program {
         }
     }
 
-    /// What its executables are called.
+    /// Returns the name of its executables.
     pub fn binary(self) -> &'static str {
         match self {
             Self::P2p => "p2p",
@@ -46,7 +46,7 @@ impl Program {
         }
     }
 
-    /// For messages.
+    /// Returns its name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -56,21 +56,21 @@ impl Program {
     }
 }
 
-/// How many ranks there are, and where.
+/// The number of ranks and their placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
-    /// Two ranks on two hosts; on a ring as far apart as the contestant says.
+    /// Two ranks on two hosts; on a ring, at the contestant's distance.
     Pair,
     /// Two hosts of two ranks each, paired across.
     Pairs,
-    /// That many hosts of one rank.
+    /// This many hosts of one rank.
     Hosts(usize),
-    /// No MPI: two processes.
+    /// Two processes without MPI.
     Machine,
 }
 
 impl Shape {
-    /// The number of ranks that take part.
+    /// Returns the number of ranks that take part.
     pub fn ranks(self) -> usize {
         match self {
             Self::Pair | Self::Machine => 2,
@@ -80,12 +80,12 @@ impl Shape {
     }
 }
 
-/// One test and the sizes that are asked for; none: the test's own.
+/// One test and the sizes to measure; an empty list means the test's own sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// As the program calls it.
+    /// Name of the test in the program.
     pub name: &'static str,
-    /// In bytes.
+    /// Sizes in bytes.
     pub sizes: Vec<u64>,
 }
 
@@ -99,37 +99,37 @@ impl fmt::Display for Test {
     }
 }
 
-/// Which of the contestants run a job.
+/// The group of contestants that run a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// Neighbours of a ring, and the other MPIs.
+    /// ntbring between neighbours on a ring, and the other MPIs.
     Main,
-    /// These, and ranks further apart on a ring.
+    /// The same, and ntbring between ranks that are further apart.
     Distances,
-    /// Rings under a link model only.
+    /// Only ntbring on rings under a link model.
     Model,
     /// The models of MPI-VMMC.
     Ablation,
-    /// Of these the two that tell what queue management is worth.
+    /// The two of these models that show the effect of queue management.
     QueueManagement,
-    /// ntbring, to be compared with the raw window.
+    /// ntbring, as it is compared with the raw window.
     Efficiency,
-    /// Nobody: the machine itself.
+    /// No contestant: the machine itself.
     Machine,
-    /// The same, in the rounds of [`Who::Efficiency`]: in others it may have been in another state.
+    /// The machine itself, in the rounds of [`Who::Efficiency`], since it may be in another state in other rounds.
     RawWindow,
 }
 
 /// One run of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What is run.
+    /// The program.
     pub program: Program,
-    /// On what.
+    /// Its ranks.
     pub shape: Shape,
-    /// By whom.
+    /// The contestants that run it.
     pub who: Who,
-    /// What of it.
+    /// The tests that it performs; empty for a program without tests.
     pub tests: Vec<Test>,
 }
 
@@ -138,7 +138,7 @@ impl Job {
         Self { program, shape, who, tests }
     }
 
-    /// Its test, if it is one, and its size, if it has one.
+    /// Returns the name of its test if it has exactly one, with the size if there is exactly one.
     fn named(&self) -> String {
         match self.tests.as_slice() {
             [test] if test.sizes.len() == 1 => format!(" {test}"),
@@ -147,7 +147,7 @@ impl Job {
         }
     }
 
-    /// In short.
+    /// Returns a short description.
     pub fn describe(&self) -> String {
         match self.shape {
             Shape::Machine => format!("limits of the machine{}", self.named()),
@@ -163,12 +163,12 @@ fn test(name: &'static str, sizes: &[u64]) -> Test {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Of latencies and bandwidths: enough to see the course.
+/// Sizes for latencies and bandwidths that suffice to show the curve.
 const FEW: &[u64] = &[8, 64, KIB, 4 * KIB, 64 * KIB, MIB, 4 * MIB];
 const FEW_ONE_SIDED: &[u64] = &[8, KIB, 64 * KIB, MIB];
 const FEW_COLLECTIVE: &[u64] = &[8, 64 * KIB];
 
-/// Sizes for a first look, or the test's own.
+/// Returns few sizes for a quick run, and otherwise none, which means the test's own.
 fn few(sizes: &'static [u64], quick: bool) -> &'static [u64] {
     if quick {
         sizes
@@ -177,7 +177,7 @@ fn few(sizes: &'static [u64], quick: bool) -> &'static [u64] {
     }
 }
 
-/// Point to point: pairs, several pairs, all neighbours of a ring.
+/// Returns the point-to-point jobs: pairs, several pairs, all neighbours of a ring.
 pub fn p2p(quick: bool) -> Vec<Job> {
     let mut latencies = vec![0];
     latencies.extend(FEW);
@@ -195,7 +195,7 @@ pub fn p2p(quick: bool) -> Vec<Job> {
     ]
 }
 
-/// One-sided operations.
+/// Returns the jobs of one-sided operations.
 pub fn rma(quick: bool) -> Vec<Job> {
     let sizes = few(FEW_ONE_SIDED, quick);
     let tests = vec![
@@ -213,7 +213,7 @@ pub fn rma(quick: bool) -> Vec<Job> {
     vec![Job::new(Program::Rma, Shape::Pair, Who::Distances, tests)]
 }
 
-/// Collectives, with more ranks than this machine may have cores.
+/// Returns the jobs of collectives, some with more ranks than this machine may have cores.
 pub fn coll(quick: bool) -> Vec<Job> {
     let tests =
         ["bcast", "reduce", "allreduce", "alltoall", "allgather"].map(|name| test(name, few(FEW_COLLECTIVE, quick)));
@@ -221,13 +221,13 @@ pub fn coll(quick: bool) -> Vec<Job> {
     [2, 4, 8].map(|ranks| Job::new(Program::Coll, Shape::Hosts(ranks), Who::Main, tests.clone())).to_vec()
 }
 
-/// What it costs to be there at all.
+/// Returns the jobs that measure start-up time and memory.
 pub fn startup() -> Vec<Job> {
     let job = |program, ranks| Job::new(program, Shape::Hosts(ranks), Who::Main, Vec::new());
     vec![job(Program::Startup, 2), job(Program::Startup, 8), job(Program::Memory, 2), job(Program::Memory, 8)]
 }
 
-/// What the machine allows.
+/// Returns the job that measures the limits of the machine.
 pub fn limits(quick: bool) -> Job {
     let tests = vec![
         test("cacheline", &[]),
@@ -239,7 +239,7 @@ pub fn limits(quick: bool) -> Job {
     Job::new(Program::Limits, Shape::Machine, Who::Machine, tests)
 }
 
-/// The models of MPI-VMMC.
+/// Returns the jobs of the models of MPI-VMMC.
 pub fn ablation(quick: bool) -> Vec<Job> {
     let sizes: Vec<u64> = match quick {
         true => vec![8, 64, 512, 2 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, MIB],
@@ -250,7 +250,7 @@ pub fn ablation(quick: bool) -> Vec<Job> {
     vec![Job::new(Program::Papers, Shape::Pair, Who::Ablation, tests)]
 }
 
-/// MPI and the raw window.
+/// Returns the jobs that compare MPI with the raw window.
 pub fn efficiency(quick: bool) -> Vec<Job> {
     let sizes: Vec<u64> = match quick {
         true => vec![64 * KIB, MIB, 4 * MIB],
@@ -263,23 +263,24 @@ pub fn efficiency(quick: bool) -> Vec<Job> {
     ]
 }
 
-/// What queue management is worth: for a comparison, where all of [`ablation`] would take too long.
+/// Returns the job that shows the effect of queue management, for a comparison, where all of [`ablation`] would take
+/// too long.
 pub fn queue_management() -> Job {
     Job::new(Program::Papers, Shape::Pair, Who::QueueManagement, vec![test("bandwidth", &[8, 64, 512])])
 }
 
-/// Under a link model: between neighbours, and through a host that relays.
+/// Returns the jobs under a link model: between neighbours, and through a host that forwards.
 pub fn modelled() -> Vec<Job> {
     vec![Job::new(Program::P2p, Shape::Pair, Who::Model, vec![test("bandwidth", &[64 * KIB, MIB, 4 * MIB])])]
 }
 
-/// All of the above.
+/// Returns all of the jobs above.
 pub fn all(quick: bool) -> Vec<Job> {
     [p2p(quick), rma(quick), coll(quick), startup(), ablation(quick), efficiency(quick), modelled()].concat()
 }
 
-/// A job for each test. The shorter a job is, the sooner after each other its rounds are, and the more alike the
-/// machine that they find.
+/// Splits jobs into one for each test. The shorter a job is, the sooner its rounds follow each other, and the more
+/// similar is the state of the machine in all of them.
 pub fn singly(jobs: Vec<Job>) -> Vec<Job> {
     jobs.into_iter()
         .flat_map(|job| match job.tests.len() {
@@ -289,9 +290,9 @@ pub fn singly(jobs: Vec<Job>) -> Vec<Job> {
         .collect()
 }
 
-/// Adds one figure to those that are wanted, as a job of its own, unless it is there.
+/// Adds a job for one figure, unless one of the jobs measures it already.
 pub fn want(jobs: &mut Vec<Job>, program: Program, shape: Shape, who: Who, name: &'static str, bytes: u64) {
-    // A program that has no tests is only run.
+    // A program without tests is only run.
     let tests = match program {
         Program::P2p | Program::Rma | Program::Coll | Program::Limits | Program::Papers => vec![test(name, &[bytes])],
         Program::Startup | Program::Memory => Vec::new(),
@@ -302,7 +303,7 @@ pub fn want(jobs: &mut Vec<Job>, program: Program, shape: Shape, who: Who, name:
     }
 }
 
-/// Leaves only tests whose name contains `only`, and jobs that have one.
+/// Keeps only tests whose name contains `only`, and jobs that have such a test.
 pub fn restrict(jobs: Vec<Job>, only: &str) -> Vec<Job> {
     jobs.into_iter()
         .filter_map(|mut job| {

@@ -1,4 +1,4 @@
-//! The machine and the MPIs, as they must be known to read the figures.
+//! Descriptions of the machine and of the MPIs, without which the figures cannot be interpreted.
 
 use std::env;
 use std::fs;
@@ -11,41 +11,41 @@ use crate::bench::contestants::{on_path, Contestant, Role};
 use crate::bench::jobs::Shape;
 use crate::{process, ui, version};
 
-/// Above this the machine is doing something else.
+/// Load average above which other work is assumed to run on the machine.
 const IDLE_LOAD: f64 = 0.5;
 
-/// Prefixes of variables that change how an MPI works.
+/// Prefixes of environment variables that change the behaviour of an MPI.
 const KNOBS: &[&str] = &["NTBRING_", "MPIR_CVAR_", "MPIR_PARAM_", "UCX_", "OMPI_", "HYDRA_", "FI_"];
 
-/// The machine.
+/// Description of the machine.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Machine {
-    /// What it is, line by line: name and value.
+    /// Properties of the machine, each as name and value.
     pub lines: Vec<(String, String)>,
-    /// What is wrong with it for measuring.
+    /// Properties that make it unsuitable for measurements.
     pub warnings: Vec<String>,
 }
 
-/// One MPI, as it was run.
+/// Description of one MPI as it was run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Described {
-    /// Of the contestant.
+    /// Name of the contestant.
     pub name: String,
-    /// Of the contestant.
+    /// Description of the contestant.
     pub what: String,
-    /// What the library says of itself.
+    /// Version that the library reports.
     pub version: String,
-    /// How it was configured.
+    /// Options with which it was configured.
     pub configure: String,
-    /// How it is started.
+    /// Command that starts it.
     pub command: String,
-    /// What we set.
+    /// Variables that the benchmark sets for it.
     pub env: Vec<String>,
-    /// It is one of the others.
+    /// True for the other MPIs.
     pub peer: bool,
 }
 
-/// The cores that ranks are bound to, in this order: one hardware thread of every core first.
+/// Returns the cores that ranks are bound to, in this order: one hardware thread of every core first.
 pub fn cores() -> Vec<usize> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else {
         return Vec::new();
@@ -55,7 +55,7 @@ pub fn cores() -> Vec<usize> {
     spread_out(&allowed, |core| siblings(core).unwrap_or_else(|| core.to_string()))
 }
 
-/// The first of each group, then the second of each, and so on.
+/// Orders cores: the first of each group, then the second of each, and so on.
 fn spread_out(cores: &[usize], group: impl Fn(usize) -> String) -> Vec<usize> {
     let groups: Vec<String> = cores.iter().map(|core| group(*core)).collect();
     let place = |index: usize| groups[..index].iter().filter(|other| **other == groups[index]).count();
@@ -64,7 +64,7 @@ fn spread_out(cores: &[usize], group: impl Fn(usize) -> String) -> Vec<usize> {
     order.into_iter().map(|(_, core)| core).collect()
 }
 
-/// Looks at the machine.
+/// Examines the machine.
 pub fn describe(cores: &[usize]) -> Machine {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: Option<String>| lines.extend(value.map(|value| (name.to_string(), value)));
@@ -105,7 +105,7 @@ fn warnings(cores: &[usize], inherited: &[String]) -> Vec<String> {
     warnings
 }
 
-/// Asks an MPI what it is. `program` is its start-up benchmark.
+/// Asks an MPI for its version and configuration. `program` is its start-up benchmark.
 pub fn describe_mpi(one: &Contestant, program: &Path) -> Described {
     let mut command = one.command(Shape::Hosts(1), program);
     let said = match one.mpicc {
@@ -135,7 +135,7 @@ fn openmpi_configure() -> Option<String> {
     field(&said, "Configure command line")
 }
 
-/// For the terminal.
+/// Formats the descriptions for the terminal.
 pub fn shown(machine: &Machine, mpis: &[Described]) -> String {
     let rows: Vec<Vec<String>> = machine.lines.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect();
     let mut text = String::new();
@@ -153,7 +153,7 @@ pub fn shown(machine: &Machine, mpis: &[Described]) -> String {
     text
 }
 
-/// Before and after the figures: nobody should overlook it.
+/// Prints the warnings. They are shown before and after the figures, so that they are not overlooked.
 pub fn warn(machine: &Machine) {
     for warning in &machine.warnings {
         println!("WARNING: {warning}");
@@ -165,7 +165,7 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty())
 }
 
-/// The value of the first line `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -173,13 +173,13 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The value of a line `name="value"`.
+/// Returns the value of a line `name="value"`.
 fn setting(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
     Some(line.trim_matches('"').to_string())
 }
 
-/// The caches that a core sees: `L1 Data 48K, L2 Unified 2048K, ...`.
+/// Returns the caches of a core: `L1 Data 48K, L2 Unified 2048K, ...`.
 fn caches(dir: &Path) -> Option<String> {
     let mut dirs: Vec<PathBuf> = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
     dirs.sort();
@@ -192,20 +192,20 @@ fn caches(dir: &Path) -> Option<String> {
     (!caches.is_empty()).then(|| caches.join(", "))
 }
 
-/// Versions of what a contestant consists of, where there is a Debian.
+/// Returns the versions of the Debian packages of which contestants consist, where there is a Debian.
 fn packages() -> Option<String> {
     let mut query = Command::new(on_path("dpkg-query")?);
     query.args(["-W", "-f", "${Package} ${Version}, "]);
     query.args(["libmpich12", "libucx0", "libopenmpi3", "libc6"]);
-    // It fails if one of them is not installed, and prints the others all the same.
+    // dpkg-query fails if one of the packages is not installed, but still prints the others.
     let said = query.output().ok()?.stdout;
     let said = String::from_utf8_lossy(&said).trim_end_matches(", ").to_string();
     (!said.is_empty()).then_some(said)
 }
 
-/// What the caller has set that an MPI listens to.
+/// Returns the variables of the caller's environment that change the behaviour of an MPI.
 fn knobs() -> Vec<String> {
-    // What the environment was given by us (`environment::ignore_tuned`) is not the caller's.
+    // This value was set by `environment::ignore_tuned`, not by the caller.
     let ours = |name: &str, value: &str| name == "NTBRING_TUNED" && value == "off";
     let of_mpi = |name: &str| KNOBS.iter().any(|prefix| name.starts_with(prefix));
     let mut knobs: Vec<String> = env::vars()

@@ -1,16 +1,16 @@
-//! `cargo xtask bench`: measurements, side by side with the MPIs that this machine has.
+//! `cargo xtask bench`: measures ntbring side by side with the other MPIs of this machine.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `jobs` | what can be run: program, ranks, tests |
-//! | `contestants` | by whom, and how each is started |
+//! | `jobs` | the jobs that can be run: program, ranks, tests |
+//! | `contestants` | the MPIs and builds that are measured, and how each is started |
 //! | `session`, `states` | compiling, and running round by round; telling states of the machine apart |
-//! | `suites` | how long MPICH's test suite takes |
-//! | `figures`, `stored` | what came out; the file of `--json` |
+//! | `suites` | times of MPICH's test suite |
+//! | `figures`, `stored` | the results, and the file of `--json` |
 //! | `papers` | the experiments of the papers, repeated |
-//! | `tables`, `compare`, `report` | how it is shown |
+//! | `tables`, `compare`, `report` | presentation of the results |
 //! | `ab` | two builds of ntbring, compared with each other |
-//! | `machine`, `disturbance` | what it was measured on, and what else ran there |
+//! | `machine`, `disturbance` | the machine that was measured on, and the load of other processes on it |
 
 mod ab;
 mod compare;
@@ -39,7 +39,7 @@ use jobs::Job;
 use session::{Effort, Session};
 use stored::Stored;
 
-/// The benchmarks that there are.
+/// The benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// Latency, bandwidth and message rate: of two ranks, at several distances, and of several pairs
@@ -50,19 +50,19 @@ enum Name {
     Coll,
     /// Start-up time and memory of 2 and 8 ranks
     Startup,
-    /// What this machine allows two processes without MPI
+    /// Latency and bandwidth that two processes reach on this machine without MPI
     Limits,
-    /// ntbring against the best of the others, and the limits: one JSON object a line after the table
+    /// ntbring against the best of the other MPIs, and the limits: a table, then one JSON object on each line
     Compare,
-    /// The five models of MPI-VMMC: what each mechanism is worth, by size; writes plots, too
+    /// The five models of MPI-VMMC: the effect of each mechanism, by size; writes plots, too
     Ablation,
-    /// What MPI leaves of the raw window's bandwidth, emulated and under link models
+    /// The part of the raw window's bandwidth that MPI reaches, emulated and under link models
     Efficiency,
-    /// All of it, as one page with plots: target/bench/report.html
+    /// All benchmarks, as one page with plots: target/bench/report.html
     Report,
 }
 
-/// A benchmark by its name, or a command of its own.
+/// A benchmark by its name, or a subcommand.
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct BenchCommand {
@@ -75,30 +75,30 @@ pub struct BenchCommand {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Other {
-    /// Two builds of ntbring in turn: ratios of medians, and instructions of an 8-byte message
+    /// Compare two builds of ntbring in turn: ratios of medians, and instructions of an 8-byte message
     Ab(ab::AbArgs),
 }
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 struct BenchArgs {
-    /// Which benchmark
+    /// Benchmark to run
     #[arg(value_enum, value_name = "NAME", default_value = "p2p")]
     name: Name,
 
-    /// Write the figures of all rounds there, with the description of the machine [default: target/bench/NAME.json]
+    /// File for the figures of all rounds and the description of the machine [default: target/bench/NAME.json]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Fewer rounds, sizes and iterations, for a first look
+    /// Use fewer rounds, sizes and iterations, for a first look
     #[arg(long)]
     quick: bool,
 
-    /// How often everything is run, in turn; medians are shown [default: 5, of compare 15; with --quick 3]
+    /// Rounds, each of which runs everything once; medians are shown [default: 5, of compare 15; with --quick 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     rounds: Option<u8>,
 
-    /// Only tests, of compare only measures, whose name contains this
+    /// Run only tests (with compare: only measures) whose name contains this
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 
@@ -108,7 +108,7 @@ struct BenchArgs {
           default_missing_values = suites::DIRS)]
     suites: Vec<String>,
 
-    /// With compare and report: measure nothing, use the figures that --json has written there
+    /// With compare and report: measure nothing, use the figures of a file that --json has written
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only", "suites"])]
     from: Option<PathBuf>,
 
@@ -117,7 +117,8 @@ struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// A figure's budget is divided into batches: the quick ones are still long for a clock.
+    /// Returns the effort for a run. The time budget of a figure is divided into batches; even with --quick a batch is
+    /// long compared with the clock's resolution.
     fn effort(&self) -> Effort {
         let usual = match (self.quick, self.name) {
             (true, _) => 3,
@@ -133,13 +134,13 @@ impl BenchArgs {
         }
     }
 
-    /// Where figures are kept if nobody says where: those of the latest run of this name.
+    /// Returns the file for the figures if the user names none; it holds those of the latest run of this benchmark.
     fn stored(&self) -> PathBuf {
         let name = self.name.to_possible_value().map_or_else(String::new, |name| name.get_name().to_string());
         paths::target().join(format!("bench/{name}.json"))
     }
 
-    /// What is run; of a comparison what its measures need.
+    /// Returns the jobs to run; for compare, those that its measures need.
     fn jobs(&self) -> Result<Vec<Job>> {
         let only = self.only.as_deref();
         let jobs = match self.name {
@@ -158,7 +159,7 @@ impl BenchArgs {
             _ => jobs,
         };
         let jobs = jobs::singly(jobs);
-        // A suite is no job, but may be all that is wanted.
+        // A suite is not a job, but may be all that was asked for.
         if jobs.is_empty() && self.suites.is_empty() {
             let hint = match self.name {
                 Name::Compare => format!("; the measures are: {}", compare::names().join(" ")),
@@ -170,7 +171,7 @@ impl BenchArgs {
     }
 }
 
-/// The command.
+/// Runs the command.
 pub fn run(command: &BenchCommand) -> Result<()> {
     match &command.other {
         Some(Other::Ab(args)) => ab::run(args),
@@ -178,7 +179,7 @@ pub fn run(command: &BenchCommand) -> Result<()> {
     }
 }
 
-/// Compiles, measures, shows.
+/// Compiles the benchmarks, runs them, and shows the results.
 fn run_named(args: &BenchArgs) -> Result<()> {
     if let Some(file) = &args.from {
         let stored = Stored::read(file)?;
@@ -194,7 +195,7 @@ fn run_named(args: &BenchArgs) -> Result<()> {
     let jobs = args.jobs()?;
     let file = args.json.clone().unwrap_or_else(|| args.stored());
     if let Some(parent) = file.parent() {
-        // Better now than when all is measured.
+        // An unusable directory is reported now rather than after all measurements.
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     }
     let installed = setup::ensure(&args.setup)?;
@@ -214,7 +215,7 @@ fn run_named(args: &BenchArgs) -> Result<()> {
     run_watched(&mut session, &jobs, &mut machine)?;
     let (figures, states, notes) = (session.figures.clone(), session.states.clone(), session.notes());
     let mut stored = Stored { machine, mpis, rounds: effort.rounds, quick: args.quick, figures, states, notes };
-    // What is measured is not lost if a suite takes too long for somebody's patience.
+    // Figures are stored before the suites run, so that they are kept if the user ends a suite that takes too long.
     stored.write(&file)?;
     for dir in &args.suites {
         let dirs = std::slice::from_ref(dir);
@@ -290,7 +291,7 @@ fn write_report(stored: &Stored) -> Result<()> {
     Ok(())
 }
 
-/// Runs the jobs, and notes in the description of the machine how much other processes disturbed them.
+/// Runs the jobs and records in the description of the machine how much other processes disturbed them.
 fn run_watched(session: &mut Session, jobs: &[Job], machine: &mut machine::Machine) -> Result<()> {
     let watch = Watch::start();
     session.run(jobs)?;

@@ -1,4 +1,4 @@
-//! Compiles what is needed and runs it: round by round, the contestants in turn.
+//! Compiles the benchmarks and runs them: round by round, the contestants in turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,26 +16,26 @@ use crate::bench::suites;
 use crate::setup::Installed;
 use crate::{paths, process, ui};
 
-/// For every C compiler: warnings would be ours.
+/// Flags for every C compiler. Warnings are enabled, since they would point at the benchmarks' own code.
 const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra"];
 
-/// How long and how often.
+/// The effort spent on measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Seconds that a figure may cost.
+    /// Time budget of a figure in seconds.
     pub budget: f64,
-    /// After so many seconds a program begins no new figure.
+    /// Time in seconds after which a program starts no further figure.
     pub limit: u64,
-    /// Launches of which a start-up time is the median.
+    /// Number of launches over which the median of a start-up time is taken.
     pub launches: usize,
-    /// Whether figures are to be found in the same state of the machine, for which there may be more rounds.
+    /// If true, figures must be measured in the same state of the machine, for which more rounds may be run.
     pub alike: bool,
 }
 
 impl Effort {
-    /// The most rounds that there may be.
+    /// Returns the largest number of rounds that may be run.
     fn rounds_max(&self) -> usize {
         if self.alike {
             3 * self.rounds
@@ -44,7 +44,7 @@ impl Effort {
         }
     }
 
-    /// After the number of a round.
+    /// Returns the text that follows the number of a round.
     fn of_rounds(&self, round: usize) -> String {
         if round < self.rounds {
             format!(" of {}", self.rounds)
@@ -53,26 +53,27 @@ impl Effort {
         }
     }
 
-    /// After that time a run is ended.
+    /// Returns the time after which a run is killed.
     fn deadline(&self) -> Duration {
         Duration::from_secs(2 * self.limit + 30)
     }
 }
 
-/// All that is measured in one call.
+/// All measurements of one call.
 pub struct Session {
-    /// Who takes part.
+    /// The contestants that take part.
     pub contestants: Vec<Contestant>,
-    /// What came out.
+    /// The results.
     pub figures: Figures,
-    /// The same, by the state that the machine was in.
+    /// The same results, by the state of the machine in which they were measured.
     pub states: States,
-    /// The state that it was in after the latest run; and how many runs each contestant of the present job had in each.
+    /// The state of the machine after the latest run. `runs` is the number of runs of each contestant of the present
+    /// job in each state.
     state: Option<usize>,
     runs: BTreeMap<(String, Option<usize>), usize>,
     effort: Effort,
     cores: Vec<usize>,
-    /// Whether suites are to be timed, too.
+    /// If true, suites are timed, too.
     suites: bool,
     dir: PathBuf,
     failures: BTreeMap<String, String>,
@@ -81,13 +82,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// With the MPIs that are there; `suites`: those that suites are timed with take part in any case.
+    /// Creates a session with the MPIs that are installed. With `suites`, the contestants that time suites take part in
+    /// any case.
     pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>, suites: bool) -> Result<Self> {
         let (contestants, remarks) = contestants::all(installed);
         Ok(Self { suites, remarks, ..Self::of(contestants, effort, cores, paths::target().join("bench"))? })
     }
 
-    /// With these contestants; executables and output lie in `dir`.
+    /// Creates a session with these contestants; executables and output are stored in `dir`.
     pub fn of(contestants: Vec<Contestant>, effort: Effort, cores: Vec<usize>, dir: PathBuf) -> Result<Self> {
         fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
         Ok(Self {
@@ -106,7 +108,7 @@ impl Session {
         })
     }
 
-    /// Contestants that run at least one of these jobs, or suites.
+    /// Returns the contestants that run at least one of these jobs, or suites.
     pub fn taking_part(&self, jobs: &[Job]) -> Vec<Contestant> {
         let of_suites = |one: &Contestant| self.suites && suites::takes_part(one);
         let takes_part = |one: &&Contestant| jobs.iter().any(|job| one.is_one_of(job.who)) || of_suites(one);
@@ -117,7 +119,7 @@ impl Session {
         self.contestants.iter().filter(|one| one.is_one_of(job.who)).cloned().collect()
     }
 
-    /// Where a program is for a contestant.
+    /// Returns the path of a program's executable for a contestant.
     pub fn binary(&self, program: Program, suffix: &str) -> PathBuf {
         match program {
             Program::Papers => paths::target().join("release").join(program.binary()),
@@ -125,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Compiles for all that take part. A peer whose compiler fails is left out.
+    /// Compiles the programs for all contestants that take part. A peer whose compiler fails is left out.
     pub fn compile(&mut self, jobs: &[Job]) -> Result<()> {
         let log = self.dir.join("compile.log");
         crate::setup::remove(&log)?;
@@ -136,7 +138,7 @@ impl Session {
         }
         for one in self.taking_part(jobs) {
             let Some(mpicc) = &one.mpicc else { continue };
-            // The program that tells the version is always needed.
+            // The start-up benchmark is always needed, since it reports the version.
             let programs = jobs.iter().filter(|job| one.is_one_of(job.who)).map(|job| job.program);
             for program in programs.chain([Program::Startup]) {
                 let binary = self.binary(program, one.suffix);
@@ -158,8 +160,8 @@ impl Session {
         compile(cc, &["machine/stopwatch.c", "mpi/common.c"], &self.dir.join("stopwatch"), &log)
     }
 
-    /// Runs all rounds of one job, and of the limits before it, after the other: a virtual machine may be another one a
-    /// few minutes later.
+    /// Runs the jobs one after the other, each with all its rounds and those of the limits that it is compared with: a
+    /// virtual machine may behave differently a few minutes later.
     pub fn run(&mut self, jobs: &[Job]) -> Result<()> {
         let has_takers = |job: &&Job| job.shape == Shape::Machine || !self.takers(job).is_empty();
         let jobs: Vec<&Job> = jobs.iter().filter(has_takers).collect();
@@ -179,7 +181,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether all have had half of their rounds, and enough to be compared, in some one state.
+    /// Returns true if all contestants have had at least half of their rounds, and enough for a comparison, in one and
+    /// the same state.
     fn are_alike(&self) -> bool {
         let names: BTreeSet<&String> = self.runs.keys().map(|(name, _)| name).collect();
         let all: BTreeSet<usize> = self.runs.keys().filter_map(|(_, state)| *state).collect();
@@ -188,7 +191,7 @@ impl Session {
         all.into_iter().any(|state| names.iter().all(|name| runs(name, state) >= half))
     }
 
-    /// The state that the machine is in, if that matters and can be told.
+    /// Returns the present state of the machine, if it matters and can be determined.
     fn look(&mut self) -> Option<usize> {
         let cores = self.cores.get(..2).filter(|_| self.effort.alike)?;
         let mut command = Command::new(self.dir.join("limits"));
@@ -200,17 +203,17 @@ impl Session {
         Some(self.states.number(distance))
     }
 
-    /// The number of rounds that there are at least.
+    /// Returns the number of rounds of each job, without those that may be added until all are in the same state.
     pub fn rounds(&self) -> usize {
         self.effort.rounds
     }
 
-    /// What was skipped and what failed.
+    /// Returns notes on contestants and tests that were skipped or failed.
     pub fn notes(&self) -> Vec<String> {
         self.remarks.iter().chain(self.failures.values()).cloned().collect()
     }
 
-    /// An error if ours failed: whoever reads only the exit status must know.
+    /// Fails if ntbring has failed a benchmark, so that the exit status tells.
     pub fn conclude(&self) -> Result<()> {
         if self.ours_failed {
             bail!("ntbring failed a benchmark: see above");
@@ -218,7 +221,8 @@ impl Session {
         Ok(())
     }
 
-    /// One after the other; each round begins with another one, so that none always has the same before it.
+    /// Runs the contestants of a job one after the other. Each round starts with another contestant, so that none
+    /// always follows the same one.
     fn run_job(&mut self, job: &Job, round: usize) -> Result<()> {
         if job.shape == Shape::Machine {
             return self.run_limits(job);
@@ -271,7 +275,8 @@ impl Session {
         self.take(job, one.name, one.role, &mut command)
     }
 
-    /// Runs a command and takes its figures: also those that came before a failure, each is complete.
+    /// Runs a command and adds its figures, including those that were printed before a failure, since each of them is
+    /// complete.
     fn take(&mut self, job: &Job, name: &str, role: Role, command: &mut Command) -> Result<()> {
         let out = self.dir.join(format!("{name}-{}-{}.out", job.program.name(), job.shape.ranks()));
         let outcome = process::run_captured(command, &out, Some(self.effort.deadline()))?;
@@ -283,7 +288,7 @@ impl Session {
         if let Some(state) = state {
             self.states.figures_mut(state).add(name, job.shape.ranks(), &text);
         }
-        // Who fails always is not waited for.
+        // Runs without figures are not counted, so that no round waits for a contestant that always fails.
         if count > 0 {
             *self.runs.entry((name.to_string(), state)).or_default() += 1;
         }

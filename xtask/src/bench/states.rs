@@ -1,59 +1,60 @@
-//! The states of the machine: how far its first two cores are from each other.
+//! The states of the machine, distinguished by the latency between its first two cores.
 //!
-//! A hypervisor moves the cores of a virtual machine about: now they are threads of one core, a few seconds later they share
-//! no cache. What takes 0.15 us in one state takes 0.7 us in another, and a median over several says nothing. So the
-//! distance is measured before and after every run, and figures are compared only with figures of the same state.
+//! A hypervisor moves the virtual cores of a machine between physical ones: at one time two of them are threads of one
+//! core, a few seconds later they share no cache. An operation that takes 0.15 us in one state takes 0.7 us in another,
+//! and a median over several states is meaningless. So the latency is measured before and after every run, and figures
+//! are compared only with figures of the same state.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bench::figures::{Figures, Row};
 
-/// Distances that differ by less than this factor are the same state.
+/// Latencies whose ratio is below this belong to the same state.
 const ALIKE: f64 = 1.4;
 
-/// A figure in one state is worth something if it is the median of so many.
+/// Number of values from which the median of a figure in one state is meaningful.
 const ENOUGH: usize = 5;
 
-/// The same, but not more than there are rounds: a first look has fewer.
+/// Returns that number, but at most the number of rounds, which is smaller in a quick run.
 pub fn enough(rounds: usize) -> usize {
     ENOUGH.min(rounds)
 }
 
-/// What was measured while the cores were so far apart.
+/// The figures that were measured in one state.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Half the round trip of a cache line between them, us.
+    /// Half the round trip of a cache line between the two cores, in us.
     pub cores_us: f64,
-    /// All values of that state.
+    /// All values that were measured in that state.
     pub figures: Figures,
 }
 
-/// As a file keeps it.
+/// A state as it is stored in a file.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct StateRows {
     cores_us: f64,
     figures: Vec<Row>,
 }
 
-/// One of the figures that are compared with each other.
+/// The identity of one of the figures that are compared with each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Whose.
+    /// Name of the contestant.
     pub mpi: &'a str,
-    /// Of what.
+    /// Name of the test.
     pub test: &'a str,
-    /// On how many ranks.
+    /// Number of ranks.
     pub ranks: usize,
-    /// Of what size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// All that were seen.
+/// All states that were seen.
 #[derive(Clone, Debug, Default)]
 pub struct States(Vec<State>);
 
 impl States {
-    /// The number of the state with that distance.
+    /// Returns the number of the state with that latency, adding a state if there is none.
     pub fn number(&mut self, cores_us: f64) -> usize {
         let alike = |state: &State| state.cores_us.max(cores_us) < ALIKE * state.cores_us.min(cores_us);
         self.0.iter().position(alike).unwrap_or_else(|| {
@@ -62,28 +63,29 @@ impl States {
         })
     }
 
-    /// The figures of a state.
+    /// Returns the figures of a state.
     pub fn figures_mut(&mut self, number: usize) -> &mut Figures {
         &mut self.0[number].figures
     }
 
-    /// The state in which the fewest values of any of these figures are the most, if they are `enough`.
+    /// Returns the state in which the figure with the fewest values has the most of them; None if these are fewer than
+    /// `enough`.
     pub fn best(&self, wanted: &[Wanted<'_>], enough: usize) -> Option<&State> {
         let count = |state: &State, one: &Wanted<'_>| {
             state.figures.values(one.test, one.ranks, one.bytes, one.mpi).map_or(0, <[f64]>::len)
         };
         let fewest = |state: &State| wanted.iter().map(|one| count(state, one)).min().unwrap_or(0);
-        // Of equals the first.
+        // The reversal makes `max_by_key`, which returns the last of equal elements, return the first one.
         let best = self.0.iter().rev().max_by_key(|state| fewest(state))?;
         (fewest(best) >= enough).then_some(best)
     }
 
-    /// For a file.
+    /// Converts the states to rows of a file.
     pub fn rows(&self) -> Vec<StateRows> {
         self.0.iter().map(|state| StateRows { cores_us: state.cores_us, figures: state.figures.rows() }).collect()
     }
 
-    /// From a file.
+    /// Converts the rows of a file to states.
     pub fn of_rows(rows: Vec<StateRows>) -> Self {
         let state = |rows: StateRows| State { cores_us: rows.cores_us, figures: Figures::of_rows(rows.figures) };
         Self(rows.into_iter().map(state).collect())
@@ -113,7 +115,7 @@ mod tests {
         let wanted = ["a", "b"].map(|mpi| Wanted { mpi, test: "latency", ranks: 2, bytes: 8 });
         let best = states.best(&wanted, 3).unwrap();
         assert_eq!((best.cores_us, best.figures.median("latency", 2, 8, "a")), (0.30, Some(6.5)));
-        // Of one alone the state with the most.
+        // With a single figure, the state with the most values of it.
         assert_eq!(states.best(&wanted[1..], 3).unwrap().cores_us, 0.30);
         assert!(states.best(&wanted, 4).is_none());
         assert_eq!([3, 15].map(enough), [3, 5]);

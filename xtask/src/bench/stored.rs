@@ -1,4 +1,4 @@
-//! All that one call of `bench` has found out: what `--json` writes and `report --from` reads.
+//! All results of one call of `bench`, which `--json` writes and `report --from` reads.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,21 @@ use crate::bench::papers;
 use crate::bench::states::{StateRows, States};
 use crate::bench::tables::{table, Table};
 
-/// Figures, and what must be known to read them.
+/// Figures, and the information that is needed to interpret them.
 pub struct Stored {
-    /// Where they were measured.
+    /// The machine on which they were measured.
     pub machine: Machine,
-    /// With whom.
+    /// The MPIs that took part.
     pub mpis: Vec<Described>,
-    /// Of how many rounds they are.
+    /// Number of rounds.
     pub rounds: usize,
-    /// With less effort than usual.
+    /// True for a quick run.
     pub quick: bool,
     /// The figures.
     pub figures: Figures,
-    /// The same by states of the machine, as far as they were told apart.
+    /// The same figures by states of the machine, as far as states were distinguished.
     pub states: States,
-    /// What was skipped and what failed.
+    /// Notes on contestants and tests that were skipped or failed.
     pub notes: Vec<String>,
 }
 
@@ -44,17 +44,17 @@ struct File {
 }
 
 impl Stored {
-    /// The other MPIs.
+    /// Returns the names of the other MPIs.
     pub fn peers(&self) -> Vec<&str> {
         self.mpis.iter().filter(|mpi| mpi.peer).map(|mpi| mpi.name.as_str()).collect()
     }
 
-    /// Those that are compared with each other: not those that only an experiment needs.
+    /// Returns the MPIs that are compared with each other, without those that only an experiment needs.
     pub fn compared(&self) -> impl Iterator<Item = &Described> {
         self.mpis.iter().filter(|mpi| !papers::is_of_experiment(&mpi.name))
     }
 
-    /// A table for each test: of the MPIs, then of the machine.
+    /// Returns a table for each test: first those of the MPIs, then those of the machine.
     pub fn tables(&self) -> Vec<Table> {
         let mpis: Vec<&str> = self.compared().map(|mpi| mpi.name.as_str()).collect();
         let all = self.figures.tests();
@@ -65,12 +65,12 @@ impl Stored {
         of_mpis.chain(of_machine).filter(|table| !table.rows.is_empty()).collect()
     }
 
-    /// All of it, as JSON.
+    /// Writes everything to a file, as JSON.
     pub fn write(&self, file: &Path) -> Result<()> {
         self.write_with(file, None)
     }
 
-    /// The same, and further content under a name of its own.
+    /// Writes everything to a file, as JSON, with further content under a name of its own.
     pub fn write_with(&self, file: &Path, more: Option<(&str, Value)>) -> Result<()> {
         let content = File {
             machine: self.machine.clone(),
@@ -89,7 +89,7 @@ impl Stored {
             .with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// What [`Stored::write`] has written.
+    /// Reads a file that [`Stored::write`] has written.
     pub fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let File { machine, mpis, rounds, quick, figures, states, notes } = serde_json::from_str(&text)
@@ -103,7 +103,7 @@ impl Stored {
 pub mod tests {
     use super::*;
 
-    /// Something of everything.
+    /// Returns results with at least one element of every kind.
     pub fn example() -> Stored {
         let mut figures = Figures::default();
         let mut add = |mpi: &str, test: &str, bytes: u64, value: f64, unit: &str| {

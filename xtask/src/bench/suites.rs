@@ -1,6 +1,6 @@
-//! `bench compare --suites`: how long directories of MPICH's test suite take, with ntbring and with
-//! Debian's mpich over UCX. They are programs of many kinds, most of them with more ranks than this
-//! machine may have cores: waiting counts for much.
+//! `bench compare --suites`: times of directories of MPICH's test suite, with ntbring and with Debian's mpich over UCX.
+//! The programs are of many kinds, most of them with more ranks than this machine may have cores, so that the time
+//! depends much on how ranks wait.
 
 use std::path::{Path, PathBuf};
 
@@ -13,26 +13,26 @@ use crate::mpich_test::{self, MpichTestArgs};
 use crate::setup::SetupArgs;
 use crate::ui;
 
-/// The directories, unless others are asked for.
+/// The default directories.
 pub const DIRS: [&str; 2] = ["coll", "rma"];
 
-/// What a suite's figures are called, before its directory.
+/// Prefix of the names of a suite's figures, before its directory.
 const PREFIX: &str = "suite_";
-/// And the numbers of tests that ran out of time.
+/// Ending of the names of the figures that count tests that ran out of time.
 const TIMED_OUT: &str = "_timed_out";
 
-/// Of the peer's time.
+/// The target: our time over the peer's.
 const TO_REACH: f64 = 0.25;
 
-/// The hosts of the ring, and what the figures say of ranks.
+/// Number of hosts of the ring, which is also stored as the figures' number of ranks.
 const HOSTS: usize = 4;
 
-/// Whether a contestant is timed.
+/// Returns true if suites are timed with this contestant.
 pub fn takes_part(one: &Contestant) -> bool {
     one.name == OURS || one.name == ON_UCX[0]
 }
 
-/// Runs the directories with those who take part, and adds the times to the figures. A contestant whose suite
+/// Runs the directories with the contestants that take part and adds the times to the figures. A contestant whose suite
 /// cannot be run gets a note instead.
 pub fn measure(
     dirs: &[String],
@@ -72,7 +72,7 @@ pub fn measure(
     Ok(notes)
 }
 
-/// Where another MPI is installed; None for ours.
+/// Returns the directory in which another MPI is installed; None for ntbring.
 fn prefix(one: &Contestant) -> Result<Option<PathBuf>> {
     if one.role != Role::Peer {
         return Ok(None);
@@ -81,7 +81,7 @@ fn prefix(one: &Contestant) -> Result<Option<PathBuf>> {
     prefix.map(|dir| Some(dir.to_path_buf())).context("its mpicc is in no directory bin")
 }
 
-/// The lines of the comparison: one a directory of which there are figures, whose name contains `only`.
+/// Returns the lines of the comparison: one for each directory that has figures and whose name contains `only`.
 pub fn entries(figures: &Figures, only: Option<&str>) -> Vec<Entry> {
     let tests = figures.tests().into_iter().map(|(test, _)| test);
     let suites = tests.filter(|test| test.starts_with(PREFIX) && !test.ends_with(TIMED_OUT));
@@ -105,7 +105,7 @@ fn entry(figures: &Figures, suite: String) -> Entry {
         to_reach: Some(TO_REACH),
         of_limit: None,
         of_limit_to_reach: None,
-        // A time that holds what the suite gives a test that hangs is no good time.
+        // The time of a test that hangs is its limit, so a total that contains one does not count as reached.
         reached: ratio.map(|ratio| ratio <= TO_REACH && timed_out[0] == 0),
         runs: [ours, peer].map(|time| time.map(|_| 1)),
         spread: [None, None],

@@ -1,41 +1,41 @@
-//! Figures as tables: a row a size, a column a contestant.
+//! Figures as tables: a row for each size, a column for each contestant.
 
 use crate::bench::figures::{number, size, smaller_is_better, Figures, MACHINE};
 use crate::ui;
 
-/// What the machine allows for a figure of an MPI.
+/// The limit that the machine sets to a figure of an MPI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// The test of the machine.
+    /// The test of the machine that measures it.
     pub test: &'static str,
-    /// Its size.
+    /// The size of that test in bytes.
     pub bytes: u64,
-    /// What its value is multiplied with to have the figure's unit.
+    /// The factor that converts its value to the figure's unit.
     pub factor: f64,
 }
 
-/// A message that fits a cache line cannot travel faster than the line.
+/// Size in bytes of a cache line: a message that fits in one cannot be faster than the transfer of the line.
 const IN_A_LINE: u64 = 64;
 
-/// The limit of a test of a pair, if there is one.
+/// Returns the limit of a test of a pair, if there is one.
 pub fn limit_of(test: &str, bytes: u64) -> Option<Limit> {
     let limit = |test, bytes, factor| Some(Limit { test, bytes, factor });
     match test {
         "latency" if bytes <= IN_A_LINE => limit("cacheline", 0, 1.0),
         "latency" => limit("raw_latency", bytes, 1.0),
         "bandwidth" => limit("raw_bandwidth", bytes, 1.0),
-        // MB/s to messages a second.
+        // From MB/s to messages per second.
         "rate" => limit("raw_bandwidth", bytes, 1e6 / bytes as f64),
         _ => None,
     }
 }
 
-/// Its value, if it was measured.
+/// Returns the value of a limit, if it was measured.
 pub fn limit_value(figures: &Figures, limit: &Limit) -> Option<f64> {
     figures.median(limit.test, 2, limit.bytes, MACHINE).map(|value| value * limit.factor)
 }
 
-/// How much better the first value is: above 1 if it is.
+/// Returns the factor by which the first value is better: above 1 if it is.
 pub fn better(unit: &str, first: f64, other: f64) -> f64 {
     if smaller_is_better(unit) {
         other / first
@@ -44,24 +44,24 @@ pub fn better(unit: &str, first: f64, other: f64) -> f64 {
     }
 }
 
-/// A table before it is drawn.
+/// The content of a table.
 pub struct Table {
-    /// What it is of.
+    /// Title.
     pub title: String,
-    /// The heads of its columns.
+    /// Heads of the columns.
     pub header: Vec<String>,
-    /// Its cells.
+    /// Rows of cells.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// For the terminal.
+    /// Formats the table for the terminal.
     pub fn text(&self) -> String {
         format!("{}:\n{}", self.title, ui::table(&self.header, &self.rows))
     }
 }
 
-/// A test's medians. The first contestant is compared with the others; the limit comes last.
+/// Returns a table of a test's medians. The first contestant is compared with the others; the limit is the last column.
 pub fn table(figures: &Figures, test: &str, ranks: usize, mpis: &[&str]) -> Table {
     let mpis: Vec<&str> = mpis.iter().copied().filter(|mpi| figures.has(test, ranks, mpi)).collect();
     let unit = figures.unit(test);
@@ -97,7 +97,7 @@ pub fn table(figures: &Figures, test: &str, ranks: usize, mpis: &[&str]) -> Tabl
     Table { title: format!("{test}{who}, {unit}"), header, rows }
 }
 
-/// Two digits at least, however bad it looks.
+/// Formats a factor with at least two significant digits, however small it is.
 pub fn factor(ratio: f64) -> String {
     match ratio {
         _ if ratio < 0.1 => format!("{ratio:.3}"),

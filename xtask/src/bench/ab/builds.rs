@@ -1,4 +1,4 @@
-//! Makes an installation of each side. What is made lies below `target/bench/ab`:
+//! Makes an installation of each side, below `target/bench/ab`:
 //!
 //! | place | is |
 //! |---|---|
@@ -24,27 +24,29 @@ use crate::setup::stamp::{self, sha256, Digest};
 use crate::setup::{self, library, SetupArgs};
 use crate::{install, paths, process, ui};
 
-/// The sources of the set-up, which decide whether its work of another commit can be continued: the first that there is.
+/// The sources of set-up, of which the first that exists is used. They decide if set-up can continue in the products of
+/// another commit.
 const SET_UP: [&str; 2] = ["xtask/src/setup", "xtask"];
 
-/// Makes installations, and keeps them.
+/// Makes installations and keeps them for later comparisons.
 pub struct Builds<'a> {
     dir: PathBuf,
     setup: &'a SetupArgs,
-    /// Tells MPICH's source, if the user gives one.
+    /// Identity of MPICH's source, if the user gives one.
     source: String,
     present: OnceCell<Key>,
 }
 
 impl<'a> Builds<'a> {
-    /// In this directory.
+    /// Returns a maker of installations in this directory.
     pub fn new(dir: &Path, setup: &'a SetupArgs) -> Result<Self> {
         fs::create_dir_all(dir.join("mpi")).with_context(|| format!("cannot create {}", dir.display()))?;
         let source = setup.mpich_src.as_deref().map_or_else(|| Ok(String::new()), identify)?;
         Ok(Self { dir: dir.to_path_buf(), setup, source, present: OnceCell::new() })
     }
 
-    /// The installations of both sides. A library needs the C side of another build, so the other side comes first.
+    /// Makes the installations of both sides. A library needs the C side of another build, so the other side is made
+    /// first.
     pub fn both(&self, sides: &Pair<Side>) -> Result<Pair<PathBuf>> {
         if sides.old == sides.new {
             let both = self.one(&sides.old, None)?;
@@ -69,7 +71,7 @@ impl<'a> Builds<'a> {
         .with_context(|| format!("{side} cannot be measured"))
     }
 
-    /// The present tree is built in its own target directory, as always.
+    /// Installs the present tree, which is built in its usual target directory.
     fn of_worktree(&self) -> Result<PathBuf> {
         let key = self.present_key()?;
         let base = self.kept(key);
@@ -138,7 +140,7 @@ impl<'a> Builds<'a> {
             assemble(&base, &files, &place)?;
             return Ok(place);
         }
-        // An installation of the user may have its place written into it.
+        // An installation of the user may contain its absolute path.
         let movable = place.with_extension("base");
         install::copy_movable(&base, &movable)?;
         assemble(&movable, &files, &place)?;
@@ -146,7 +148,7 @@ impl<'a> Builds<'a> {
         Ok(place)
     }
 
-    /// Another C side: that of the present tree, or any that was kept.
+    /// Returns another C side of that ABI version: that of the present tree, or one that was kept.
     fn base_of_version(&self, version: u32, fits: impl Fn(&Path) -> bool) -> Result<PathBuf> {
         let present = check::abi_of_header(&paths::root().join("include/ntbring.h"));
         if present == Some(version) {
@@ -166,7 +168,7 @@ impl<'a> Builds<'a> {
         })
     }
 
-    /// Sets up the present tree and keeps what that has made.
+    /// Sets up the present tree and keeps a copy of the result.
     fn keep_present(&self, base: &Path) -> Result<()> {
         let installed = setup::ensure(self.setup)?;
         install::copy_movable(installed.mpi.prefix(), base)
@@ -187,7 +189,7 @@ impl<'a> Builds<'a> {
         if let Some(source) = &self.setup.mpich_src {
             command.arg("--mpich-src").arg(std::path::absolute(source)?);
         }
-        // The commit may not know settings that are to be measured, or its check may fail under them.
+        // The commit may not know the settings that are to be measured, or its final check may fail under them.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NTBRING_")) {
             command.env_remove(name);
         }
@@ -196,7 +198,7 @@ impl<'a> Builds<'a> {
         })
     }
 
-    /// Puts what was fetched for the present tree where the set-up of a commit looks before it fetches.
+    /// Copies the source that was fetched for the present tree to where the set-up of a commit looks before it fetches.
     fn offer_source(&self, download: &Path) -> Result<()> {
         let fetched = fs::read_dir(paths::mpich().join("download")).into_iter().flatten().flatten();
         for file in fetched.map(|entry| entry.path()).filter(|path| path.is_file()) {
@@ -225,7 +227,7 @@ impl<'a> Builds<'a> {
     }
 }
 
-/// Tells one source of MPICH from another.
+/// Returns the identity of a source of MPICH.
 fn identify(source: &Path) -> Result<String> {
     let source = source.canonicalize().with_context(|| format!("--mpich-src {}: not found", source.display()))?;
     match source.is_dir() {
@@ -234,12 +236,12 @@ fn identify(source: &Path) -> Result<String> {
     }
 }
 
-/// The products of a build of the library, and their places in an installation.
+/// Returns the products of a build of the library and their places in an installation.
 fn products(tree: &Path) -> [(PathBuf, &'static str); 2] {
     library::PRODUCTS.map(|(file, to)| (tree.join("target/release").join(file), to))
 }
 
-/// An installation like `base`, but with these files. It is there completely or not at all.
+/// Makes an installation like `base` but with these files. It appears at `place` only when it is complete.
 fn assemble(base: &Path, files: &[(PathBuf, &str)], place: &Path) -> Result<()> {
     let temporary = place.with_extension("new");
     setup::remove(&temporary)?;
@@ -250,7 +252,7 @@ fn assemble(base: &Path, files: &[(PathBuf, &str)], place: &Path) -> Result<()> 
     fs::rename(&temporary, place).with_context(|| format!("cannot make {}", place.display()))
 }
 
-/// Copies a tree; files become hard links, which later replacements of a file do not change.
+/// Copies a tree with hard links for files. A later replacement of one link does not change the other.
 fn link_tree(from: &Path, to: &Path) -> Result<()> {
     for entry in WalkDir::new(from) {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! The C side of a build: MPICH with the netmod. It takes minutes to build, so builds that have the same one share it.
+//! The C side of a build: MPICH with the netmod. It takes minutes to build, so builds with the same C side share it.
 
 use crate::setup::stamp::Digest;
 use crate::setup::Profile;
@@ -8,7 +8,7 @@ use super::git;
 /// Sources of the C side.
 const SOURCES: [&str; 3] = ["netmod", "mpich-patches", "include"];
 
-/// Files of the set-up that decide what MPICH is made of and how it is built.
+/// Files of set-up that determine the content of MPICH and the way it is built.
 const RECIPE: [&str; 5] = [
     "xtask/src/setup/build.rs",
     "xtask/src/setup/configure.rs",
@@ -17,15 +17,15 @@ const RECIPE: [&str; 5] = [
     "xtask/src/setup/source.rs",
 ];
 
-/// Stands for the recipe where a commit does not have all of these files.
+/// The path that is used instead of [`RECIPE`] where a commit lacks some of these files.
 const WHOLE_RECIPE: &str = "xtask";
 
-/// A C side by its sources: equal keys mean equal installations but for the library.
+/// Identity of a C side, from its sources: installations with equal keys differ only in the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// The key of a commit or tree. `source` tells the source of MPICH, if the user gives one.
+    /// Returns the key of a commit or tree. `source` is the identity of MPICH's source, if the user gives one.
     pub fn of_tree(tree: &str, profile: Profile, source: &str) -> Self {
         Self::of(|path| git::object(tree, path), profile, source)
     }
@@ -41,7 +41,7 @@ impl Key {
         Self(digest[..12].to_string())
     }
 
-    /// The key as a name of a directory.
+    /// Returns the key as the name of a directory.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -50,16 +50,16 @@ impl Key {
 /// Origin of the C side of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// An earlier comparison has kept it: nothing but the library is built.
+    /// The copy that an earlier comparison has kept: only the library is built.
     Kept,
-    /// The set-up of the present tree, whose C side is the same: nothing but the library is built, if that is up to date.
+    /// The set-up of the present tree, whose C side is the same: only the library is built, if set-up is up to date.
     Present,
     /// A set-up in the work tree of the commit.
     Built,
 }
 
 impl Origin {
-    /// The cheapest origin of a C side.
+    /// Returns the cheapest origin of a C side.
     pub fn of(wanted: &Key, present: &Key, kept: bool) -> Self {
         match (kept, wanted == present) {
             (true, _) => Self::Kept,

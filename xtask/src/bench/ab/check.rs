@@ -1,4 +1,5 @@
-//! Checks that an installation is what will be measured: its library has the ABI of its C side, and is the one that is loaded.
+//! Checks that an installation is the one to be measured: its library has the ABI version of its C side and is the
+//! library that is loaded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use anyhow::{bail, Context, Result};
 use crate::bench::session;
 use crate::process;
 
-/// The macro of include/ntbring.h.
+/// The macro of include/ntbring.h that holds the ABI version.
 const VERSION: &str = "NTBRING_ABI_VERSION";
 
-/// Fails if programs of this installation would not run, or would run with another library.
+/// Fails if programs of this installation would not run or would load another library.
 pub fn installation(prefix: &Path, dir: &Path) -> Result<()> {
     let library = prefix.join("lib/libntbring.so");
     let version = abi_of_library(&library, dir)?;
@@ -35,7 +36,7 @@ pub fn installation(prefix: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The ABI version that a library says it has. `dir` is for the program that asks it.
+/// Returns the ABI version that a library reports. `dir` is for the program that queries it.
 pub fn abi_of_library(library: &Path, dir: &Path) -> Result<u32> {
     let program = dir.join("abi");
     session::compile(Path::new("cc"), &["machine/abi.c"], &program, &dir.join("logs/abi.log"))?;
@@ -45,12 +46,12 @@ pub fn abi_of_library(library: &Path, dir: &Path) -> Result<u32> {
         .with_context(|| format!("{} says \"{}\" instead of its ABI version", library.display(), said.trim()))
 }
 
-/// The ABI version that an installation's C side was built for; None if it has no header of ntbring.
+/// Returns the ABI version that an installation's C side was built for; None if it has no header of ntbring.
 pub fn abi_of_c_side(prefix: &Path) -> Option<u32> {
     abi_of_header(&prefix.join("include/ntbring.h"))
 }
 
-/// The ABI version that a header names.
+/// Returns the ABI version that a header defines.
 pub fn abi_of_header(header: &Path) -> Option<u32> {
     version_in(&fs::read_to_string(header).ok()?)
 }
@@ -62,7 +63,7 @@ fn version_in(header: &str) -> Option<u32> {
     })
 }
 
-/// The path at which ldd has found the library.
+/// Returns the path at which ldd has found the library.
 fn loaded(ldd: &str) -> Option<PathBuf> {
     let line = ldd.lines().find_map(|line| line.trim().strip_prefix("libntbring.so => "))?;
     line.split(" (").next().map(PathBuf::from)

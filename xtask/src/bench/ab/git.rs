@@ -1,4 +1,4 @@
-//! Commits of the repository, the content of the present tree, and a work tree to build commits in.
+//! Commits of the repository, the content of the present tree, and a git work tree in which commits are built.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::{paths, process, setup};
 
-/// An empty name for a path that a tree does not have.
+/// The object name of a path that a tree does not have: empty.
 const ABSENT: &str = "";
 
 fn git(args: &[&str]) -> Command {
@@ -17,19 +17,19 @@ fn git(args: &[&str]) -> Command {
     command
 }
 
-/// The full hash of the commit that a text names.
+/// Returns the full hash of the commit that a text names.
 pub fn commit(text: &str) -> Option<String> {
     let named = format!("{text}^{{commit}}");
     process::first_line(&mut git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &named]))
 }
 
-/// The short hash and the subject of a commit.
+/// Returns the short hash and the subject of a commit.
 pub fn title(hash: &str) -> Result<String> {
     Ok(process::output(&mut git(&["log", "-1", "--format=%h %s", hash]))?.trim().to_string())
 }
 
-/// The present content of the repository as a tree of git: with changes that are not committed and with new files, without
-/// ignored ones. The index of the user is left alone; `index` is a file for another one.
+/// Returns the present content of the repository as a git tree, including uncommitted changes and new files but without
+/// ignored files. The user's index is not changed; `index` is the file of a temporary index.
 pub fn present_tree(index: &Path) -> Result<String> {
     let with_index = |args: &[&str]| {
         let mut command = git(args);
@@ -41,13 +41,13 @@ pub fn present_tree(index: &Path) -> Result<String> {
     Ok(with_index(&["write-tree"])?.trim().to_string())
 }
 
-/// The object that a commit or tree has at a path; empty if there is none.
+/// Returns the object that a commit or tree has at a path; empty if there is none.
 pub fn object(tree: &str, path: &str) -> String {
     let named = format!("{tree}:{path}");
     process::first_line(&mut git(&["rev-parse", "--verify", "--quiet", &named])).unwrap_or_else(|| ABSENT.to_string())
 }
 
-/// Makes the work tree `dir` hold a commit. Ignored files, such as those of an earlier build, stay.
+/// Checks out a commit in the work tree `dir`. Ignored files, such as those of an earlier build, stay.
 pub fn check_out(hash: &str, dir: &Path, log: &Path) -> Result<()> {
     let place = dir.to_str().context("the path of the repository must be text")?;
     let unhooked = ["-c", "core.hooksPath=/dev/null"];
@@ -65,7 +65,8 @@ pub fn check_out(hash: &str, dir: &Path, log: &Path) -> Result<()> {
     process::check_logged(add.args(["worktree", "add", "--force", "--detach", place, hash]), log)
 }
 
-/// Without its administrative file git would take the work tree for a part of the repository around it.
+/// Returns true if `dir` is a work tree. Without its administrative file git takes it for a part of the repository
+/// around it.
 fn is_work_tree(dir: &Path) -> bool {
     let top = process::first_line(Command::new("git").arg("-C").arg(dir).args(["rev-parse", "--show-toplevel"]));
     let real = |path: &Path| fs::canonicalize(path).ok();

@@ -1,8 +1,9 @@
 //! Instructions of an 8-byte message, counted by valgrind's callgrind in `benches/mpi/instructions.c`.
 //!
-//! Counted are the instructions of MPI_Send and MPI_Recv, with all that they call, in both ranks of a ping-pong in lock step: the
-//! message has arrived when MPI_Recv is called. The count of a long run less that of a short one, over the difference of their
-//! messages, is free of what happens once. The kernel's instructions are not counted.
+//! Counted are the instructions of MPI_Send and MPI_Recv, with all functions that they call, in both ranks of a
+//! ping-pong in lock step: the message has arrived when MPI_Recv is called. The difference between a long and a short
+//! run, divided by the difference of their numbers of messages, contains no one-time costs. The kernel's instructions
+//! are not counted.
 
 use std::env;
 use std::fs;
@@ -18,30 +19,30 @@ use crate::bench::jobs::Shape;
 use crate::bench::session;
 use crate::{process, ui};
 
-/// The test of a message: of [`PARTS`] together.
+/// The test of a whole message: the sum of [`PARTS`].
 pub const MESSAGE: &str = "instructions";
 
 /// Tests of the parts of a message, and the functions of the program whose instructions are counted.
 pub const PARTS: [(&str, &str); 2] =
     [("instructions_send", "counted_send"), ("instructions_receive", "counted_receive")];
 
-/// The size of a message.
+/// The size of a message in bytes.
 pub const BYTES: u64 = 8;
 
-/// As figures have it.
+/// The unit of these figures.
 pub const UNIT: &str = "instr";
 
 /// Round trips of the short and of the long run: 2000 and 22000 messages.
 const ROUND_TRIPS: [u64; 2] = [1_000, 11_000];
 
-/// Counts of each side. More would not tell more: they differ by less than a thousandth.
+/// Number of counts for each side. Counts differ by less than a thousandth, so that more of them would add nothing.
 const COUNTS: usize = 3;
 
-/// A run takes seconds, and minutes if others want the cores.
+/// Time limit of a run, which takes seconds, or minutes if other processes use the cores.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Sets the number of polls of a waiting rank between two yields. While a rank has such polls left, its receives seldom poll
-/// MPICH's shared memory. With none left, always, every receive does, and the count does not depend on the scheduler.
+/// Sets the number of polls of a waiting rank between two yields to 0. While such polls are left, receives seldom poll
+/// MPICH's shared memory; with none, every receive does, and the count does not depend on the scheduler.
 const POLLS: (&str, &str) = ("NTBRING_SPIN", "0");
 
 /// Counts the instructions of all contestants in turn. Fails where valgrind is missing or cannot run a contestant.
@@ -77,16 +78,16 @@ pub fn measure(contestants: &[Contestant], dir: &Path, figures: &mut Figures) ->
     Ok(())
 }
 
-/// The instructions of each part.
+/// Returns the instructions of each part for one message.
 fn per_message(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path) -> Result<[f64; 2]> {
     let [short, long] = ROUND_TRIPS.map(|round_trips| count(one, valgrind, binary, dir, round_trips));
     let (short, long) = (short?, long?);
-    // A round trip is two messages.
+    // A round trip consists of two messages.
     let messages = (2 * (ROUND_TRIPS[1] - ROUND_TRIPS[0])) as f64;
     Ok([0, 1].map(|part| (long[part] as f64 - short[part] as f64) / messages))
 }
 
-/// The instructions of each part in a run, of both ranks together.
+/// Returns the instructions of each part in a run, summed over both ranks.
 fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_trips: u64) -> Result<[u64; 2]> {
     let prefix = format!("callgrind-{}.", one.name);
     let files = || -> Result<Vec<PathBuf>> {
@@ -101,7 +102,7 @@ fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_tri
         .arg(format!("--callgrind-out-file={}", dir.join(format!("{prefix}%p")).display()))
         .arg(binary)
         .arg(round_trips.to_string())
-        // It has a way to ask processors that valgrind does not emulate.
+        // hwloc's x86 backend queries processors with instructions that valgrind does not emulate.
         .env("HWLOC_COMPONENTS", "-x86");
     let (name, value) = POLLS;
     let is_set = env::var_os(name).is_some() || one.env.iter().any(|(set, _)| set == name);
@@ -127,23 +128,23 @@ fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_tri
     Ok(sum)
 }
 
-/// True if a build has this setting: MPI_Init fails where a variable names none.
+/// Returns true if a build has this setting: MPI_Init fails where a variable names an unknown setting.
 fn knows(one: &Contestant, name: &str) -> bool {
     let Some(mpicc) = &one.mpicc else { return false };
     let mut info = Command::new(mpicc.with_file_name("ntbring"));
     process::output(info.args(["info", "--config"])).is_ok_and(|text| text.lines().any(|line| line.trim() == name))
 }
 
-/// Calls of a function.
+/// The calls of a function in a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Calls {
     calls: u64,
-    /// With those of all functions that it calls.
+    /// Instructions of these calls, including all functions that they call.
     instructions: u64,
 }
 
-/// Sums up what callgrind has written about calls of a function: `cfn=NAME`, then `calls=COUNT POSITION`, then a line that ends
-/// with the instructions.
+/// Sums up the calls of a function in callgrind's output: `cfn=NAME`, then `calls=COUNT POSITION`, then a line that
+/// ends with the number of instructions.
 fn inclusive(text: &str, function: &str) -> Result<Calls> {
     let mut sum = Calls::default();
     let mut lines = text.lines();

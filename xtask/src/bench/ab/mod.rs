@@ -1,11 +1,11 @@
-//! `cargo xtask bench ab OLD NEW`: two builds of ntbring, run in turn.
+//! `cargo xtask bench ab OLD NEW`: compares two builds of ntbring, which are run in turn.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `side`, `git` | what OLD and NEW name |
+//! | `side`, `git` | the builds that OLD and NEW name |
 //! | `c_side`, `builds` | an installation of each: built, or taken from an earlier comparison |
-//! | `check` | whether library and C side fit, and which library is loaded |
-//! | `rows` | what is measured; ratios, spreads, verdicts |
+//! | `check` | checks that library and C side match, and that this library is loaded |
+//! | `rows` | the rows of the table: ratios, spreads, verdicts |
 //! | `instructions` | the instructions of a message |
 
 mod builds;
@@ -35,41 +35,42 @@ use builds::Builds;
 use rows::{Entry, Row};
 use side::Side;
 
-/// Rounds, if the user does not say.
+/// Default number of rounds.
 const ROUNDS: u8 = 9;
 
 /// The names of the two contestants.
 const NAMES: Pair<&str> = Pair { old: "old", new: "new" };
 
-/// Below the table.
+/// Explanation below the table.
 const LEGEND: &str = "NEW/OLD: of the medians of as many runs as the column says, OLD's/NEW's; spread: width of the middle half of \
     these runs over their median, OLD's and NEW's; WORSE, better: by more than 3 % (instructions: 1 %) and by more than either \
     spread; ?: too few runs to say; cores: how far apart they were, as half the round trip of a cache line: only runs in that \
     state of the machine are compared; -: all runs are";
 
-/// The same of both sides.
+/// A value for each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<T> {
-    /// Of OLD.
+    /// The value of OLD.
     pub old: T,
-    /// Of NEW.
+    /// The value of NEW.
     pub new: T,
 }
 
-/// Options of `bench ab`.
+/// Command-line options of `bench ab`.
 #[derive(Args, Clone, Debug)]
 pub struct AbArgs {
-    /// The build to compare with: a commit, `worktree` (the present tree), a libntbring.so, or the directory of an installation
+    /// Build to compare with: a commit, `worktree` (the present tree), a libntbring.so, or the directory of an
+    /// installation
     old: String,
 
-    /// The build to judge, named in the same way
+    /// Build to judge, named in the same way
     new: String,
 
-    /// Only rows whose name contains this, say latency_8B
+    /// Run only rows whose name contains this, such as latency_8B
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 
-    /// Runs of each test with each side, at least; medians are shown
+    /// Least number of runs of each test with each side; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
 
@@ -81,7 +82,7 @@ pub struct AbArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     new_env: Vec<(String, String)>,
 
-    /// Write the figures of all rounds there, with the description of the machine [default: target/bench/ab.json]
+    /// File for the figures of all rounds and the description of the machine [default: target/bench/ab.json]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -105,7 +106,7 @@ impl AbArgs {
     }
 }
 
-/// Builds, measures, shows.
+/// Runs the command: builds, measures, shows the results.
 pub fn run(args: &AbArgs) -> Result<()> {
     let rows = args.rows()?;
     let sides = Pair { old: Side::parse(&args.old)?, new: Side::parse(&args.new)? };
@@ -148,7 +149,7 @@ fn measure(session: &mut Session, rows: &[Row], mut machine: Machine, dir: &Path
     let startup = |session: &Session, one: &Contestant| session.binary(Program::Startup, one.suffix);
     ui::step("compiling the benchmarks", || {
         session.compile(&jobs)?;
-        // It tells the version, which is shown even if instructions are all that is wanted.
+        // The start-up benchmark reports the version, which is shown even if only instructions are asked for.
         session.contestants.iter().try_for_each(|one| {
             let sources = Program::Startup.sources();
             session::compile(
@@ -167,7 +168,7 @@ fn measure(session: &mut Session, rows: &[Row], mut machine: Machine, dir: &Path
     run_watched(session, &jobs, &mut machine)?;
     let mut notes = session.notes();
     if rows::count_instructions(rows) {
-        // Others that run meanwhile make it slow, but do not change the counts.
+        // Other processes that run meanwhile slow valgrind down but do not change the counts.
         match instructions::measure(&session.contestants, dir, &mut session.figures) {
             Err(error) if !process::interrupted() => notes.push(format!("instructions are not counted: {error:#}")),
             counted => counted?,
@@ -181,7 +182,7 @@ fn evaluate(rows: &[Row], stored: &Stored) -> Vec<Entry> {
     rows::evaluate(rows, &stored.figures, &stored.states, stored.rounds, NAMES)
 }
 
-/// A side, with the variables that are set for it alone.
+/// Describes a side, with the variables that are set for it alone.
 fn described(side: &Side, env: &[(String, String)]) -> String {
     let env: Vec<String> = env.iter().map(|(name, value)| format!(", {name}={value}")).collect();
     format!("{side}{}", env.concat())

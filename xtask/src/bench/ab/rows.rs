@@ -13,13 +13,13 @@ use crate::ui;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A difference of less than this says nothing of a time or rate, whatever the spread.
+/// Relative difference of times or rates below which builds count as equal, whatever the spread.
 const TOLERATED: f64 = 0.03;
 
-/// The same of a count of instructions, which is repeatable.
+/// The same for counts of instructions, which are repeatable.
 const TOLERATED_COUNT: f64 = 0.01;
 
-/// Fewer runs have no spread to be judged by.
+/// Least number of runs from which a spread is computed.
 const RUNS_LEAST: usize = 3;
 
 /// One row of the table.
@@ -27,9 +27,9 @@ const RUNS_LEAST: usize = 3;
 pub struct Row {
     /// Name by which `--only` selects.
     pub name: String,
-    /// For people.
+    /// Description for the table.
     shown: &'static str,
-    /// None: instructions are counted, not timed.
+    /// The program that measures it; None if instructions are counted instead.
     program: Option<Program>,
     shape: Shape,
     test: &'static str,
@@ -37,7 +37,7 @@ pub struct Row {
     unit: &'static str,
 }
 
-/// All rows.
+/// Returns all rows.
 fn all() -> Vec<Row> {
     let short = |bytes| size(bytes).replace(' ', "");
     let row =
@@ -68,17 +68,17 @@ fn all() -> Vec<Row> {
     rows
 }
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn names() -> Vec<String> {
     all().into_iter().map(|row| row.name).collect()
 }
 
-/// The rows whose name contains `only`.
+/// Returns the rows whose name contains `only`.
 pub fn chosen(only: Option<&str>) -> Vec<Row> {
     all().into_iter().filter(|row| only.is_none_or(|only| row.name.contains(only))).collect()
 }
 
-/// Jobs that measure these rows, one a row.
+/// Returns the jobs that measure these rows, one for each.
 pub fn jobs(rows: &[Row]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for row in rows {
@@ -89,7 +89,7 @@ pub fn jobs(rows: &[Row]) -> Vec<Job> {
     jobs
 }
 
-/// True if one of these rows is a count of instructions.
+/// Returns true if one of these rows is a count of instructions.
 pub fn count_instructions(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.program.is_none())
 }
@@ -98,11 +98,11 @@ pub fn count_instructions(rows: &[Row]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// NEW is worse by more than is tolerated and by more than the spread.
+    /// NEW is worse by more than the tolerance and by more than the spread.
     Worse,
-    /// NEW is better by as much.
+    /// NEW is better by more than both.
     Better,
-    /// Neither.
+    /// Neither of the two.
     Same,
 }
 
@@ -114,22 +114,23 @@ pub struct Entry {
     shown: &'static str,
     bytes: u64,
     unit: &'static str,
-    /// "lower" or "higher" values are better.
+    /// "lower" or "higher": the direction in which values are better.
     better: &'static str,
     old: Option<f64>,
     new: Option<f64>,
-    /// NEW over OLD, of the medians.
+    /// Median of NEW over median of OLD.
     ratio: Option<f64>,
-    /// The middle half of the values lies within this part of the median: OLD's and NEW's.
+    /// Width of the middle half of the values over the median: of OLD and of NEW.
     spread: [Option<f64>; 2],
-    /// Number of values that the medians are taken of: OLD's and NEW's.
+    /// Number of values that the medians are taken of: of OLD and of NEW.
     runs: [usize; 2],
-    /// Distance of the cores, us; None if all runs count.
+    /// Half the round trip of a cache line between the first two cores in that state of the machine, in us; None if all
+    /// runs count.
     cores_us: Option<f64>,
     verdict: Option<Verdict>,
 }
 
-/// Compares what was measured in one state of the machine, or all if that is not enough.
+/// Compares the values that were measured in one state of the machine, or all values if these are too few.
 pub fn evaluate(rows: &[Row], figures: &Figures, states: &States, rounds: usize, names: Pair<&str>) -> Vec<Entry> {
     let one = |row: &Row| {
         let wanted = [names.old, names.new].map(|mpi| Wanted {
@@ -170,7 +171,7 @@ fn entry(row: &Row, figures: &Figures, wanted: &[Wanted<'_>; 2]) -> Entry {
     }
 }
 
-/// Judges a ratio of NEW to OLD; differences up to `tolerated` are none.
+/// Judges a ratio of NEW to OLD. Differences up to `tolerated` are ignored.
 fn verdict(ratio: f64, smaller_is_better: bool, tolerated: f64) -> Verdict {
     let worse = if smaller_is_better { ratio } else { 1.0 / ratio };
     if worse > 1.0 + tolerated {
@@ -182,7 +183,7 @@ fn verdict(ratio: f64, smaller_is_better: bool, tolerated: f64) -> Verdict {
     }
 }
 
-/// The width of the middle half of the values (from the first to the third quartile) over their median.
+/// Returns the width of the middle half of the values (from the first to the third quartile) over their median.
 fn middle_half(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -194,7 +195,7 @@ fn middle_half(values: &[f64]) -> f64 {
     (at(0.75) - at(0.25)) / median(values)
 }
 
-/// For people, with a line that counts the rows that are worse.
+/// Formats the table for the terminal, with a line that counts the rows that are worse.
 pub fn table(entries: &[Entry]) -> String {
     let header = ["test", "size", "OLD", "NEW", "NEW/OLD", "better is", "spread", "runs", "cores", ""];
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();

@@ -24,7 +24,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Finds out what a text names: the word `worktree`, a file, a directory with an installation, or a commit.
+    /// Parses a side: the word `worktree`, a file, a directory with an installation, or a commit.
     pub fn parse(text: &str) -> Result<Self> {
         if text == WORKTREE {
             return Ok(Self::Worktree);
@@ -41,7 +41,8 @@ impl Side {
         }
     }
 
-    /// A file is a library. A directory without an installation is none: it may have the name of a branch.
+    /// Returns the side that a path names: a file is a library, a directory with an installation is that installation.
+    /// Returns None for any other directory, since it may have the name of a branch.
     fn of_path(path: &Path) -> Result<Option<Self>> {
         let absolute = std::path::absolute(path)?;
         if absolute.is_file() {

@@ -1,4 +1,4 @@
-//! What `bench compare` compares, and what must be run for it.
+//! The measures of `bench compare`, and the jobs that they need.
 
 use crate::bench::contestants::{ON_UCX, OURS};
 use crate::bench::figures::{size, MACHINE};
@@ -9,16 +9,16 @@ use crate::bench::tables::{limit_of, Limit};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// With whom a measure is compared.
+/// The figure with which a measure is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Than {
-    /// The best of all other MPIs.
+    /// The best figure of all other MPIs.
     Best,
-    /// The best of these.
+    /// The best figure of these contestants.
     Of(&'static [&'static str]),
-    /// One figure: whose, its test, its size.
+    /// One figure: its contestant, test and size in bytes.
     Figure(&'static str, &'static str, u64),
-    /// What is known without measuring: whose, the value.
+    /// A value that is known without measuring: its name and the value.
     Known(&'static str, f64),
 }
 
@@ -29,19 +29,19 @@ pub struct Measure {
     pub(super) program: Program,
     pub(super) shape: Shape,
     pub(super) who: Who,
-    /// Whose figure it is.
+    /// The contestant whose figure it is.
     pub(super) of: &'static str,
     pub(super) test: &'static str,
     pub(super) bytes: u64,
     pub(super) than: Than,
-    /// The ratio that is wanted: at most, where the smaller is better, else at least.
+    /// The ratio to be reached: an upper bound where smaller is better, otherwise a lower bound.
     pub(super) to_reach: f64,
     pub(super) limit: Option<Limit>,
-    /// What is wanted of the ratio to the limit.
+    /// The ratio to the limit to be reached, if any.
     pub(super) of_limit_to_reach: Option<f64>,
 }
 
-/// All that are known.
+/// Returns all measures.
 pub(super) fn measures() -> Vec<Measure> {
     let pair = |name: String, test, bytes, to_reach| Measure {
         name,
@@ -105,7 +105,8 @@ pub(super) fn measures() -> Vec<Measure> {
     all
 }
 
-/// The figures that these need: the machine's before what is compared with them.
+/// Returns the jobs for the figures that these measures need: those of the machine before those that are compared with
+/// them.
 pub(super) fn jobs(measures: &[Measure]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for measure in measures {

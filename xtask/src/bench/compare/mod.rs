@@ -1,4 +1,4 @@
-//! `bench compare`: ntbring against the best of the others, measure by measure.
+//! `bench compare`: ntbring against the best of the other MPIs, measure by measure.
 
 mod measures;
 mod queue_management;
@@ -14,7 +14,7 @@ use crate::bench::tables::limit_value;
 use measures::{measures, Measure, Than};
 pub use shown::{cells, table, HEADER};
 
-/// What is printed of a measure.
+/// The result of a measure.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Entry {
     pub(super) name: String,
@@ -24,57 +24,58 @@ pub struct Entry {
     pub(super) ratio: Option<f64>,
     pub(super) limit: Option<f64>,
     pub(super) unit: String,
-    /// "lower" or "higher" is better, of value and ratio.
+    /// "lower" or "higher": the direction in which value and ratio are better.
     pub(super) better: &'static str,
-    /// None: it is only reported.
+    /// The ratio to be reached; None if the measure is only reported.
     pub(super) to_reach: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) of_limit: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) of_limit_to_reach: Option<f64>,
     pub(super) reached: Option<bool>,
-    /// How many runs the medians rest on: of ours and of the peer.
+    /// Number of runs that the medians are taken of: of ntbring and of the peer.
     pub(super) runs: [Option<usize>; 2],
-    /// Largest less smallest value of these runs, over the median: of ours and of the peer.
+    /// Largest less smallest value of these runs, over the median: of ntbring and of the peer.
     pub(super) spread: [Option<f64>; 2],
-    /// How far apart the cores were, us; None if the state of the machine was not the same for long enough.
+    /// Half the round trip of a cache line between the first two cores, in us; None if the machine was not in the same
+    /// state for long enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cores_us: Option<f64>,
-    /// Of a suite: its tests that ran out of time, ours and the peer's.
+    /// Number of tests of a suite that ran out of time: ntbring's and the peer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) timed_out: Option<[usize; 2]>,
 }
 
 impl Entry {
-    /// There is at least our own figure.
+    /// Returns true if there is at least ntbring's own figure.
     pub fn is_known(&self) -> bool {
         self.ours.is_some()
     }
 }
 
-/// Whether a measure of this name is asked for.
+/// Returns true if a measure of this name is selected.
 fn is_chosen(name: &str, only: Option<&str>) -> bool {
     only.is_none_or(|only| name.contains(only))
 }
 
-/// Measures whose name contains `only`.
+/// Returns the measures whose name contains `only`.
 fn chosen(only: Option<&str>) -> Vec<Measure> {
     measures().into_iter().filter(|measure| is_chosen(&measure.name, only)).collect()
 }
 
-/// The names of all.
+/// Returns the names of all measures.
 pub fn names() -> Vec<String> {
     measures().into_iter().map(|measure| measure.name).chain([queue_management::NAME.to_string()]).collect()
 }
 
-/// What must be run for measures whose name contains `only`.
+/// Returns the jobs that are needed for measures whose name contains `only`.
 pub fn jobs(only: Option<&str>) -> Vec<Job> {
     let mut jobs = measures::jobs(&chosen(only));
     jobs.extend(is_chosen(queue_management::NAME, only).then(queue_management::job));
     jobs
 }
 
-/// Compares measures whose name contains `only`, with what there is.
+/// Compares the figures that exist of measures whose name contains `only`.
 pub fn evaluate(stored: &Stored, only: Option<&str>) -> Vec<Entry> {
     let (peers, enough) = (stored.peers(), states::enough(stored.rounds));
     let one = |measure: &Measure| alike(&stored.figures, &stored.states, enough, measure, &peers);
@@ -83,7 +84,8 @@ pub fn evaluate(stored: &Stored, only: Option<&str>) -> Vec<Entry> {
     entries
 }
 
-/// Compares what was measured in one state of the machine, if that is enough. `peers` are the other MPIs.
+/// Compares the figures that were measured in one state of the machine, or all figures if these are too few. `peers`
+/// are the other MPIs.
 fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers: &[&str]) -> Entry {
     let Measure { test, bytes, .. } = *measure;
     let ranks = measure.shape.ranks();
@@ -101,7 +103,7 @@ fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers
         ranks: 2,
         bytes: limit.bytes,
     }));
-    // Who has no figure at all is not waited for.
+    // Contestants without any figure do not count, since no state would have enough of them.
     wanted.retain(|one| all.values(one.test, one.ranks, one.bytes, one.mpi).is_some());
     match states.best(&wanted, enough) {
         Some(state) => Entry { cores_us: Some(rounded(state.cores_us)), ..entry(&state.figures, measure, peers) },
@@ -109,7 +111,7 @@ fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers
     }
 }
 
-/// Also known where nothing was measured.
+/// Returns the unit of a test, also of one that was not measured.
 fn unit_of(test: &str) -> &'static str {
     match test {
         "bandwidth" => "MB/s",
@@ -120,7 +122,7 @@ fn unit_of(test: &str) -> &'static str {
     }
 }
 
-/// More digits than this were not measured.
+/// Rounds a value to the digits that the measurement supports.
 pub fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
@@ -154,7 +156,7 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
     let reached = ratio.map(|ratio| holds(ratio, measure.to_reach));
     let limit_held = measure.of_limit_to_reach.map(|to_reach| of_limit.map(|ratio| holds(ratio, to_reach)));
     let reached = match limit_held {
-        // Without the limit it is not known, unless the rest has failed anyway.
+        // Without a measured limit the result is unknown, unless the other condition has failed already.
         Some(None) => reached.filter(|reached| !reached),
         Some(Some(held)) => reached.map(|reached| reached && held),
         None => reached,

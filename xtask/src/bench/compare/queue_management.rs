@@ -1,4 +1,4 @@
-//! What queue management is worth under a link model: model 2 of MPI-VMMC over model 1, as `bench ablation` has it.
+//! The effect of queue management under a link model: model 2 of MPI-VMMC over model 1, as in `bench ablation`.
 
 use crate::bench::compare::{rounded, Entry};
 use crate::bench::figures::Figures;
@@ -7,18 +7,18 @@ use crate::bench::papers::ablation::{self, MODELS_2_AND_1};
 use crate::bench::states::{self, Wanted};
 use crate::bench::stored::Stored;
 
-/// As a measure is called.
+/// The name of the measure.
 pub(super) const NAME: &str = "queue_management_gen3x8";
 
-/// What paper 1 reports.
+/// The factor that paper 1 reports.
 const PAPER: f64 = 3.0;
 
-/// What is run for it.
+/// Returns the job that it needs.
 pub(super) fn job() -> Job {
     jobs::queue_management()
 }
 
-/// The line of the comparison. Nothing is to be reached: the paper's machine is not ours.
+/// Returns the line of the comparison. It has no target, since the paper's machine was a different one.
 pub(super) fn entry(stored: &Stored) -> Entry {
     let job = job();
     let test = &job.tests[0];
@@ -48,7 +48,7 @@ pub(super) fn entry(stored: &Stored) -> Entry {
     }
 }
 
-/// How many runs each of these rests on, at least; sizes that nobody has are not counted.
+/// Returns the least number of runs of any of these figures; sizes without any figure are not counted.
 fn fewest(figures: &Figures, wanted: &[Wanted<'_>]) -> Option<usize> {
     let values = wanted.iter().filter_map(|one| figures.values(one.test, one.ranks, one.bytes, one.mpi));
     values.map(<[f64]>::len).min()

@@ -1,15 +1,15 @@
-//! A comparison for people.
+//! Formats a comparison as a table.
 
 use crate::bench::compare::Entry;
 use crate::bench::figures::number;
 use crate::bench::tables::factor;
 use crate::ui;
 
-/// The heads of [`cells`].
+/// The heads of the columns of [`cells`].
 pub const HEADER: [&str; 11] =
     ["measure", "ours", "best peer", "ratio", "to reach", "reached", "limit", "of limit", "runs", "spread", "cores"];
 
-/// An entry as a row of a table.
+/// Formats an entry as a row of a table.
 pub fn cells(entry: &Entry) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
     let value = |value: Option<f64>| or_dash(value.map(|value| format!("{} {}", number(value), entry.unit)));
@@ -29,7 +29,7 @@ pub fn cells(entry: &Entry) -> Vec<String> {
         or_dash(entry.ratio.map(factor)),
         or_dash(entry.to_reach.map(|ratio| format!("{sign} {ratio:.2}{of_limit}"))),
         or_dash(entry.reached.map(|reached| if reached { "yes" } else { "NO" }.to_string())),
-        // That of a suite is the ratio to be reached once more.
+        // The limit of a suite is its target ratio, which another column shows already.
         value(entry.limit.filter(|_| entry.timed_out.is_none())),
         or_dash(entry.of_limit.map(factor)),
         format!("{}/{}", runs(0), runs(1)),
@@ -38,7 +38,7 @@ pub fn cells(entry: &Entry) -> Vec<String> {
     ]
 }
 
-/// For people.
+/// Formats the table for the terminal.
 pub fn table(entries: &[Entry]) -> String {
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();
     let reached = entries.iter().filter(|entry| entry.reached == Some(true)).count();

@@ -10,26 +10,26 @@ const BANDWIDTH: &str = "bandwidth";
 const LATENCY: &str = "latency";
 const RANKS: usize = 2;
 
-/// Below this the paper's figure for queue management holds.
+/// Size in bytes below which the paper's figure for queue management holds.
 const SMALL: u64 = 1000;
 
 /// One model on one link.
 pub struct Column {
-    /// Of the contestant.
+    /// Name of the contestant.
     pub name: &'static str,
-    /// The model, as the program calls it, and for the head of a table.
+    /// Name of the model in the program and in the head of a table.
     pub model: &'static str,
     /// The link model.
     pub link: &'static str,
-    /// For the legend.
+    /// Description for the legend.
     pub what: &'static str,
 }
 
-/// What the models are run on.
+/// A link on which the models are run.
 pub struct Link {
-    /// For titles.
+    /// Name for titles.
     pub name: &'static str,
-    /// For the names of files.
+    /// Name for files.
     pub short: &'static str,
     /// The models, in the order of [`MODELS`].
     pub columns: [Column; 6],
@@ -67,7 +67,7 @@ const GEN3X8: [&str; 6] =
 const PEX8733: [&str; 6] =
     ["paper-1-pex8733", "paper-1p-pex8733", "paper-2-pex8733", "paper-3-pex8733", "paper-4-pex8733", "paper-5-pex8733"];
 
-/// On what the models are run.
+/// The links on which the models are run.
 pub const LINKS: &[Link] = &[
     Link { name: "emulated NTB", short: "emulated", columns: columns(EMULATED, "none") },
     Link { name: "link model gen3x8", short: "gen3x8", columns: columns(GEN3X8, "gen3x8") },
@@ -77,7 +77,7 @@ pub const LINKS: &[Link] = &[
 /// The contestants that [`queue_management`] compares.
 pub const MODELS_2_AND_1: [&str; 2] = [GEN3X8[2], GEN3X8[0]];
 
-/// What queue management is worth under gen3x8: the median over small sizes.
+/// Returns the effect of queue management under gen3x8: the median factor over small sizes.
 pub fn queue_management(figures: &Figures) -> Option<f64> {
     LINKS[1].middle(figures, "1")
 }
@@ -97,7 +97,7 @@ impl Link {
         self.sizes_of(figures, BANDWIDTH)
     }
 
-    /// Half the round trip of all models; None if it was not measured.
+    /// Returns a table of half the round trip of all models; None if it was not measured.
     fn latencies(&self, figures: &Figures) -> Option<Table> {
         let sizes = self.sizes_of(figures, LATENCY);
         let row = |bytes: &u64| {
@@ -110,7 +110,7 @@ impl Link {
         (!sizes.is_empty()).then_some(Table { title, header, rows })
     }
 
-    /// What one model reaches of what another does.
+    /// Returns the bandwidth of one model over that of another.
     fn ratio(&self, figures: &Figures, model: &str, of: &str, bytes: u64) -> Option<f64> {
         let value = |model: &str| {
             let column = MODELS.iter().position(|name| *name == model)?;
@@ -119,7 +119,7 @@ impl Link {
         Some(value(model)? / value(of)?)
     }
 
-    /// Bandwidth of all models, and which of those of the paper is the fastest.
+    /// Returns a table of the bandwidths of all models, which marks the fastest of the paper's models.
     fn bandwidths(&self, figures: &Figures) -> Table {
         let mut header = vec!["size".to_string()];
         header.extend(self.columns.iter().map(|column| column.model.to_string()));
@@ -137,14 +137,14 @@ impl Link {
         Table { title: format!("bandwidth of the models, {}, MB/s", self.name), header, rows }
     }
 
-    /// The median, over the small sizes, of what model 2 reaches of another.
+    /// Returns the median, over the small sizes, of the bandwidth of model 2 over that of another model.
     fn middle(&self, figures: &Figures, of: &str) -> Option<f64> {
         let sizes = self.sizes(figures).into_iter().filter(|bytes| *bytes < SMALL);
         let ratios: Vec<f64> = sizes.filter_map(|bytes| self.ratio(figures, "2", of, bytes)).collect();
         (!ratios.is_empty()).then(|| median(&ratios))
     }
 
-    /// What queue management alone is worth.
+    /// Returns a table of the effect of queue management alone.
     fn queue_management(&self, figures: &Figures) -> Table {
         let sizes: Vec<u64> = self.sizes(figures).into_iter().filter(|bytes| *bytes < SMALL).collect();
         let mut rows = Vec::new();
@@ -159,7 +159,7 @@ impl Link {
         Table { title: format!("queue management below {SMALL} B, {}", self.name), header, rows }
     }
 
-    /// Where models overtake the one that copies on both sides.
+    /// Returns a table of the sizes from which models are faster than the one that copies on both sides.
     fn crossovers(&self, figures: &Figures) -> Table {
         let sizes = self.sizes(figures);
         let row = |model: &str, what: &str, paper: &str| {
@@ -178,7 +178,7 @@ impl Link {
         Table { title: format!("crossovers, {}", self.name), header, rows }
     }
 
-    /// The plot, if there is anything to plot.
+    /// Returns the plot; None if there are no figures.
     fn plot(&self, figures: &Figures) -> Result<Option<String>> {
         let sizes = self.sizes(figures);
         let points = |column| {
@@ -197,14 +197,14 @@ impl Link {
     }
 }
 
-/// The first size at which it is faster, and the size from which on it always is.
+/// Returns the first size at which a model is faster, and the size from which on it is always faster.
 fn crossover(known: &[(u64, bool)]) -> (Option<u64>, Option<u64>) {
     let first = known.iter().find(|(_, faster)| *faster).map(|(bytes, _)| *bytes);
     let always = known.iter().rev().take_while(|(_, faster)| *faster).last().map(|(bytes, _)| *bytes);
     (first, always)
 }
 
-/// All tables of which there are figures.
+/// Returns all tables for which there are figures.
 pub fn tables(figures: &Figures) -> Vec<Table> {
     let of_link = |link: &Link| {
         let of_bandwidth = || [link.bandwidths(figures), link.queue_management(figures), link.crossovers(figures)];
@@ -214,7 +214,7 @@ pub fn tables(figures: &Figures) -> Vec<Table> {
     LINKS.iter().flat_map(of_link).collect()
 }
 
-/// A plot for each link of which there are figures: short name and SVG.
+/// Returns a plot for each link that has figures: its short name and the SVG.
 pub fn plots(figures: &Figures) -> Result<Vec<(&'static str, String)>> {
     let plots = LINKS.iter().map(|link| Ok(link.plot(figures)?.map(|svg| (link.short, svg))));
     plots.filter_map(Result::transpose).collect()

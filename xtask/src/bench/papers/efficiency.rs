@@ -1,4 +1,4 @@
-//! `bench efficiency`: what MPI leaves of the raw window's bandwidth.
+//! `bench efficiency`: the part of the raw window's bandwidth that MPI reaches.
 
 use super::Column;
 use crate::bench::figures::{number, size, Figures, RAW_WINDOW};
@@ -12,7 +12,7 @@ pub const RAW: &str = "raw_bandwidth";
 
 const MODEL: &str = "NTBRING_LINK_MODEL";
 
-/// Ways of running ntbring, in the order of the table.
+/// The ways of running ntbring, in the order of the table.
 pub const COLUMNS: &[Column] = &[
     Column {
         name: "eff-streamed",
@@ -26,13 +26,13 @@ pub const COLUMNS: &[Column] = &[
     Column { name: "eff-pex8749", head: "pex8749", env: &[(MODEL, "pex8749")], what: "link model pex8749" },
 ];
 
-/// What the model gen3x8 says that its link carries, MB/s (docs/link-model.md).
+/// Bandwidth of the link under the model gen3x8, in MB/s (docs/link-model.md).
 pub const GEN3X8: f64 = 6000.0;
 
-/// What all models say.
+/// Link bandwidths under all models, in MB/s.
 const OF_MODELS: [(&str, f64); 3] = [("eff-gen3x8", GEN3X8), ("eff-pex8733", 3500.0), ("eff-pex8749", 2600.0)];
 
-/// The raw window's bandwidth for a column: the model's figure, or what was measured.
+/// Returns the raw window's bandwidth for a column: the model's figure, or the measured one.
 fn raw(figures: &Figures, column: &Column, bytes: u64) -> Option<f64> {
     match OF_MODELS.iter().find(|(name, _)| *name == column.name) {
         Some((_, figure)) => Some(*figure),
@@ -40,7 +40,7 @@ fn raw(figures: &Figures, column: &Column, bytes: u64) -> Option<f64> {
     }
 }
 
-/// The table; None if there are no figures.
+/// Returns the table; None if there are no figures.
 pub fn table(figures: &Figures) -> Option<Table> {
     let columns: Vec<&Column> = COLUMNS.iter().filter(|column| figures.has(TEST, RANKS, column.name)).collect();
     if columns.is_empty() {
@@ -72,7 +72,7 @@ pub fn table(figures: &Figures) -> Option<Table> {
     Some(Table { title, header, rows })
 }
 
-/// What the papers report.
+/// The results that the papers report.
 pub const PAPERS: &str =
     "paper 1 (MPI-VMMC): 95 % (90.7 of 95.7 MB/s); paper 3 (OpenSHMEM over an NTB ring): 80-85 %, \
                           by its own figures 75-83 % (4500-5000 of 6000 MB/s)";

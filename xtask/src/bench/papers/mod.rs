@@ -1,4 +1,4 @@
-//! The experiments of the papers that ntbring stands on, repeated: see docs/experiments.md.
+//! Repeats the experiments of the papers that ntbring is based on: see docs/experiments.md.
 
 pub mod ablation;
 pub mod efficiency;
@@ -8,22 +8,22 @@ use crate::setup::Installed;
 
 /// One way of running ntbring, for `efficiency`.
 pub struct Column {
-    /// Of the contestant.
+    /// Name of the contestant.
     pub name: &'static str,
-    /// For the head of a table.
+    /// Head of its column.
     pub head: &'static str,
-    /// What is set for it.
+    /// Environment variables that are set for it.
     env: &'static [(&'static str, &'static str)],
     what: &'static str,
 }
 
-/// The models of `benches/papers`.
+/// Returns the models of `benches/papers`.
 pub fn models() -> Vec<Contestant> {
     let columns = ablation::LINKS.iter().flat_map(|link| &link.columns);
     columns.map(|column| model(column.name, column.what, column.model, column.link)).collect()
 }
 
-/// All ways of running ntbring that only the experiments need.
+/// Returns all ways of running ntbring that only the experiments need.
 pub fn contestants(installed: &Installed) -> Vec<Contestant> {
     let one = |column: &'static Column| {
         let mut one = ours(installed, column.name, 1, Role::Efficiency, column.what);
@@ -33,7 +33,7 @@ pub fn contestants(installed: &Installed) -> Vec<Contestant> {
     efficiency::COLUMNS.iter().map(one).collect()
 }
 
-/// Whether a contestant belongs to an experiment, so that general tables leave it out.
+/// Returns true if a contestant belongs to an experiment, so that general tables omit it.
 pub fn is_of_experiment(name: &str) -> bool {
     names().any(|known| known == name)
 }

@@ -1,4 +1,4 @@
-//! `bench report`: one page that needs nothing else.
+//! `bench report`: one self-contained page.
 
 pub mod plot;
 
@@ -14,7 +14,7 @@ use crate::bench::stored::Stored;
 use crate::bench::suites;
 use crate::bench::tables::{limit_of, limit_value, Table};
 
-/// With fewer sizes there is nothing to plot.
+/// Least number of sizes for which a plot is drawn.
 const LEAST_SIZES: usize = 3;
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:64em;margin:2em auto;padding:0 1em;color:#222}\
@@ -78,7 +78,7 @@ fn mpis(stored: &Stored) -> String {
     page
 }
 
-/// The measures of `bench compare` of which there are figures.
+/// Returns the measures of `bench compare` that have figures.
 fn comparison(stored: &Stored) -> String {
     let mut entries = compare::evaluate(stored, None);
     entries.extend(suites::entries(&stored.figures, None));
@@ -87,7 +87,7 @@ fn comparison(stored: &Stored) -> String {
     format!("<h2>Compared with the best</h2>\n{}", html(&Table { title: String::new(), header, rows }))
 }
 
-/// The experiments of the papers of which there are figures.
+/// Returns the experiments of the papers that have figures.
 fn experiments(stored: &Stored) -> Result<String> {
     let mut page = String::new();
     for (_, svg) in ablation::plots(&stored.figures)? {
@@ -106,7 +106,7 @@ fn experiments(stored: &Stored) -> Result<String> {
     Ok(format!("<h2>The papers' experiments</h2>\n{page}<p>{}</p>\n{}", escaped(efficiency::PAPERS), texts(&lines)))
 }
 
-/// The plots of all tests that have sizes enough, by names that files can have.
+/// Returns the plots of all tests with enough sizes, each with a name that is valid for a file.
 pub fn plots(stored: &Stored) -> Result<Vec<(String, String)>> {
     let tests = stored.figures.tests().into_iter();
     let plots =
@@ -175,7 +175,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}");
         }
-        // One size only: a table, no plot. No measures without figures.
+        // A test with a single size has a table but no plot. Measures without figures are omitted.
         assert_eq!(page.matches("<svg").count(), 1);
         assert!(page.contains("barrier, 2 ranks") && !page.contains("put_8B"));
         // The names of XML are no addresses that a browser follows.

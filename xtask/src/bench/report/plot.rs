@@ -11,7 +11,7 @@ pub const LIMIT: &str = "limit";
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 430;
 
-/// Told apart also by those who see fewer colours.
+/// Colours that can be distinguished with colour-vision deficiency, too.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0xd5, 0x5e, 0x00),
     RGBColor(0xe6, 0x9f, 0x00),
@@ -25,23 +25,23 @@ const COLOURS: [RGBColor; 8] = [
 
 /// One line of a plot.
 pub struct Series {
-    /// For the legend.
+    /// Name for the legend.
     pub name: String,
     /// Sizes and values, all positive.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Series {
-    /// With a name.
+    /// Returns a series with a name.
     pub fn of(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.to_string(), points }
     }
 }
 
-/// Draws them. There must be at least one point.
+/// Draws the series as SVG. There must be at least one point.
 pub fn svg(title: &str, unit: &str, series: &[Series]) -> Result<String> {
     let mut svg = String::new();
-    // The library's errors borrow the drawing area.
+    // The error is converted to text, since the library's errors borrow the drawing area.
     draw(&mut svg, title, unit, series).map_err(|error| anyhow!("cannot plot {title}: {error}"))?;
     Ok(svg)
 }
@@ -88,7 +88,7 @@ fn draw(svg: &mut String, title: &str, unit: &str, series: &[Series]) -> Result<
     Ok(())
 }
 
-/// The smallest and the largest; apart, even if there is only one.
+/// Returns the smallest and the largest value, which differ even if there is only one.
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
     if low < high {
