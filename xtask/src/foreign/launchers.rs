@@ -1,5 +1,5 @@
-//! Jobs that others start: hydra over ssh, and Slurm's srun. Their daemons run here, for the time of the tests, with
-//! configurations and ports of their own.
+//! Jobs that other launchers start: hydra over ssh, and Slurm's srun. Their daemons run on this machine for the
+//! duration of the tests, with their own configurations and ports.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,14 +16,14 @@ use crate::setup::{packages, remove};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a daemon may take before it answers.
+/// Time that a daemon may take until it answers.
 const START: Duration = Duration::from_secs(20);
 
-/// A daemon that ends with the tests.
+/// A daemon that is ended when the tests are over.
 struct Daemon(Child);
 
 impl Daemon {
-    /// Starts it; `log` takes what it says.
+    /// Starts the daemon; its output goes to `log`.
     fn start(command: &mut Command, log: &Path) -> Result<Daemon> {
         let out = fs::File::create(log)?;
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
@@ -38,7 +38,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds. Fails after [`START`].
 fn until(what: &str, mut so: impl FnMut() -> bool) -> Result<()> {
     let start = Instant::now();
     while !so() {
@@ -50,7 +50,7 @@ fn until(what: &str, mut so: impl FnMut() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// So many ports that nobody uses.
+/// Returns `N` unused ports.
 fn ports<const N: usize>() -> Result<[u16; N]> {
     let mut listeners = Vec::new();
     for _ in 0..N {
@@ -63,7 +63,7 @@ fn ports<const N: usize>() -> Result<[u16; N]> {
     Ok(ports)
 }
 
-/// The halo exchange in C, built with our mpicc.
+/// Builds the halo exchange in C with the installed mpicc.
 fn halo(bench: &mut Bench) -> Result<Option<PathBuf>> {
     let program = bench.place.join("halo");
     let mut compile = Command::new(bench.tool("mpicc"));
@@ -71,7 +71,7 @@ fn halo(bench: &mut Bench) -> Result<Option<PathBuf>> {
     Ok(bench.test("mpicc halo.c", &mut compile, LIMIT, None)?.then_some(program))
 }
 
-/// Tests that a job goes well and that so many ranks had so many hosts around them.
+/// Tests that a job succeeds and that its ranks ran on the expected number of hosts.
 fn on_hosts(bench: &mut Bench, name: &str, command: &mut Command, ranks: usize, hosts: usize) -> Result<()> {
     let stats = bench.place.join("stats.json");
     remove(&stats)?;
@@ -132,7 +132,8 @@ pub fn ssh(bench: &mut Bench) -> Result<()> {
     on_hosts(bench, "halo.c on hosts of 2, 1 and 3 ranks", &mut uneven, 6, 3)
 }
 
-/// Slurm starts the ranks and speaks PMI with them. It sees one machine, which MPICH is told to take for several.
+/// Slurm starts the ranks and speaks PMI with them. It knows one machine, which MPICH is told to treat as several
+/// hosts.
 pub fn slurm(bench: &mut Bench) -> Result<()> {
     packages::install(&["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"])?;
     let place = fresh(&bench.place)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask foreign-test`: programs that were not written for ntbring, in other languages, built by other tools, or
-//! not built here at all.
+//! `cargo xtask foreign-test`: runs programs that were not written for ntbring: in other languages, built by other
+//! tools, or not built here at all.
 
 mod launchers;
 mod mpi4py;
@@ -20,11 +20,11 @@ use crate::setup::{self, remove, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::{lock, paths, process};
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct ForeignArgs {
-    /// Only these: languages, tree, debian, ssh, slurm, rsmpi, coarrays, scalapack, mpi4py [default: all but mpi4py, which
-    /// takes long]
+    /// Run only these: languages, tree, debian, ssh, slurm, rsmpi, coarrays, scalapack, mpi4py [default: all but
+    /// mpi4py, which takes long]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -33,16 +33,16 @@ pub struct ForeignArgs {
 }
 
 impl ForeignArgs {
-    /// What CI runs: what is built in no time.
+    /// Returns the options with which CI runs: only programs that are built quickly.
     pub fn ci(setup: SetupArgs) -> Self {
         Self { names: ["languages", "tree", "debian"].map(str::to_string).to_vec(), setup }
     }
 }
 
-/// A kind of programs.
+/// A group of programs.
 struct Kind {
     name: &'static str,
-    /// Whether it is run unless it is asked for.
+    /// True if the group runs by default.
     usual: bool,
     what: &'static str,
     work: fn(&mut Bench) -> Result<()>,
@@ -60,16 +60,16 @@ const KINDS: &[Kind] = &[
     Kind { name: "mpi4py", usual: false, what: "mpi4py's own tests on 1, 2, 4 and 5 ranks", work: mpi4py::tests },
 ];
 
-/// Where programs are built and run, and how they went.
+/// The state of the tests: the directory in which programs are built and run, and their results.
 struct Bench {
     mpi: Mpi,
     setup: SetupArgs,
-    /// For files of the kind that is at work.
+    /// Directory for the files of the current group.
     place: PathBuf,
     tally: Tally,
 }
 
-/// The command; the caller prints the tally.
+/// Runs the command; the caller prints the tally.
 pub fn run(args: &ForeignArgs) -> Result<Tally> {
     for name in &args.names {
         if !KINDS.iter().any(|kind| kind.name == name) {
@@ -98,12 +98,12 @@ pub fn run(args: &ForeignArgs) -> Result<Tally> {
 }
 
 impl Bench {
-    /// The log of a test, or of something else, of the kind that is at work.
+    /// Returns the path of a log of the current group.
     fn log(&self, name: &str) -> PathBuf {
         self.place.join(format!("{}.log", name.replace([' ', '/'], "-")))
     }
 
-    /// One test: it passes if the command succeeds and, where something is wanted, prints it as a line.
+    /// Runs one test. It passes if the command succeeds and, if `wanted` is given, prints it as a line.
     fn test(&mut self, name: &str, command: &mut Command, limit: Duration, wanted: Option<&str>) -> Result<bool> {
         self.judged(name, command, limit, 1, |text| {
             let wanted = wanted.filter(|wanted| !text.lines().any(|line| line.trim() == *wanted))?;
@@ -111,7 +111,8 @@ impl Bench {
         })
     }
 
-    /// One test: it passes if the command succeeds, once in so many tries, and there is no complaint about what it prints.
+    /// Runs one test. It passes if, in one of the allowed number of tries, the command succeeds and there is no
+    /// complaint about its output.
     fn judged(
         &mut self,
         name: &str,
@@ -153,30 +154,30 @@ impl Bench {
         Ok(complaint.is_none())
     }
 
-    /// mpiexec on so many hosts of one rank.
+    /// Returns a call of mpiexec on `hosts` hosts of one rank each.
     fn mpiexec(&self, hosts: usize) -> Command {
         self.mpi.run(&Layout::spread(hosts, hosts), &[])
     }
 
-    /// mpiexec on these hosts for a program that was linked with Debian's mpich.
+    /// Returns a call of mpiexec on these hosts, for a program that was linked with Debian's mpich.
     fn exec(&self, hosts: &str, ranks: u32) -> Command {
         let mut command = Command::new(self.tool("ntbring"));
         command.args(["exec", "--", "mpiexec", "-launcher", "fork", "-hosts", hosts, "-n", &ranks.to_string()]);
         command
     }
 
-    /// The sources of our own.
+    /// Returns the directory of the sources of ntbring's own programs.
     fn sources(&self) -> PathBuf {
         paths::root().join("tests/foreign")
     }
 
-    /// A program of the installation.
+    /// Returns the path of a program of the installation.
     fn tool(&self, name: &str) -> PathBuf {
         self.mpi.prefix().join("bin").join(name)
     }
 }
 
-/// A fresh directory.
+/// Makes an empty directory, replacing an old one.
 fn fresh(dir: &Path) -> Result<PathBuf> {
     remove(dir)?;
     fs::create_dir_all(dir)?;

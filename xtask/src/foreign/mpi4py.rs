@@ -1,4 +1,4 @@
-//! mpi4py, built with our mpicc, and its whole test suite.
+//! mpi4py, built with the installed mpicc, and its whole test suite.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use super::Bench;
 use crate::setup::packages;
 use crate::{process, ui};
 
-/// Numbers of ranks, each on a host of its own.
+/// Numbers of ranks, each of which runs on its own host.
 const RANKS: [usize; 4] = [1, 2, 4, 5];
 
-/// Its tests take a minute on one rank; where ranks share cores, several.
+/// Time limit. The suite takes a minute on one rank, and several where ranks share cores.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Builds it, if that has not been done, and runs its tests.
+/// Builds mpi4py, unless that has been done, and runs its tests.
 pub fn tests(bench: &mut Bench) -> Result<()> {
     packages::install(&["python3-venv", "python3-dev"])?;
     let venv = bench.place.join("venv");
@@ -67,7 +67,7 @@ fn pip(python: &Path, place: &Path) -> Command {
     command
 }
 
-/// Where its source was unpacked.
+/// Returns the directory in which its source was unpacked, if there is one.
 fn source(place: &Path) -> Result<Option<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(place)? {

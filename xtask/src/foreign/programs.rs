@@ -1,4 +1,4 @@
-//! Programs in other languages, of Debian's packages, and of the crate mpi.
+//! Programs in other languages, programs of Debian's packages, and examples of the crate `mpi`.
 
 use std::fs;
 use std::path::Path;
@@ -12,17 +12,18 @@ use crate::setup::{self, packages, remove};
 use crate::{mpi_programs, paths, process};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// NetPIPE chooses how often it sends by how long that took: it takes half a minute, and more if others want the cores.
+/// Time limit of NetPIPE, which derives its number of repetitions from the time of the first ones: it takes half a
+/// minute, and more if other processes use the cores.
 const NETPIPE: Duration = Duration::from_secs(240);
 const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Examples of the crate mpi that fail with Debian's mpich in the same way, and why.
+/// Examples of the crate `mpi` that fail with Debian's mpich in the same way, and the reason.
 const WRONG: &[(&str, &str)] = &[
     ("comm_name", "reads a name through a reference to its first character"),
     ("dyn_communicator", "receives eight bytes in a variable of four"),
 ];
 
-/// The same program in C, C++ and Fortran.
+/// Runs the same program in C, C++ and Fortran.
 pub fn languages(bench: &mut Bench) -> Result<()> {
     for (compiler, source, flag, name) in [
         ("mpicc", "halo.c", "", "C"),
@@ -42,7 +43,7 @@ pub fn languages(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Programs that were linked with Debian's mpich.
+/// Runs programs that were linked with Debian's mpich.
 pub fn debian(bench: &mut Bench) -> Result<()> {
     packages::install(&["netpipe-mpich2", "libmpich-dev"])?;
     let stats = bench.place.join("stats.json");
@@ -52,7 +53,7 @@ pub fn debian(bench: &mut Bench) -> Result<()> {
     netpipe.env("NTBRING_STATS", &stats);
 
     bench.test("NPmpich2 of netpipe-mpich2", &mut netpipe, NETPIPE, None)?;
-    // Whoever says so has gone through us.
+    // Only a rank that has loaded ntbring writes such a line.
     let mut lines = Command::new("grep");
     lines.args(["-c", "\"msgs_direct\""]).arg(&stats);
     bench.test("a line of statistics of either rank", &mut lines, LIMIT, Some("2"))?;
@@ -71,7 +72,7 @@ pub fn debian(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The examples of the crate mpi (rsmpi), from its sources as cargo has fetched them.
+/// Runs the examples of the crate `mpi` (rsmpi), built from the sources that cargo has fetched.
 pub fn rsmpi(bench: &mut Bench) -> Result<()> {
     let copy = bench.place.join("source");
     let target = bench.place.join("target");
@@ -94,7 +95,7 @@ pub fn rsmpi(bench: &mut Bench) -> Result<()> {
     names.sort();
     for name in names {
         let program = target.join("release/examples").join(&name);
-        // Some need further features.
+        // Some examples need further features.
         if let Some((_, why)) = WRONG.iter().find(|(wrong, _)| *wrong == name) {
             println!("  {name:<40} not run: it {why}");
         } else if program.exists() {
@@ -104,7 +105,7 @@ pub fn rsmpi(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Copies the sources of the crate mpi that tests/mpi uses. It becomes a workspace of its own.
+/// Copies the sources of the crate `mpi` that tests/mpi uses. The copy becomes a workspace of its own.
 fn copy_crate(to: &Path, log: &Path) -> Result<()> {
     let mut metadata = Command::new("cargo");
     metadata.args(["metadata", "--format-version", "1", "--manifest-path"]);

@@ -1,5 +1,5 @@
-//! Whole test suites that Debian ships as binaries linked with its mpich: OpenCoarrays' (one-sided, atomics, teams) and
-//! ScaLAPACK's (communicators, broadcasts and reductions along rows and columns).
+//! Whole test suites that Debian ships as executables linked with its mpich: those of OpenCoarrays (one-sided
+//! operations, atomics, teams) and of ScaLAPACK (communicators, broadcasts and reductions along rows and columns).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use crate::setup::packages;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const HOSTS: &str = "h0,h1,h2,h3";
-/// Ranks, unless a program wants others.
+/// Number of ranks, unless [`RANKS_OF`] has another one.
 const RANKS: u32 = 4;
 
-/// Programs that are not run, by how their names begin, and why. The first five fail or hang with Debian's mpich, too,
-/// the second not always.
+/// Programs that are not run, as prefixes of their names, and the reasons. The first five fail or hang with Debian's
+/// mpich, too, the second of them not always.
 const NOT_RUN: &[(&str, &str)] = &[
     ("image_fail", "wants images to fail one by one, which Debian's library of coarrays cannot tell"),
     ("increment_my_neighbor", "puts into memory that its neighbour may not have set to its first values yet"),
@@ -29,17 +29,17 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 const ROUNDED_APART: &str = "leaves a loop at some ranks earlier than at others, by how their numbers are rounded";
 
-/// Programs of ScaLAPACK, by how their names end, that are tried [`TRIES`] times. BLACS receives partial sums from any
-/// source and adds them up as they come, so no two runs are rounded alike, whatever the MPI. xssyevr has found its own
-/// result wrong once, probably for that.
+/// Programs of ScaLAPACK, as endings of their names, that are tried up to [`TRIES`] times. BLACS receives partial sums
+/// from any source and adds them in the order of arrival, so that no two runs have the same rounding errors, with any
+/// MPI. xssyevr has once reported its own result as wrong, probably for that reason.
 const ROUNDED: [&str; 2] = ["syevr", "heevr"];
 const TRIES: u32 = 3;
 
-/// Programs that want so many ranks.
+/// Programs that need another number of ranks.
 const RANKS_OF: &[(&str, u32)] =
     &[("sync_team", 8), ("team_number", 8), ("issue-515-mimic-mpi-gatherv", 2), ("issue-552-send_by_ref-singleton", 2)];
 
-/// The tests of OpenCoarrays: each ends with an error if it finds one.
+/// Runs the tests of OpenCoarrays, each of which ends with an error status if it finds an error.
 pub fn coarrays(bench: &mut Bench) -> Result<()> {
     packages::install(&["libcoarrays-mpich-dev"])?;
     let folder = libraries().join("open-coarrays/mpich/bin");
@@ -55,7 +55,7 @@ pub fn coarrays(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The tests of ScaLAPACK, which read what to do from files and print whether it was right.
+/// Runs the tests of ScaLAPACK, which read their parameters from files and print their results.
 pub fn scalapack(bench: &mut Bench) -> Result<()> {
     packages::install(&["scalapack-mpi-test"])?;
     let tests = libraries().join("scalapack/mpich-tests");
@@ -72,12 +72,12 @@ pub fn scalapack(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Where Debian has what depends on the processor.
+/// Returns Debian's directory of architecture-dependent libraries.
 fn libraries() -> PathBuf {
     Path::new("/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH))
 }
 
-/// What is wrong with what a test of ScaLAPACK says.
+/// Returns the first failure that the output of a test of ScaLAPACK reports, if any.
 fn complaint(text: &str) -> Option<String> {
     if let Some(wrong) = text.lines().find(|line| is_wrong(line)) {
         return Some(format!("it said {:?}", wrong.trim()));
@@ -87,7 +87,8 @@ fn complaint(text: &str) -> Option<String> {
     (!tested).then(|| "it said of nothing that it was right".to_string())
 }
 
-/// Whether a line of a test of ScaLAPACK tells of a wrong result: a row with that word as its result, or a count.
+/// Returns true if a line of the output of a test of ScaLAPACK reports a wrong result: a row whose result is that word,
+/// or a count of failures.
 fn is_wrong(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let counted = words.get(1..5) == Some(&["tests", "completed", "and", "failed"][..]) && words[0] != "0";
@@ -95,7 +96,7 @@ fn is_wrong(line: &str) -> bool {
     counted || skipped || words.iter().any(|&word| word == "FAILED" || word == "Failed")
 }
 
-/// Names of the files whose names begin so and have no extension.
+/// Returns the names of the files in a folder that begin with `prefix` and have no extension.
 fn programs(folder: &Path, prefix: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! `cargo xtask install`, and what finds the installation then.
+//! `cargo xtask install`, and programs that are built and run with the installation.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::setup::packages;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Installs, moves what was installed, and then builds and runs with it.
+/// Installs, moves the installation, and then builds and runs programs with it.
 pub fn moved(bench: &mut Bench) -> Result<()> {
     packages::install(&["cmake", "pkg-config"])?;
-    // Not below target, where nothing is installed.
+    // The directory is not below target, where no installation is allowed.
     let dir = tempfile::tempdir()?;
     let tree = dir.path().join("second/place");
     install::into(&dir.path().join("first"), &bench.setup)?;
@@ -70,7 +70,7 @@ pub fn moved(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The same command, where nothing is in a directory any more; without root it is there.
+/// Returns the same command, run where a directory appears empty. Without root the directory stays visible.
 fn hiding(dir: &Path, command: &Command) -> Command {
     let mut hidden = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -88,7 +88,7 @@ fn hiding(dir: &Path, command: &Command) -> Command {
     hidden
 }
 
-/// What is in a directory, sorted.
+/// Returns the names of a directory's entries, sorted.
 fn names(dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {

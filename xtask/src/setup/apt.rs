@@ -1,4 +1,4 @@
-//! Fetching a source package with apt, leaving the system's own lists alone.
+//! Fetches a source package with apt, without changing the system's own package lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const SUITE: &str = "bookworm";
 /// Where Debian keeps its signing keys.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// One configured package source of this system.
+/// A package source that is configured on this system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Source {
     uri: String,
@@ -22,7 +22,7 @@ struct Source {
     signed_by: Option<String>,
 }
 
-/// Downloads a source package's files into `dir`, from where this system gets its packages.
+/// Downloads the files of a source package into `dir`, from the package sources of this system.
 pub fn download(package: &str, version: &str, dir: &Path, log: &Path) -> Result<()> {
     let sources = candidates(configured()?);
     if sources.is_empty() {
@@ -73,8 +73,7 @@ fn line(source: &Source) -> String {
     format!("deb-src {options}{} {SUITE} main\n", source.uri)
 }
 
-/// The sources worth asking, the likeliest first: those of a whole release before those
-/// that hold updates only.
+/// Returns the sources to ask, the likeliest first: those of a whole release before those that hold only updates.
 fn candidates(sources: Vec<Source>) -> Vec<Source> {
     let (whole, partial): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|source| source.suites.iter().any(|suite| !suite.contains(['-', '/'])));
@@ -87,7 +86,7 @@ fn candidates(sources: Vec<Source>) -> Vec<Source> {
     ordered
 }
 
-/// What the system's own sources.list and sources.list.d say.
+/// Returns the sources of the system's sources.list and sources.list.d.
 fn configured() -> Result<Vec<Source>> {
     let text = process::output(Command::new("apt-config").args([
         "shell",
@@ -120,7 +119,7 @@ fn configured() -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// `deb [signed-by=FILE] URI SUITE COMPONENT...`
+/// Parses the one-line format: `deb [signed-by=FILE] URI SUITE COMPONENT...`
 fn one_line(line: &str) -> Option<Source> {
     let line = line.split('#').next()?.trim();
     let rest = line.strip_prefix("deb-src").or_else(|| line.strip_prefix("deb"))?;
@@ -144,7 +143,7 @@ fn one_line(line: &str) -> Option<Source> {
     })
 }
 
-/// The newer format: stanzas of `Field: value` lines.
+/// Parses the newer format: stanzas of `Field: value` lines.
 fn stanzas(text: &str) -> Vec<Source> {
     let without_comments: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     without_comments.split(|line| line.trim().is_empty()).flat_map(stanza).collect()
@@ -172,7 +171,7 @@ fn stanza(lines: &[&str]) -> Vec<Source> {
     if disabled || !words("Components").iter().any(|component| component == "main") {
         return Vec::new();
     }
-    // A key may also be written out in the stanza; then Debian's own keyring has to do.
+    // A key may also be contained in the stanza; Debian's own keyring is used then.
     let signed_by = field("Signed-By").filter(|value| value.starts_with('/') && !value.contains(' '));
     words("URIs").into_iter().map(|uri| Source { uri, suites: words("Suites"), signed_by: signed_by.clone() }).collect()
 }

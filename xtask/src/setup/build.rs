@@ -1,4 +1,4 @@
-//! Steps 7 and 8: compiling and installing MPICH.
+//! Steps 7 and 8: compile and install MPICH.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::stamp::{Digest, Stamp};
 use super::{remove, Profile};
 use crate::{paths, process, ui};
 
-/// What Debian calls the libraries, which are of the same ABI: programs of its packages look for these names.
+/// Debian's names of the libraries, which have the same ABI: programs of its packages look for these names.
 const DEBIAN_NAMES: &[(&str, &str)] = &[
     ("libmpich.so.12", "libmpi.so.12"),
     ("libmpichfort.so.12", "libmpifort.so.12"),
@@ -26,7 +26,7 @@ fn link_names(lib: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that MPICH is built and installed. Returns the digest of what it was built from.
+/// Makes sure that MPICH is built and installed. Returns the digest of all inputs of the build.
 pub fn ensure(
     profile: Profile,
     source: &Overlaid,

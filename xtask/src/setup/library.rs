@@ -1,4 +1,4 @@
-//! Step 3: libntbring, its header and its tool, put where MPICH will look for them.
+//! Step 3: build libntbring and install it with its header and its tool where MPICH looks for them.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::{paths, process, ui};
 /// Files that a build leaves in its release directory, and their places in an installation.
 pub const PRODUCTS: [(&str, &str); 2] = [("libntbring.so", "lib/libntbring.so"), ("ntbring", "bin/ntbring")];
 
-/// Builds the library and installs it below `prefix`, if it has changed. Returns the
-/// digest of the header and of the library.
+/// Builds the library and installs it below `prefix` if it has changed. Returns the digest of the header and of the
+/// library.
 pub fn ensure(prefix: &Path) -> Result<(String, String)> {
     let release = paths::target().join("release");
     let log = paths::logs().join("library.log");
@@ -31,7 +31,7 @@ pub fn ensure(prefix: &Path) -> Result<(String, String)> {
     Ok((sha256(&header)?, digest.finish()))
 }
 
-/// The call of cargo that builds the library and the tool of a source tree, in `target/release` of that tree.
+/// Returns the call of cargo that builds the library and the tool of a source tree, in `target/release` of that tree.
 pub fn build_command(root: &Path) -> Command {
     let mut command = Command::new("cargo");
     command
@@ -49,8 +49,8 @@ fn build(log: &Path) -> Result<()> {
     remove(log)?;
     let mut command = build_command(&paths::root());
     command.arg("--verbose");
-    // What cargo will have to do cannot be asked for beforehand; what it has done shows in
-    // the age of its output.
+    // Cargo cannot be asked in advance if there is anything to build; the modification time of its output tells
+    // afterwards.
     let before = age_of_library();
     if before.is_none() {
         ui::step("library: building libntbring", || process::check_logged(&mut command, log))?;
@@ -65,8 +65,8 @@ fn build(log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if cargo has compiled the library without link-time optimisation, over all crates, which the path of small messages
-/// needs: cargo leaves it out if the package has another type of library beside the `cdylib`.
+/// Fails if cargo has compiled the library without link-time optimisation over all crates, which the path of small
+/// messages needs: cargo omits it if the package has another type of library beside the `cdylib`.
 fn check_lto(verbose: &str) -> Result<()> {
     let compiled = |line: &&str| line.contains("--crate-name ntbring ") && line.contains("--crate-type cdylib");
     match verbose.lines().filter(compiled).all(|line| line.contains("lto")) {
@@ -82,8 +82,8 @@ fn age_of_library() -> Option<SystemTime> {
     fs::metadata(file).ok()?.modified().ok()
 }
 
-/// Copies a file unless the same is there already. The new one replaces the old one in
-/// one step: a program that has mapped the old one keeps it.
+/// Copies a file unless an identical one is there already. The old file is replaced atomically, so that a program that
+/// has mapped it keeps the old content.
 pub fn install(from: &Path, to: &Path) -> Result<()> {
     let work = || -> Result<()> {
         let content = fs::read(from)?;

@@ -1,16 +1,15 @@
-//! `cargo xtask setup`: from nothing to an installed MPICH that speaks ntbring.
+//! `cargo xtask setup`: builds and installs MPICH with ntbring, from a fresh system.
 //!
-//! Each step does nothing if its inputs have not changed since it was last done. What is
-//! made, all below `target/mpich`:
+//! Each step does nothing if its inputs have not changed since it was last done. All products lie below `target/mpich`:
 //!
-//! | place | what |
+//! | place | content |
 //! |---|---|
 //! | `download`, `pristine` | MPICH's source as released |
 //! | `src` | the same with `netmod/` and `mpich-patches/` in it, regenerated |
-//! | `build-PROFILE` | where it is configured and compiled |
-//! | `PROFILE` | where it is installed, `libntbring.so` with it |
+//! | `build-PROFILE` | the directory in which it is configured and compiled |
+//! | `PROFILE` | the installation, with `libntbring.so` |
 //! | `current` | a link to the profile that was set up last |
-//! | `stamps`, `logs`, `lock` | what has been done, what it said, who is at it |
+//! | `stamps`, `logs`, `lock` | records of completed steps, logs of steps, a lock against concurrent calls |
 
 mod apt;
 mod build;
@@ -37,7 +36,7 @@ use crate::mpi::Mpi;
 use crate::{lock, paths, ui};
 use stamp::Digest;
 
-/// How much of MPICH is built.
+/// The parts of MPICH that are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
     /// C only, without ROMIO, with the dataloop datatype engine: minutes.
@@ -57,7 +56,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Whether it has Fortran, C++ and MPI-IO.
+    /// Returns true if it has Fortran, C++ and MPI-IO.
     pub fn has_all_languages(self) -> bool {
         matches!(self, Self::Full | Self::Yaksa)
     }
@@ -77,10 +76,10 @@ impl fmt::Display for Profile {
     }
 }
 
-/// What all commands that need an MPI can be told about it.
+/// Command-line options of all commands that need an MPI.
 #[derive(Args, Clone, Debug)]
 pub struct SetupArgs {
-    /// How much of MPICH to build
+    /// Parts of MPICH to build
     #[arg(long, value_enum, default_value_t = Profile::Full)]
     pub profile: Profile,
 
@@ -88,42 +87,42 @@ pub struct SetupArgs {
     #[arg(long, value_name = "PATH")]
     pub mpich_src: Option<PathBuf>,
 
-    /// How many compilers run at once; only `setup` itself can be told.
+    /// Number of compilers to run at once; only `setup` itself has an option for it.
     #[arg(skip)]
     jobs: Option<usize>,
 }
 
-/// What `cargo xtask setup` can be told.
+/// Command-line options of `cargo xtask setup`.
 #[derive(Args, Clone, Debug)]
 pub struct SetupCommand {
     #[command(flatten)]
     setup: SetupArgs,
 
-    /// How many compilers to run at once [default: one a core]
+    /// Compilers to run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 }
 
-/// The command.
+/// Runs the command.
 pub fn run(command: &SetupCommand) -> Result<Installed> {
     let mut args = command.setup.clone();
     args.jobs = command.jobs.map(usize::from);
     ensure(&args)
 }
 
-/// What set-up has made.
+/// The products of set-up.
 pub struct Installed {
     /// The MPI to compile and run with.
     pub mpi: Mpi,
-    /// The profile.
+    /// The profile that was set up.
     pub profile: Profile,
-    /// MPICH's source, as released: its test suite is in it.
+    /// MPICH's source as released, which contains its test suite.
     pub source: PathBuf,
-    /// Tells one source from another.
+    /// Identity of that source.
     pub source_id: String,
 }
 
-/// Does what has not been done yet; says so in a line a step.
+/// Performs the steps that are not up to date, and prints a line for each of them.
 pub fn ensure(args: &SetupArgs) -> Result<Installed> {
     let start = Instant::now();
     let profile = args.profile;
@@ -151,11 +150,10 @@ pub fn ensure(args: &SetupArgs) -> Result<Installed> {
     Ok(Installed { mpi, profile, source: pristine.dir, source_id: pristine.id })
 }
 
-/// Only MPICH's source: for whoever has another MPI. Returns its directory and what
-/// tells it from another.
+/// Fetches only MPICH's source, for use with another MPI. Returns its directory and its identity.
 pub fn source_only(args: &SetupArgs) -> Result<(PathBuf, String)> {
     let pristine = match source::present() {
-        // Nothing to make, so nobody to wait for.
+        // Nothing is made, so the lock is not needed.
         Some(pristine) if args.mpich_src.is_none() => pristine,
         _ => {
             let _lock = lock::take(&paths::mpich().join("lock"))?;

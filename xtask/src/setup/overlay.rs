@@ -1,7 +1,7 @@
-//! Step 4: MPICH's source with our netmod and patches in it.
+//! Step 4: add ntbring's netmod and patches to MPICH's source.
 //!
-//! The overlaid tree is kept from call to call and brought up to date file by file: what
-//! has not changed keeps its time, so that make rebuilds only what depends on a change.
+//! The overlaid tree is kept between calls and updated file by file: unchanged files keep their modification times, so
+//! that make rebuilds only what depends on a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use super::stamp::{files_below, Digest, Stamp};
 use super::{regenerate, remove};
 use crate::{paths, process, ui};
 
-/// Where the netmod's files go in MPICH's tree.
+/// Directory of the netmod in MPICH's tree.
 const NETMOD_PLACE: &str = "src/mpid/ch4/netmod/ntbring";
 
 /// Folder of the patches that mend faults of MPICH.
@@ -30,9 +30,9 @@ const PATCH_FOLDERS: [&str; 3] = ["hooks", FIXES, "hydra"];
 pub struct Overlaid {
     /// Its top directory.
     pub dir: PathBuf,
-    /// Changes when MPICH must be configured anew.
+    /// A digest that changes when MPICH must be configured anew.
     pub structure: String,
-    /// Changes when MPICH must be compiled anew.
+    /// A digest that changes when MPICH must be compiled anew.
     pub content: String,
 }
 
@@ -57,8 +57,8 @@ pub fn ensure(pristine: &Pristine) -> Result<Overlaid> {
     Ok(Overlaid { dir, structure, content })
 }
 
-/// What decides about the generated parts: which files there are, how they are built,
-/// and what is patched.
+/// Returns the digest of everything that the generated files depend on: the names of the files, the way they are built,
+/// and the patches.
 fn structure(pristine: &Pristine, files: &[PathBuf], patches: &[PathBuf]) -> Result<String> {
     let mut digest = Digest::of("overlay", 1).text(&pristine.id);
     for file in files {
@@ -73,7 +73,7 @@ fn structure(pristine: &Pristine, files: &[PathBuf], patches: &[PathBuf]) -> Res
         .collect();
     digest = digest.files(&netmod_dir(), &build_files)?;
     for file in files {
-        // MPICH's table of error messages is generated from those that the code uses.
+        // MPICH's table of error messages is generated from the messages that the code uses.
         let text = fs::read(netmod_dir().join(file))?;
         for line in String::from_utf8_lossy(&text).lines().filter(|line| line.contains("\"**")) {
             digest = digest.text(line);
@@ -111,7 +111,7 @@ fn apply(patch: &Path, tree: &Path) -> Result<()> {
     process::check_logged(&mut command, &log).with_context(|| format!("{} does not apply", paths::shown(patch)))
 }
 
-/// Makes `to` hold what `from` holds, changing only files that differ.
+/// Makes the content of `to` equal to that of `from`, changing only files that differ.
 fn sync_tree(from: &Path, to: &Path) -> Result<()> {
     let wanted = files_below(from)?;
     let keep: BTreeSet<&PathBuf> = wanted.iter().collect();
@@ -123,9 +123,8 @@ fn sync_tree(from: &Path, to: &Path) -> Result<()> {
     sync_files(from, &wanted, to)
 }
 
-/// Brings some files of `from` into `to`, changing only those that differ. A changed file
-/// gets the present as its time, even if its new content is an old one: that is what make
-/// goes by.
+/// Copies some files of `from` to `to`, changing only those that differ. A changed file gets the present time as its
+/// modification time, even if its new content is older: make rebuilds by that time.
 fn sync_files(from: &Path, files: &[PathBuf], to: &Path) -> Result<()> {
     for file in files {
         let (source, dest) = (from.join(file), to.join(file));

@@ -1,4 +1,4 @@
-//! Step 1: the Debian packages that the build needs.
+//! Step 1: install the Debian packages that the build needs.
 
 use std::collections::HashSet;
 use std::env;
@@ -10,7 +10,7 @@ use anyhow::{bail, Context, Result};
 use super::Profile;
 use crate::{paths, process, ui};
 
-/// A package, and a program whose presence shows on other systems that the need is met.
+/// A package, and a program whose presence shows on systems other than Debian that the need is met.
 struct Need {
     package: &'static str,
     program: Option<&'static str>,
@@ -20,8 +20,8 @@ const fn need(package: &'static str, program: &'static str) -> Need {
     Need { package, program: Some(program) }
 }
 
-/// Whatever the profile: a compiler for MPICH and its suite, what regenerates MPICH's
-/// build system after our overlay, and libclang for bindgen.
+/// Packages for all profiles: a compiler for MPICH and its suite, the tools that regenerate MPICH's build system after
+/// the overlay, and libclang for bindgen.
 const ALWAYS: &[Need] = &[
     need("gcc", "gcc"),
     Need { package: "libc6-dev", program: None },
@@ -36,16 +36,16 @@ const ALWAYS: &[Need] = &[
     Need { package: "libclang-dev", program: None },
 ];
 
-/// What `full` and `yaksa` add: MPICH's C++ and Fortran bindings.
+/// Packages that `full` and `yaksa` add, for MPICH's C++ and Fortran bindings.
 const FULL: &[Need] = &[need("g++", "g++"), need("gfortran", "gfortran")];
 
-/// Makes sure that these are there, too.
+/// Makes sure that these packages are installed, too.
 pub fn install(packages: &[&'static str]) -> Result<()> {
     let needs: Vec<Need> = packages.iter().map(|package| Need { package, program: None }).collect();
     have(&needs.iter().collect::<Vec<_>>())
 }
 
-/// Makes sure that all packages are there: root gets them installed, others are told how to.
+/// Makes sure that all packages are installed. As root, installs the missing ones; other users are shown the command.
 pub fn ensure(profile: Profile) -> Result<()> {
     let mut needs: Vec<&Need> = ALWAYS.iter().collect();
     if profile.has_all_languages() {
@@ -80,7 +80,7 @@ fn apply(missing: &[&str]) -> Result<()> {
         command.args(["install", "-y", "--no-install-recommends"]).args(missing);
         command
     };
-    // The lists of a system that is in use are there already; those of a fresh image are not.
+    // A system in use usually has package lists already; a fresh image does not.
     if process::run_logged(&mut install(), &log, None)?.success() {
         return Ok(());
     }
@@ -92,7 +92,7 @@ fn apt_get() -> Command {
     let mut command = Command::new("apt-get");
     command
         .env("DEBIAN_FRONTEND", "noninteractive")
-        // Another apt may be at work: wait for it instead of giving up.
+        // Another apt may be running: wait for its lock instead of failing.
         .args(["-o", "DPkg::Lock::Timeout=300"]);
     command
 }
@@ -116,7 +116,8 @@ fn installed(needs: &[&Need]) -> Result<HashSet<String>> {
         .collect())
 }
 
-/// Not a Debian system: nothing can be installed, but what is missing can be named.
+/// Checks for the needed programs on a system other than Debian. Nothing is installed there, but missing programs are
+/// named.
 fn check_programs(needs: &[&Need]) -> Result<()> {
     let missing: Vec<_> = needs.iter().filter_map(|need| need.program).filter(|program| !on_path(program)).collect();
     if missing.is_empty() {

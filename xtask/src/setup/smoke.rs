@@ -1,5 +1,4 @@
-//! The last step: does what was installed work from any directory, with no help from the
-//! environment?
+//! The last step: check that the installation works from any directory and without environment variables.
 
 use std::fs;
 use std::process::Command;
@@ -29,7 +28,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Compiles and runs a small program with two ranks, if that has not been done yet.
+/// Compiles and runs a small program with two ranks, unless that has been done for this installation.
 pub fn ensure(mpi: &Mpi, digest: &str) -> Result<()> {
     Stamp::new("smoke").unless_held(digest, || ui::step("check: a program of two ranks on two hosts", || run(mpi)))
 }

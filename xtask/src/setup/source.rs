@@ -1,4 +1,4 @@
-//! Step 2: MPICH's source, as its authors released it.
+//! Step 2: get MPICH's source as released by its authors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,29 @@ use crate::{paths, process, ui};
 /// The release that `netmod/` and `mpich-patches/` are written for.
 pub const VERSION: &str = "4.0.2";
 
-/// Debian's package of it.
+/// Debian's source package of MPICH.
 const PACKAGE: &str = "mpich";
 const PACKAGE_VERSION: &str = "4.0.2-3";
 const TARBALL: &str = "mpich_4.0.2.orig.tar.xz";
 const TARBALL_SHA256: &str = "b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860";
 
-/// An unpacked source tree that nobody changes.
+/// An unpacked source tree that is never modified.
 pub struct Pristine {
     /// Its top directory.
     pub dir: PathBuf,
-    /// Tells one source from another.
+    /// Identity of the source.
     pub id: String,
 }
 
-/// The source tree that is there, if there is one.
+/// Returns the source tree of an earlier call, if there is one.
 pub fn present() -> Option<Pristine> {
     let dir = paths::mpich().join("pristine");
     let id = Stamp::new("source").read()?;
     dir.is_dir().then_some(Pristine { dir, id })
 }
 
-/// Makes sure that a source tree is there. Without a `given` one, what is there already
-/// serves, wherever it came from; else Debian's source package is fetched.
+/// Makes sure that there is a source tree. Without a `given` one, an existing tree is used, regardless of its origin;
+/// otherwise Debian's source package is fetched.
 pub fn ensure(given: Option<&Path>) -> Result<Pristine> {
     let Some(path) = given else {
         if let Some(pristine) = present() {
@@ -55,7 +55,7 @@ pub fn ensure(given: Option<&Path>) -> Result<Pristine> {
     }
 }
 
-/// Takes a new tree into use, once it is complete.
+/// Makes a new tree and puts it in place once it is complete.
 fn adopt(id: String, make: impl FnOnce(&Path) -> Result<()>) -> Result<Pristine> {
     let dir = paths::mpich().join("pristine");
     let fresh = dir.with_extension("new");
@@ -69,7 +69,7 @@ fn adopt(id: String, make: impl FnOnce(&Path) -> Result<()>) -> Result<Pristine>
     Ok(Pristine { dir, id })
 }
 
-/// The id of Debian's source.
+/// Returns the identity of Debian's source.
 fn debians() -> String {
     Digest::of("source", 1).text(TARBALL_SHA256).finish()
 }
@@ -81,7 +81,7 @@ fn identify(path: &Path) -> Result<String> {
         return Ok(digest.listing(path)?.finish());
     }
     Ok(match sha256(path)? {
-        // The same tarball as Debian's is the same source.
+        // A tarball that is identical to Debian's has the identity of Debian's source.
         sum if sum == TARBALL_SHA256 => debians(),
         sum => Digest::of("tarball", 1).text(&sum).finish(),
     })
@@ -94,7 +94,7 @@ fn download() -> Result<PathBuf> {
         return Ok(tarball);
     }
     ui::step(&format!("source: fetching Debian's {PACKAGE} {PACKAGE_VERSION}"), || {
-        // Whatever an interrupted call has left is not worth keeping.
+        // Files of an interrupted call are removed.
         remove(&dir)?;
         fs::create_dir_all(&dir)?;
         let log = paths::logs().join("source.log");
@@ -130,7 +130,7 @@ fn unpack(tarball: &Path, fresh: &Path) -> Result<()> {
     })
 }
 
-/// The one directory that a tarball was unpacked to.
+/// Returns the single directory that a tarball was unpacked to.
 fn top_of(dir: &Path) -> Result<PathBuf> {
     let mut entries = fs::read_dir(dir)?.flatten().map(|entry| entry.path());
     match (entries.next(), entries.next()) {
@@ -139,7 +139,7 @@ fn top_of(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Is this a tree we can build from? If not, say why.
+/// Checks that this is a tree that can be built from; the error says why not.
 fn check(tree: &Path) -> Result<()> {
     let version_file = tree.join("maint/version.m4");
     let text =
@@ -166,8 +166,8 @@ fn version_in(text: &str) -> Option<&str> {
     rest.split(']').next()
 }
 
-/// Copies a tree with all its times: what was generated must stay newer than what it was
-/// generated from.
+/// Copies a tree with all modification times: generated files must stay newer than the files that they were generated
+/// from.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     remove(to)?;
     let log = paths::logs().join("source.log");

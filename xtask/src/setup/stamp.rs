@@ -1,7 +1,7 @@
 //! Caching by content: a step is done when its stamp holds the digest of its inputs.
 //!
-//! A stamp is taken away before its step starts and written after the step is complete,
-//! so an interrupted step is never taken for a finished one.
+//! A stamp is removed before its step starts and written after the step is complete, so that an interrupted step never
+//! counts as done.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,17 +14,18 @@ use walkdir::WalkDir;
 
 use crate::paths;
 
-/// A digest of everything that a step depends on.
+/// A digest of all inputs of a step.
 #[derive(Clone, Default)]
 pub struct Digest(Sha256);
 
 impl Digest {
-    /// An empty digest of a step; the name and version tell apart steps of different builds of xtask.
+    /// Returns an empty digest of a step. Name and version distinguish the step from other steps and from its form in
+    /// other versions of xtask.
     pub fn of(step: &str, version: u32) -> Self {
         Self::default().text(step).text(&version.to_string())
     }
 
-    /// Adds a text. Its length goes in as well, so that texts cannot run into each other.
+    /// Adds a text, preceded by its length, so that different sequences of texts give different digests.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
         self.0.update((text.len() as u64).to_le_bytes());
@@ -45,7 +46,7 @@ impl Digest {
         Ok(self)
     }
 
-    /// Adds the names, sizes and times of all files below a directory: quick, for large trees.
+    /// Adds the names, sizes and modification times of all files below a directory. This is fast, for large trees.
     pub fn listing(mut self, dir: &Path) -> Result<Self> {
         for file in files_below(dir)? {
             let data = fs::symlink_metadata(dir.join(&file))?;
@@ -54,34 +55,34 @@ impl Digest {
         Ok(self)
     }
 
-    /// The digest in hexadecimal.
+    /// Returns the digest in hexadecimal.
     pub fn finish(self) -> String {
         hex(&self.0.finalize())
     }
 }
 
-/// Where the digest of a finished step is kept.
+/// A file that holds the digest of a step that was completed.
 pub struct Stamp {
     file: PathBuf,
 }
 
 impl Stamp {
-    /// The stamp with this name.
+    /// Returns the stamp with this name.
     pub fn new(name: &str) -> Self {
         Self { file: paths::stamps().join(name) }
     }
 
-    /// The digest of the finished step, if there is one.
+    /// Returns the digest of the completed step, if there is one.
     pub fn read(&self) -> Option<String> {
         fs::read_to_string(&self.file).ok()
     }
 
-    /// The step has been done with these inputs.
+    /// Returns true if the step has been completed with these inputs.
     pub fn holds(&self, digest: &str) -> bool {
         self.read().as_deref() == Some(digest)
     }
 
-    /// The step is about to start.
+    /// Removes the stamp, before the step starts.
     pub fn clear(&self) -> Result<()> {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -91,12 +92,12 @@ impl Stamp {
         }
     }
 
-    /// The step is complete.
+    /// Writes the stamp, after the step is complete.
     pub fn write(&self, digest: &str) -> Result<()> {
         write_atomically(&self.file, digest.as_bytes())
     }
 
-    /// Does the step if it has not been done with these inputs.
+    /// Performs the step unless it has been completed with these inputs.
     pub fn unless_held(&self, digest: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.holds(digest) {
             return Ok(());
@@ -107,7 +108,7 @@ impl Stamp {
     }
 }
 
-/// The SHA-256 of a file, in hexadecimal.
+/// Returns the SHA-256 of a file in hexadecimal.
 pub fn sha256(file: &Path) -> Result<String> {
     let read = || -> io::Result<String> {
         let mut input = File::open(file)?;
@@ -124,7 +125,7 @@ pub fn sha256(file: &Path) -> Result<String> {
     read().with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// All regular files and links below a directory, relative to it, in order.
+/// Returns all regular files and links below a directory, as sorted relative paths.
 pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in WalkDir::new(dir).sort_by_file_name() {
@@ -136,7 +137,7 @@ pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes a file so that others see either the old content or all of the new.
+/// Writes a file so that readers see either the old content or all of the new content.
 pub fn write_atomically(file: &Path, content: &[u8]) -> Result<()> {
     let work = || -> io::Result<()> {
         if let Some(parent) = file.parent() {

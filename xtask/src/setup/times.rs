@@ -1,7 +1,7 @@
-//! Configuring anew without compiling everything anew.
+//! Avoids that a new run of configure causes everything to be compiled anew.
 //!
-//! configure writes all its files again, whatever it finds, and make would then compile all
-//! of MPICH. So what says the same as before gets its old time back.
+//! configure rewrites all its output files, even those whose content stays the same, and make would then compile all of
+//! MPICH. So files with unchanged content get their old modification times back.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,17 +13,17 @@ use walkdir::WalkDir;
 
 use super::stamp::files_below;
 
-/// What configure may have written into a build directory, before it is run again.
+/// The state of a build directory's files that configure may write, taken before configure runs again.
 pub struct Snapshot(HashMap<PathBuf, Before>);
 
 struct Before {
     time: SystemTime,
-    /// Of headers only: what is compiled depends on nothing else that configure writes.
+    /// Content, of headers only: no other file that configure writes is an input of the compiler.
     content: Option<Vec<u8>>,
 }
 
 impl Snapshot {
-    /// Looks at a build directory, which need not exist.
+    /// Takes a snapshot of a build directory, which need not exist.
     pub fn take(build: &Path) -> Result<Self> {
         let mut files = HashMap::new();
         if !build.is_dir() {
@@ -44,11 +44,10 @@ impl Snapshot {
         Ok(Self(files))
     }
 
-    /// Gives everything but headers that now say something else its old time.
+    /// Restores the old modification time of all files except headers whose content has changed.
     ///
-    /// Makefiles, `config.status` and the like are among it: we have just made them, and make
-    /// has no reason to do so again. For the same reason the inputs of configure in the
-    /// source tree must not be newer than they are.
+    /// These files include makefiles, `config.status` and the like: configure has just written them, and make must not
+    /// run it again. For the same reason the inputs of configure in the source tree must not be newer than they are.
     pub fn restore_times(&self, build: &Path, source: &Path) -> Result<()> {
         for (name, before) in &self.0 {
             let file = build.join(name);
@@ -81,7 +80,7 @@ fn is_header(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "h")
 }
 
-/// Is it what configure and makefiles are made of?
+/// Returns true if configure or the makefiles are generated from this file.
 fn is_input(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name == "configure" || [".in", ".m4", ".ac", ".am", ".mk"].iter().any(|ending| name.ends_with(ending))
