@@ -20,7 +20,7 @@ impl Mpi {
         Self { prefix: prefix.to_path_buf(), mpicc, mpiexec }
     }
 
-    /// Returns another MPICH that is installed below `prefix`, for comparison. Where several MPIs share a directory (as
+    /// Returns another MPICH that is installed below `prefix`, for comparison. If several MPIs share that directory (as
     /// on Debian), the names of MPICH's programs end in `.mpich`.
     pub fn foreign(prefix: &Path) -> Result<Self> {
         let find = |name: &str| Some(wrapper(prefix, name)).filter(|program| program.exists());

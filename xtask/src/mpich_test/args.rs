@@ -1,4 +1,4 @@
-//! What can be chosen about a run of MPICH's suite.
+//! The command-line options of a run of MPICH's suite.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,20 @@ use super::testlist;
 use crate::setup::{Profile, SetupArgs};
 use crate::variants::VariantArgs;
 
-/// Hosts of the ring, if nothing else is said.
+/// Default number of hosts of the ring.
 pub const DEFAULT_HOSTS: u8 = 4;
 
-/// Rings of neighbours only, with one way that is as long as the other, and with none.
+/// Numbers of hosts with --all: a ring on which all hosts are neighbours, one with two routes of equal length between
+/// opposite hosts, and one without.
 const ALL_HOSTS: &[u8] = &[2, 4, 5];
 
-/// Tests at once in CI: one often waits while the other computes.
+/// Number of tests to run at once in CI: often one waits while another computes.
 const CI_JOBS: u8 = 2;
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct MpichTestArgs {
-    /// Hosts of the ring; with several, one after the other [default: 4; with --all 2,4,5]
+    /// Hosts of the ring; with several numbers, one ring after the other [default: 4; with --all 2,4,5]
     #[arg(long, value_name = "H", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(super) hosts: Vec<u8>,
 
@@ -28,24 +29,25 @@ pub struct MpichTestArgs {
     #[arg(long, conflicts_with_all = ["ci", "list", "patterns", "extremes", "memcheck"])]
     pub(super) all: bool,
 
-    /// With --all: go on where an earlier run of the same command was stopped: rings and directories that it has
-    /// finished are not run again
+    /// With --all: continue an earlier run of the same command that was stopped, without repeating the rings and
+    /// directories that it has finished
     #[arg(long, requires = "all")]
     pub(super) resume: bool,
 
-    /// Leave out tests that say how many gigabytes of memory they need: whether they are run depends on what is free
+    /// Omit tests that declare how many gigabytes of memory they need, since it depends on the free memory if they are
+    /// run
     #[arg(long)]
     pub(super) small: bool,
 
-    /// Place ranks on hosts by chance, from this seed, instead of evenly
+    /// Place ranks on hosts at random, from this seed, instead of evenly
     #[arg(long, value_name = "SEED")]
     pub(super) placement: Option<u64>,
 
-    /// Ranks on a host; more where a test wants more than all hosts then have
+    /// Ranks on each host; more for a test that needs more ranks than all hosts then have
     #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     pub(super) per_host: u8,
 
-    /// Run only the part that tests/mpich/ci.txt chooses
+    /// Run only the part that tests/mpich/ci.txt selects
     #[arg(long)]
     pub(super) ci: bool,
 
@@ -53,19 +55,20 @@ pub struct MpichTestArgs {
     #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     pub(super) jobs: u8,
 
-    /// Which of the suite's lists to run, separated by commas [default: all three]
+    /// Lists of the suite to run, separated by commas [default: all three]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = testlist::LISTS.to_vec())]
     pub(super) lists: Vec<String>,
 
-    /// Run with the MPICH installed in DIR (with DIR/bin/mpicc) instead of ours: does a failure come from us?
+    /// Run with the MPICH installed in DIR (with DIR/bin/mpicc) instead of ntbring's, to see if a failure comes from
+    /// ntbring
     #[arg(long, value_name = "DIR")]
     pub(super) with_mpi: Option<PathBuf>,
 
-    /// Run the tests under valgrind; what it finds is a failure
+    /// Run the tests under valgrind; any error that it finds is a failure
     #[arg(long)]
     pub(super) memcheck: bool,
 
-    /// Show what would be run
+    /// List the tests that would be run
     #[arg(long)]
     pub(super) list: bool,
 
@@ -81,7 +84,7 @@ pub struct MpichTestArgs {
 }
 
 impl MpichTestArgs {
-    /// What CI runs.
+    /// Returns the options with which CI runs.
     pub fn ci(setup: SetupArgs) -> Self {
         Self {
             hosts: Vec::new(),
@@ -102,18 +105,18 @@ impl MpichTestArgs {
         }
     }
 
-    /// On these rings, under these settings.
+    /// Returns the same options on these rings and under these settings.
     pub fn on(self, hosts: &[u8], variants: VariantArgs) -> Self {
         Self { hosts: hosts.to_vec(), variants, ..self }
     }
 
-    /// Everything, on these rings; a later call goes on where this one was stopped.
+    /// Returns the options that run all directories on these rings and continue an earlier run that was stopped.
     pub fn whole(setup: SetupArgs, hosts: &[u8]) -> Self {
         Self { all: true, resume: true, ci: false, jobs: 1, hosts: hosts.to_vec(), ..Self::ci(setup) }
     }
 
-    /// What `bench compare --suites` times: the plain list of a directory, one rank a host where that
-    /// suffices; with our MPICH or another one.
+    /// Returns the options for `bench compare --suites`: the plain list of a directory, with one rank on each host
+    /// where that suffices, and with ntbring's MPICH or another one.
     pub fn timed(setup: SetupArgs, dir: &str, with_mpi: Option<PathBuf>, env: Vec<(String, String)>) -> Self {
         Self {
             ci: false,
@@ -127,7 +130,7 @@ impl MpichTestArgs {
         }
     }
 
-    /// The rings to be run on.
+    /// Returns the numbers of hosts of the rings to run on.
     pub fn rings(&self) -> Vec<u8> {
         match (&self.hosts[..], self.all) {
             ([], true) => ALL_HOSTS.to_vec(),
@@ -136,7 +139,7 @@ impl MpichTestArgs {
         }
     }
 
-    /// What tells one run of everything from another.
+    /// Returns the head of the column for a ring, which distinguishes runs of all directories under different options.
     pub fn column(&self, hosts: u8) -> String {
         let mut name = format!("{hosts} hosts");
         if self.per_host > 1 {
@@ -161,7 +164,7 @@ impl MpichTestArgs {
         name
     }
 
-    /// The command, for the page that it writes.
+    /// Returns the command, as it is shown on the page.
     pub fn shown(&self, hosts: u8) -> String {
         let mut text = format!("cargo xtask mpich-test --all --profile {}", self.setup.profile);
         let mut list = |name: &str, items: Vec<String>| {

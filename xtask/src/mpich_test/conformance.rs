@@ -1,7 +1,8 @@
-//! `mpich-test --all`: docs/conformance.md, which says what of MPICH's suite passes.
+//! `mpich-test --all`: writes docs/conformance.md, the results of MPICH's suite.
 //!
-//! A run on one ring takes about an hour, and there are several: so each leaves a file in docs/conformance, directory by
-//! directory, can be resumed if it was stopped, and the page is made of all of them, whenever they were run.
+//! A run on one ring takes about an hour, and there are several rings. So each run writes a file in docs/conformance,
+//! directory by directory, can be resumed if it was stopped, and the page is made from the files of all runs, of any
+//! date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,23 +18,23 @@ use super::run::{Ran, Verdict};
 use crate::setup::stamp::write_atomically;
 use crate::ui::{self, Tally};
 
-/// In the name of a column whose tests were run by twos.
+/// The part of a column's name that says that its tests were run two at a time.
 const AT_ONCE: &str = ", 2 tests at once";
 
-/// All directories on one ring, with one MPI, as counted.
+/// The results of all directories on one ring, with one MPI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// How it is headed.
+    /// The head of the column.
     name: String,
-    /// The command that has run it.
+    /// The command that was run.
     command: String,
-    /// The commits of ntbring: several, if a run was stopped and resumed.
+    /// The commits of ntbring that were tested: several if a run was stopped and resumed.
     versions: Vec<String>,
-    /// Whether all directories were run.
+    /// True if all directories were run.
     finished: bool,
-    /// Directory by directory, in the order in which they were run.
+    /// The results of each directory, in the order in which they were run.
     directories: Vec<Directory>,
-    /// The tests that did not simply pass.
+    /// The tests whose result was not a simple pass.
     remarks: Vec<Remark>,
 }
 
@@ -41,7 +42,7 @@ pub struct Column {
 struct Directory {
     name: String,
     counts: Counts,
-    /// The time of all its tests together.
+    /// The sum of the times of all its tests, in seconds.
     seconds: f64,
 }
 
@@ -60,17 +61,17 @@ enum Kind {
 }
 
 impl Column {
-    /// Nothing yet, of a run of that command.
+    /// Returns an empty column for a run of that command.
     pub fn new(name: String, command: String) -> Self {
         Self { name, command, versions: Vec::new(), finished: false, directories: Vec::new(), remarks: Vec::new() }
     }
 
-    /// Whether a directory was run.
+    /// Returns true if a directory was run.
     pub fn has(&self, dir: &str) -> bool {
         self.directories.iter().any(|directory| directory.name == dir)
     }
 
-    /// What has come out of a directory, with that version.
+    /// Adds the results of a directory, tested with that version.
     pub fn add(&mut self, version: &str, dir: &str, results: &[Ran]) {
         if self.versions.last().is_none_or(|last| last != version) {
             self.versions.push(version.to_string());
@@ -80,28 +81,28 @@ impl Column {
         self.remarks.extend(results.iter().filter_map(remark));
     }
 
-    /// Whether all directories were run.
+    /// Returns true if all directories were run.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// All were run.
+    /// Records that all directories were run.
     pub fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// All directories together.
+    /// Returns the sum over all directories.
     pub fn tally(&self) -> Tally {
         self.directories.iter().map(|directory| directory.counts.tally()).sum()
     }
 
-    /// The time of the tests of some directories.
+    /// Formats the time of the tests of some directories.
     fn time(&self, wanted: impl Fn(&str) -> bool) -> String {
         let seconds: f64 = self.directories.iter().filter(|dir| wanted(&dir.name)).map(|dir| dir.seconds).sum();
         ui::seconds(Duration::from_secs_f64(seconds))
     }
 
-    /// Tests of a directory, or of all, as a cell.
+    /// Formats the counts of a directory, or of all directories, as a cell.
     fn cell(&self, dir: Option<&str>) -> String {
         let chosen = self.directories.iter().filter(|directory| dir.is_none_or(|dir| dir == directory.name));
         let (mut passed, mut run, mut expected) = (0, 0, 0);
@@ -128,7 +129,7 @@ fn remark(ran: &Ran) -> Option<Remark> {
     Some(Remark { kind, test: ran.id.clone(), why: why.clone() })
 }
 
-/// Keeps a column in `docs`, in place of an older one of that name, and writes the page anew.
+/// Stores a column in `docs`, replacing an older one of that name, and rewrites the page.
 pub fn keep(docs: &Path, column: &Column) -> Result<()> {
     let dir = docs.join("conformance");
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -138,7 +139,7 @@ pub fn keep(docs: &Path, column: &Column) -> Result<()> {
     write_atomically(&docs.join("conformance.md"), page(&kept(&dir)?).as_bytes())
 }
 
-/// What a run of the same name and command has left in `docs`.
+/// Returns the column in `docs` that an earlier run of the same name and command has written, if there is one.
 pub fn left(docs: &Path, like: &Column) -> Result<Option<Column>> {
     let path = file(docs, &like.name);
     if !path.exists() {
@@ -163,7 +164,8 @@ fn file_name(name: &str) -> String {
     words.join("-").to_lowercase()
 }
 
-/// All that was kept, in the order of the files' names. What cannot be read is left out: a run of hours is not to be lost for it.
+/// Returns all stored columns, in the order of their file names. A file that cannot be read is omitted with a warning,
+/// so that the results of a run of hours are not lost because of it.
 fn kept(dir: &Path) -> Result<Vec<Column>> {
     let mut columns = BTreeMap::new();
     for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
@@ -212,14 +214,14 @@ fn page(columns: &[Column]) -> String {
     text
 }
 
-/// Of all columns, in the order in which they came.
+/// Returns the directories of all columns, in the order of their first appearance.
 fn directories(columns: &[Column]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let names = columns.iter().flat_map(|column| &column.directories).map(|dir| dir.name.as_str());
     names.filter(|dir| seen.insert(*dir)).collect()
 }
 
-/// A section of such tests; nothing if there are none.
+/// Formats a section of the tests of that kind; an empty text if there are none.
 fn list(title: &str, columns: &[Column], kind: Kind) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for column in columns {
@@ -262,7 +264,7 @@ mod tests {
 
         let docs = tempfile::tempdir().unwrap();
         keep(docs.path(), &four).unwrap();
-        // A second run on a ring takes the place of the first.
+        // A second run on a ring replaces the first.
         keep(docs.path(), &column("2 hosts", &[])).unwrap();
         keep(docs.path(), &two).unwrap();
         let text = fs::read_to_string(docs.path().join("conformance.md")).unwrap();

@@ -1,4 +1,4 @@
-//! Did a test pass? The rules of the suite's `runtests` script.
+//! Decides if a test has passed, by the rules of the suite's `runtests` script.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use anyhow::{bail, Error};
 
 use crate::process::Outcome;
 
-/// The suite's ways to look at a result.
+/// The suite's ways to judge a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Judge {
     /// Exit status 0, "No Errors" once, and nothing else on either stream.
     #[default]
     NoErrors,
-    /// A nonzero exit status is wanted; what was printed does not matter.
+    /// A nonzero exit status is required; the output is ignored.
     Status,
-    /// A nonzero exit status is wanted, and "No Errors" all the same.
+    /// A nonzero exit status and nevertheless "No Errors" are required.
     StatusNoErrors,
 }
 
@@ -24,8 +24,7 @@ impl FromStr for Judge {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         Ok(match name {
-            // The script stops to read at the first line of TestStatus, so that in effect
-            // both take any output.
+            // The script stops reading at the first line of TestStatus, so that both accept any output in effect.
             "TestStatus" | "TestErrFatal" => Self::Status,
             "TestStatusNoErrors" => Self::StatusNoErrors,
             _ => bail!("unknown resultTest \"{name}\""),
@@ -34,10 +33,10 @@ impl FromStr for Judge {
 }
 
 impl Judge {
-    /// Passes with `Ok`, or says what is wrong. `limit` is the test's time limit, which
-    /// mpiexec enforces (with a nonzero exit status).
+    /// Returns `Ok` if the test has passed, and otherwise the reason of its failure. `limit` is the test's time limit,
+    /// which mpiexec enforces (with a nonzero exit status).
     ///
-    /// `ends_by_limit`: it is the point of the test to run into its limit.
+    /// `ends_by_limit`: the test is meant to run into its limit.
     pub fn verdict(self, outcome: &Outcome, output: &str, limit: Duration, ends_by_limit: bool) -> Result<(), String> {
         if outcome.timed_out || (outcome.elapsed >= limit && !ends_by_limit) {
             return Err(format!("out of time: {}", outcome.describe()));

@@ -1,4 +1,4 @@
-//! Tests under valgrind's memcheck.
+//! Runs tests under valgrind's memcheck.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// How much more time tests get.
+/// Factor by which the time limits of tests are longer under valgrind.
 pub const SLOWER: u32 = 10;
 
-/// What valgrind says of itself, and of system calls that it does not know and that fail under it.
+/// Lines of valgrind about itself, and about system calls that it does not know and that fail under it.
 const NOISE: &[&str] = &[
     "WARNING: unhandled amd64-linux syscall",
     "You may be able to write your own handler",
@@ -18,16 +18,17 @@ const NOISE: &[&str] = &[
     "it at http",
 ];
 
-/// Has mpiexec start valgrind; to be followed by the program.
+/// Adds valgrind to a call of mpiexec; the caller adds the program after it.
 pub fn add(command: &mut Command, log: &Path) {
     command
         .args(["valgrind", "-q", "--error-limit=no"])
         .arg(format!("--log-file={}.valgrind.%p", log.display()))
-        // It has a way to ask processors that valgrind does not emulate.
+        // hwloc's x86 backend queries processors with instructions that valgrind does not emulate.
         .env("HWLOC_COMPONENTS", "-x86");
 }
 
-/// What valgrind has found in all ranks; its files are gone after this. None: it has written none, so it has not run.
+/// Returns the errors that valgrind has found in all ranks, and removes its files. None means that there were no files,
+/// so that valgrind has not run.
 pub fn found(log: &Path) -> Result<Option<String>> {
     let name = log.file_name().context("a log has a name")?.to_string_lossy().into_owned() + ".valgrind.";
     let mut text = None;

@@ -1,4 +1,4 @@
-//! `cargo xtask mpich-test`: MPICH's own test suite on the ring.
+//! `cargo xtask mpich-test`: runs MPICH's own test suite on the ring.
 
 mod args;
 mod conformance;
@@ -32,39 +32,38 @@ use selection::{Choice, Expected, Pattern, Reason};
 use suite::{Against, Suite};
 use testlist::Test;
 
-/// The directories that are run if none are given.
+/// The directories that are run by default.
 const DIRS: &[&str] = &["pt2pt", "coll", "datatype", "comm", "topo", "attr", "group", "info", "init", "errors"];
 
-/// After so many tests ran out of time, if they are more than half, the rest is not worth
-/// waiting for.
+/// If at least this many tests, and more than half of all, have run out of time, the rest is not run.
 const TOO_MANY_TIMEOUTS: usize = 5;
 
-/// A directory and its tests that are to be run.
+/// A directory and the tests of it that are to be run.
 type Chosen = (String, Vec<Job>);
 
-/// A directory and its tests that were run.
+/// A directory and the results of its tests.
 type Done = (String, Vec<Ran>);
 
-/// What is to be run, and with what.
+/// The tests to be run, and the MPI and suite to run them with.
 struct Plan {
     mpi: Mpi,
     suite: Suite,
     directories: Vec<Chosen>,
-    /// Where the logs and the report go.
+    /// Directory of the logs and of the report.
     place: PathBuf,
     _lock: Lock,
 }
 
-/// How long tests took, and how they ended.
+/// The times and results of tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
-    /// The time of all tests together.
+    /// The sum of the times of all tests.
     pub elapsed: Duration,
-    /// Tests that were run.
+    /// Number of tests that were run.
     pub tests: usize,
-    /// Of these, those that failed though nobody expected it; also by running out of time.
+    /// Number of tests that failed unexpectedly, including those that ran out of time.
     pub failed: usize,
-    /// Of these, those that ran out of time.
+    /// Number of tests that ran out of time.
     pub timed_out: usize,
 }
 
@@ -96,16 +95,17 @@ pub fn run(args: &MpichTestArgs) -> Result<Tally> {
     })
 }
 
-/// All directories, ring by ring, kept as they are done: a ring takes an hour, and may be stopped.
+/// Runs all directories ring by ring and stores the results of each when it is done, since a ring takes an hour and the
+/// run may be stopped.
 fn all(args: &MpichTestArgs, plan: &Plan) -> Result<Tally> {
     let docs = paths::root().join("docs");
-    // Before there is a page that was changed.
+    // The version is determined before the page is rewritten, which would count as a change.
     let version = version::commit().unwrap_or_else(|| "unknown".to_string());
     let total = args.variants.each(|variant| {
         let mut sum = Tally::default();
         let new = |hosts| Column::new(args.column(hosts), args.shown(hosts));
         if !args.resume {
-            // What is resumed later is this run.
+            // Empty columns are stored first, so that a later `--resume` continues this run and not an older one.
             args.rings().into_iter().try_for_each(|hosts| conformance::keep(&docs, &new(hosts)))?;
         }
         for hosts in args.rings() {
@@ -116,7 +116,7 @@ fn all(args: &MpichTestArgs, plan: &Plan) -> Result<Tally> {
             if column.is_finished() {
                 println!("{} is done: {}", args.column(hosts), column.tally());
                 sum += column.tally();
-                // The page may say more by now.
+                // The page is written anew, since its text may have changed since that run.
                 conformance::keep(&docs, &column)?;
                 continue;
             }
@@ -139,7 +139,7 @@ fn tally(results: &[Done]) -> Tally {
     results.iter().map(|(_, ran)| Counts::of(ran).tally()).sum()
 }
 
-/// Runs the tests as [`run`] does, and says how long they took.
+/// Runs the tests as [`run`] does and returns their times.
 pub fn time(args: &MpichTestArgs) -> Result<Timing> {
     let plan = plan(args)?;
     plan.build()?;
@@ -193,7 +193,7 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
     let mut directories: Vec<Chosen> = Vec::new();
     for dir in tops.iter().flat_map(|top| suite.lists(top)) {
         for test in testlist::collect(&suite.build, &suite.source, dir)? {
-            // What MPICH itself expects to fail often hangs until its time is up: not for CI.
+            // Tests that MPICH itself expects to fail often hang until their time limit, which takes too long for CI.
             if !wanted(&test) || (args.ci && test.xfail.is_some()) {
                 continue;
             }
@@ -214,7 +214,7 @@ fn plan(args: &MpichTestArgs) -> Result<Plan> {
     Ok(Plan { mpi, suite, directories, place, _lock: lock })
 }
 
-/// The MPI and the suite, configured for it; and a place for what comes out, which nobody else uses meanwhile.
+/// Returns the MPI, the suite configured for it, and a directory for the results, locked against concurrent runs.
 fn prepare(args: &MpichTestArgs) -> Result<(Mpi, Suite, PathBuf, Lock)> {
     let (mpi, source, id, name) = match &args.with_mpi {
         None => {
@@ -235,7 +235,7 @@ fn prepare(args: &MpichTestArgs) -> Result<(Mpi, Suite, PathBuf, Lock)> {
     Ok((mpi, suite, place, lock))
 }
 
-/// Runs directories on a ring, and hands each to `done` when it is.
+/// Runs directories on a ring and passes the results of each to `done` when it is complete.
 fn execute(
     args: &MpichTestArgs,
     variant: &Variant,

@@ -1,4 +1,4 @@
-//! What a run of the suite is summed up to.
+//! Summaries of a run of the suite.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::paths;
 use crate::setup::stamp::write_atomically;
 use crate::ui::{self, Tally};
 
-/// The counts of a directory.
+/// The counts of a directory's results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     passed: usize,
@@ -23,7 +23,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts results.
+    /// Counts results by kind.
     pub fn of(results: &[Ran]) -> Self {
         let mut counts = Self::default();
         for ran in results {
@@ -41,17 +41,17 @@ impl Counts {
         counts
     }
 
-    /// Those that failed, as was expected.
+    /// Returns the number of tests that failed as expected.
     pub fn expected(&self) -> usize {
         self.expected_failures
     }
 
-    /// Those that count in the end.
+    /// Returns the counts that decide about the outcome of the command.
     pub fn tally(&self) -> Tally {
         Tally { passed: self.passed, failed: self.failed }
     }
 
-    /// One line, for a directory.
+    /// Formats the counts of a directory as one line.
     pub fn line(&self, name: &str, elapsed: Duration) -> String {
         let mut line = format!(
             "  {name:<18} {:>5} passed {:>4} failed {:>4} expected failures  {:>12}",
@@ -67,7 +67,7 @@ impl Counts {
     }
 }
 
-/// A line about a test that did not simply pass.
+/// Formats a line about a test whose result was not a simple pass; None if it was.
 pub fn remark(ran: &Ran) -> Option<String> {
     Some(match &ran.verdict {
         Verdict::Failed(why) => {
@@ -100,7 +100,7 @@ struct Entry<'a> {
     log: String,
 }
 
-/// Writes everything as JSON.
+/// Writes all results as JSON.
 pub fn write(file: &Path, mpi: &Path, (hosts, per_host): (usize, usize), results: &[(String, Vec<Ran>)]) -> Result<()> {
     let report = Report {
         mpi: mpi.display().to_string(),

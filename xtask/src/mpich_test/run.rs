@@ -1,4 +1,4 @@
-//! Running one test, and many.
+//! Runs one test, and many.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,86 +16,88 @@ use super::testlist::Test;
 use crate::mpi::{Layout, Mpi};
 use crate::process;
 
-/// mpiexec enforces the time limit itself; this much later we do.
+/// Time after mpiexec's own time limit at which a test is killed.
 const LATER: Duration = Duration::from_secs(15);
 
-/// Tests that are expected to fail, and those below, need not have all the time they ask for.
+/// Time limit of tests that are expected to fail and of [`ENDS_BY_LIMIT`], which need not have all the time they ask
+/// for.
 const SHORT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Tests that end by running into their limit, with any MPICH: the first one is made to, and
-/// of the others the survivors wait in `MPI_Finalize` for a rank that is gone. To the suite
-/// mpiexec's exit status is then the nonzero one that it wants.
+/// Tests that end by running into their limit, with any MPICH: the first one is designed so, and in the others the
+/// surviving ranks wait in `MPI_Finalize` for a rank that has ended. The suite accepts mpiexec's exit status as the
+/// nonzero one that it requires.
 const ENDS_BY_LIMIT: &[&str] =
     &["init/timeout", "errors/comm/subcomm_abort", "errors/comm/subcomm_abort2", "errors/comm/intercomm_abort"];
 
-/// How a test went.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It passed.
     Passed,
-    /// It passed, though it was expected to fail, for this reason.
+    /// It passed although it was expected to fail, for this reason.
     UnexpectedPass(String),
-    /// It failed, in this way.
+    /// It failed, for this reason.
     Failed(String),
-    /// It failed, as was expected, for this reason.
+    /// It failed as expected, for this reason.
     ExpectedFailure(String),
     /// It was not run, for this reason.
     Skipped(String),
 }
 
-/// A test that was run (or skipped).
+/// A test that was run or skipped.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// Which.
+    /// Identity of the test.
     pub id: String,
-    /// On which hosts, in short.
+    /// Short description of the layout of its ranks on hosts.
     pub layout: String,
-    /// How it went.
+    /// Its result.
     pub verdict: Verdict,
-    /// How long it took.
+    /// Its run time.
     pub elapsed: Duration,
-    /// What it said.
+    /// The file with its output.
     pub log: PathBuf,
 }
 
 impl Ran {
-    /// Whether it was ended because its time was up, and should not have been.
+    /// Returns true if it was ended by its time limit and is not meant to be.
     pub fn is_out_of_time(&self) -> bool {
         matches!(&self.verdict, Verdict::Failed(why) if why.starts_with("out of time"))
     }
 }
 
-/// What all tests of a run have in common.
+/// The parameters that all tests of a run share.
 pub struct Runner<'a> {
-    /// The MPI.
+    /// The MPI to run with.
     pub mpi: &'a Mpi,
-    /// The suite.
+    /// The suite that contains the tests.
     pub suite: &'a Suite,
-    /// The hosts of the ring, at most.
+    /// Largest number of hosts of the ring.
     pub hosts: usize,
-    /// Ranks of a host, if that suffices.
+    /// Number of ranks on each host, if that suffices.
     pub per_host: usize,
-    /// Seed of where ranks are placed instead.
+    /// Seed for placing ranks on hosts at random, instead of `per_host` on each.
     pub placement: Option<u64>,
-    /// Tests at once.
+    /// Number of tests to run at once.
     pub jobs: usize,
-    /// Where logs go.
+    /// Directory of the logs.
     pub logs: &'a Path,
-    /// Whether everything runs under valgrind.
+    /// True if all tests run under valgrind.
     pub memcheck: bool,
-    /// Variables for all tests; a test's own win.
+    /// Variables for all tests; a variable that a test sets itself keeps the test's value.
     pub env: &'a [(String, String)],
 }
 
-/// A test and the reason why it is expected to fail, if it is.
+/// A test, and the reason for which it is expected to fail, if it is.
 pub type Job = (Test, Option<Reason>);
 
 impl Runner<'_> {
-    /// Runs all of them; `seen` is called as they end. Results are in the order of the tests.
+    /// Runs all tests and calls `seen` as each of them ends. Results are in the order of the tests.
     pub fn run_all(&self, jobs: &[Job], seen: &(dyn Fn(&Ran) + Sync)) -> Result<Vec<Ran>> {
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<(usize, Result<Ran>)>> = Mutex::new(Vec::new());
-        // Tests with a large need of memory run alone, and so do those that write files: under the same names.
+        // Tests that need much memory run alone, and so do tests that write files, since several use the same file
+        // names.
         let alone = RwLock::new(());
         let memory = available_gigabytes();
         let work = || loop {
@@ -156,7 +158,7 @@ impl Runner<'_> {
         Ok(ran)
     }
 
-    /// Runs it; returns what is wrong, if something is.
+    /// Runs a test and returns the reason of its failure, if it failed.
     fn execute(&self, test: &Test, xfail: bool, layout: &Layout, ran: &mut Ran) -> Result<Option<String>> {
         let program = self.suite.build.join(&test.dir).join(&test.program);
         let (Some(dir), Some(name)) = (program.parent(), program.file_name()) else {
@@ -224,7 +226,7 @@ fn write_log(log: &Path, head: &str, output: &str) -> Result<()> {
     work().with_context(|| format!("cannot write {}", log.display()))
 }
 
-/// Memory that can be had without pushing others out; plenty, if the system does not say.
+/// Returns the memory in gigabytes that is available without swapping; `f64::MAX` if the system does not report it.
 fn available_gigabytes() -> f64 {
     fs::read_to_string("/proc/meminfo")
         .ok()

@@ -1,4 +1,4 @@
-//! Which tests are meant: patterns, expected failures, and CI's choice.
+//! Selects tests: patterns, expected failures, and CI's choice.
 
 use std::fs;
 use std::path::Path;
@@ -7,49 +7,49 @@ use anyhow::{anyhow, bail, Context, Result};
 
 use crate::mpi::Layout;
 
-/// Names tests by the start of their id: `coll`, `coll/allred`, `coll/allred 4`, ...
+/// A pattern that selects tests by the beginning of their id: `coll`, `coll/allred`, `coll/allred 4`, ...
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// From a user's word or a file's line.
+    /// Returns the pattern of a command-line argument or of a line of a file.
     pub fn new(text: &str) -> Self {
         let words: Vec<&str> = text.split_whitespace().collect();
         Self(words.join(" ").trim_end_matches('/').to_string())
     }
 
-    /// Does it name the test with this id?
+    /// Returns true if it selects the test with this id.
     pub fn matches(&self, id: &str) -> bool {
         id.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ']))
     }
 
-    /// The suite's directory in which its tests are.
+    /// Returns the suite's directory that contains its tests.
     pub fn top(&self) -> &str {
         self.0.split(['/', ' ']).next().unwrap_or_default()
     }
 }
 
-/// Failures that are MPICH's own: `PATTERN : REASON` a line; `PATTERN under NAME=VALUE : REASON` if it only
-/// fails when all tests are run with that variable, `PATTERN under lone-rank : REASON` if only where a rank is alone on its host and
-/// others are not.
+/// Failures that are MPICH's own, one on each line: `PATTERN : REASON`, `PATTERN under NAME=VALUE : REASON` for a test
+/// that fails only if all tests are run with that variable, or `PATTERN under lone-rank : REASON` for a test that fails
+/// only where a host has a single rank and another host has several.
 #[derive(Debug, Default)]
 pub struct Expected(Vec<(Pattern, Reason)>);
 
-/// Why a test is expected to fail.
+/// The reason for which a test is expected to fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// For people.
+    /// Explanation for the reader.
     pub text: String,
-    /// Without this it is expected to pass.
+    /// Condition without which the test is expected to pass.
     pub under: Option<Condition>,
 }
 
-/// What a test fails under.
+/// The condition under which a test fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// All tests are run with this variable and value.
     Variable(String, String),
-    /// It is run with a rank that is alone on its host, where others are not.
+    /// The test is run with a single rank on one host and several ranks on another.
     LoneRank,
 }
 
@@ -63,12 +63,12 @@ impl Condition {
 }
 
 impl Reason {
-    /// One that always holds.
+    /// Returns a reason without a condition.
     pub fn always(text: String) -> Self {
         Self { text, under: None }
     }
 
-    /// Whether it holds for a test that is run so, where all are run with these variables.
+    /// Returns true if its condition holds for a test with this layout, where all tests are run with these variables.
     pub fn holds(&self, env: &[(String, String)], layout: &Layout) -> bool {
         match &self.under {
             None => true,
@@ -79,7 +79,7 @@ impl Reason {
 }
 
 impl Expected {
-    /// Reads the file; every line must give a reason.
+    /// Reads the file, in which every line must give a reason.
     pub fn read(file: &Path) -> Result<Self> {
         let mut entries = Vec::new();
         for (number, line) in lines(file)? {
@@ -100,14 +100,14 @@ impl Expected {
         Ok(Self(entries))
     }
 
-    /// Why this test is expected to fail, if it is.
+    /// Returns the reason for which this test is expected to fail, if there is one.
     pub fn reason(&self, id: &str) -> Option<&Reason> {
         self.0.iter().find(|(pattern, _)| pattern.matches(id)).map(|(_, reason)| reason)
     }
 }
 
-/// A part of the suite: `run PATTERN`, `skip PATTERN` and `lists NAME...` a line. Of the
-/// lines that name a test the last one counts.
+/// A selection of tests, from lines `run PATTERN`, `skip PATTERN` and `lists NAME...`. Of the lines that match a test
+/// the last one decides.
 #[derive(Debug, Default)]
 pub struct Choice {
     rules: Vec<(bool, Pattern)>,
@@ -115,7 +115,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Reads the file.
+    /// Reads the selection from a file.
     pub fn read(file: &Path) -> Result<Self> {
         let mut choice = Self::default();
         for (number, line) in lines(file)? {
@@ -129,19 +129,19 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Is this test, from the list of that name, part of it?
+    /// Returns true if this test, from the list of that name, is selected.
     pub fn includes(&self, list: &str, id: &str) -> bool {
         let rule = self.rules.iter().rev().find(|(_, pattern)| pattern.matches(id));
         self.lists.iter().any(|name| name == list) && rule.is_some_and(|(run, _)| *run)
     }
 
-    /// What it runs.
+    /// Returns the patterns of its `run` lines.
     pub fn patterns(&self) -> impl Iterator<Item = &Pattern> {
         self.rules.iter().filter(|(run, _)| *run).map(|(_, pattern)| pattern)
     }
 }
 
-/// The lines that say something, with their numbers.
+/// Returns the lines that are neither empty nor comments, with their numbers.
 fn lines(file: &Path) -> Result<Vec<(usize, String)>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(text

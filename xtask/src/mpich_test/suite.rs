@@ -1,4 +1,4 @@
-//! MPICH's suite, configured and built against an MPI.
+//! MPICH's test suite, configured and built with an MPI.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,29 +14,29 @@ use crate::{paths, process, ui};
 
 /// A configured suite.
 pub struct Suite {
-    /// Where it is built.
+    /// Its build directory.
     pub build: PathBuf,
-    /// Where it comes from.
+    /// Its source directory.
     pub source: PathBuf,
-    /// Whether the MPI has the module mpi_f08.
+    /// True if the MPI has the module mpi_f08.
     fortran_2008: bool,
 }
 
-/// Tests of the module mpi_f08, which the suite's own lists do not name.
+/// The directory with tests of the module mpi_f08, which the suite's own lists do not contain.
 const F08: &str = "f08";
 const F08_ERRORS: &str = "errors/f08";
 
-/// What kind of MPI it is built against.
+/// The MPI that the suite is built with.
 pub struct Against<'a> {
-    /// The MPI.
+    /// The MPI itself.
     pub mpi: &'a Mpi,
-    /// A name for its directory.
+    /// Name of the suite's build directory for it.
     pub name: String,
-    /// Which languages it has.
+    /// The profile that determines its languages.
     pub profile: Profile,
 }
 
-/// Configures the suite, unless that was done for this MPI and this source.
+/// Configures the suite, unless that was done already for this MPI and this source.
 pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Suite> {
     let source = source.join("test/mpi");
     let build = paths::mpich().join(format!("testsuite-{}", against.name));
@@ -44,18 +44,17 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
         format!("--with-mpi={}", against.mpi.prefix().display()),
         format!("MPICC={}", against.mpi.mpicc().display()),
         format!("CC={}", against.mpi.mpicc().display()),
-        // Without these it leaves out all that has threads, or messages of more than 2^31 bytes.
+        // Without these options the suite omits all tests with threads or with messages of more than 2^31 bytes.
         "--enable-threads=multiple".to_string(),
         "--enable-large-tests".to_string(),
     ];
     if !against.profile.has_all_languages() {
-        // The last two: even so configure stops without a C++ compiler, unless it is told that
-        // there is none.
+        // The last two: without a C++ compiler configure stops even so, unless it is told that there is none.
         let without = ["--disable-fortran", "--disable-cxx", "--disable-romio", "MPICXX=no", "CXX=no"];
         flags.extend(without.map(String::from));
     } else {
-        // Without these gfortran does not compile the suite's Fortran tests: of MPI_Alloc_mem, and of one call with
-        // several types.
+        // Without these flags gfortran does not compile the suite's Fortran tests of MPI_Alloc_mem and of one procedure
+        // that is called with several types.
         let fortran = "-fcray-pointer -fallow-argument-mismatch";
         flags.extend([format!("FFLAGS={fortran}"), format!("FCFLAGS={fortran}")]);
         for (variable, name) in [("MPICXX", "mpicxx"), ("MPIF77", "mpif77"), ("MPIFC", "mpif90")] {
@@ -88,7 +87,8 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
 }
 
 impl Suite {
-    /// The directories in the order of the suite's own list, which knows for what languages it was configured.
+    /// Returns the directories in the order of the suite's own list, which depends on the languages that it was
+    /// configured for.
     pub fn directories(&self) -> Result<Vec<String>> {
         let file = self.build.join("testlist");
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -97,21 +97,21 @@ impl Suite {
         Ok(known.chain(self.fortran_2008.then(|| F08.to_string())).collect())
     }
 
-    /// The lists of a directory: its own, and what it should name.
+    /// Returns the lists of a directory: its own list, and lists that are missing in it.
     pub fn lists<'a>(&self, dir: &'a str) -> Vec<&'a str> {
         let forgotten = F08_ERRORS.split('/').next() == Some(dir) && self.fortran_2008;
         [dir].into_iter().chain(forgotten.then_some(F08_ERRORS)).collect()
     }
 
-    /// Compiles one program of a directory: some are in no list of what is to be made.
+    /// Compiles one program of a directory, since some programs are not built by its default make target.
     pub fn build_one(&self, dir: &Path, program: &str) -> Result<()> {
         let mut make = Command::new("make");
         make.arg("-C").arg(dir).arg(program);
         process::run_logged(&mut make, &self.build.join("build.log"), None).map(drop)
     }
 
-    /// Compiles the programs of some directories. A program that does not compile is no
-    /// error here: its tests will fail.
+    /// Compiles the programs of some directories. A program that does not compile is not an error here: its tests will
+    /// fail.
     pub fn build(&self, dirs: &BTreeSet<String>, jobs: usize) -> Result<()> {
         let log = self.build.join("build.log");
         remove(&log)?;
@@ -127,7 +127,7 @@ impl Suite {
             process::check_logged(&mut make(dir, false), &log)?;
         }
         if dirs.contains(F08) {
-            // The suite's configure leaves it out unless MPICH's own configure calls it.
+            // The suite's configure leaves this library out unless it is called by MPICH's own configure.
             let mut library = make("util", false);
             library.args(["libmtest_f08.la", "libmtest_f08_la_OBJECTS=mtest_f08.lo"]);
             process::check_logged(&mut library, &log)?;

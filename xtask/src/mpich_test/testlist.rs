@@ -1,7 +1,7 @@
-//! The suite's lists of tests, read as its own `runtests` script reads them.
+//! The suite's lists of tests, parsed as its own `runtests` script does.
 //!
-//! A line is `PROGRAM [NP [KEY=VALUE ...]]`, where PROGRAM may also be a directory with
-//! lists of its own. Comments start with `#`.
+//! A line is `PROGRAM [NP [KEY=VALUE ...]]`, where PROGRAM may also be a directory with lists of its own. Comments
+//! start with `#`.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use anyhow::{bail, Context, Result};
 
 use super::judge::Judge;
 
-/// The lists that the suite's `make testing` goes through.
+/// The lists that the suite's `make testing` runs.
 pub const LISTS: &[&str] = &["testlist", "testlist.dtp", "testlist.cvar"];
 
-/// Ranks of a test that does not say how many.
+/// Number of ranks of a test that specifies none.
 const DEFAULT_RANKS: usize = 2;
 
-/// Time of a test that does not say how much.
+/// Time limit of a test that specifies none.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(180);
 
 /// One line of a list.
@@ -25,30 +25,30 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(180);
 pub struct Test {
     /// The directory, relative to the suite's top.
     pub dir: String,
-    /// The name of its list.
+    /// The name of the list that contains it.
     pub list: String,
-    /// The program, in that directory (or below it).
+    /// The path of the program in that directory, which may be a file in a subdirectory.
     pub program: String,
-    /// How many ranks it wants.
+    /// Number of ranks.
     pub ranks: usize,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Its environment variables.
+    /// Environment variables.
     pub env: Vec<(String, String)>,
     /// Options for mpiexec.
     pub mpiexec_args: Vec<String>,
-    /// How to tell whether it passed.
+    /// The way to decide if it has passed.
     pub judge: Judge,
-    /// How long it may take.
+    /// Time limit.
     pub limit: Duration,
-    /// The suite's own reason why it is expected to fail.
+    /// The suite's own reason for which it is expected to fail.
     pub xfail: Option<String>,
-    /// Gigabytes of memory that it needs.
+    /// Memory that it needs, in gigabytes.
     pub memory: f64,
 }
 
 impl Test {
-    /// What tells it from others: `dir/program ranks args... VARIABLE=value...`.
+    /// Returns its identity: `dir/program ranks args... VARIABLE=value...`.
     pub fn id(&self) -> String {
         let mut words = vec![format!("{}/{}", self.dir, self.program), self.ranks.to_string()];
         words.extend(self.args.iter().cloned());
@@ -56,15 +56,16 @@ impl Test {
         words.join(" ")
     }
 
-    /// Whether it writes files into its directory: those of MPI-IO do, several of them one of the same name.
+    /// Returns true if it writes files into its directory, as tests of MPI-IO do; several of them use the same file
+    /// name.
     pub fn writes_files(&self) -> bool {
         self.dir.split('/').any(|part| part == "io")
     }
 }
 
-/// All tests of a directory and of those that its lists name.
+/// Returns all tests of a directory and of the directories that its lists name.
 ///
-/// `build` is where the suite was configured: its lists there win over those of `source`.
+/// `build` is the suite's build directory, whose lists take precedence over those of `source`.
 pub fn collect(build: &Path, source: &Path, dir: &str) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for list in LISTS {
@@ -100,7 +101,7 @@ fn collect_list(build: &Path, source: &Path, dir: &str, list: &str, tests: &mut 
     Ok(())
 }
 
-/// Reads one line; an empty one gives nothing.
+/// Parses one line. Returns None for an empty line.
 fn parse(dir: &str, list: &str, line: &str) -> Result<Option<Test>> {
     let line = line.split('#').next().unwrap_or_default();
     let mut words = line.split_whitespace();
@@ -124,8 +125,7 @@ fn parse(dir: &str, list: &str, line: &str) -> Result<Option<Test>> {
         xfail: None,
         memory: 0.0,
     };
-    // Words without "=" are ignored, as the suite's script does: some generated lines
-    // repeat the program's name.
+    // Words without "=" are ignored, as by the suite's script: some generated lines repeat the program's name.
     for (key, value) in words.filter_map(|word| word.split_once('=')) {
         match key {
             "arg" => test.args.push(value.to_string()),
@@ -138,8 +138,8 @@ fn parse(dir: &str, list: &str, line: &str) -> Result<Option<Test>> {
             "timeLimit" => test.limit = Duration::from_secs(value.parse().context("timeLimit")?),
             "xfail" => test.xfail = Some(value.to_string()),
             "mem" => test.memory = value.parse().context("mem")?,
-            // "strict" and "mpix" say nothing about us: we are MPICH, and allow its extensions.
-            // Keys that it does not know are ignored by the suite's script, too.
+            // "strict" and "mpix" do not apply, since ntbring's MPI is MPICH and allows its extensions. Unknown keys
+            // are ignored, as by the suite's script.
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use crate::{process, ui};
 /// The Debian release whose source package is wanted.
 const SUITE: &str = "bookworm";
 
-/// Where Debian keeps its signing keys.
+/// The file of Debian's signing keys.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A package source that is configured on this system.

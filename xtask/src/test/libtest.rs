@@ -1,8 +1,8 @@
-//! What `cargo test` says about how many tests passed.
+//! Parses the output of `cargo test`.
 
 use crate::ui::Tally;
 
-/// Sums up the lines `test result: ok. N passed; M failed; ...` of all test binaries.
+/// Sums up the counts of the lines `test result: ok. N passed; M failed; ...` of all test binaries.
 pub fn count(output: &str) -> Tally {
     let mut tally = Tally::default();
     for line in output.lines() {
@@ -18,7 +18,7 @@ pub fn count(output: &str) -> Tally {
     tally
 }
 
-/// The names of the tests that failed: `test NAME ... FAILED`.
+/// Returns the names of the tests that failed, from lines `test NAME ... FAILED`.
 pub fn failures(output: &str) -> impl Iterator<Item = &str> {
     output.lines().filter_map(|line| line.trim().strip_prefix("test ")?.strip_suffix(" ... FAILED"))
 }

@@ -1,4 +1,4 @@
-//! rustfmt and clippy, which a minimal Rust does not have.
+//! rustfmt and clippy, which a minimal installation of Rust lacks.
 
 use std::env;
 use std::path::Path;
@@ -8,8 +8,8 @@ use anyhow::Result;
 
 use crate::{paths, process};
 
-/// Makes sure that a component of Rust is there, with rustup's help if need be. In CI it must
-/// be; elsewhere a newcomer's tests are worth more than our style, and `false` is returned.
+/// Makes sure that a component of Rust is installed, if necessary with rustup. In CI a missing component is an error.
+/// Elsewhere `false` is returned, so that the other tests run without it.
 pub fn available(component: &str, log: &Path) -> Result<bool> {
     let answers = || {
         let mut ask = Command::new("cargo");
@@ -21,7 +21,7 @@ pub fn available(component: &str, log: &Path) -> Result<bool> {
     }
     let mut add = Command::new("rustup");
     add.args(["component", "add", component]).current_dir(paths::root());
-    // Without rustup there is nothing to add it with: the same as if that had failed.
+    // A missing rustup is handled like a failure of rustup.
     let added = process::run_logged(&mut add, log, None).is_ok_and(|outcome| outcome.success());
     if added && answers() {
         return Ok(true);

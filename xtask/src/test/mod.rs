@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that CI runs.
+//! `cargo xtask test`: runs everything that CI runs.
 
 mod libtest;
 mod linters;
@@ -16,18 +16,18 @@ use crate::process;
 use crate::setup::{self, SetupArgs};
 use crate::ui::{self, Tally};
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct TestArgs {
-    /// Only these steps: see --list
+    /// Run only these steps: see --list
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
 
-    /// Run the steps that take hours, too; goes on where an earlier run of the same version was stopped
+    /// Run the steps that take hours, too, and continue an earlier run of the same version that was stopped
     #[arg(long)]
     full: bool,
 
-    /// Name the steps
+    /// List the steps
     #[arg(long)]
     list: bool,
 
@@ -35,7 +35,7 @@ pub struct TestArgs {
     setup: SetupArgs,
 }
 
-/// Sets up if needed, then runs all steps, also after a failure; the caller prints the tally.
+/// Sets up if needed, then runs all steps, even after a failure; the caller prints the tally.
 pub fn run(args: &TestArgs) -> Result<Tally> {
     steps::check_names(&args.only)?;
     if args.list {

@@ -1,4 +1,4 @@
-//! How far `cargo xtask test --full` has got, so that it can go on where it was stopped.
+//! The progress of `cargo xtask test --full`, which is stored so that it can continue after it was stopped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use crate::ui::Tally;
 use crate::{paths, version};
 
-/// The steps that have been finished, with their counts.
+/// The steps that are finished, with their counts.
 #[derive(Default, Deserialize, Serialize)]
 pub struct Progress {
-    /// The version that is tested.
+    /// The commit that is tested.
     commit: Option<String>,
     finished: BTreeMap<String, (usize, usize)>,
 }
 
 impl Progress {
-    /// Reads how far an earlier run has got; nothing, if that was of another version, or is over.
+    /// Reads the progress of an earlier run; empty if that tested another version or has finished all steps.
     pub fn load(steps: usize) -> Self {
         let commit = version::commit();
         let text = fs::read_to_string(file()).unwrap_or_default();
@@ -31,13 +31,13 @@ impl Progress {
         }
     }
 
-    /// Returns the counts of a step that has been finished without failures.
+    /// Returns the counts of a step that is finished and had no failures.
     pub fn of(&self, step: &str) -> Option<Tally> {
         let (passed, failed) = *self.finished.get(step)?;
         (failed == 0).then_some(Tally { passed, failed })
     }
 
-    /// Stores that a step has been finished.
+    /// Records that a step is finished.
     pub fn finish(&mut self, step: &str, tally: Tally) -> Result<()> {
         self.finished.insert(step.to_string(), (tally.passed, tally.failed));
         let file = file();

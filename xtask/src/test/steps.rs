@@ -14,28 +14,28 @@ use crate::ui::{self, Tally};
 use crate::variants::VariantArgs;
 use crate::{mpi_programs, paths, process};
 
-/// Hosts behave as separate machines do.
+/// The setting with which emulated hosts behave as separate machines do.
 const NO_SHORTCUTS: (&str, &str) = ("NTBRING_SHORTCUTS", "none");
 
-/// What all steps have in common.
+/// The parameters that all steps share.
 pub struct Context {
-    /// The MPI to test with.
+    /// The installed MPI to test with.
     pub installed: Installed,
-    /// How it was asked for.
+    /// The options with which it was set up.
     pub setup: SetupArgs,
 }
 
-/// One step.
+/// One step of the tests.
 pub struct Step {
-    /// What `--only` takes.
+    /// Its name for `--only`.
     pub name: &'static str,
-    /// What it does.
+    /// A description of its work.
     pub what: &'static str,
-    /// Does it.
+    /// The function that performs it.
     pub work: fn(&Context) -> Result<Tally>,
 }
 
-/// All of them: what fails soonest comes first.
+/// The normal steps; those that fail soonest come first.
 pub const STEPS: &[Step] = &[
     Step { name: "rustfmt", what: "the sources are formatted", work: rustfmt },
     Step { name: "clippy", what: "no warnings, in the workspace and in tests/mpi", work: clippy },
@@ -48,7 +48,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "mpich-test", what: "the part of MPICH's own suite that CI runs", work: mpich_suite },
 ];
 
-/// What `--full` runs after them: it takes hours.
+/// The steps that `--full` adds, which take hours.
 pub const FULL: &[Step] = &[
     Step { name: "jobs-none", what: "whole jobs on hosts without shortcuts", work: jobs_without_shortcuts },
     Step { name: "mpi-none", what: "the MPI programs on hosts without shortcuts", work: mpi_without_shortcuts },
@@ -62,7 +62,7 @@ pub const FULL: &[Step] = &[
     Step { name: "mpich-all", what: "MPICH's whole suite on 4 hosts", work: mpich_all },
 ];
 
-/// A misspelt step would be a test that is silently not run.
+/// Fails if there is no step of one of these names; otherwise a misspelt step would silently not be run.
 pub fn check_names(only: &[String]) -> Result<()> {
     for name in only {
         if !STEPS.iter().chain(FULL).any(|step| step.name == name) {
@@ -112,12 +112,12 @@ fn jobs_without_shortcuts(context: &Context) -> Result<Tally> {
 
 fn jobs_with(context: &Context, step: &str, env: &[(&str, &str)]) -> Result<Tally> {
     if rustix::process::geteuid().is_root() {
-        // One job has a debugger attached, if there is one.
+        // One of the tests attaches gdb to a job, if gdb is installed.
         packages::install(&["gdb"])?;
     }
     mpi_programs::build(&context.installed)?;
     let mut command = cargo();
-    // One at a time: some of them measure what a job uses.
+    // One at a time, since some tests measure the resources that a job uses.
     command
         .args(["test", "--package", "ntbring", "--no-fail-fast", "--test", "jobs", "--target-dir"])
         .arg(paths::target())
@@ -132,7 +132,7 @@ fn loom(_: &Context) -> Result<Tally> {
         .args(["test", "--release", "--lib", "--package", "ntbring", "--package", "ntbring-queue", "--target-dir"])
         .arg(paths::target().join("loom"))
         .env("RUSTFLAGS", "--cfg loom")
-        // Only the tests that loom runs are built with this flag, and soon over: build them quickly.
+        // Only the tests that loom runs are built with this flag. They are short, so they are built quickly.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     counted("loom", &mut command)
@@ -192,7 +192,7 @@ fn fresh_log(step: &str) -> Result<PathBuf> {
     Ok(log)
 }
 
-/// A command that is one test: it passes if it succeeds.
+/// Runs a command that counts as one test, which passes if the command succeeds.
 fn one(step: &str, command: &mut Command) -> Result<Tally> {
     let log = paths::target().join(format!("test-{step}.log"));
     let outcome = process::run_logged(command, &log, None)?;
@@ -205,7 +205,7 @@ fn one(step: &str, command: &mut Command) -> Result<Tally> {
     Ok(Tally { passed: 0, failed: 1 })
 }
 
-/// A call of `cargo test`, whose tests count one by one.
+/// Runs a call of `cargo test` and counts its tests one by one.
 fn counted(step: &str, command: &mut Command) -> Result<Tally> {
     let log = fresh_log(step)?;
     let outcome = process::run_captured(command, &log, None)?;
@@ -213,7 +213,7 @@ fn counted(step: &str, command: &mut Command) -> Result<Tally> {
     let text = String::from_utf8_lossy(&text);
     let mut tally = libtest::count(&text);
     libtest::failures(&text).for_each(|name| ui::failed(format!("{step}: {name}")));
-    // It did not compile, or a test binary crashed: there is no line to count then.
+    // It did not compile, or a test binary crashed, so that no line reports a failure.
     if !outcome.success() && tally.failed == 0 {
         tally.failed = 1;
         ui::failed(process::shown(command));
