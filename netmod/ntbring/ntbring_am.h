@@ -69,7 +69,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int h
     MPIDI_NTBRING_CHKRC(rc);
 
     if (rc == NTBRING_PENDING) {
-        /* NTBRING_EVENT_SENT will undo it all */
+        /* the handler of NTBRING_EVENT_SENT undoes these three steps */
         MPIR_cc_inc(sreq->cc_ptr);
         MPIDI_NTBRING_AM(sreq)->is_leaving = true;
         if (need_pack) {

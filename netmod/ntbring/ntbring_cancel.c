@@ -3,8 +3,9 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* MPI_Cancel of sends. What waits here is taken back. Else the receiver is asked to forget the message; if a receive
- * has found it, the send ends as any other. One that was not asked for is complete when it has left. */
+/* MPI_Cancel of sends. A message that has not left is withdrawn. Otherwise the receiver is asked
+ * to discard the message; if a receive has matched it already, the send completes like any
+ * other. A send that is not synchronous completes when its message has left. */
 
 static int tell(int vci, int32_t dest, int handler, const MPIDI_NTBRING_cancel_hdr_t * hdr)
 {
@@ -48,7 +49,7 @@ static int ask(int vci, MPIR_Request * sreq)
     return tell(vci, MPIDI_NTBRING_AM(sreq)->peer, MPIDI_NTBRING_CANCEL, &hdr);
 }
 
-/* The request would overtake the pieces of a message that is leaving. */
+/* Called when the message has left: an earlier request to discard it would overtake its chunks. */
 int MPIDI_NTBRING_cancel_left(MPIR_Request * sreq)
 {
     if (MPIR_Request_is_complete(sreq)) {
@@ -75,7 +76,7 @@ int MPIDI_NTBRING_cancel_send(MPIR_Request * sreq)
         end_withdrawn(sreq);
     } else if (rc == NTBRING_NONE && !MPIDI_NTBRING_AM(sreq)->is_cancelling) {
         MPIDI_NTBRING_AM(sreq)->is_cancelling = true;
-        MPIR_Request_add_ref(sreq);     /* until the answer */
+        MPIR_Request_add_ref(sreq);     /* until the receiver's reply */
         if (!MPIDI_NTBRING_AM(sreq)->is_leaving) {
             mpi_errno = ask(vci, sreq);
             MPIR_ERR_CHECK(mpi_errno);
@@ -89,7 +90,7 @@ int MPIDI_NTBRING_cancel_send(MPIR_Request * sreq)
     goto fn_exit;
 }
 
-/* The message of this send, if it is all here and nobody has asked for it. */
+/* Returns the unexpected message of this send, if it has arrived completely and is not matched. */
 static MPIR_Request *find_unexpected(int32_t src, const MPIR_Request * sreq, int vci)
 {
     MPIR_Request *rreq;
@@ -122,7 +123,7 @@ static int handle_cancel(void *am_hdr, void *data, MPI_Aint data_sz, uint32_t at
         MPIDI_NTBRING_unexpected_taken(rreq);
         MPL_free(MPIDIG_REQUEST(rreq, rndv_hdr));
         MPL_free(MPIDIG_REQUEST(rreq, buffer));
-        /* one reference is for the receive that does not come */
+        /* one reference belongs to the receive, which will not come */
         MPIDI_CH4_REQUEST_FREE(rreq);
         MPIR_cc_set(rreq->cc_ptr, 1);
         MPID_Request_complete(rreq);
@@ -151,7 +152,7 @@ static int handle_cancelled(void *am_hdr, void *data, MPI_Aint data_sz, uint32_t
             MPIR_ERR_CHECK(mpi_errno);
         }
         if (hdr->is_sync) {
-            MPID_Request_complete(sreq);        /* as SSEND_ACK does */
+            MPID_Request_complete(sreq);        /* as SSEND_ACK would do */
         }
     }
     MPIDI_NTBRING_AM(sreq)->is_cancelling = false;

@@ -3,8 +3,9 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* Tried by all ranks of a communicator at once, with a collective of MPICH's own. What fails here is
- * noted, and the collective goes on without a group, as MPICH's do: others take part in it. */
+/* Opens a group for small collectives. All ranks of a communicator call it together; it uses a
+ * collective of MPICH's own. A failure is recorded in errflag, and the collective continues
+ * without a group, as MPICH's collectives do, since other ranks take part in it. */
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -34,14 +35,14 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
 
-/* Waits for the end of a sharing, or of an exchange; end is what it has ended with. */
+/* Waits for the end of a sharing or an exchange and stores its return code in end. */
 static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
 {
     int mpi_errno = MPI_SUCCESS;
     int error_ret = MPI_SUCCESS;
     int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
-    /* whoever holds the lock does not give the core away */
+    /* with threads, the VCI lock is held here, so the library must not yield the core */
     uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
 
     for (;;) {
@@ -49,7 +50,8 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
         rc = is_exchange ? ntbring_exchanged(endpoint, comm->context_id, looks) :
             ntbring_shared(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
-            /* nonblocking collectives make progress, too: others may have to finish one first */
+            /* nonblocking collectives make progress, too: other ranks may have to complete one
+             * first */
             mpi_errno = MPIDI_progress_test_vci(0);
         }
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
@@ -58,7 +60,8 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
             break;
         }
         if (mpi_errno) {
-            /* others need what this rank passes on, unless there is no end to it */
+            /* go on after the first error, since other ranks need the blocks that this rank
+             * passes on; give up at the second, as the sharing or exchange may never end */
             if (error_ret) {
                 if (is_exchange) {
                     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
@@ -81,8 +84,8 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
     goto fn_exit;
 }
 
-/* Gives a block, gets everybody's in the order of ranks. A rank that has failed before gives none:
- * then all of them fail. */
+/* Contributes a block and gets the blocks of all ranks, in rank order. A rank that has failed
+ * before contributes none, so that the sharing fails at all ranks. */
 static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -103,7 +106,8 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     goto fn_exit;
 }
 
-/* Whether all blocks lie side by side, and where; else they are packed, or come packed, in a buffer of MPICH's. */
+/* Sets *blocks to the address of all blocks if they are contiguous. Otherwise sets it to a
+ * temporary buffer, into or from which they are packed. */
 static int find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz, bool * is_packed,
                        void **blocks)
 {
@@ -128,7 +132,7 @@ static int find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz, 
     goto fn_exit;
 }
 
-/* is_done: false if the group has no exchanges. */
+/* Sets *is_done to false if the group has no exchanges. */
 int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                     void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done)
@@ -159,7 +163,7 @@ int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI
         failed = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, from, size * block_sz, MPI_BYTE);
     }
 
-    /* whoever has failed says so: others take part in it */
+    /* a rank that has failed tells the others, since they take part in the exchange */
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     rc = ntbring_exchange(endpoint, comm->context_id, failed ? NULL : from, failed ? NULL : to, block_sz);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
@@ -169,7 +173,7 @@ int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI
     }
     *is_done = (rc != NTBRING_BY_MESSAGES);
     if (!*is_done) {
-        /* whatever else has failed here is passed on by messages */
+        /* an error of this rank is propagated by the messages of the fall-back */
         MPIDI_NTBRING_COMM(comm)->no_exchange = true;
         MPIDI_NTBRING_note_error(mpi_errno, errflag);
         mpi_errno = MPI_SUCCESS;
@@ -205,7 +209,7 @@ int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     return mpi_errno;
 }
 
-/* All ranks that want the result compute the same in the same order. */
+/* Reduces with a sharing. All ranks that need the result compute it in the same order. */
 static int shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype,
                          MPI_Op op, bool is_wanted, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {

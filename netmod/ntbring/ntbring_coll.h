@@ -5,7 +5,8 @@
 
 #include "ntbring_impl.h"
 
-/* What takes its partners from the ring is here; everything else is the fall-back's. */
+/* Collectives with an algorithm for the ring are redefined here; all others are MPICH's
+ * fall-backs. */
 #define MPIDI_NM_mpi_barrier MPIDI_NTBRING_fallback_barrier
 #define MPIDI_NM_mpi_bcast MPIDI_NTBRING_fallback_bcast
 #define MPIDI_NM_mpi_reduce MPIDI_NTBRING_fallback_reduce
@@ -20,21 +21,23 @@
 #undef MPIDI_NM_mpi_allgather
 #undef MPIDI_NM_mpi_alltoall
 
-/* Rings on which some are no neighbours, so that what is passed on need not be relayed. */
+/* Least number of ranks on a ring on which not all are neighbours, so that passing blocks on
+ * from rank to rank avoids the forwarders. */
 #define MPIDI_NTBRING_RING_MIN_RANKS 4
-/* Vectors for which reducing all of them everywhere is cheaper than as many rounds again. */
+/* Largest vector in bytes for which an allgather and a reduction of all vectors at every rank is
+ * cheaper than twice as many rounds. */
 #define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 16384
-/* Those on which nobody is further away than a neighbour's neighbour. */
+/* Largest number of ranks on a ring on which no two ranks are more than two hops apart. */
 #define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
 
-/* Blocks of an alltoall for which ntbring_exchange beats messages: smaller ones need no answer, and between
- * neighbours only larger ones are copied by both sides at once. Elsewhere there is no end to it, but in the
- * memory for packed ones. */
+/* Sizes in bytes of an alltoall's blocks for which ntbring_exchange is faster than messages. Smaller
+ * blocks are sent without a rendezvous, and larger ones between neighbours (NEAR_MAX) are copied by
+ * sender and receiver at once. Elsewhere the limit only bounds the memory for packed blocks. */
 #define MPIDI_NTBRING_EXCHANGE_MIN_SZ 4096
 #define MPIDI_NTBRING_EXCHANGE_NEAR_MAX_SZ 65536
 #define MPIDI_NTBRING_EXCHANGE_MAX_SZ 4194304
 
-/* Looks for what neighbours share between two at everything else. */
+/* Number of looks for blocks of neighbours between two polls for anything else. */
 #define MPIDI_NTBRING_SHARE_LOOKS 8
 
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
@@ -72,7 +75,7 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 
-/* A process that has failed is worth more to know than anything else. */
+/* Records an error in errflag. A failed process takes precedence over any other error. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_note_error(int mpi_errno, MPIR_Errflag_t * errflag)
 {
     if (mpi_errno && *errflag != MPIR_ERR_PROC_FAILED) {
@@ -91,21 +94,22 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_failed_before(MPIR_Errflag_t errflag)
     return mpi_errno;
 }
 
-/* Whether others are passed what is for some that are no neighbours. */
+/* Returns true if ranks pass on the blocks for ranks that are no neighbours. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_passes_on(MPIR_Comm * comm)
 {
     return MPIDI_NTBRING_COMM(comm)->is_ring && comm->local_size >= MPIDI_NTBRING_RING_MIN_RANKS;
 }
 
-/* Whether elements are side by side, and reduced by themselves and in any order of the ranks. */
+/* Returns true if elements are contiguous and can be reduced one by one, in any order of the
+ * ranks. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_sums_up(MPI_Op op, MPI_Datatype datatype)
 {
     return HANDLE_IS_BUILTIN(op) && HANDLE_IS_BUILTIN(datatype) &&
         op != MPI_REPLACE && op != MPI_NO_OP;
 }
 
-/* Whether there is a group, the same at all ranks. Without one, the 1st, 2nd, 4th, 8th ... collective of a
- * communicator that could use it tries to open one. */
+/* Returns true if there is a group, with the same result at all ranks. Without one, the 1st,
+ * 2nd, 4th, 8th ... collective of a communicator that could use a group tries to open it. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     MPIDI_NTBRING_comm_t *ring = MPIDI_NTBRING_COMM(comm);
@@ -119,7 +123,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Err
     return ring->has_group;
 }
 
-/* Whether a collective with blocks of such a size goes by ntbring_share; the same at all ranks. */
+/* Returns true if a collective with blocks of this size uses ntbring_share; the same at all
+ * ranks. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm * comm,
                                                    MPIR_Errflag_t * errflag)
 {
@@ -127,7 +132,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm 
         MPIDI_NTBRING_has_group(comm, errflag);
 }
 
-/* Whether an alltoall with blocks of such a size tries ntbring_exchange; the same at all ranks. */
+/* Returns true if an alltoall with blocks of this size tries ntbring_exchange; the same at all
+ * ranks. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_exchanges(MPI_Aint block_sz, MPIR_Comm * comm,
                                                       MPIR_Errflag_t * errflag)
 {
@@ -205,7 +211,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
                                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     if (MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM == MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto) {
-        /* all ranks must decide alike, and what they know in common is the size of a block */
+        /* all ranks must decide alike, and the only value that is the same at all is the size of
+         * a block */
         MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;

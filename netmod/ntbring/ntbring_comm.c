@@ -3,7 +3,7 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* Nodes without a rank are no hosts of the ring. */
+/* Returns the number of hosts of the ring. A node without a rank is not one of them. */
 static int host_count(void)
 {
     int hosts = 0;
@@ -24,7 +24,7 @@ static bool is_ring(MPIR_Comm * comm)
         comm->local_size != host_count()) {
         return false;
     }
-    /* as many ranks as hosts, in rising order: one on each */
+    /* as many ranks as hosts, with increasing node numbers: one rank on each host, in ring order */
     int last = -1;
     for (int i = 0; i < comm->local_size; i++) {
         int avtid = 0, lpid = 0;

@@ -3,17 +3,20 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* Another thread may complete what this one waits for without ringing a doorbell. */
+/* Longest sleep in us with threads: another thread may complete the operation that this one
+ * waits for, without ringing a doorbell. */
 #define MPIDI_NTBRING_IDLE_THREADED_US 1000
 
-/* Who waits for several VCIs hears only one doorbell. */
+/* Longest sleep in us of a thread that waits for several VCIs, since only the doorbell of one of
+ * them wakes it. */
 #define MPIDI_NTBRING_IDLE_SEVERAL_US 100
 
-/* Who has waited so often has time for what others want of all VCIs. */
+/* Number of calls without progress after which all VCIs are polled. */
 #define MPIDI_NTBRING_IDLE_ALL_VCIS 16
 
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-/* Whether a message is under way in shared memory, to itself perhaps: each piece takes a poll. */
+/* Returns true if a message is in transit through shared memory, perhaps from this rank to
+ * itself: each of its chunks needs a poll. */
 static bool posix_is_busy(void)
 {
     for (int vsi = 0; vsi < MPIDI_POSIX_global.num_vsis; vsi++) {
@@ -38,7 +41,7 @@ static uint32_t idle_max_us(int vci)
         self->idle_progress_count = progress_count;
         self->idle_count = 0;
     }
-    /* threads that wait for one VCI may count a call together: it makes no difference */
+    /* a race between threads that wait for the same VCI may lose a count, which does no harm */
     int count = self->idle_count;
     if (count < MPL_MAX(MPIDI_NTBRING_global.idle_polls, MPIDI_NTBRING_IDLE_ALL_VCIS)) {
         self->idle_count = count + 1;
@@ -65,8 +68,8 @@ static uint32_t idle_max_us(int vci)
     return MPIDI_NTBRING_global.idle_max_us;
 }
 
-/* To be called by a loop that waits for something of a VCI, or of several (-1), after it has found
- * nothing and outside of VCI locks. */
+/* Waits, in a loop that waits for a VCI, or for several of them (-1), after a poll has found
+ * nothing. It must be called without VCI locks. */
 void MPIDI_NTBRING_idle(int vci)
 {
     MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(MPL_MAX(vci, 0));
@@ -74,7 +77,7 @@ void MPIDI_NTBRING_idle(int vci)
         self->spins--;
         return;
     }
-    self->fruitless = 0;        /* who has so much time looks for requests that wait for who is lost */
+    self->fruitless = 0;        /* the next poll checks for requests that wait for lost processes */
     bool several = vci < 0 && MPIDI_global.n_vcis > 1;
     ntbring_endpoint_t *endpoint = self->endpoint;
     if (unlikely(endpoint == NULL)) {
@@ -87,7 +90,7 @@ void MPIDI_NTBRING_idle(int vci)
     }
 
 #if defined(MPICH_IS_THREADED) && MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__GLOBAL
-    /* as MPIDU_Thread_yield does */
+    /* release the global lock during the wait, as MPIDU_Thread_yield does */
     MPID_Thread_mutex_t *mutex = &MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX;
     if (MPIR_ThreadInfo.isThreaded) {
         int err = 0;

@@ -6,17 +6,18 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* Posix peers ring no doorbell, and a rank is a posix peer of its own. */
+/* Longest sleep in us with shared memory: its peers ring no doorbell, and a rank is such a peer
+ * of itself. */
 #define MPIDI_NTBRING_IDLE_SHM_US 1000
 #define MPIDI_NTBRING_IDLE_SHM_POLLS 200
 #define MPIDI_NTBRING_SHM_REST 7
 #define MPIDI_NTBRING_IDLE_US 100000
 #define MPIDI_NTBRING_IDLE_BARRIER_US 1000
 
-/* Sessions alone join no ring, and there is nothing that could be polled. */
+/* False if there are only sessions, which do not join a ring and have nothing to poll. */
 static bool has_joined;
 
-/* Hosts are the nodes that hold ranks, numbered without gaps. */
+/* Numbers the hosts, which are the nodes with at least one rank, without gaps. */
 static int number_hosts(int32_t * host_of)
 {
     int hosts = 0;
@@ -88,7 +89,7 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
     MPIDIG_global.rndv_cbs[MPIDI_NTBRING_RNDV] = MPIDI_NTBRING_offer_matched;
     MPIDI_NTBRING_cancel_init();
 
-    /* before MPICH takes any shared memory of its own */
+    /* before MPICH allocates any shared memory of its own */
     mpi_errno = open_endpoints();
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -103,7 +104,7 @@ static int connect_endpoints(void)
     int mpi_errno = MPI_SUCCESS;
     int n_vcis = MPIDI_global.n_vcis;
 
-    /* those of all VCIs are one for MPICH */
+    /* MPICH has one address for each process, which consists of those of all VCIs */
     char addresses[MPID_MAX_BC_SIZE];
     uint64_t address_sz = 0;
     for (int vci = 0; vci < n_vcis; vci++) {
@@ -209,7 +210,8 @@ static void *wait_for_all(void *arg)
     return NULL;
 }
 
-/* What others have for this rank, or want of it, is seen to while it waits until they have flushed, too. */
+/* Waits in a barrier until all ranks have flushed. Meanwhile this rank makes progress, since
+ * others may send to it or need its answers. */
 static int barrier_with_progress(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -224,13 +226,14 @@ static int barrier_with_progress(void)
     if (rc) {
         return MPIR_pmi_barrier();
     }
-    /* the end of the barrier rings no doorbell */
+    /* no doorbell rings at the end of the barrier */
     MPIDI_NTBRING_global.idle_max_us =
         MPL_MIN(MPIDI_NTBRING_global.idle_max_us, MPIDI_NTBRING_IDLE_BARRIER_US);
     bool is_over = false;
     while (!is_over && mpi_errno == MPI_SUCCESS) {
         MPIDI_NTBRING_idle(-1);
-        /* a last look comes after the end: somebody may have aborted before it */
+        /* the last poll follows the end of the barrier, since another rank may have aborted
+         * before it */
         is_over = MPL_atomic_acquire_load_int(&barrier.is_over);
         mpi_errno = MPID_Progress_test(NULL);
     }

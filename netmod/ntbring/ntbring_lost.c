@@ -3,22 +3,23 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* What becomes of requests when processes have died, or those of other jobs have left: those that concern them end
- * with an error, and all others go on. Each has a word: a bit for each VCI whose endpoint has forgotten it, and why it
- * is lost. */
+/* Ends requests after processes have died, or processes of other jobs have left: requests that
+ * involve them complete with an error, and all others go on. For each such process there is an
+ * entry: a bit for each VCI whose endpoint has given it up, and the reason. */
 typedef struct {
     uint64_t vcis;
     char *volatile why;
-    bool has_left;              /* and has not died */
+    bool has_left;              /* it has left in an orderly way, and has not died */
 } lost_t;
 
-/* Ranks, and then processes of other jobs, of which there may be more and more: none ever moves, so that
- * whoever has no lock may look. */
+/* Entries of ranks, followed by those of processes of other jobs, whose number may grow. Blocks
+ * of entries are never moved, so that they can be read without a lock. */
 #define PEERS_A_BLOCK 1024
 #define BLOCKS 4096
 static lost_t *volatile blocks[BLOCKS];
 
-/* A process of another job that has died while there was a window of which other jobs had a part. */
+/* A process of another job that died while there was a window to which other jobs contribute
+ * memory. */
 static volatile int32_t dead_guest = MPIDI_NTBRING_NOBODY;
 static int guest_windows;
 
@@ -51,7 +52,7 @@ static lost_t *lost_of(int32_t peer)
     return block ? &block[peer % PEERS_A_BLOCK] : NULL;
 }
 
-/* Whether the endpoints of some of these VCIs have forgotten a process. */
+/* Returns true if the endpoint of one of these VCIs has given up a process. */
 static bool is_lost(int32_t peer, uint64_t vcis)
 {
     lost_t *lost = lost_of(peer);
@@ -70,8 +71,8 @@ static int error_of(int32_t peer)
     return mpi_errno;
 }
 
-/* The process that is lost and that a receive from source may wait for, or -1. Nobody waits for who has left if
- * somebody else may send. */
+/* Returns a lost process that a receive from source may be waiting for, or -1. A process that
+ * has left counts only if no other process can send. */
 static int32_t lost_source(int source, MPIR_Comm * comm, uint64_t vcis)
 {
     int first = source, last = source;
@@ -123,7 +124,8 @@ static bool has_guests(MPIR_Comm * comm)
     return false;
 }
 
-/* When the last of such windows is gone, nobody can wait for those that have died. */
+/* Counts windows to which other jobs contribute memory. After the last of them is freed, no
+ * operation can wait for their processes that have died. */
 static void count_window(int how)
 {
     if (__atomic_add_fetch(&guest_windows, how, __ATOMIC_RELAXED) == 0) {
@@ -162,7 +164,7 @@ static void end_send(MPIR_Request * sreq, int vci)
     }
     if (MPIDIG_REQUEST(sreq, req) && am->is_cancelling) {
         am->is_cancelling = false;
-        MPIDI_CH4_REQUEST_FREE(sreq);   /* nobody will answer */
+        MPIDI_CH4_REQUEST_FREE(sreq);   /* no reply will come */
     }
     end_request(sreq, am->peer);
 }
@@ -189,7 +191,7 @@ static void end_posted(MPIR_Request * rreq, int vci)
         MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) = NULL;
         MPIDI_REQUEST_ANYSOURCE_PARTNER(partner) = NULL;
         MPIDIG_delete_posted(partner, posted);
-        /* the user's is the one of shared memory */
+        /* of the two requests, the user has the one of shared memory */
         MPIDI_CH4_REQUEST_FREE(MPIDI_REQUEST(rreq, is_local) ? partner : rreq);
         end_receive(partner, peer);
     }
@@ -197,7 +199,7 @@ static void end_posted(MPIR_Request * rreq, int vci)
     end_receive(rreq, peer);
 }
 
-/* A message of which the rest will never come: nobody is to find it. */
+/* Ends a message whose remaining chunks will never come, so that no receive matches it. */
 static void end_unexpected(MPIR_Request * rreq, int vci)
 {
     int32_t peer = MPIDI_NTBRING_AM(rreq)->peer;
@@ -220,7 +222,7 @@ static void end_unexpected(MPIR_Request * rreq, int vci)
     }
     MPL_free(MPIDIG_REQUEST(rreq, rndv_hdr));
     MPL_free(MPIDIG_REQUEST(rreq, buffer));
-    /* one reference is for the receive that does not come */
+    /* one reference belongs to the receive, which will not come */
     MPIDI_CH4_REQUEST_FREE(rreq);
     end_request(rreq, peer);
 }
@@ -231,7 +233,7 @@ static void end_recv(MPIR_Request * rreq, int vci)
     if (!(MPIDIG_REQUEST(rreq, req->status) & MPIDIG_REQ_IN_PROGRESS)) {
         end_posted(rreq, vci);
     } else if (rreq->comm && source != MPI_ANY_SOURCE) {
-        /* from any, it waits for a message that is here in part */
+        /* a receive from any source here waits for a message that has arrived in part */
         int32_t peer = lost_source(source, rreq->comm, 1ULL << vci);
         if (peer >= 0) {
             end_receive(rreq, peer);
@@ -242,7 +244,7 @@ static void end_recv(MPIR_Request * rreq, int vci)
 static void end_partitioned(MPIR_Request * req, int vci)
 {
     if (req->comm == NULL) {
-        return;                 /* it has come before its receive */
+        return;                 /* it has arrived before its receive was started */
     }
     int rank = req->kind == MPIR_REQUEST_KIND__PART_SEND ?
         MPIDI_PART_REQUEST(req, u.send.dest) : MPIDI_PART_REQUEST(req, u.recv.source);
@@ -309,16 +311,17 @@ static void end_some(bool unexpected, int vci)
     }
 }
 
-/* Ends all requests of a VCI that wait for who is lost: from time to time, since they may have been begun after
- * that. They are where all requests are: whoever begins one does not have to remember it for this. */
+/* Ends all requests of a VCI that wait for lost processes. It is called repeatedly, since such
+ * requests may also be begun later. It searches the pool of all requests, so that requests need
+ * not be registered when they are begun. */
 void MPIDI_NTBRING_end_lost(int vci)
 {
-    /* those first that end the receives which wait for them */
+    /* unexpected messages first, since they end the receives that they are matched with */
     end_some(true, vci);
     end_some(false, vci);
 }
 
-/* Frees what it was given if there is something already. */
+/* Stores a pointer if none has been stored, and otherwise frees it. */
 static void put_once(void *volatile *place, void *what)
 {
     void *nothing = NULL;
@@ -328,7 +331,8 @@ static void put_once(void *volatile *place, void *what)
     }
 }
 
-/* Forgets those lost processes of other jobs that are not used, so that others can have their numbers. */
+/* Removes the entries of those lost processes of other jobs that are not in use, so that their
+ * numbers can be assigned again. */
 int MPIDI_NTBRING_forget_guests(bool(*is_used) (int32_t peer))
 {
     int mpi_errno = MPI_SUCCESS;
@@ -361,7 +365,7 @@ int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int v
     int mpi_errno = MPI_SUCCESS;
     lost_t *lost;
 
-    /* several VCIs may find it out together */
+    /* several VCIs may detect the loss at the same time */
     if (lost_of(peer) == NULL && peer / PEERS_A_BLOCK < BLOCKS) {
         put_once((void *volatile *) &blocks[peer / PEERS_A_BLOCK],
                  MPL_calloc(PEERS_A_BLOCK, sizeof(lost_t), MPL_MEM_OTHER));

@@ -81,7 +81,7 @@ int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq)
     return MPI_SUCCESS;
 }
 
-/* MPIDIG calls it when it is known where an offered payload goes. */
+/* Called by MPIDIG when an offer has been matched with a receive. */
 int MPIDI_NTBRING_offer_matched(MPIR_Request * rreq)
 {
     int mpi_errno = MPI_SUCCESS;

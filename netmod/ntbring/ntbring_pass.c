@@ -80,7 +80,8 @@ void MPIDI_NTBRING_pass_finish_all_of(MPIDI_NTBRING_pass_t * pass, MPIR_Request 
     finish(pass, req, true, bytes);
 }
 
-/* Also who has heard of a failure only must not take what it has for good. */
+/* Returns the outcome at this rank. A rank that only knows of another rank's failure must return
+ * an error, too, since its result may be wrong. */
 int MPIDI_NTBRING_pass_outcome(const MPIDI_NTBRING_pass_t * pass)
 {
     return pass->mpi_errno_ret ? pass->mpi_errno_ret : MPIDI_NTBRING_failed_before(*pass->errflag);

@@ -5,7 +5,8 @@
 
 #include "ntbring_impl.h"
 
-/* What is looked for may be held back at its sender, or never come. */
+/* Called when a probe has found nothing: the message may be held back by its sender for lack of
+ * credit, or may never come because the sender is lost. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_not_found(int source, MPIR_Comm * comm, int vci)
 {
     int mpi_errno = MPI_SUCCESS;

@@ -6,10 +6,10 @@
 
 #define MPIDI_NTBRING_POLL_BATCH 16
 
-/* Polls in vain between two looks for requests that wait for who is lost. */
+/* Number of polls without an event between two checks for requests that wait for lost processes. */
 #define MPIDI_NTBRING_POLLS_A_LOSS 64
 
-/* The least size of each handler's header. */
+/* Smallest size of each handler's header in bytes. */
 static const uint16_t header_min[MPIDI_AM_HANDLERS_MAX] = {
     [MPIDIG_SEND] = sizeof(MPIDIG_hdr_t),
     [MPIDIG_SEND_CTS] = sizeof(MPIDIG_send_cts_msg_t),
@@ -50,10 +50,10 @@ static const uint16_t header_min[MPIDI_AM_HANDLERS_MAX] = {
     [MPIDIG_COMM_ABORT] = sizeof(int),
     [MPIDI_NTBRING_CANCEL] = sizeof(MPIDI_NTBRING_cancel_hdr_t),
     [MPIDI_NTBRING_CANCELLED] = sizeof(MPIDI_NTBRING_cancel_hdr_t),
-    [MPIDI_IPC_ACK] = UINT16_MAX,       /* only shared memory may bring it */
+    [MPIDI_IPC_ACK] = UINT16_MAX,       /* valid only through shared memory */
 };
 
-/* Whether the sizes inside a header fit the sizes of the message. */
+/* Returns true if the sizes inside a header are consistent with the sizes of the message. */
 static bool header_fits(const ntbring_event_t * event)
 {
     if (event->handler >= MPIDI_AM_HANDLERS_MAX ||
@@ -84,8 +84,9 @@ static bool header_fits(const ntbring_event_t * event)
     }
 }
 
-/* What MPIDIG_send_target_msg_cb comes to if the first receive that is posted is the one, which it
- * mostly is, and wants no more than a copy. False if not: nothing is done then. */
+/* A fast path of MPIDIG_send_target_msg_cb for a message that matches the first posted receive,
+ * the most frequent case, if only its payload has to be copied. Returns false, without any
+ * effect, if the fast path does not apply. */
 static bool finish_first(const MPIDIG_hdr_t * hdr, const ntbring_event_t * event, int vci)
 {
     MPIR_Request **posted = &MPIDI_global.per_vci[vci].posted_list;
@@ -98,7 +99,8 @@ static bool finish_first(const MPIDIG_hdr_t * hdr, const ntbring_event_t * event
     if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) || !HANDLE_IS_BUILTIN(datatype)) {
         return false;
     }
-    /* a part of an element, too, is for others to complain about */
+    /* a truncated message or a partial element is left to the general path, which reports the
+     * error */
     uint64_t element = MPIR_Datatype_get_basic_size(datatype);
     if (event->data_size > element * (uint64_t) MPIDIG_REQUEST(rreq, count) ||
         (element & (element - 1)) || (event->data_size & (element - 1))) {
@@ -221,7 +223,7 @@ static int handle_sent(ntbring_event_t * event)
     goto fn_exit;
 }
 
-/* MPICH calls it when an unexpected message has found its receive. */
+/* Called by MPICH when an unexpected message has been matched with a receive. */
 void MPIDI_NTBRING_unexpected_taken(MPIR_Request * rreq)
 {
     MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(rreq);
@@ -232,7 +234,7 @@ void MPIDI_NTBRING_unexpected_taken(MPIR_Request * rreq)
     }
 }
 
-/* A message that nobody has found, and nobody will. */
+/* Removes a message from the unexpected queue, so that no receive can match it. */
 void MPIDI_NTBRING_unexpected_unlink(MPIR_Request * req, int vci)
 {
     DL_DELETE(MPIDI_global.per_vci[vci].unexp_list, req);
@@ -240,7 +242,7 @@ void MPIDI_NTBRING_unexpected_unlink(MPIR_Request * req, int vci)
     MPIDIG_PVAR_QUEUE_LEVEL_DEC(MPIDIG_PT2PT_UNEXP);
 }
 
-/* Whether a receive waits for one of the messages that this sender holds. */
+/* Lets a stalled sender continue if a receive waits for one of the messages that it holds back. */
 static int handle_stalled(int src, int vci)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -360,7 +362,7 @@ int MPIDI_NTBRING_progress(int vci)
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_NTBRING_CHKRC(rc);
 
-        /* somebody may be waiting for what has just completed */
+        /* return, since a caller may be waiting for an operation that has just completed */
         if (!event.more && progress_count != MPIDI_NTBRING_PROGRESS_COUNT(vci)) {
             break;
         }

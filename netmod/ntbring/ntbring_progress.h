@@ -11,7 +11,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
     return MPIDI_NTBRING_progress(vci);
 }
 
-/* Who spins and is alone on its host hears nothing from shared memory but what it says to itself. */
+/* Returns true if shared memory must be polled. A rank that is alone on its host receives only
+ * messages to itself there, so it polls shared memory rarely while it spins. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shm_due(void)
 {
     MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(0);

@@ -5,7 +5,7 @@
 
 #include "ntbring_impl.h"
 
-/* MPICH's fall-back, but for the VCI. */
+/* The same as MPICH's fall-back, except for the choice of the VCI. */
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype,
                                                  MPIR_Request * message)

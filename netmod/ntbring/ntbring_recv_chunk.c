@@ -3,8 +3,9 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* MPIDIG_recv_copy_seg calls an element that a chunk boundary cuts a type mismatch. Here the
- * beginning of such an element is carried over to the next chunk. */
+/* Receives of payloads in chunks. MPIDIG_recv_copy_seg treats an element that is split by a
+ * chunk boundary as a type mismatch. Here the first part of such an element is carried over to
+ * the next chunk. */
 
 void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq)
 {
@@ -13,8 +14,9 @@ void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq)
     MPIDIG_recv_setup(rreq);
 }
 
-/* The one place where a payload goes, and how much of it; left alone if it goes to several, or
- * ends within an element, about which the chunks complain. */
+/* Stores the address of the buffer for a payload in *room, and returns the number of bytes to
+ * write there, if the buffer is contiguous and does not end within an element. Otherwise returns
+ * 0, and the payload is received in chunks, which report the error. */
 uint64_t MPIDI_NTBRING_recv_room(MPIR_Request * rreq, MPI_Aint data_sz, void **room)
 {
     MPIDIG_rreq_async_t *async = MPIDI_NTBRING_ASYNC(rreq);
@@ -47,7 +49,7 @@ static MPI_Aint room_left(MPIR_Request * rreq)
     return size * MPIDIG_REQUEST(rreq, count) - MPIDI_NTBRING_ASYNC(rreq)->offset;
 }
 
-/* Returns how many bytes were unpacked. */
+/* Returns the number of bytes that were unpacked. */
 static MPI_Aint unpack(MPIR_Request * rreq, const void *data, MPI_Aint data_sz)
 {
     MPI_Aint actual = 0;
@@ -64,7 +66,7 @@ static MPI_Aint unpack(MPIR_Request * rreq, const void *data, MPI_Aint data_sz)
 void MPIDI_NTBRING_recv_chunk(MPIR_Request * rreq, void *data, MPI_Aint data_sz)
 {
     if (MPIDI_NTBRING_ASYNC(rreq)->recv_type != MPIDIG_RECV_DATATYPE) {
-        /* whether it is done is told by the last chunk */
+        /* the last chunk tells if the payload is complete */
         MPIDIG_recv_copy_seg(data, data_sz, rreq);
         return;
     }

@@ -11,7 +11,8 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
     am->datatype = MPI_DATATYPE_NULL;
     am->is_leaving = false;
     am->is_cancelling = false;
-    /* only messages that are handed up, unexpected ones among them, make requests meanwhile */
+    /* while a message is passed up, requests are created only for it, including unexpected
+     * messages */
     MPIDI_NTBRING_vci_t *vci = &MPIDI_NTBRING_VCI(MPIDI_NTBRING_REQUEST_VCI(req));
     am->peer = vci->arriving_src;
     am->charge = vci->arriving_charge;

@@ -1,7 +1,7 @@
 /* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
 
-/* Collectives of one rank a host in which everybody talks to its neighbours only: what is for others
- * is passed on, rather than relayed by forwarders. */
+/* Collectives with one rank on each host in which all ranks communicate with their neighbours
+ * only: ranks pass on the blocks for others, instead of letting forwarders do it. */
 
 #include "mpidimpl.h"
 #include "ntbring_pass.h"
@@ -17,7 +17,8 @@ static void bcast_bytes(MPIDI_NTBRING_pass_t * pass, char *bytes, MPI_Aint total
     MPIR_Request *gone[DEPTH][2];
 #define LENGTH(i) MPL_MIN(SEGMENT, total - (i) * SEGMENT)
 
-    /* the first DEPTH times only receives are posted, the last only what was sent is waited for */
+    /* a software pipeline: the first DEPTH rounds only post receives, the last DEPTH only wait
+     * for sends */
     for (MPI_Aint next = 0; next < segments + 2 * DEPTH; next++) {
         MPI_Aint now = next - DEPTH, past = now - DEPTH;
         if (now >= 0 && now < segments && !way.is_root) {
@@ -81,7 +82,7 @@ int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype
     goto fn_exit;
 }
 
-/* Everybody's block, of which each has its own in its place, gets to all. */
+/* Allgather: each rank's block is in its place in blocks, and is passed on to all other ranks. */
 static void pass_all(MPIDI_NTBRING_pass_t * pass, void *blocks, MPI_Aint count,
                      MPI_Datatype datatype, MPI_Aint extent)
 {
@@ -91,7 +92,8 @@ static void pass_all(MPIDI_NTBRING_pass_t * pass, void *blocks, MPI_Aint count,
     MPIR_Request *come[2][NTBRING_HOSTS_MAX / 2 + 1];
     MPIR_Request *gone[NTBRING_HOSTS_MAX];
     int n = 0;
-    /* that which comes from so many hosts away by a stream that goes to the right, or the left */
+    /* the block of the rank that is i hops away against the direction of a stream; side 0 is the
+     * stream to the right, side 1 that to the left */
 #define BLOCK(side, i) ((char *) blocks + \
                         (rank + size + ((side) == 0 ? -(i) : (i))) % size * count * extent)
 
@@ -137,7 +139,7 @@ int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Da
     return MPIDI_NTBRING_pass_outcome(&pass);
 }
 
-/* All ranks compute the same in the same order. */
+/* Allreduce: all ranks gather all vectors and compute the same result in the same order. */
 int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
                                  MPIR_Errflag_t * errflag)
@@ -168,8 +170,9 @@ int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint co
     goto fn_exit;
 }
 
-/* Each rank gives its neighbours what is for them and what is for those beyond them, and passes the
- * latter on. Of four ranks, that to the opposite one goes right. */
+/* Alltoall: each rank sends to each neighbour the block for it and the block for the rank beyond
+ * it, and the neighbour passes the latter on. On a ring of four, the block for the opposite rank
+ * goes right. */
 int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag)
@@ -177,7 +180,7 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     int mpi_errno = MPI_SUCCESS;
     MPIDI_NTBRING_pass_t pass = { comm, MPIR_ALLTOALL_TAG, errflag, MPI_SUCCESS };
     int size = comm->local_size, rank = comm->rank;
-    int sides = size > 4 ? 2 : 1;       /* by which something is passed on */
+    int sides = size > 4 ? 2 : 1;       /* directions in which blocks are passed on */
     MPI_Aint send_extent, recv_extent, type_size, block_sz;
     MPIR_Request *transit[2];
     MPIR_Request *reqs[10];
@@ -195,7 +198,7 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     MPIR_CHKLMEM_MALLOC(beyond, char *, sides * block_sz, mpi_errno, "transit", MPL_MEM_BUFFER);
 
     for (int side = 0; side < 2; side++) {
-        /* what comes from the left goes right */
+        /* a stream that comes from the left continues to the right */
         int from = (rank + (side == 0 ? size - 1 : 1)) % size;
         int origin = (rank + (side == 0 ? size - 2 : 2)) % size;
         if (side < sides) {
@@ -211,7 +214,7 @@ int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
     for (int side = 0; side < 2; side++) {
         int to = (rank + (side == 0 ? 1 : size - 1)) % size;
         int end = rank + (side == 0 ? 2 : size - 2);
-        /* first what others wait for to pass it on */
+        /* the block to be passed on first, since another rank waits for it */
         if (side < sides) {
             MPIDI_NTBRING_pass_send(&pass, SEND_BLOCK(end), sendcount, sendtype, to, &reqs[n++]);
         }

@@ -1,7 +1,8 @@
 /* Copyright (C) the ntbring authors. See LICENSE in the ntbring repository. */
 
-/* Reductions of one rank a host in which everybody talks to its neighbours only. Operations and types
- * are MPI's own: elements side by side, in any order of the ranks. */
+/* Reductions with one rank on each host in which all ranks communicate with their neighbours
+ * only. They support predefined operations and types: contiguous elements, combined in any order
+ * of the ranks. */
 
 #include "mpidimpl.h"
 #include "ntbring_pass.h"
@@ -15,7 +16,8 @@ static void reduce_local(MPIDI_NTBRING_pass_t * pass, const void *in, void *inou
     MPIDI_NTBRING_pass_note(pass, MPIR_Reduce_local(in, inout, count, datatype, op));
 }
 
-/* A broadcast backwards: both halves of the ring are reduced towards the root, in segments. */
+/* Reduce: the reverse of a broadcast. Both halves of the ring are reduced towards the root, in
+ * segments. */
 int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                               MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
                               MPIR_Errflag_t * errflag)
@@ -33,13 +35,14 @@ int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count
     MPIR_CHKLMEM_DECL(1);
 #define LENGTH(i) MPL_MIN(most, count - (i) * most)
 #define MINE(i) ((const char *) sendbuf + (i) * most * width)
-    /* what comes has a place until it has gone on */
+    /* the buffer of a received segment, which is in use until the sum has been sent on */
 #define PLACE(i, from) (places + (((i) % (2 * DEPTH)) * way.num_further + (from)) * span)
 
     MPIR_CHKLMEM_MALLOC(places, char *,
                         MPL_MIN(2 * DEPTH, segments) * way.num_further * span + 1, mpi_errno,
                         "segments", MPL_MEM_BUFFER);
-    /* the first DEPTH times only receives are posted, the last only what was sent is waited for */
+    /* a software pipeline: the first DEPTH rounds only post receives, the last DEPTH only wait
+     * for sends */
     for (MPI_Aint next = 0; next < segments + 2 * DEPTH; next++) {
         MPI_Aint now = next - DEPTH, past = now - DEPTH;
         if (!way.is_root && past >= 0 && past < segments) {
@@ -83,7 +86,8 @@ int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count
     goto fn_exit;
 }
 
-/* A vector in two parts of each rank, of which one goes right, and the other left. */
+/* A vector that is divided into two parts for each rank, of which one moves right and the other
+ * left. */
 typedef struct {
     MPIDI_NTBRING_pass_t pass;
     const void *sendbuf;
@@ -96,7 +100,7 @@ typedef struct {
     MPIR_Request *gone[2][NTBRING_HOSTS_MAX];
 } parts_t;
 
-/* That which started, or starts, so many ranks back on the way of a side. */
+/* Returns the part that started i hops back against the direction of a side. */
 static int part_of(const parts_t * parts, int side, int i)
 {
     int size = parts->pass.comm->local_size;
@@ -147,8 +151,8 @@ static void send_part(parts_t * parts, int side, int i, const void *buf)
                             parts->datatype, parts->to[side], &parts->gone[side][i]);
 }
 
-/* Each part collects everybody's on its way round, which ends with the rank before that which started:
- * it sends the first of the sums. */
+/* Reduce-scatter: each part moves round the ring and collects the contributions of all ranks.
+ * The rank before the one at which it started completes the sum, and sends it on first. */
 static void sum_up_parts(parts_t * parts)
 {
     int last = parts->pass.comm->local_size - 1;
@@ -168,7 +172,7 @@ static void sum_up_parts(parts_t * parts)
     }
 }
 
-/* The sums take the places of what has gone. */
+/* Allgather: the completed sums move round the ring and replace the partial sums in recvbuf. */
 static void hand_parts_round(parts_t * parts)
 {
     int last = parts->pass.comm->local_size - 1;

@@ -5,13 +5,14 @@
 #include "ntbring_numbers.h"
 #include "mpir_op_util.h"
 
-/* MPIR_Typerep_op takes predefined types as its source: anything else is packed. */
+/* Origin data of an accumulate. MPIR_Typerep_op requires a predefined type: other data is
+ * packed. */
 typedef struct {
     void *buf;
     MPI_Aint count;
     MPI_Datatype datatype;
     int kind;
-    void *packed;               /* to be freed */
+    void *packed;               /* to be freed afterwards */
 } source_t;
 
 static int make_source(const void *buf, MPI_Aint count, MPI_Datatype datatype, MPI_Aint data_sz,
@@ -144,11 +145,12 @@ int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
     goto fn_exit;
 }
 
-/* For handlers of MPIDIG's messages, around an accumulate on this process's own memory. */
+/* A critical section for the handlers of MPIDIG's messages, around an accumulate on this
+ * process's own memory. */
 
 static const MPIDI_NTBRING_target_t *own_memory(MPIR_Win * win)
 {
-    /* an MPI library may be built with other netmods, too */
+    /* the MPI library may have been built with several netmods, of which another one is in use */
     MPIDI_NTBRING_target_t *targets =
         MPIDI_NTBRING_VCI(0).endpoint ? win->dev.netmod.ntbring.targets : NULL;
     return targets ? &targets[win->comm_ptr->rank] : NULL;
@@ -168,7 +170,7 @@ void MPIDI_NTBRING_rma_op_cs_exit(MPIR_Win * win)
     }
 }
 
-/* What other hosts can compute. */
+/* The operations and types that other hosts can compute with. */
 
 #define INTEGER(size_, is_unsigned_) \
     ((size_) == 1 ? NTBRING_TYPE_INT8 + (is_unsigned_) : \
@@ -233,7 +235,7 @@ bool MPIDI_NTBRING_can_compute(MPI_Op mpi_op, MPI_Datatype datatype, ntbring_rem
     if (mpi_op == MPI_REPLACE || mpi_op == MPI_NO_OP) {
         remote->op = mpi_op == MPI_REPLACE ? NTBRING_OP_REPLACE : NTBRING_OP_NO_OP;
         remote->type = NTBRING_TYPE_BYTES;
-        /* a pair with a gap inside is not contiguous */
+        /* type >= 0 excludes pair types with a gap, which are not contiguous */
         return type >= 0;
     }
     for (int i = 0; i < (int) (sizeof(ops) / sizeof(ops[0])); i++) {

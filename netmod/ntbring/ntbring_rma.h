@@ -5,7 +5,8 @@
 
 #include "ntbring_impl.h"
 
-/* Operations on memory that this process maps go straight there; all others to ntbring_rma_far.c. */
+/* Operations on memory that this process maps access it directly; all others are in
+ * ntbring_rma_far.c. */
 
 int MPIDI_NTBRING_accumulate(const void *origin_addr, int origin_count,
                              MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
@@ -17,8 +18,9 @@ int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
                                  MPI_Aint target_disp, int target_count,
                                  MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win);
 
-/* The same for a target that this process does not map: its host does them, or MPIDIG's messages. With
- * a place for a request they are those of MPI_Rput and so on. */
+/* The same operations on a target that this process does not map: they are performed by the
+ * target's host or sent as MPIDIG's messages. If request is not NULL, they are those of MPI_Rput
+ * and so on. */
 int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                           int target_rank, MPI_Aint target_disp, int target_count,
                           MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request);
@@ -43,14 +45,15 @@ int MPIDI_NTBRING_far_compare_and_swap(const void *origin_addr, const void *comp
                                        void *result_addr, MPI_Datatype datatype, int target_rank,
                                        MPI_Aint target_disp, MPIR_Win * win);
 
-/* NULL if the target's memory cannot be reached. */
+/* Returns the target's memory; NULL if this process does not map it. */
 MPL_STATIC_INLINE_PREFIX MPIDI_NTBRING_target_t *MPIDI_NTBRING_target(int rank, MPIR_Win * win)
 {
     MPIDI_NTBRING_target_t *targets = win->dev.netmod.ntbring.targets;
     return targets && targets[rank].base ? &targets[rank] : NULL;
 }
 
-/* Where in the target's memory its part of an operation is; an error if it is not all in the window. */
+/* Computes the offset of an operation in the target's memory. Fails if the operation exceeds the
+ * window. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_offset(const MPIDI_NTBRING_target_t * target,
                                                   MPI_Aint disp, MPI_Aint count,
                                                   MPI_Datatype datatype, MPI_Aint * offset)
@@ -101,7 +104,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_copy(const void *from, MPI_Aint from_
             if (size != sizeof(uint64_t)) {
                 return MPIR_Typerep_copy(to, from, size);
             }
-            /* a load and a store instead of calls, for counters and flags */
+            /* one load and one store instead of function calls, for counters and flags */
             memcpy(to, from, sizeof(uint64_t));
             return MPI_SUCCESS;
         }
@@ -109,8 +112,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_copy(const void *from, MPI_Aint from_
     return MPIR_Localcopy(from, from_count, from_type, to, to_count, to_type);
 }
 
-/* Makes accumulates to one target atomic with each other; messages' too, through
- * MPIDI_NTBRING_rma_op_cs_enter. */
+/* Makes accumulates to one target atomic with respect to each other, including those that are
+ * received as messages, which use it through MPIDI_NTBRING_rma_op_cs_enter. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_acc_lock(const MPIDI_NTBRING_target_t * target)
 {
     int mpi_errno = MPI_SUCCESS;

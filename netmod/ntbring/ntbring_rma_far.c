@@ -5,10 +5,11 @@
 #include "ntbring_numbers.h"
 #include "ntbring_rma.h"
 
-/* Operations on memory that this process does not map. The target's host does them if they are on
- * contiguous data, and accumulates if they are on predefined datatypes that it can compute with; all others
- * are MPIDIG's messages. An accumulate takes no other way than those before it that are not complete, so
- * they stay in order. */
+/* Operations on memory that this process does not map. The target's host performs them if their
+ * data is contiguous and, for accumulates, if it can compute with the operation and the
+ * predefined datatype; all others are sent as MPIDIG's messages. An accumulate does not switch
+ * between the two ways while earlier accumulates are incomplete, so that accumulates stay in
+ * order. */
 
 typedef struct {
     MPIR_Win *win;
@@ -16,8 +17,8 @@ typedef struct {
     bool is_acc;
     bool is_lock;
     MPIR_cc_t *local_cnt;
-    MPIR_Request *request;      /* NULL if nobody waits for it by itself */
-    void *packed;               /* to be freed */
+    MPIR_Request *request;      /* NULL if it has no request of its own */
+    void *packed;               /* to be freed afterwards */
     char swap[2 * sizeof(long double)];
 } far_op_t;
 
@@ -46,7 +47,8 @@ static void free_op(far_op_t * op)
     }
 }
 
-/* Counts an operation as MPIDIG counts its own. It is complete here when it is there. */
+/* Counts an operation in MPIDIG's counters. It completes locally and at the target at the same
+ * time. */
 static void count_op(far_op_t * op)
 {
     if (op->is_lock) {
@@ -72,14 +74,14 @@ static void uncount_op(far_op_t * op)
     }
 }
 
-/* Begins an operation, which owns op from here on. */
+/* Begins an operation and takes ownership of op. */
 static int begin(ntbring_remote_t * remote, far_op_t * op, MPIR_Request ** request)
 {
     int mpi_errno = MPI_SUCCESS;
     const MPIDI_NTBRING_target_t *target = &op->win->dev.netmod.ntbring.targets[op->target_rank];
 
     if (request) {
-        /* one reference is the user's */
+        /* one reference is the user's, the other is released on completion */
         MPIDI_CH4_REQUEST_CREATE(op->request, MPIR_REQUEST_KIND__RMA, 0, 2);
         MPIR_ERR_CHKANDJUMP(!op->request, mpi_errno, MPIX_ERR_NOREQ, "**nomemreq");
     }
@@ -136,7 +138,7 @@ int MPIDI_NTBRING_far_lock(MPIR_Win * win, int rank, int action, bool alone)
     goto fn_exit;
 }
 
-/* Where contiguous data lies from its buffer; false if it does not lie in one piece. */
+/* Computes size and lower bound of contiguous data; returns false if the data is not contiguous. */
 static bool contiguous(MPI_Aint count, MPI_Datatype datatype, MPI_Aint * size, MPI_Aint * lb)
 {
     bool is_contig;
@@ -235,7 +237,7 @@ int MPIDI_NTBRING_far_get(void *origin_addr, int origin_count, MPI_Datatype orig
     goto fn_exit;
 }
 
-/* Whether accumulates to this target are under way as messages. */
+/* Returns true if accumulates to this target are in transit as messages. */
 static bool has_messages(int rank, MPIR_Win * win)
 {
     MPIDIG_win_target_t *target_ptr = MPIDIG_win_target_find(win, rank);
@@ -243,7 +245,8 @@ static bool has_messages(int rank, MPIR_Win * win)
         (target_ptr && MPIR_cc_get(target_ptr->remote_acc_cmpl_cnts) != 0);
 }
 
-/* To be called before an accumulate goes as a message: what the host does comes first. */
+/* Waits until the host has completed earlier accumulates. Called before an accumulate is sent as
+ * a message, to keep the order. */
 static int wait_for_host(int rank, MPIR_Win * win)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -261,7 +264,8 @@ static int wait_for_host(int rank, MPIR_Win * win)
     goto fn_exit;
 }
 
-/* Begins an accumulate of any form, if the target's host can do it. remote has all but offset and size. */
+/* Begins an accumulate of any kind at the target's host, unless earlier ones are in transit as
+ * messages. remote is complete except for offset and size. */
 static int accumulate_there(ntbring_remote_t * remote, int target_rank, MPI_Aint target_disp,
                             MPI_Aint count, MPI_Datatype datatype, MPIR_Win * win,
                             MPIR_Request ** request, bool * done)
@@ -284,7 +288,7 @@ static int accumulate_there(ntbring_remote_t * remote, int target_rank, MPI_Aint
     remote->offset = offset;
     remote->size = count * (MPI_Aint) MPIR_Datatype_get_basic_size(datatype);
     if (remote->action == NTBRING_REMOTE_SWAP) {
-        /* both numbers in a row, the one to compare with first */
+        /* both values side by side, the one to compare with first */
         memcpy(op->swap, remote->data, 2 * remote->size);
         remote->data = op->swap;
     }
@@ -394,7 +398,8 @@ int MPIDI_NTBRING_far_compare_and_swap(const void *origin_addr, const void *comp
     MPIR_FUNC_ENTER;
 
     remote.result = result_addr;
-    /* of floating point numbers, some with different bytes are equal */
+    /* not for floating point: equal numbers may have different bytes (0.0 and -0.0), and the
+     * host compares bytes */
     if (served_target(target_rank, win) && type >= 0 && type < NTBRING_TYPE_FLOAT) {
         MPI_Aint size = MPIR_Datatype_get_basic_size(datatype);
         memcpy(both, compare_addr, size);

@@ -3,8 +3,8 @@
 #ifndef NTBRING_RMA_OPS_H_INCLUDED
 #define NTBRING_RMA_OPS_H_INCLUDED
 
-/* What ch4 calls: straight to memory, or to ntbring_rma_far.c. A direct operation that has a request
- * is complete at once. */
+/* The functions that ch4 calls. They access memory directly or call ntbring_rma_far.c. A direct
+ * operation with a request is complete at once. */
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_put(const void *origin_addr,
                                               int origin_count,

@@ -5,12 +5,13 @@
 
 #include "ntbring_impl.h"
 
-/* Offers the payload to its receiver. */
+/* Offers the payload to its receiver (rendezvous). */
 int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
                         MPIR_Comm * comm, int context_offset, int vci, MPIR_Errflag_t errflag,
                         bool is_sync, MPIR_Request ** request);
 
-/* The ways of a message that need no help of MPIDIG. Leaves *request NULL if there is none. */
+/* Sends a message in one of the two ways that bypass MPIDIG: as a small message or as an offer.
+ * Leaves *request NULL if neither applies. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
                                                  MPIR_Comm * comm, int context_offset, int vci,
@@ -40,7 +41,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
             }
         }
     }
-    /* MPIDIG's own rendezvous is never used: it could not be cancelled */
+    /* an offer always replaces MPIDIG's own rendezvous, which could not be cancelled */
     if (*request == NULL && data_sz > 0 &&
         sizeof(MPIDIG_hdr_t) + data_sz >
         ntbring_eager_max(MPIDI_NTBRING_VCI(vci).endpoint, MPIDI_NTBRING_dest(rank, comm))) {
@@ -57,7 +58,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
     goto fn_exit;
 }
 
-/* A rendezvous of MPIDIG's begins with a header that knows no request. */
+/* Stores the destination in the request, since MPIDIG's header of a rendezvous does not name the
+ * request. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_sends_to(MPIR_Request * sreq, int rank,
                                                      MPIR_Comm * comm)
 {

@@ -3,7 +3,7 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* For how long a process that does not read its mail is waited for, in seconds. */
+/* Time in seconds after which a process that does not read its mailbox is given up. */
 #define MPIDI_NTBRING_PEER_TIMEOUT 60
 
 static int make_progress(void)
@@ -50,7 +50,7 @@ static int add_peer(const char *upid, int upid_size, int32_t * peer)
     goto fn_exit;
 }
 
-/* The process as earlier communicators know it. */
+/* Finds the id under which earlier communicators know a process. */
 static bool find_gpid(int32_t peer, uint64_t * gpid)
 {
     if (peer < MPIR_Process.size) {
@@ -75,8 +75,9 @@ static bool is_known(int32_t peer)
     return find_gpid(peer, &gpid);
 }
 
-/* Tables of processes all of which are lost, and of which no communicator is left, go, and what is kept of
- * these processes. Whoever connects has a new process, or one that lives, so nobody looks for them any more. */
+/* Frees address tables whose processes are all lost and which no communicator uses, and the
+ * entries of these processes. A process that connects later is a new one, or one that is alive,
+ * so that no lost one is looked up again. */
 static int forget_lost(void)
 {
     for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++) {
@@ -86,7 +87,7 @@ static int forget_lost(void)
             is_over = MPIDI_NTBRING_is_lost_guest(MPIDI_NTBRING_AV(&table->table[lpid]).peer);
         }
         if (is_over) {
-            /* as MPIDIU_free_avt does, whose mutex this thread has already */
+            /* the same as MPIDIU_free_avt, whose mutex this thread holds already */
             MPL_free(table);
             MPIDI_global.avt_mgr.av_tables[avtid] = NULL;
             MPIDI_global.avt_mgr.n_free++;
@@ -95,7 +96,8 @@ static int forget_lost(void)
     return MPIDI_NTBRING_forget_guests(is_known);
 }
 
-/* MPICH's callers go on whatever is returned, with numbers of nobody: an error ends the job. */
+/* Converts addresses of processes to ids. MPICH's callers ignore its return code and would use
+ * uninitialized ids: an error aborts the job. */
 int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                                  uint64_t * remote_gpids)
 {
@@ -115,14 +117,14 @@ int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_u
         MPIR_ERR_CHECK(mpi_errno);
         remote_upids += remote_upid_size[i];
     }
-    /* no progress from here on: it may free tables */
+    /* no progress may be made from here on, since it may free tables */
     for (int i = 0; i < size; i++) {
         new_procs += !find_gpid(peers[i], &remote_gpids[i]);
     }
     if (new_procs > 0) {
         mpi_errno = MPIDIU_new_avt(new_procs, &avtid);
         MPIR_ERR_CHECK(mpi_errno);
-        /* nothing else refers to it before the communicator that is being made: see forget_lost */
+        /* this is the only reference until the communicator is created: see forget_lost */
         MPIDIU_avt_add_ref(avtid);
         new_procs = 0;
     }
@@ -141,7 +143,7 @@ int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_u
     goto fn_exit;
 }
 
-/* The caller frees both. */
+/* The caller frees both arrays. */
 int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -193,7 +195,7 @@ int MPIDI_NTBRING_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, i
     goto fn_exit;
 }
 
-/* In seconds; 0: for ever. */
+/* The timeout is in seconds; 0 means no timeout. */
 int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;

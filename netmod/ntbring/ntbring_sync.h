@@ -6,14 +6,15 @@
 #include "ntbring_impl.h"
 #include "ntbring_rma.h"
 
-/* Looks of one MPI_Win_test. */
+/* Number of attempts in one MPI_Win_test. */
 #define MPIDI_NTBRING_WIN_TESTS 16
 
-/* Flushes that find nothing to wait for, to one look for messages. */
+/* Number of flushes without pending operations for which messages are polled once. */
 #define MPIDI_NTBRING_FLUSHES_A_POLL 64
 
-/* To be called before waiting for an answer that this process may have to give itself, through shared
- * memory, which rings no doorbell and completes no request: there have to be polls before a sleep. */
+/* Prevents the next wait from sleeping at once. It is called before a wait for a reply that this
+ * process may have to give itself through shared memory, which rings no doorbell and completes
+ * no request: several polls must precede a sleep. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_stay_awake(void)
 {
     MPIDI_NTBRING_VCI(0).idle_count = 0;
@@ -47,7 +48,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_test(MPIR_Win * win, int *flag)
 {
     int mpi_errno = MPI_SUCCESS;
     *flag = 0;
-    /* MPIDIG looks before it polls, and a barrier may have overtaken what it looks for */
+    /* MPIDIG tests before it polls, and the message may arrive later than that of a barrier
+     * after it */
     for (int i = 0; i < MPIDI_NTBRING_WIN_TESTS && !*flag && mpi_errno == MPI_SUCCESS; i++) {
         mpi_errno = MPIDIG_mpi_win_test(win, flag);
         if (!*flag) {
@@ -92,8 +94,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_shared_query(MPIR_Win * win,
     return MPIDIG_mpi_win_shared_query(win, rank, size, disp_unit, baseptr);
 }
 
-/* Sets *done if nothing has to be waited for. Every so often it does not, so that there is a look
- * for what others want of this process. */
+/* Sets *done if there is nothing to wait for. After MPIDI_NTBRING_FLUSHES_A_POLL calls it leaves
+ * *done false once, so that the caller polls for messages of other processes. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_flush(int rank, MPIR_Win * win, bool * done)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -183,7 +185,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_win_lock_all(int assert, MPIR_Win * wi
     return MPIDIG_mpi_win_lock_all(assert, win);
 }
 
-/* Direct operations are complete, here and at the target, once no later access can overtake them. */
+/* Direct operations are complete at origin and target once no later access can overtake them. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rma_win_cmpl_hook(MPIR_Win * win)
 {
     MPIDI_NTBRING_UNUSED(win);

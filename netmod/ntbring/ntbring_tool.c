@@ -5,7 +5,7 @@
 
 #define MPIDI_NTBRING_TOOL_CATEGORY "NTBRING"
 
-/* MPI_T has locks of its own. */
+/* Reads a counter. MPI_T's own lock does not protect the endpoints, whose locks are taken here. */
 static void get_count(void *addr, void *obj_handle, int count, void *buf)
 {
     MPIDI_NTBRING_UNUSED(obj_handle);
@@ -14,7 +14,7 @@ static void get_count(void *addr, void *obj_handle, int count, void *buf)
     uint32_t index = (uintptr_t) addr;
     uint64_t sum = 0, value = 0;
     ntbring_count(NULL, index, &sum);
-    /* locks are gone with the endpoints */
+    /* the locks do not exist any more once the endpoints are closed */
     if (MPIDI_NTBRING_VCI(0).endpoint) {
         MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
         for (int vci = 0; vci < MPIDI_global.n_vcis; vci++) {
@@ -34,7 +34,7 @@ void MPIDI_NTBRING_tool_register(void)
     static bool registered = false;
     ntbring_variable_t variable;
 
-    /* MPICH initializes MPI_T once per process, too */
+    /* MPICH initializes MPI_T once for each process, too */
     if (registered) {
         return;
     }

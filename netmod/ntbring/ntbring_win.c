@@ -55,7 +55,7 @@ int MPIDI_NTBRING_mpi_win_get_info(MPIR_Win * win, MPIR_Info ** info_p)
     return MPIDIG_mpi_win_get_info(win, info_p);
 }
 
-/* The hooks. MPIDI_NTBRING_win_allocate sets what MPI_Win_allocate needs, later. */
+/* Window hooks. For MPI_Win_allocate, MPIDI_NTBRING_win_allocate sets the rest later. */
 
 static void init_win(MPIR_Win * win)
 {

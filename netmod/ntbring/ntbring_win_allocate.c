@@ -3,7 +3,7 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* What a rank tells the others about its memory. */
+/* Description of a rank's memory, which it sends to all others. */
 typedef struct {
     ntbring_segment_address_t address;
     MPI_Aint size;
@@ -21,7 +21,7 @@ static int is_served(int rank, MPIR_Comm * comm)
     return ntbring_is_served(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(rank, comm));
 }
 
-/* How many of the others get at this process's memory without it. */
+/* Returns the number of other ranks that access this process's memory without its help. */
 static int count_company(MPIR_Comm * comm)
 {
     int count = 0;
@@ -33,7 +33,8 @@ static int count_company(MPIR_Comm * comm)
     return count;
 }
 
-/* A segment if anybody can make use of it, be it of its lock. */
+/* Allocates the window's memory: in a segment if any other rank can use it, or at least its
+ * lock. */
 static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_t * card)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -120,7 +121,7 @@ static int open_segments(const card_t * cards, MPIDI_NTBRING_target_t * targets,
 }
 
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-/* Puts and gets to ranks of this host come to the shared-memory module. */
+/* Lets the shared-memory module perform puts and gets between ranks of this host. */
 static int share_in_host(MPIR_Win * win)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -144,7 +145,7 @@ static int share_in_host(MPIR_Win * win)
         }
     }
 
-    /* the hook wants to see a mapping, but what is in mmap_addr would be unmapped in the end */
+    /* the hook checks for a mapping, but a real one in mmap_addr would be unmapped at the end */
     MPIDIG_WIN(win, mmap_addr) = table;
     mpi_errno = MPIDI_SHM_mpi_win_allocate_hook(win);
     MPIDIG_WIN(win, mmap_addr) = NULL;
@@ -157,7 +158,7 @@ static int share_in_host(MPIR_Win * win)
 }
 #endif
 
-/* Makes a window of MPI_Win_create one of MPI_Win_allocate. */
+/* Turns a window of MPI_Win_create into one of MPI_Win_allocate. */
 static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targets)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -179,7 +180,7 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
     if (!flag) {
         MPIDIG_WIN(win, info_args).alloc_shm = 1;
     }
-    /* accumulates have one mechanism, which is not that of the shared-memory module */
+    /* accumulates must all use the same mechanism, which is not the shared-memory module's */
     MPIDI_WIN(win, winattr) |= MPIDI_WINATTR_ACCU_NO_SHM;
 
   fn_exit:
@@ -188,7 +189,8 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
     goto fn_exit;
 }
 
-/* Collective, so all must know of one's failure before they go on. */
+/* Exchanges the outcome: the call is collective, so all ranks must learn of a failure before
+ * they continue. */
 static int agree(MPIR_Comm * comm, int own_errno)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -251,7 +253,7 @@ int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, M
     mpi_errno = share_in_host(win);
     MPIR_ERR_CHECK(mpi_errno);
 #endif
-    /* nobody's messages may find a window that is not ready */
+    /* no message may arrive at a window that is not ready */
     mpi_errno = MPIR_Barrier(win->comm_ptr, &errflag);
     MPIR_ERR_CHECK(mpi_errno);
 
@@ -271,7 +273,8 @@ int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, M
     goto fn_exit;
 }
 
-/* Before MPIDIG frees the window, which may not have come as far as our hooks. */
+/* Called before MPIDIG frees the window, which after an error may not have reached the netmod's
+ * hooks. */
 void MPIDI_NTBRING_win_release(MPIR_Win * win)
 {
     if (MPIDI_WIN(win, winattr) & MPIDI_WINATTR_NM_REACHABLE) {

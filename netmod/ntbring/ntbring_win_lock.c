@@ -3,13 +3,14 @@
 #include "mpidimpl.h"
 #include "ntbring_impl.h"
 
-/* MPI_Win_lock on windows whose every target has a segment: a word there is the lock, and the target has
- * no part in it. MPIDIG, which would send messages, is told that there is nothing to be checked. */
+/* MPI_Win_lock on windows of which every target has a segment: the lock is a word in the
+ * segment, and the target is not involved. MPIDIG, which would send messages, is called with
+ * MPI_MODE_NOCHECK. */
 
-/* Nobody rings when a lock is given back. */
+/* Longest sleep in us while waiting for such a lock, whose release rings no doorbell. */
 #define MPIDI_NTBRING_LOCK_NAP_US 100
 
-/* Threads that wait for such a lock, and the longest sleep without them. */
+/* Number of threads that wait for such a lock, and the longest sleep otherwise. */
 static int waiters;
 static uint32_t idle_max_us;
 
@@ -28,7 +29,7 @@ static void sleep_well(void)
     }
 }
 
-/* Locks a segment that this process maps. */
+/* Takes the lock of a segment that this process maps. */
 static int hold(MPIDI_NTBRING_target_t * target, bool alone)
 {
     int mpi_errno = MPI_SUCCESS, rc = NTBRING_OK;
@@ -46,7 +47,8 @@ static int hold(MPIDI_NTBRING_target_t * target, bool alone)
     goto fn_exit;
 }
 
-/* Locks the ranks from first to last; those whose hosts do it all at once. */
+/* Locks the ranks from first to last. Requests to hosts are sent first, so that these locks are
+ * taken in parallel. */
 static int lock_some(MPIR_Win * win, int first, int last, bool alone)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -75,7 +77,7 @@ static int lock_some(MPIR_Win * win, int first, int last, bool alone)
     goto fn_exit;
 }
 
-/* Unlocks those of the ranks from first to last that are locked. */
+/* Unlocks the ranks from first to last, as far as they are locked. */
 static int unlock_some(MPIR_Win * win, int first, int last)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -111,7 +113,7 @@ int MPIDI_NTBRING_win_lock(int lock_type, int rank, int assert, MPIR_Win * win)
     MPIR_FUNC_ENTER;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    /* before this process waits for itself */
+    /* an error must be reported before this process waits for its own lock */
     MPIDIG_LOCK_EPOCH_CHECK_NONE(win, rank, mpi_errno, goto fn_fail);
     if (!(assert & MPI_MODE_NOCHECK)) {
         mpi_errno = lock_some(win, rank, rank, lock_type == MPI_LOCK_EXCLUSIVE);
