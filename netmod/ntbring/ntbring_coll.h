@@ -30,9 +30,10 @@
 /* Largest number of ranks on a ring on which no two ranks are more than two hops apart. */
 #define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
 
-/* Sizes in bytes of an alltoall's blocks for which ntbring_exchange is faster than messages. Smaller
- * blocks are sent without a rendezvous, and larger ones between neighbours (NEAR_MAX) are copied by
- * sender and receiver at once. Elsewhere the limit only bounds the memory for packed blocks. */
+/* Sizes in bytes of an alltoall's blocks for which ntbring_exchange is faster than messages.
+ * Smaller blocks are sent without a rendezvous, and larger ones between neighbours (NEAR_MAX) are
+ * copied by sender and receiver at once. Elsewhere the limit only bounds the memory for packed
+ * blocks. */
 #define MPIDI_NTBRING_EXCHANGE_MIN_SZ 4096
 #define MPIDI_NTBRING_EXCHANGE_NEAR_MAX_SZ 65536
 #define MPIDI_NTBRING_EXCHANGE_MAX_SZ 4194304
