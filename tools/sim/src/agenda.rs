@@ -1,38 +1,39 @@
-//! What will happen when: the queue of events of a simulation.
+//! The event queue of a simulation.
 
 use ntbring_ntb::timing::TICKS_PER_NS;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Virtual time in the unit that link models reckon with: sixteenths of a nanosecond.
+/// Virtual time in the unit of link models: sixteenths of a nanosecond.
 pub type Time = u64;
 
-/// So many nanoseconds.
+/// Converts nanoseconds to virtual time.
 pub const fn ns(count: u64) -> Time {
     count * TICKS_PER_NS
 }
 
-/// So many microseconds.
+/// Converts microseconds to virtual time.
 pub const fn us(count: u64) -> Time {
     ns(1000 * count)
 }
 
-/// So many milliseconds.
+/// Converts milliseconds to virtual time.
 pub const fn ms(count: u64) -> Time {
     us(1000 * count)
 }
 
-/// A time as seconds.
+/// Converts a time to seconds.
 pub fn seconds(time: Time) -> f64 {
     time as f64 / TICKS_PER_NS as f64 * 1e-9
 }
 
-/// How long `bytes` take at `rate` bytes a second. Rounded up.
+/// Returns the time that `bytes` take at `rate` bytes per second, rounded up.
 pub fn time_for(bytes: u64, rate: u64) -> Time {
     (u128::from(bytes) * u128::from(ns(1_000_000_000))).div_ceil(u128::from(rate.max(1))) as Time
 }
 
-/// An event with its time. Events of one time happen in the order in which they were entered, so a run is the same again.
+/// An event with its time. Events at the same time happen in the order in which they were entered, so that a run is
+/// reproducible.
 struct Item<E> {
     at: Time,
     number: u64,
@@ -59,7 +60,7 @@ impl<E> Ord for Item<E> {
     }
 }
 
-/// Events to come, and the present.
+/// The queue of future events, and the present time.
 pub struct Agenda<E> {
     heap: BinaryHeap<Reverse<Item<E>>>,
     now: Time,
@@ -73,28 +74,28 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// The time of the latest event that was taken.
+    /// Returns the time of the latest event that was taken.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How many events were ever entered.
+    /// Returns the number of events that were ever entered.
     pub fn entered(&self) -> u64 {
         self.entered
     }
 
-    /// Enters an event; not in the past.
+    /// Enters an event at a time that is not in the past.
     pub fn at(&mut self, at: Time, event: E) {
         self.entered += 1;
         self.heap.push(Reverse(Item { at: at.max(self.now), number: self.entered, event }));
     }
 
-    /// Enters an event that follows after some time.
+    /// Enters an event that happens after a delay.
     pub fn after(&mut self, time: Time, event: E) {
         self.at(self.now + time, event);
     }
 
-    /// Takes the next event; it is its time then.
+    /// Takes the next event and advances the present to its time.
     pub fn take(&mut self) -> Option<E> {
         let Reverse(item) = self.heap.pop()?;
         self.now = item.at;

@@ -1,4 +1,5 @@
-//! Messages that are sent again until they have come: both halves of real connections, with a network between them.
+//! Messages that are retransmitted until they arrive: both halves of real reliable connections, with a simulated
+//! network between them.
 
 use super::agenda::{ms, Time};
 use super::machine::{Event, Load, Own, Packet, Simulation};
@@ -12,10 +13,11 @@ use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Between two looks at a connection on which something is open: a carrier's thread looks so often.
+/// Interval between two checks of a connection with unfinished work; the same as that of the retransmission thread in a
+/// job.
 const TEND: Time = ms(1);
 
-/// Bytes of an entry that say what it is: message, bytes of it.
+/// Bytes of an entry that identify it: the number of the message, and the bytes of the message in this entry.
 const LABEL: usize = 16;
 
 /// One end of a connection.
@@ -25,22 +27,23 @@ struct End {
     consumer: Consumer,
     receiver: Receiver,
     side: Option<Side>,
-    /// Messages that are not all in the lane.
+    /// Messages that are not completely in the lane.
     pending: VecDeque<usize>,
-    /// A parcel is in the queue of the host. There is never another one, so that none is old when it leaves.
+    /// True if a segment of the connection is in the queue of the host. There is at most one, so that it is up to date
+    /// when it leaves.
     queued: bool,
-    /// There is a look at it to come.
+    /// True if a check of the connection is scheduled.
     tended: bool,
 }
 
-/// All ends, by host and peer.
+/// All ends of connections, by host and peer.
 #[derive(Default)]
 pub(super) struct Ends {
     all: BTreeMap<(usize, usize), End>,
 }
 
 impl Ends {
-    /// Entries that were sent again.
+    /// Returns the number of entries that were retransmitted.
     pub fn resent(&self) -> u64 {
         self.all.values().map(|end| end.sender.resent).sum()
     }
@@ -57,13 +60,13 @@ impl Simulation<'_> {
         })
     }
 
-    /// A message is to be sent by a connection.
+    /// Sends a message through a connection.
     pub fn carry(&mut self, src: usize, dst: usize, message: usize) {
         self.end(src, dst).pending.push_back(message);
         self.pump(src, dst);
     }
 
-    /// Puts into the connection what there is room for, and sends the next parcel.
+    /// Fills the lane of a connection as far as there is room, and sends the next segment.
     fn pump(&mut self, host: usize, peer: usize) {
         self.fill(host, peer);
         let now = self.instant();
@@ -117,7 +120,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Puts pieces of messages into the lane of a connection.
+    /// Puts chunks of messages into the lane of a connection.
     fn fill(&mut self, host: usize, peer: usize) {
         let chunk = self.plan.protocol.chunk;
         loop {
@@ -138,13 +141,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// A connection's parcel has left the host.
+    /// Continues after a segment of the connection has left the host.
     pub fn parcel_left(&mut self, host: usize, peer: usize) {
         self.end(host, peer).queued = false;
         self.pump(host, peer);
     }
 
-    /// A parcel has come.
+    /// Handles a segment that has arrived.
     pub fn parcel_came(
         &mut self,
         src: usize,
@@ -172,13 +175,13 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A look at a connection on which something was open.
+    /// Checks a connection that had unfinished work.
     pub fn tend(&mut self, host: usize, peer: usize) {
         self.end(host, peer).tended = false;
         self.pump(host, peer);
     }
 
-    /// The ways of a host have changed: what it has sent by another one is sent again, as by a carrier.
+    /// Handles a change of a host's routes: the connection retransmits what was sent by another route, as in a job.
     pub fn turn(&mut self, host: usize) {
         let now = self.instant();
         let peers: Vec<usize> = self.ends.all.range((host, 0)..(host + 1, 0)).map(|(key, _)| key.1).collect();

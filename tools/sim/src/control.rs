@@ -1,4 +1,4 @@
-//! Links that go down, and the stewards that lead round them: the code that runs in the forwarders of a job.
+//! Links that go down, and the stewards, which re-route around them: the code that runs in the forwarders of a job.
 
 use super::agenda::ns;
 use super::machine::{Event, Load, Own, Packet, Simulation};
@@ -12,12 +12,12 @@ use ntbring_ring::Topology;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A host's steward, and what its ranks read of it.
+/// A host's steward, and the routes that its ranks have read from it.
 struct Watch {
     steward: Steward,
     ways: Ways,
     seen: Snapshot,
-    /// Whether the link on a side could be used when this was last looked at.
+    /// State of the links on both sides at the latest check: true if usable.
     open: [bool; 2],
 }
 
@@ -44,7 +44,7 @@ impl Control {
         Control { watches: (0..hosts).map(watch).collect() }
     }
 
-    /// Whether a host's steward has seen that the link at a port is down.
+    /// Returns true if a host's steward has detected that the link at a port is down.
     pub fn is_closed(&self, host: usize, port: usize) -> bool {
         !self.watches[host].open[port]
     }
@@ -53,7 +53,7 @@ impl Control {
         self.watches.iter().map(|watch| watch.steward.reroutes()).sum()
     }
 
-    /// The side by which a host reaches another; None if there is none.
+    /// Returns the side by which a host reaches another; None if it is unreachable.
     pub fn side(&self, host: usize, to: usize, before: Option<Side>) -> Option<Side> {
         let seen = self.watches[host].seen;
         if seen.is_published() {
@@ -65,7 +65,7 @@ impl Control {
 }
 
 impl Simulation<'_> {
-    /// A link goes down or comes up. What is in its lanes stays there, and comes late.
+    /// Sets a link down or up. Packets in its lanes stay there and arrive late.
     pub fn cable(&mut self, cable: usize, up: bool) {
         let link = cable * PORTS + Side::Right as usize;
         let (peer, port) = self.end_of(link);
@@ -80,7 +80,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A steward looks after its links, and says when it wants to be called again.
+    /// Lets a steward check its links, and schedules its next check.
     pub fn attend(&mut self, host: usize) -> Result<(), SimError> {
         let now = self.instant();
         let Some(control) = &mut self.control else { return Ok(()) };
@@ -97,7 +97,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A steward hears from its neighbour's.
+    /// Passes a packet of a neighbour's steward to a host's steward.
     pub fn order_came(&mut self, host: usize, port: usize, bytes: &[u8]) -> Result<(), SimError> {
         let Some(control) = &mut self.control else { return Ok(()) };
         let taken = control.watches[host].steward.take(Side::BOTH[port], bytes);
@@ -106,7 +106,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Does what follows from what a steward has decided.
+    /// Applies the decisions of a steward.
     fn follow(&mut self, host: usize) {
         let mut orders = Vec::new();
         let mut closed = Vec::new();
@@ -142,7 +142,7 @@ impl Simulation<'_> {
             };
             self.put_source(host, track, Own::Packet(packet));
         }
-        // What waits for room behind a link that is down is dropped.
+        // Packets that wait for room behind a link that is down are dropped.
         for side in closed {
             let link = host * PORTS + side as usize;
             for track in 0..self.tracks.len() {

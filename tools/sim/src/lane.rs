@@ -1,40 +1,40 @@
 //! A lane of a simulated link: the real [`Producer`] and [`Consumer`] over ordinary memory.
 //!
-//! The bytes of a packet are not copied; the entry has its length and begins with the packet's number. What the consumer
-//! returns as its head is held back until its time has come. Of all rules about room there is no second version here: what
-//! fits, what wraps, when a head goes back is decided by the code that ranks and forwarders run.
+//! The bytes of a packet are not copied; the entry has its length and begins with the packet's number. A head that the
+//! consumer returns takes effect only when the simulated transfer has ended. The rules about room exist only once: the
+//! code that ranks and forwarders run decides about room, wraps, and the time at which a head is returned.
 
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_queue::{entry_max, Consumer, Producer, LINE, LINES_MAX, LINES_MIN};
 
-/// The layout of a simulation's lanes. Lanes of more lines than there may be, and those of very many hosts, stand for larger
-/// ones: each of their lines for several.
+/// The layout of a simulation's lanes. Very large lanes, and those of very many hosts, are scaled down: each of their
+/// lines represents several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     lines: usize,
-    /// Lines that each line stands for.
+    /// Number of real lines that each line represents.
     scale: usize,
 }
 
-/// Lanes that cannot be.
+/// Error: an impossible lane layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// Less than a lane must have.
+    /// The lane is smaller than the minimum.
     #[error("a lane of {0} bytes is too small: it needs {LINES_MIN} lines of {LINE} bytes")]
     Small(usize),
-    /// Packets do not fit.
+    /// Packets do not fit in the lane.
     #[error("packets of {packet} bytes do not fit a lane of {lane}: an entry may take a quarter of it")]
     Packet {
-        /// Bytes of a packet.
+        /// Size of a packet in bytes.
         packet: usize,
-        /// Bytes of a lane.
+        /// Size of a lane in bytes.
         lane: usize,
     },
 }
 
 impl Layout {
-    /// Lanes of so many bytes for packets of up to `packet` bytes, of which there are at most `lanes`, which may take
-    /// `memory` bytes of this process in all.
+    /// Returns the layout of lanes of `bytes` for packets of up to `packet` bytes. There are at most `lanes` of them,
+    /// which may use `memory` bytes of this process in all.
     pub fn new(bytes: usize, packet: usize, lanes: usize, memory: usize) -> Result<Layout, LayoutError> {
         let mut scale = 1;
         while bytes / LINE / scale > LINES_MAX || bytes / scale * lanes > memory && bytes / LINE / scale / 2 >= 64 {
@@ -49,7 +49,7 @@ impl Layout {
         }
     }
 
-    /// Lines that each line stands for.
+    /// Returns the number of real lines that each line represents.
     pub fn scale(&self) -> usize {
         self.scale
     }
@@ -64,16 +64,16 @@ pub struct Lane {
     layout: Layout,
     producer: Producer,
     consumer: Consumer,
-    /// Where the producer looks for the head.
+    /// The word in which the producer reads the head.
     credit: OutWindow,
-    /// Where the consumer has written it.
+    /// The word in which the consumer has written the head.
     returned: InWindow,
-    /// The packet that was looked at last and not taken away.
+    /// Number of the packet that was looked at last, if it is not released yet.
     looked_at: Option<usize>,
 }
 
 impl Lane {
-    /// An empty one.
+    /// Returns an empty lane.
     pub fn new(layout: Layout) -> Lane {
         let [lane, credit, returned] = [layout.lines * LINE, 8, 8].map(Region::anonymous);
         Lane {
@@ -86,7 +86,8 @@ impl Lane {
         }
     }
 
-    /// Puts a packet of so many bytes into it; false if there is no room, as far as the producer has been told.
+    /// Puts a packet of that size into the lane. Returns false if there is no room according to the latest head that
+    /// the producer has received.
     pub fn put(&mut self, number: usize, bytes: usize) -> bool {
         let len = self.layout.scaled(bytes);
         let Some(mut slot) = self.producer.reserve(len) else { return false };
@@ -95,10 +96,11 @@ impl Lane {
         true
     }
 
-    /// The packet that is next. It must have arrived.
+    /// Returns the next packet, which must have arrived.
     pub fn look(&mut self) -> Option<usize> {
         if self.looked_at.is_none() {
-            // What the real producer has written is never corrupt; if it were, the packet would be missing, which is seen.
+            // Entries of the real producer are never corrupt; if one were, its packet would be missing, which is
+            // detected.
             let entry = self.consumer.take().ok().flatten()?;
             let mut number = [0; 8];
             self.consumer.window().read(entry.offset, &mut number);
@@ -107,13 +109,13 @@ impl Lane {
         self.looked_at
     }
 
-    /// Gives the space of the packet that was looked at back. Returns the head that goes to the producer, if one does now.
+    /// Frees the space of the packet that was looked at. Returns the head to send to the producer, if one is due now.
     pub fn release(&mut self) -> Option<u64> {
         self.looked_at.take()?;
         self.consumer.release().then(|| self.returned.load(0))
     }
 
-    /// A head has come to the producer.
+    /// Delivers a head to the producer.
     pub fn head_arrives(&mut self, head: u64) {
         self.credit.store(0, head);
     }

@@ -1,26 +1,27 @@
-//! The ring in virtual time: what it would do at sizes that nobody here can build, and with links that nobody here has.
+//! The ring in virtual time: its behaviour at sizes and with links that are not available as hardware.
 //!
-//! Nothing in here looks at a clock or at chance: a plan and its seed give the same run, event by event. Whatever decides
-//! something is the code that decides it in a job, as far as it has no I/O: lanes and their heads ([`ntbring_queue`]), ways
-//! round a ring and its dateline ([`ntbring_ring::Topology`]), the network manager and its tables, the stewards of hosts
-//! whose links may go down, both halves of an end-to-end connection, the price list of a link model. What is simulated is
-//! what lies between: threads, memory, links, doorbells. docs/simulator.md says what that leaves out.
+//! The simulation uses neither clocks nor true randomness: a plan and its seed give the same run, event by event.
+//! Decisions are taken by the code that takes them in a job, as far as it has no I/O: lanes and their heads
+//! ([`ntbring_queue`]), routes around a ring and its dateline ([`ntbring_ring::Topology`]), the network manager and its
+//! tables, the stewards of hosts with links that may go down, both halves of an end-to-end connection, the costs of a
+//! link model. Simulated are the parts between them: threads, memory, links, doorbells. docs/simulator.md describes
+//! what that leaves out.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `agenda` | time, and what happens next |
-//! | `parameters` | figures of links, hosts and protocols, from a file |
+//! | `agenda` | virtual time and the event queue |
+//! | `parameters` | parameters of links, hosts and protocols, from a file |
 //! | `net` | hosts, ports, routes |
-//! | `traffic` | who sends what, when |
-//! | `plan` | all that a run is made of |
+//! | `traffic` | patterns, times and traces of messages |
+//! | `plan` | the complete description of a run |
 //! | `lane` | a lane over ordinary memory |
-//! | `machine`, `messages` | a run: its state, its events; what becomes of messages |
-//! | `multicast` | messages to a list of hosts: which part of the list takes which link |
-//! | `pool`, `work` | which thread does what next; what it does with packets, and how long that takes |
-//! | `carry` | messages that are sent again until they have come |
-//! | `control` | links that go down, and the stewards that lead round them |
-//! | `report` | what a run has found out |
-//! | `retry` | one connection over a link that loses packets: how many attempts it takes |
+//! | `machine`, `messages` | a run: its state and events; sending and delivery of messages |
+//! | `multicast` | messages to a list of hosts: the part of the list that each link carries |
+//! | `pool`, `work` | scheduling of threads; their work on packets and its cost |
+//! | `carry` | messages that are retransmitted until they arrive |
+//! | `control` | links that go down, and the stewards that re-route around them |
+//! | `report` | the results of a run |
+//! | `retry` | one connection over a link that loses packets: number of attempts |
 
 pub mod agenda;
 mod carry;
@@ -45,7 +46,7 @@ pub use parameters::Parameters;
 pub use plan::{Plan, SimError};
 pub use report::Report;
 
-/// Runs a plan until everything has come.
+/// Runs a plan until everything has arrived.
 pub fn run(plan: &Plan) -> Result<Report, SimError> {
     machine::Simulation::new(plan)?.run()
 }

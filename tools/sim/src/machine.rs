@@ -19,53 +19,53 @@ use slab::Slab;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Memory that all lanes together may take; beyond that, lines are made to stand for several.
+/// Memory in bytes that all lanes together may use; larger lanes are scaled down, so that each line represents several.
 const LANE_MEMORY: usize = 512 << 20;
 
-/// How long nothing may come before a run with links that lose things is given up.
+/// Time without any arrival after which a run with lossy links is given up.
 const PATIENCE: Time = ns(60_000_000_000);
 
-/// Lanes of one direction of a link, for each channel and each of bulk and urgent: one for each class between forwarders, one
-/// to the ranks of the next host, one for what stewards say.
+/// Number of lanes in one direction of a link, for each channel and for each of bulk and urgent: one for each class
+/// between forwarders, one to the ranks of the next host, one for packets of stewards.
 pub(super) const KINDS: usize = CLASSES + 2;
 pub(super) const DELIVER: usize = CLASSES;
 pub(super) const ORDERS: usize = CLASSES + 1;
 
-/// What happens.
+/// An event.
 pub(super) enum Event {
     /// A host sends its next message.
     Inject(usize),
     /// The next packet of a lane has arrived.
     Arrive(usize),
-    /// A head has come to a lane's producer.
+    /// A head has reached a lane's producer.
     Head(usize, u64),
-    /// A thread is awake.
+    /// A thread has woken up.
     Awake(usize, usize),
-    /// A thread has done its job.
+    /// A thread has finished a job.
     Done(usize),
-    /// A message to several hosts, of so many bytes, has come to one of them by its forwarder.
+    /// A message to several hosts, of that many bytes, has been delivered to one of them by its forwarder.
     Come(usize, u64),
     /// A link goes down or comes up.
     Cable(usize, bool),
-    /// A connection is looked after.
+    /// A connection is checked.
     Tend(usize, usize),
-    /// A steward is.
+    /// A steward checks its links.
     Attend(usize),
 }
 
-/// What a packet carries.
+/// Content of a packet.
 pub(super) enum Load {
-    /// A piece of a message, or the last one.
+    /// A chunk of a message, which may be the last one.
     Piece { message: usize, last: bool },
-    /// Part of a connection, with a copy of the entry's bytes.
+    /// A segment of a connection, with a copy of the entry's bytes.
     Parcel { parcel: Parcel, bytes: Region, len: usize },
-    /// What a steward says to its neighbour.
+    /// A packet from a steward to its neighbour.
     Order(Vec<u8>),
-    /// A message to several hosts: those that it has still to come to, nearest first, each with its message.
+    /// A message to several hosts: those that it has still to reach, nearest first, each with its message.
     Multicast(VecDeque<(usize, usize)>),
 }
 
-/// What crosses links as a whole.
+/// The unit that crosses links.
 pub(super) struct Packet {
     pub src: usize,
     pub dst: usize,
@@ -73,48 +73,48 @@ pub(super) struct Packet {
     pub hops: usize,
     pub bytes: u64,
     pub urgent: bool,
-    /// It says no more than that a message has come.
+    /// True if it only acknowledges the arrival of a message.
     pub acknowledges: bool,
-    /// A link has swallowed it.
+    /// True if a link has lost it.
     pub lost: bool,
-    /// When it came to where it is.
+    /// Time of its arrival at its present place.
     pub since: Time,
     pub load: Load,
 }
 
-/// What a host has to send by a link.
+/// An item that a host has to send by a link.
 pub(super) enum Own {
-    /// A message, as far as it is not sent.
+    /// The rest of a message.
     Message(usize),
     /// A packet.
     Packet(Packet),
 }
 
-/// What hosts send each other.
+/// A message between two hosts.
 pub(super) struct Message {
     pub src: usize,
     pub dst: usize,
     pub bytes: u64,
-    /// Bytes that have left.
+    /// Bytes that have left the source.
     pub sent: u64,
-    /// Bytes that have come.
+    /// Bytes that have arrived.
     pub come: u64,
     pub issued: Time,
     /// Its number in its flow.
     pub number: u64,
-    /// If it says that another one has come: which, of what size.
+    /// For an acknowledgement: the acknowledged message's source, and the time at which it was issued.
     pub acknowledges: Option<(usize, Time)>,
 }
 
-/// A lane, and both ends' work on it.
+/// A lane, and the work at both of its ends.
 pub(super) struct Track {
     pub lane: Lane,
-    /// Packets that have arrived.
+    /// Number of packets that have arrived.
     pub arrived: usize,
     pub latest: Time,
-    /// What this host has to send by it.
+    /// Items that this host has to send by it.
     pub source: VecDeque<Own>,
-    /// Of the input that takes from it, and of the one that its source is.
+    /// State of the input that takes packets from it, and of the input that is its source.
     pub states: [State; 2],
     /// Inputs that wait for room in it.
     pub waiters: VecDeque<Input>,
@@ -125,21 +125,21 @@ pub(super) struct Link {
     pub up: bool,
     pub free: Time,
     pub busy: Time,
-    /// What came to its end while it was down.
+    /// Events at its receiving end that are delayed because it is down.
     pub held: Vec<Event>,
-    /// Which of the plan's links it is.
+    /// Index of its kind in the plan's links.
     pub kind: usize,
 }
 
 pub(super) struct Host {
     pub centres: [Centre; 2],
-    /// Bytes a second by which its memory is being used.
+    /// Bytes per second at which its memory is being used.
     pub memory: u64,
-    /// Messages that it has sent.
+    /// Number of messages that it has sent.
     pub sent: u64,
 }
 
-/// A run.
+/// State of a run.
 pub(super) struct Simulation<'a> {
     pub plan: &'a Plan,
     pub net: Net,
@@ -153,32 +153,32 @@ pub(super) struct Simulation<'a> {
     pub packets: Slab<Packet>,
     pub messages: Slab<Message>,
     pub jobs: Slab<Job>,
-    /// Messages sent and come, by flow; acknowledgements are a flow of their own.
+    /// Numbers of messages sent and arrived, by flow; acknowledgements are a flow of their own.
     pub flows: HashMap<(usize, usize, bool), (u64, u64)>,
     pub ends: Ends,
     pub control: Option<Control>,
     pub tally: Tally,
     pub rng: Rng,
-    /// Bytes a second that each host is to send.
+    /// Bytes per second that each host is to send.
     pub rate: f64,
     start: Instant,
 }
 
 impl<'a> Simulation<'a> {
-    /// A run that is about to begin.
+    /// Returns a run at its beginning.
     pub fn new(plan: &'a Plan) -> Result<Simulation<'a>, SimError> {
         plan.check()?;
         let net = Net::new(plan.form, plan.protocol.one_way)?;
         let hosts = plan.form.hosts();
         let tracks = hosts * PORTS * KINDS * 2 * plan.threads;
-        // Urgent lanes and those of stewards hold little, and most lanes of most networks are never used.
+        // Lanes for urgent packets and for stewards hold little, and in most networks most lanes are never used.
         let ports = if matches!(plan.form, Form::Torus(..)) { PORTS } else { 2 };
         let used = hosts * ports * (CLASSES + 1) * plan.threads;
         let head = if plan.faults.retry { Parcel::HEAD } else { 0 };
         let packet = plan.protocol.chunk as usize + plan.protocol.header as usize + head;
         let layout = Layout::new(plan.protocol.lane as usize, packet, used, LANE_MEMORY)?;
         let kind = |link: usize| match net.form().peer(link / PORTS, link % PORTS) {
-            // A cable has the kind of the host to its left.
+            // A cable has the kind that belongs to the host to its left.
             Some((peer, _)) if link % PORTS % 2 == 0 => peer % plan.links.len(),
             _ => link / PORTS % plan.links.len(),
         };
@@ -229,12 +229,12 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// The present, for code that knows instants. Only differences matter to it.
+    /// Converts the present to an `Instant`, for code that uses instants. Only differences matter to it.
     pub fn instant(&self) -> Instant {
         self.start + Duration::from_nanos(self.agenda.now() / TICKS_PER_NS)
     }
 
-    /// Runs until everything has come.
+    /// Runs until everything has arrived.
     pub fn run(mut self) -> Result<Report, SimError> {
         self.set_out();
         while !self.is_over() {
@@ -261,7 +261,7 @@ impl<'a> Simulation<'a> {
         self.tally.messages - self.tally.delivered
     }
 
-    /// Whether a run that never comes to rest has done what it had to: stewards look at their links for ever.
+    /// Returns true if a run whose events never end is complete: stewards check their links for ever.
     fn is_over(&self) -> bool {
         let Traffic::Made { pacing, .. } = &self.plan.traffic else {
             return self.plan.faults.retry && self.missing() == 0 && self.tally.messages == self.calls();

@@ -1,4 +1,4 @@
-//! What becomes of messages: they are sent, they leave, they come, and their senders learn of it.
+//! The life of messages: they are sent, leave, and arrive, and their senders are notified.
 
 use super::agenda::Time;
 use super::machine::{Event, Message, Own, Simulation};
@@ -6,7 +6,7 @@ use super::parameters::Acknowledge;
 use super::traffic::{interval, Pacing, Traffic};
 
 impl Simulation<'_> {
-    /// Sends a message of a trace, or a host's next one.
+    /// Sends a message of a trace, or the next message of a host.
     pub fn inject(&mut self, n: usize) {
         let (pattern, pacing, bytes) = match &self.plan.traffic {
             Traffic::Trace(calls) => {
@@ -33,7 +33,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Gives a message to the network.
+    /// Passes a message to the network.
     fn send(&mut self, src: usize, dst: usize, bytes: u64, acknowledges: Option<(usize, Time)>) {
         let back = acknowledges.is_some();
         let message = self.issue(src, dst, bytes, acknowledges);
@@ -45,7 +45,7 @@ impl Simulation<'_> {
         self.put_source(src, track, Own::Message(message));
     }
 
-    /// Enters a message that is about to be given to the network.
+    /// Registers a message that is about to be passed to the network, and returns its number.
     pub fn issue(&mut self, src: usize, dst: usize, bytes: u64, acknowledges: Option<(usize, Time)>) -> usize {
         let (issued, back) = (self.agenda.now(), acknowledges.is_some());
         let flow = self.flows.entry((src, dst, back)).or_default();
@@ -58,7 +58,7 @@ impl Simulation<'_> {
         self.messages.insert(message)
     }
 
-    /// All of a message has left its source.
+    /// Handles that a whole message has left its source.
     pub fn left(&mut self, message: usize) {
         let Message { src, acknowledges, .. } = self.messages[message];
         if let (Traffic::Made { pacing: Pacing::Local { .. }, .. }, None) = (&self.plan.traffic, acknowledges) {
@@ -66,7 +66,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A piece of a message has come to its destination.
+    /// Handles that a chunk of a message has arrived at its destination.
     pub fn come(&mut self, message: usize, bytes: u64) {
         let now = self.agenda.now();
         self.messages[message].come += bytes;
@@ -95,7 +95,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A host knows that its message has come.
+    /// Handles that a host has learned of the arrival of its message.
     fn known(&mut self, src: usize, issued: Time) {
         if self.tally.counts(issued) {
             self.tally.latencies.push(self.agenda.now() - issued);

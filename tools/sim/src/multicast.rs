@@ -1,9 +1,9 @@
-//! Messages to a list of hosts, as SPAX (ETRI 1995) has them for control messages: the list is divided at the source into the hosts
-//! that are nearer by either side of the ring, and one packet goes each way. A host that is on the list keeps a copy and passes the
-//! rest of the list on, so that each link carries the message once at most.
+//! Messages to a list of hosts, as in SPAX (ETRI 1995) for control messages: the source divides the list into the hosts
+//! that are nearer on either side of the ring, and sends one packet to each side. A host on the list keeps a copy and
+//! passes the rest of the list on, so that each link carries the message at most once.
 //!
-//! A host on the way forwards the packet first and then copies it to its own rank, which takes it as it takes any packet. In the
-//! last host the packet goes straight to the rank.
+//! An intermediate host forwards the packet first and then copies it to its own rank, which takes it like any other
+//! packet. In the last host the packet goes directly to the rank.
 
 use super::agenda::{time_for, Time};
 use super::machine::{Event, Load, Own, Packet, Simulation};
@@ -12,13 +12,13 @@ use super::traffic::Multicast;
 use ntbring_ntb::Side;
 use std::collections::VecDeque;
 
-/// The most hosts of a ring with messages to several of them.
+/// Largest number of hosts of a ring with such messages.
 pub(super) const HOSTS_MAX: usize = 64;
 
-/// Bytes that a packet carries beside the message: its list, a bit for each host.
+/// Bytes of a packet in addition to the message: its list, with one bit for each host.
 pub(super) const LIST: u64 = HOSTS_MAX as u64 / 8;
 
-/// The hosts of a list that are reached by the left and by the right, each nearest first.
+/// Divides a list into the hosts that are reached by the left and by the right, each nearest first.
 pub(super) fn divided(net: &Net, src: usize, to: &[usize]) -> [Vec<usize>; 2] {
     Side::BOTH.map(|side| {
         let mut part: Vec<usize> = to.iter().copied().filter(|dst| net.side(src, *dst) == side).collect();
@@ -42,8 +42,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A packet has been forwarded at a host until `end`. If it is for this host, too, the forwarder copies it to the host's rank.
-    /// Returns until when that keeps the forwarder.
+    /// Delivers a packet that a host has forwarded until `end`: if it is for this host, too, the forwarder copies it to
+    /// the host's rank. Returns the time at which the forwarder has finished.
     pub fn leave_here(&mut self, host: usize, number: usize, end: Time) -> Time {
         let packet = &mut self.packets[number];
         let Load::Multicast(to) = &mut packet.load else { return end };
@@ -51,14 +51,14 @@ impl Simulation<'_> {
         to.pop_front();
         let bytes = packet.bytes - LIST;
         let end = end + time_for(bytes, self.plan.host.copy);
-        // The rank takes it from its lane, and copies it once more.
+        // The rank takes it from its lane and copies it once more.
         let costs = self.costs[0];
         let taken = end + costs.packet + costs.receive + time_for(bytes, self.plan.host.copy);
         self.agenda.at(taken, Event::Come(message, bytes));
         end
     }
 
-    /// A packet has come to the last host of its list.
+    /// Delivers a packet at the last host of its list.
     pub fn end_here(&mut self, to: VecDeque<(usize, usize)>, bytes: u64) {
         debug_assert_eq!(to.len(), 1);
         to.into_iter().for_each(|(_, message)| self.come(message, bytes - LIST));
@@ -69,7 +69,7 @@ impl Simulation<'_> {
 mod tests {
     use super::*;
 
-    /// Every host is in one part, and no link is crossed by both.
+    /// Checks that every host is in one part, and that no link is crossed by both.
     #[test]
     fn the_parts_of_a_list_go_round_the_ring_once() {
         for hosts in 2..=16 {

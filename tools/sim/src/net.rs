@@ -1,9 +1,9 @@
 //! Hosts, ports and routes of a simulated network.
 //!
-//! Which way a packet goes is decided by the code that decides it elsewhere: on rings by [`Topology`], as in a job; on other
-//! networks of up to 64 hosts by tables of the real network manager. Larger tori are beyond it: there the way is first
-//! along the row, then along the column, each of which is a ring for [`Topology`], dateline included; and on longer lines
-//! there is but one way.
+//! Routes are chosen by the code that chooses them elsewhere: on rings by [`Topology`], as in a job; on other networks
+//! of up to 64 hosts by the tables of the real network manager. Larger tori exceed its limit: there routes lead first
+//! along the row, then along the column, each of which is a ring for [`Topology`], with a dateline. On longer lines
+//! there is only one route.
 
 use ntbring_manager::network::Network;
 use ntbring_manager::routes::class_step;
@@ -16,39 +16,39 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The most hosts that are simulated.
+/// Largest number of hosts that can be simulated.
 pub const HOSTS_MAX: usize = 1024;
 
-/// Ports of a host: left, right, and in a torus up and down.
+/// Number of ports of a host: left, right, and in a torus up and down.
 pub const PORTS: usize = 4;
 
 const UP: usize = 2;
 const DOWN: usize = 3;
 
-/// The classes of lanes between forwarders.
+/// Number of classes of lanes between forwarders.
 pub const CLASSES: usize = 2;
 
-/// How hosts are joined.
+/// The topology of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Each to the next, and the last to the first.
+    /// Each host is connected to the next, and the last to the first.
     Ring(usize),
-    /// Each to the next.
+    /// Each host is connected to the next.
     Line(usize),
-    /// Rows of so many hosts, so many of them; rows and columns are rings.
+    /// Number of hosts in a row, and number of rows; rows and columns are rings.
     Torus(usize, usize),
 }
 
-/// A network that cannot be simulated.
+/// Error: the network cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
-    /// Not the name of one.
+    /// The text names no topology.
     #[error("{0:?} is no topology; allowed: ring:N, line:N, torus:WxH")]
     Name(String),
-    /// Too many hosts, or too few.
+    /// There are too many hosts or too few.
     #[error("2 to {HOSTS_MAX} hosts can be simulated, {0} cannot")]
     Hosts(usize),
-    /// The managers did not agree.
+    /// The network managers did not agree.
     #[error("the network manager: {0}")]
     Manager(String),
 }
@@ -62,7 +62,7 @@ impl Form {
         }
     }
 
-    /// The host at the other end of a port's cable, and the port there.
+    /// Returns the host at the other end of a port's cable, and its port there.
     pub fn peer(self, host: usize, port: usize) -> Option<(usize, usize)> {
         let hosts = self.hosts();
         let other = [1, 0, DOWN, UP][port];
@@ -111,29 +111,29 @@ impl fmt::Display for Form {
 /// A packet's next link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The port by which it leaves.
+    /// The port by which the packet leaves.
     pub port: u8,
-    /// The class of the lane, if the next host is not where it is going.
+    /// The class of the lane, if the next host is not the destination.
     pub class: u8,
 }
 
-/// A network and the routes in it.
+/// A network and its routes.
 pub struct Net {
     form: Form,
     /// The ring, or each row of a torus.
     rows: Topology,
     columns: Topology,
-    /// Everything on a ring goes to the right.
+    /// True if all packets on a ring go to the right.
     one_way: bool,
-    /// By the source and then the destination, if managers have made them.
+    /// Hops by source and destination, if managers have computed them.
     tables: Vec<Vec<Box<[Hop]>>>,
-    /// All hops are of class 0, as they must not be: for a test of what would come of that.
+    /// Gives all hops class 0, which is wrong: for a test of the resulting deadlock.
     #[cfg(test)]
     pub(super) flat: bool,
 }
 
 impl Net {
-    /// A network with its routes.
+    /// Returns a network with its routes.
     pub fn new(form: Form, one_way: bool) -> Result<Net, NetError> {
         if !(2..=HOSTS_MAX).contains(&form.hosts()) {
             return Err(NetError::Hosts(form.hosts()));
@@ -156,12 +156,12 @@ impl Net {
         })
     }
 
-    /// How its hosts are joined.
+    /// Returns its topology.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Who has made the routes, for people.
+    /// Describes the origin of the routes.
     pub fn routes(&self) -> &'static str {
         match self.form {
             _ if !self.tables.is_empty() => "tables of the network manager",
@@ -172,7 +172,7 @@ impl Net {
         }
     }
 
-    /// The side by which a packet leaves its source on a ring; elsewhere it says nothing.
+    /// Returns the side by which a packet leaves its source on a ring; on other networks it has no meaning.
     pub fn side(&self, src: usize, dst: usize) -> Side {
         match self.form {
             Form::Ring(_) if !self.one_way => self.rows.direction(src, dst),
@@ -180,8 +180,8 @@ impl Net {
         }
     }
 
-    /// The link by which a packet that has made `hops` hops, and is now at `at`, goes on. On a ring it keeps the side that it
-    /// began with.
+    /// Returns the next hop of a packet that has made `hops` hops and is now at host `at`. On a ring a packet keeps its
+    /// initial side.
     pub fn next(&self, src: usize, dst: usize, side: Side, at: usize, hops: usize) -> Hop {
         let hop = self.hop(src, dst, side, at, hops);
         #[cfg(test)]
@@ -209,27 +209,27 @@ impl Net {
         }
     }
 
-    /// Links between two hosts on the way that packets take.
+    /// Returns the number of links between two hosts on the route of packets.
     pub fn distance(&self, src: usize, dst: usize) -> usize {
         let mut hops = 0;
         self.walk(src, dst, |_| hops += 1);
         hops
     }
 
-    /// Goes the way of a packet, link by link: the number of each is 4 x host + port.
+    /// Follows the route of a packet and calls `crossed` with the number of each link, which is 4 x host + port.
     pub fn walk(&self, src: usize, dst: usize, mut crossed: impl FnMut(usize)) {
         let (side, mut at, mut hops) = (self.side(src, dst), src, 0);
         while at != dst {
             let port = usize::from(self.next(src, dst, side, at, hops).port);
             crossed(at * PORTS + port);
-            // Every route leads over cables that there are: `every_route_arrives`.
+            // All routes lead over existing cables: see the test `every_route_arrives_and_none_can_deadlock`.
             at = self.form.peer(at, port).map_or(dst, |peer| peer.0);
             hops += 1;
         }
     }
 }
 
-/// The routes between all hosts, from the tables on which the real managers of such a network agree.
+/// Returns the routes between all hosts, from the tables on which the real managers of such a network agree.
 fn tables(form: Form) -> Result<Vec<Vec<Box<[Hop]>>>, NetError> {
     let shape = Shape::parse(&form.to_string()).map_err(|error| NetError::Manager(error.to_string()))?;
     let hosts = shape.hosts.clone();
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Every route arrives by cables that there are, and what waits for what in the lanes has no cycle.
+    /// Checks that every route arrives over existing cables, and that the dependencies between lanes have no cycle.
     #[test]
     fn every_route_arrives_and_none_can_deadlock() {
         for form in FORMS.map(|name| name.parse::<Form>().unwrap()) {

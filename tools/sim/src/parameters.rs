@@ -1,11 +1,11 @@
-//! The figures that a simulation reckons with. They are in one file with their sources, `sim/parameters.toml`.
+//! The parameters of a simulation. They are in one file with their sources, `sim/parameters.toml`.
 
 use super::agenda::{ns, Time};
 use ntbring_ntb::timing::Model;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// All figures there are, each under the name by which an experiment asks for it.
+/// All parameters, each set under the name by which an experiment selects it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
@@ -13,11 +13,11 @@ pub struct Parameters {
     pub links: BTreeMap<String, LinkFigures>,
     /// Kinds of hosts.
     pub hosts: BTreeMap<String, HostFigures>,
-    /// What software does on them.
+    /// Kinds of software.
     pub protocols: BTreeMap<String, ProtocolFigures>,
 }
 
-/// A name that the file does not have.
+/// Error: the file has no such name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the parameters have no {kind} \"{name}\"; there are: {known}")]
 pub struct Unknown {
@@ -27,17 +27,17 @@ pub struct Unknown {
 }
 
 impl Parameters {
-    /// The link of that name.
+    /// Returns the parameters of a link.
     pub fn link(&self, name: &str) -> Result<LinkFigures, Unknown> {
         find("link", &self.links, name)
     }
 
-    /// The host of that name.
+    /// Returns the parameters of a host.
     pub fn host(&self, name: &str) -> Result<HostFigures, Unknown> {
         find("host", &self.hosts, name)
     }
 
-    /// The protocol of that name.
+    /// Returns the parameters of a protocol.
     pub fn protocol(&self, name: &str) -> Result<ProtocolFigures, Unknown> {
         find("protocol", &self.protocols, name)
     }
@@ -48,105 +48,105 @@ fn find<T: Clone>(kind: &'static str, all: &BTreeMap<String, T>, name: &str) -> 
     all.get(name).cloned().ok_or_else(|| Unknown { kind, name: name.into(), known: known() })
 }
 
-/// What a link costs: a link model, and what a device adds to it.
+/// The costs of a link: a link model, and the costs of a device.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkFigures {
-    /// Bytes a second of long transfers in one direction.
+    /// Bytes per second of long transfers in one direction.
     pub bandwidth: u64,
-    /// From the end of a write on the link to the neighbour's memory, ns.
+    /// Time from the end of a write on the link to the neighbour's memory, in ns.
     pub latency_ns: u64,
-    /// From the arrival of a ring to the handler of its interrupt, ns.
+    /// Time from the arrival of a doorbell to the handler of its interrupt, in ns.
     pub doorbell_ns: u64,
-    /// What an access to a scratchpad or doorbell register costs its caller, ns.
+    /// Time of an access to a scratchpad or doorbell register, in ns.
     pub register_ns: u64,
-    /// The most bytes of one transfer.
+    /// Largest size of one transfer in bytes.
     pub transfer_max: u64,
-    /// Whether it is the device's DMA engine that limits the bandwidth, and not the wire. Such a device waits for the host's
-    /// memory, and so it is slower while others use that memory.
+    /// True if the bandwidth is limited by the device's DMA engine and not by the wire. Such a device waits for the
+    /// host's memory, so it is slower while others use that memory.
     pub engine_limited: bool,
 }
 
 impl LinkFigures {
-    /// As the layer of devices knows it.
+    /// Returns the model in the form that the device layer uses.
     pub fn model(&self) -> Model {
         let LinkFigures { bandwidth, latency_ns: latency, doorbell_ns: doorbell, register_ns: register, .. } = *self;
         Model { bandwidth, latency, doorbell, register, transfer: Some(self.transfer_max) }
     }
 }
 
-/// What a host's processor and memory can do.
+/// The parameters of a host's processor and memory.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFigures {
-    /// Cores.
+    /// Number of cores.
     pub cores: usize,
-    /// Bytes a second of its memory.
+    /// Memory bandwidth in bytes per second.
     pub memory: u64,
-    /// Bytes a second that one thread copies.
+    /// Bytes per second that one thread copies.
     pub copy: u64,
-    /// Until a thread that sleeps runs, after the handler of the interrupt has asked for it, ns.
+    /// Time from the wake-up call of the interrupt handler until a sleeping thread runs, in ns.
     pub wake_ns: u64,
-    /// What it costs to give a core to another thread where there are more threads than cores, ns.
+    /// Time of a switch to another thread where there are more threads than cores, in ns.
     pub switch_ns: u64,
 }
 
-/// What follows a message that has come.
+/// The action that follows the arrival of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Acknowledge {
-    /// Nothing.
+    /// No action.
     Never,
-    /// A word that its receiver sends to its sender, as any message goes.
+    /// The receiver sends a word to the sender, like any other message.
     Sender,
 }
 
-/// What software does for a packet.
+/// The costs and rules of the software that handles packets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProtocolFigures {
-    /// Bytes that a message is cut into at most.
+    /// Largest chunk into which a message is divided, in bytes.
     pub chunk: u64,
-    /// Bytes of a lane, the bounded buffer at the receiving end of a link.
+    /// Size in bytes of a lane, the bounded buffer at the receiving end of a link.
     pub lane: u64,
-    /// Bytes of a packet beside its share of the message.
+    /// Bytes of a packet in addition to its chunk of the message.
     pub header: u64,
-    /// What it takes a thread to begin or end a packet, without its bytes, ns.
+    /// Time of a thread to begin or to end a packet, without the copying of its bytes, in ns.
     pub packet_ns: u64,
-    /// Registers that are written across the link for a packet.
+    /// Number of registers that are written across the link for a packet.
     pub registers_written: u64,
-    /// Registers that are read when one has come.
+    /// Number of registers that are read after the arrival of a packet.
     pub registers_read: u64,
-    /// Whether a DMA engine moves the bytes over the link and a thread waits for it. Otherwise the thread writes them itself
-    /// and need not wait for the link (posted writes).
+    /// True if a DMA engine moves the bytes over the link and a thread waits for it. Otherwise the thread writes them
+    /// itself and need not wait for the link (posted writes).
     pub dma: bool,
-    /// Whether what has come is copied to where it belongs; otherwise it is there already.
+    /// True if a delivered packet is copied to its destination buffer; otherwise it is there already.
     pub copies: bool,
-    /// Whether messages are put into the ring, and copied from it, by threads of those who send and receive them.
-    /// Otherwise transfer threads do that as well.
+    /// True if the threads of senders and receivers put messages into the ring and copy them from it. Otherwise
+    /// transfer threads do that as well.
     pub ranks_transfer: bool,
-    /// Whether acknowledgements and what managers say go past bulk data.
+    /// True if acknowledgements and packets of managers overtake bulk data.
     pub urgent: bool,
-    /// Whether everything on a ring goes to the right.
+    /// True if all packets on a ring go to the right.
     pub one_way: bool,
-    /// What follows a message that has come.
+    /// The action that follows the arrival of a message.
     pub acknowledge: Acknowledge,
-    /// Bytes of an acknowledgement.
+    /// Size of an acknowledgement in bytes.
     pub acknowledgement: u64,
-    /// How long a thread that has nothing to do looks for work before it sleeps, ns.
+    /// Time that an idle thread polls for work before it sleeps, in ns.
     pub spin_ns: u64,
 }
 
-/// What threads need to know of times, made ready.
+/// Times of threads' actions, precomputed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub packet: Time,
     pub send: Time,
     pub receive: Time,
     pub spin: Time,
-    /// Until a thread that sleeps runs, if a doorbell wakes it,
+    /// Time until a sleeping thread runs if a doorbell wakes it.
     pub bell: Time,
-    /// and if another thread does.
+    /// Time until a sleeping thread runs if another thread wakes it.
     pub wake: Time,
     pub switch: Time,
 }

@@ -1,4 +1,4 @@
-//! All that a run is made of.
+//! The complete description of a run.
 
 use super::agenda::{seconds, Time};
 use super::lane::LayoutError;
@@ -8,10 +8,10 @@ use super::parameters::{HostFigures, LinkFigures, ProtocolFigures};
 use super::traffic::{Multicast, Traffic};
 use ntbring_ring::topology::HOSTS_MAX as JOB_MAX;
 
-/// The most transfer threads of a host.
+/// Largest number of transfer threads of a host.
 pub const THREADS_MAX: usize = 8;
 
-/// The most hosts between which messages are sent again until they have come: every pair has a connection.
+/// Largest number of hosts if messages are retransmitted, since every pair of hosts has a connection.
 pub const CONNECTED_MAX: usize = 64;
 
 /// A run before it begins.
@@ -19,87 +19,88 @@ pub const CONNECTED_MAX: usize = 64;
 pub struct Plan {
     /// The network.
     pub form: Form,
-    /// What links cost. One for all, or several that cables have in turn.
+    /// The links' parameters: one for all cables, or several that are assigned to cables in turn.
     pub links: Vec<LinkFigures>,
     /// The hosts.
     pub host: HostFigures,
-    /// What software does.
+    /// The software.
     pub protocol: ProtocolFigures,
-    /// Transfer threads of a host.
+    /// Number of transfer threads of each host.
     pub threads: usize,
-    /// What is sent.
+    /// The messages that are sent.
     pub traffic: Traffic,
-    /// What goes wrong.
+    /// The faults that occur.
     pub faults: Faults,
-    /// From which chance is derived.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What goes wrong.
+/// The faults that occur.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Whether what was lost is sent again, by both halves of real connections; and stewards lead round links that are down.
+    /// True if lost packets are retransmitted, by both halves of real connections, and stewards re-route around links
+    /// that are down.
     pub retry: bool,
-    /// The chance of a packet to be lost at a hop.
+    /// Probability that a packet is lost at a hop.
     pub loss: f64,
-    /// When which links are down.
+    /// Periods in which links are down.
     pub outages: Vec<Outage>,
 }
 
-/// A link that goes down.
+/// A period in which a link is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The host to the left of it.
+    /// The host to the left of the link.
     pub cable: usize,
-    /// When it goes down.
+    /// Time at which it goes down.
     pub down: Time,
-    /// When it comes up again.
+    /// Time at which it comes up again.
     pub up: Time,
 }
 
-/// A run that cannot be, or that did not end as it must.
+/// Error: a run is impossible, or did not end correctly.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// The network.
+    /// The network is invalid.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// Lanes.
+    /// The lanes are invalid.
     #[error("{0}; the protocol's lane and chunk in the parameters say how large they are")]
     Layout(#[from] LayoutError),
-    /// Something else in the plan.
+    /// Another part of the plan is invalid.
     #[error("{0}")]
     Plan(String),
-    /// Nothing happens any more and not everything has come.
+    /// Deadlock: no event is left although messages are missing.
     #[error(
         "deadlock: at {at:.6} s nothing can go on, and {missing} of {messages} messages have not come; {waiting} inputs wait \
          for room"
     )]
     Deadlock {
-        /// When, in seconds of virtual time.
+        /// Time of the deadlock, in seconds of virtual time.
         at: f64,
-        /// Messages that have not come.
+        /// Number of messages that have not arrived.
         missing: u64,
-        /// Messages that were sent.
+        /// Number of messages that were sent.
         messages: u64,
-        /// Inputs that wait for room.
+        /// Number of inputs that wait for room.
         waiting: usize,
     },
-    /// Nothing has come for long.
+    /// Nothing has arrived for a long time.
     #[error("at {at:.6} s nothing has come for {patience:.0} s, and {missing} messages are missing")]
     Stuck {
-        /// When, in seconds of virtual time.
+        /// Time of detection, in seconds of virtual time.
         at: f64,
-        /// How long that is.
+        /// Time without an arrival, in seconds.
         patience: f64,
-        /// Messages that have not come.
+        /// Number of messages that have not arrived.
         missing: u64,
     },
-    /// The protocol's own code has found something that cannot be.
+    /// The protocol's own code has reported an error.
     #[error("host {host}: {what}")]
     Protocol {
-        /// Where.
+        /// Number of the host.
         host: usize,
-        /// What.
+        /// Description of the error.
         what: String,
     },
 }
@@ -111,7 +112,7 @@ impl SimError {
 }
 
 impl Plan {
-    /// Whether there can be such a run.
+    /// Fails if the plan is impossible.
     pub(super) fn check(&self) -> Result<(), SimError> {
         let wrong = |what: String| Err(SimError::Plan(what));
         let (hosts, faults) = (self.form.hosts(), &self.faults);

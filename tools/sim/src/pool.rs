@@ -1,9 +1,10 @@
-//! Pools of threads: who waits for a thread, and which thread does what next.
+//! Pools of threads: the inputs that wait for a thread, and their order.
 //!
 //! A host has two pools: its transfer threads, and the threads of its ranks, if the protocol has them move their own
-//! messages. A thread takes what is urgent first, and otherwise what has waited longest, whether it is the host's own or in
-//! transit. One thread at a time works on an input, so the packets of one stay in order. What finds no room where it goes
-//! keeps no thread: its input waits until a head comes back, and others go on.
+//! messages. A thread takes urgent packets first, and otherwise the one that has waited longest, regardless of whether
+//! it is the host's own or in transit. One thread at a time works on an input, so that the packets of an input stay in
+//! order. A packet for which there is no room does not occupy a thread: its input waits until a head is returned, and
+//! other inputs continue.
 
 use super::agenda::Time;
 use super::machine::{Event, Own, Simulation, DELIVER, ORDERS};
@@ -12,25 +13,25 @@ use super::plan::SimError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The pool of transfer threads, and that of ranks.
+/// Index of the pool of transfer threads; `RANKS` is that of ranks.
 const POOL: usize = 0;
 const RANKS: usize = 1;
 
-/// Where work comes from: a lane from a neighbour, or what this host has to send by a lane.
+/// A source of work: a lane from a neighbour, or the queue of items that this host has to send by a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Input {
     pub track: usize,
     pub own: bool,
 }
 
-/// What an input does.
+/// State of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has nothing.
+    /// It has no packet.
     Empty,
     /// It waits for a thread.
     Ready,
-    /// A thread is at it.
+    /// A thread works on it.
     Served,
     /// It waits for room.
     Blocked,
@@ -39,11 +40,11 @@ pub(super) enum State {
 /// A pool of threads.
 pub(super) struct Centre {
     threads: usize,
-    /// Threads that have nothing to do, and since when; the last one is taken first.
+    /// Idle threads, with the time at which they became idle; the last one is taken first.
     idle: Vec<Time>,
-    /// What waits for a thread: class, since when, number, input.
+    /// Inputs that wait for a thread: class, time of the wait's start, number, input.
     ready: BinaryHeap<Reverse<(bool, Time, u64, Input)>>,
-    /// Threads that are about to look.
+    /// Number of threads that are about to look for work.
     coming: usize,
 }
 
@@ -57,47 +58,48 @@ impl Centre {
     }
 }
 
-/// What a thread is at.
+/// The job of a thread.
 pub(super) struct Job {
     host: usize,
     centre: usize,
     input: Input,
     outcome: Outcome,
-    /// Hosts whose memory it uses, and how fast.
+    /// Hosts whose memory it uses, and the rates in bytes per second.
     memory: [Option<(usize, u64)>; 2],
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
-    /// A packet in transit goes on.
+    /// A packet in transit is forwarded.
     Forwarded,
-    /// A packet is where it was going.
+    /// A packet is at its destination.
     Delivered(usize),
-    /// A packet goes no further.
+    /// A packet is dropped.
     Dropped(usize),
-    /// A packet of its own has left, with the last piece of this message, or as a part of this connection.
+    /// A packet of this host has left: with the last chunk of this message, or as a segment of the connection to this
+    /// peer.
     Sent { message: Option<usize>, peer: Option<usize> },
 }
 
-/// Hosts whose memory is used, and how fast.
+/// Hosts whose memory is used, and the rates in bytes per second.
 pub(super) type Memory = [Option<(usize, u64)>; 2];
 
-/// What a thread has begun: until when, what then, whose memory it uses.
+/// A job that a thread has begun: its end, its outcome, and the memory that it uses.
 pub(super) type Begun = (Time, Outcome, Memory);
 
 impl Simulation<'_> {
-    /// The host and the pool that an input belongs to.
+    /// Returns the host and the pool that an input belongs to.
     fn place(&self, input: Input) -> (usize, usize) {
         let (link, kind) = (self.link_of(input.track), self.kind_of(input.track));
         let host = if input.own { link / PORTS } else { self.end_of(link).0 };
         let protocol = &self.plan.protocol;
-        // What is not copied is only taken note of, by who handles the interrupt.
+        // A packet that is not copied is only registered, by the thread that handles the interrupt.
         let own = input.own || kind == DELIVER && protocol.copies;
         let ranks = protocol.ranks_transfer && kind != ORDERS && own;
         (host, if ranks { RANKS } else { POOL })
     }
 
-    /// An input has something that a thread can try.
+    /// Marks an input as ready for a thread.
     pub fn make_ready(&mut self, input: Input) {
         let (host, centre) = self.place(input);
         let since = self.since(input);
@@ -108,7 +110,7 @@ impl Simulation<'_> {
         self.rouse(host, centre, input.own);
     }
 
-    /// Since when an input's next packet has waited.
+    /// Returns the time since which an input's next packet has waited.
     fn since(&mut self, input: Input) -> Time {
         let Some(track) = &mut self.tracks[input.track] else { return self.agenda.now() };
         let front = if input.own { track.source.front() } else { None };
@@ -120,7 +122,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Wakes as many threads as have something to do.
+    /// Wakes as many threads as there are ready inputs.
     fn rouse(&mut self, host: usize, centre: usize, own: bool) {
         let now = self.agenda.now();
         let costs = self.costs[0];
@@ -139,7 +141,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A thread is awake and looks for work.
+    /// Handles that a thread has woken up: it looks for work.
     pub fn awake(&mut self, host: usize, centre: usize) {
         self.hosts[host].centres[centre].coming -= 1;
         self.look_for_work(host, centre);
@@ -155,7 +157,7 @@ impl Simulation<'_> {
         self.hosts[host].centres[centre].idle.push(now);
     }
 
-    /// A thread begins with what an input has; false if that finds no room.
+    /// Lets a thread begin the next packet of an input. Returns false if there is no room for it.
     fn serve(&mut self, host: usize, centre: usize, input: Input) -> bool {
         let begun = if input.own { self.serve_own(host, input) } else { self.serve_lane(host, input) };
         let slot = usize::from(input.own);
@@ -180,11 +182,11 @@ impl Simulation<'_> {
         }
     }
 
-    /// A thread has done its job.
+    /// Handles that a thread has finished a job.
     pub fn done(&mut self, job: usize) -> Result<(), SimError> {
         let Job { host, centre, input, outcome, memory } = self.jobs.remove(job);
         memory.into_iter().flatten().for_each(|(host, rate)| self.hosts[host].memory -= rate);
-        // This thread will look for work itself.
+        // This thread looks for work itself below.
         self.hosts[host].centres[centre].coming += 1;
         let more = match outcome {
             Outcome::Sent { message, peer } => {

@@ -1,45 +1,45 @@
-//! What a simulation has found out.
+//! The results of a simulation.
 
 use super::agenda::{seconds, us, Time};
 use serde::Serialize;
 
-/// Figures of a run. The same plan gives the same figures, byte for byte.
+/// Results of a run. The same plan gives the same results, byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Messages that were sent and, since the run has ended, delivered.
+    /// Number of messages that were sent and, since the run has ended, delivered.
     pub messages: u64,
-    /// Bytes given to the network,
+    /// Bytes passed to the network.
     pub bytes_in: u64,
-    /// and bytes that came out of it at their destination.
+    /// Bytes that arrived at their destinations.
     pub bytes_out: u64,
-    /// Messages that came before an earlier one of their flow.
+    /// Number of messages that arrived before an earlier one of their flow.
     pub overtaken: u64,
-    /// Of the messages that were measured, from when they were sent to when they had come, or to when their sender knew that, us.
+    /// Latency of the measured messages: from sending to arrival, or to the time when the sender knows of it, in us.
     pub latency_us: Latency,
-    /// Bytes delivered a second in the time that was measured, all hosts together.
+    /// Bytes per second delivered in the measured time, over all hosts.
     pub throughput: f64,
-    /// The same for each host that sends.
+    /// The same for each sending host, on average.
     pub per_sender: f64,
-    /// The same of each host, by its number.
+    /// The same for each host, by its number.
     #[serde(skip)]
     pub by_sender: Vec<f64>,
-    /// Seconds of virtual time.
+    /// Duration in seconds of virtual time.
     pub seconds: f64,
-    /// Events that were worked off.
+    /// Number of events processed.
     pub events: u64,
-    /// Packets over links, each counted at every hop.
+    /// Number of packets over links, each counted at every hop.
     pub packets: u64,
-    /// The busiest direction of a link was busy for this share of the time.
+    /// Share of the time for which the busiest direction of a link was busy.
     pub busiest: f64,
-    /// How often a packet waited for room in a lane.
+    /// Number of times that a packet waited for room in a lane.
     pub waits: u64,
-    /// How often a head was returned.
+    /// Number of times that a head was returned.
     pub heads: u64,
-    /// Packets that a faulty link has swallowed, or that found their next link down.
+    /// Number of packets that a faulty link has lost, or whose next link was down.
     pub lost: u64,
-    /// Packets that senders have sent again.
+    /// Number of packets that senders have retransmitted.
     pub resent: u64,
-    /// How often hosts were reached another way than before.
+    /// Number of times that the route between two hosts changed.
     pub reroutes: u64,
 }
 
@@ -48,16 +48,16 @@ pub struct Report {
 pub struct Latency {
     /// The arithmetic mean.
     pub mean: f64,
-    /// Half of them took at most this,
+    /// Half of the times are at most this.
     pub median: f64,
-    /// 99 of 100 this,
+    /// 99 per cent of the times are at most this.
     pub p99: f64,
-    /// all of them this.
+    /// The largest time.
     pub max: f64,
 }
 
 impl Latency {
-    /// Of these times, which are sorted for that.
+    /// Computes the distribution of these times, which it sorts.
     pub(super) fn of(times: &mut [Time]) -> Latency {
         times.sort_unstable();
         let Some(last) = times.last() else { return Latency::default() };
@@ -71,7 +71,7 @@ fn micros(time: Time) -> f64 {
     time as f64 / us(1) as f64
 }
 
-/// What is counted while a simulation runs.
+/// Counters of a simulation.
 #[derive(Default)]
 pub(super) struct Tally {
     pub messages: u64,
@@ -79,14 +79,14 @@ pub(super) struct Tally {
     pub bytes_out: u64,
     pub delivered: u64,
     pub overtaken: u64,
-    /// Of messages that are measured.
+    /// Latencies of the measured messages.
     pub latencies: Vec<Time>,
-    /// Bytes delivered in the time that is measured, by their sender.
+    /// Bytes delivered in the measured time, by sender.
     pub measured: Vec<u64>,
-    /// The first and the last moment of that time, if it ends before the run does.
+    /// Beginning and end of the measured time; the end is only set if it precedes the end of the run.
     pub from: Time,
     pub until: Option<Time>,
-    /// The latest delivery.
+    /// Time of the latest delivery.
     pub last: Time,
     pub packets: u64,
     pub waits: u64,
@@ -97,12 +97,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Whether a moment belongs to what is measured.
+    /// Returns true if a time belongs to the measured time.
     pub fn counts(&self, at: Time) -> bool {
         at >= self.from && self.until.is_none_or(|until| at < until)
     }
 
-    /// The figures, at the end.
+    /// Returns the results at the end.
     pub fn report(mut self, now: Time, events: u64, senders: usize, busiest: Time) -> Report {
         let span = seconds(self.until.unwrap_or(self.last).max(self.from + 1) - self.from);
         let by_sender: Vec<f64> = self.measured.iter().map(|bytes| *bytes as f64 / span).collect();

@@ -1,7 +1,7 @@
-//! One connection over a link that loses packets: how many attempts a message takes.
+//! One connection over a link that loses packets: number of attempts for a message.
 //!
-//! SPAX (ETRI 1995) reckons that a message has come within n attempts with probability 1 - p^n, if one attempt fails with
-//! probability p. Here the attempts are those of a real sender, which learns from a real receiver that something is missing.
+//! SPAX (ETRI 1995) assumes that a message arrives within n attempts with probability 1 - p^n, if one attempt fails
+//! with probability p. Here the attempts are those of a real sender, to which a real receiver reports missing entries.
 
 use super::agenda::{ms, us, Agenda, Time};
 use fastrand::Rng;
@@ -11,20 +11,20 @@ use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use ntbring_ntb::timing::TICKS_PER_NS;
 use std::time::{Duration, Instant};
 
-/// From one end of the link to the other.
+/// Time from one end of the link to the other.
 const LATENCY: Time = us(1);
 
 enum Event {
-    /// The sender looks whether there is something to send or to ask.
+    /// The sender checks if there is something to send or to ask for.
     Look,
-    /// A parcel arrives, with its entry's bytes if it brings one.
+    /// A segment arrives at the receiver, with its entry's bytes if it carries one.
     There(Parcel, Region, usize),
-    /// What the receiver says arrives.
+    /// A reply of the receiver arrives at the sender.
     Back(Parcel),
 }
 
-/// The attempts that each of so many messages of `bytes` bytes took to come, one after the other. An attempt is lost with
-/// probability `loss`; with `back`, what the receiver says is lost as often.
+/// Returns the number of attempts for each of `messages` messages of `bytes` bytes, which are sent one after the other.
+/// An attempt is lost with probability `loss`; with `back`, so is a reply of the receiver.
 pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64) -> Result<Vec<u32>, Odd> {
     let ((mut producer, mut sender), (mut consumer, mut receiver)) = (sending_half(), receiving_half());
     let (mut agenda, mut rng, start) = (Agenda::default(), Rng::with_seed(seed), Instant::now());
@@ -48,7 +48,7 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                     let copy = Region::anonymous(len.max(8));
                     sender.sent(&entry, now);
                     OutWindow::new(copy.clone()).write(0, entry.bytes);
-                    // The filling of a lap is no message: it is not counted, and never lost.
+                    // The padding at a wrap is not a message: it is not counted, and never lost.
                     tries += u32::from(len > 0);
                     if len == 0 || rng.f64() >= loss {
                         agenda.after(LATENCY, Event::There(parcel, copy, len));

@@ -31,13 +31,13 @@ fn made(pattern: Pattern, pacing: Pacing, bytes: u64) -> Traffic {
     Traffic::Made { pattern, pacing, bytes }
 }
 
-/// The smallest lanes that there may be.
+/// Returns the plan with the smallest possible lanes.
 fn small(mut plan: Plan) -> Plan {
     (plan.protocol.chunk, plan.protocol.lane) = (200, 1024);
     plan
 }
 
-/// Runs it, and checks what is true of every run.
+/// Runs a plan and checks the properties that every run must have.
 fn sound(plan: &Plan) -> Report {
     let report = run(plan).unwrap_or_else(|error| panic!("{} {:?}: {error}", plan.form, plan.traffic));
     assert_eq!(report.bytes_in, report.bytes_out, "{} {:?}", plan.form, plan.traffic);
@@ -72,7 +72,7 @@ fn everything_comes_in_order_whatever_the_traffic() {
     }
 }
 
-/// The smallest buffers, more asked for than the network can carry.
+/// Checks the smallest buffers with a load beyond the capacity of the network.
 #[test]
 fn large_networks_under_random_traffic_do_not_deadlock() {
     for (form, pattern, threads) in [
@@ -92,7 +92,7 @@ fn large_networks_under_random_traffic_do_not_deadlock() {
     }
 }
 
-/// Without the dateline a ring does deadlock, and it is seen.
+/// Checks that a ring without the dateline does deadlock, and that this is detected.
 #[test]
 fn a_deadlock_would_be_seen() {
     let plan = small(plan("ring:8", made(Pattern::Opposite, Pacing::Window { open: 8, count: 50 }, 2000)));
@@ -105,7 +105,7 @@ fn a_deadlock_would_be_seen() {
     }
 }
 
-/// Two links of a ring, one after the other, in the middle of traffic, and packets lost beside that.
+/// Takes down two links of a ring, one after the other, during traffic, with random packet loss in addition.
 #[test]
 fn what_links_lose_comes_all_the_same_and_in_order() {
     let outage = |cable, down, up| Outage { cable, down: ms(down), up: ms(up) };
@@ -133,8 +133,8 @@ fn random_losses_are_sent_again_on_any_network() {
     }
 }
 
-/// SPAX: a message has come within n attempts with probability 1 - p^n. With a fixed seed this is no chance; the bound is five
-/// standard deviations.
+/// SPAX: a message arrives within n attempts with probability 1 - p^n. With a fixed seed the result is deterministic;
+/// the bound is five standard deviations.
 #[test]
 fn the_rate_of_success_within_n_attempts_is_one_less_p_to_the_n() {
     const MESSAGES: usize = 4000;
@@ -194,7 +194,8 @@ fn names_that_the_parameters_do_not_have_are_named() {
     assert!(error.contains("gen9") && error.contains("gen3x8"), "{error}");
 }
 
-/// A list of hosts: each gets the message once, links carry it once, and it is there no later than if each were sent its own.
+/// Checks messages to a list of hosts: each host gets the message once, each link carries it once, and it arrives no
+/// later than a separate message to each host.
 #[test]
 fn lists_of_hosts_get_one_message_by_each_link() {
     for (hosts, src) in [(3, 0), (4, 1), (7, 6), (16, 5)] {

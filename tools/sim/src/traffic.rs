@@ -1,28 +1,28 @@
-//! Who sends what to whom, and when.
+//! Traffic: the messages that hosts send, their destinations and times.
 
 use super::agenda::{time_for, us, Time};
 use super::net::{Form, Net, PORTS};
 use fastrand::Rng;
 
-/// Whom hosts send to.
+/// The destinations of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// The next host.
     Neighbour,
-    /// Any other host, by chance.
+    /// Any other host, at random.
     Uniform,
     /// The host that is furthest away on a ring, and in both directions of a torus.
     Opposite,
     /// All other hosts in turn.
     AllToAll,
-    /// All to host 0.
+    /// All hosts send to host 0.
     Incast,
-    /// One host to one.
+    /// One host sends to one other.
     Pair(usize, usize),
 }
 
 impl Pattern {
-    /// The pattern of that name, as the command line has it.
+    /// Parses the name of a pattern, as on the command line.
     pub fn parse(name: &str) -> Option<Pattern> {
         Some(match name {
             "neighbour" => Pattern::Neighbour,
@@ -34,7 +34,7 @@ impl Pattern {
         })
     }
 
-    /// Whom a host sends its message of this number to; None if it sends none.
+    /// Returns the destination of a host's message of this number; None if the host sends none.
     pub fn destination(self, form: Form, host: usize, number: u64, rng: &mut Rng) -> Option<usize> {
         let hosts = form.hosts();
         let dst = match (self, form) {
@@ -53,8 +53,8 @@ impl Pattern {
         (dst != host).then_some(dst)
     }
 
-    /// How many bytes a second each host can send to others in the long run: what the busiest direction of a link
-    /// allows, and at most what one link carries. This is load 1.
+    /// Returns the bytes per second that each host can send in the long run: the limit set by the busiest direction of
+    /// a link, and at most the bandwidth of one link. This is load 1.
     pub fn capacity(self, net: &Net, bandwidth: u64) -> f64 {
         let (form, hosts) = (net.form(), net.form().hosts());
         let mut crossings = vec![0.0f64; hosts * PORTS];
@@ -72,30 +72,31 @@ impl Pattern {
     }
 }
 
-/// When hosts send.
+/// The times at which hosts send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
-    /// At random, so that this share of what the network can carry is asked for, for so long.
+    /// At random times, such that this share of the network's capacity is requested, for this duration.
     Load {
-        /// 1 is [`Pattern::capacity`].
+        /// Share of the capacity; 1 is [`Pattern::capacity`].
         load: f64,
-        /// From the beginning.
+        /// Duration from the beginning.
         time: Time,
-        /// What is sent before is not measured.
+        /// Time before which messages are not measured.
         warm_up: Time,
     },
-    /// So many messages each, so many of them under way at once.
+    /// A fixed number of messages from each host, of which a fixed number is in transit at once.
     Window {
-        /// Under way.
+        /// Number in transit at once.
         open: usize,
-        /// In all.
+        /// Number in all.
         count: u64,
     },
-    /// Each as soon as the one before has left the host, for so long: a put that returns when its buffer can be used again.
+    /// Each message as soon as the previous one has left the host, for this duration: like a put that returns when its
+    /// buffer can be reused.
     Local {
-        /// From the beginning.
+        /// Duration from the beginning.
         time: Time,
-        /// What is sent before is not measured.
+        /// Time before which messages are not measured.
         warm_up: Time,
     },
 }
@@ -103,48 +104,49 @@ pub enum Pacing {
 /// A message of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
-    /// When it is sent.
+    /// Time at which it is sent.
     pub at: Time,
-    /// From this host
+    /// Source host.
     pub src: usize,
-    /// to this one.
+    /// Destination host.
     pub dst: usize,
-    /// So many bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 /// A message to several hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multicast {
-    /// When it is sent.
+    /// Time at which it is sent.
     pub at: Time,
-    /// From this host
+    /// Source host.
     pub src: usize,
-    /// to each of these.
+    /// Destination hosts.
     pub to: Vec<usize>,
-    /// So many bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// All that is sent.
+/// All messages of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
-    /// By a rule.
+    /// Messages by a rule.
     Made {
-        /// To whom.
+        /// The destinations.
         pattern: Pattern,
-        /// When.
+        /// The times.
         pacing: Pacing,
-        /// Bytes of a message.
+        /// Size of a message in bytes.
         bytes: u64,
     },
-    /// As it was written down.
+    /// Messages of a trace.
     Trace(Vec<Call>),
-    /// Messages to several hosts, on rings: each link carries one once. To each of its hosts it counts as a message.
+    /// Messages to several hosts, on rings: each link carries a message once. It counts as one message for each
+    /// destination.
     Multicast(Vec<Multicast>),
 }
 
-/// A trace that cannot be used.
+/// Error: a trace cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}; a line is: time_us src dst bytes")]
 pub struct TraceError {
@@ -153,7 +155,7 @@ pub struct TraceError {
 }
 
 impl Traffic {
-    /// The calls of a trace: lines with time in microseconds, source, destination, bytes. What follows a `#` is a remark.
+    /// Parses a trace: lines with time in microseconds, source, destination, bytes. The text after a `#` is a comment.
     pub fn trace(text: &str, hosts: usize) -> Result<Traffic, TraceError> {
         let mut calls = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -183,7 +185,7 @@ impl Traffic {
     }
 }
 
-/// The time between two messages of a host that asks for so many bytes a second, by chance.
+/// Returns a random time between two messages of a host that sends `rate` bytes per second.
 pub(super) fn interval(bytes: u64, rate: f64, rng: &mut Rng) -> Time {
     let mean = time_for(bytes, 1) as f64 / rate;
     (-(1.0 - rng.f64()).ln() * mean) as Time
@@ -200,9 +202,9 @@ mod tests {
             (1000.0 / pattern.capacity(&net, 1000)).round()
         };
         assert_eq!(capacity("ring:8", Pattern::Neighbour), 1.0);
-        // Seven messages into host 0, by two links, one of which has the longer share.
+        // Seven messages arrive at host 0 by two links, of which one carries four.
         assert_eq!(capacity("ring:8", Pattern::Incast), 4.0);
-        // Even hosts go right, odd ones left: two of four ways over each direction.
+        // Even hosts send to the right, odd ones to the left: each direction of a link is used by two of four routes.
         assert_eq!(capacity("ring:8", Pattern::Opposite), 2.0);
         assert_eq!(capacity("line:9", Pattern::Neighbour), 1.0);
     }

@@ -1,4 +1,4 @@
-//! What threads do with packets, and how long it takes.
+//! The work of threads on packets, and its duration.
 
 use super::agenda::{ns, time_for, Time};
 use super::lane::Lane;
@@ -9,12 +9,12 @@ use super::pool::{Begun, Centre, Input, Memory, Outcome, State};
 use ntbring_ntb::Side;
 use std::collections::VecDeque;
 
-/// Bytes of a returned head.
+/// Size of a returned head in bytes.
 const HEAD: usize = 8;
 
 impl Simulation<'_> {
     fn lane_of(&self, link: usize, kind: usize, urgent: bool, src: usize, dst: usize) -> usize {
-        // Which of several threads' lanes: the packets of one flow all take the same.
+        // Selects the channel, one of several threads' lanes: all packets of a flow use the same one.
         let mixed = (src as u64 * 0x9e37_79b1).wrapping_add(dst as u64 * 0x85eb_ca77) >> 13;
         let channel = mixed as usize % self.plan.threads;
         ((link * KINDS + kind) * 2 + usize::from(urgent)) * self.plan.threads + channel
@@ -32,13 +32,13 @@ impl Simulation<'_> {
         track / self.plan.threads % 2 == 1 || self.kind_of(track) == ORDERS
     }
 
-    /// The host at the receiving end of a link, and its port there.
+    /// Returns the host at the receiving end of a link, and its port there.
     pub fn end_of(&self, link: usize) -> (usize, usize) {
-        // Only links that there are have lanes.
+        // Only existing links have lanes.
         self.plan.form.peer(link / PORTS, link % PORTS).unwrap_or((link / PORTS, link % PORTS))
     }
 
-    /// The lane by which a packet leaves a host.
+    /// Returns the lane by which a packet leaves a host.
     pub fn way_out(&mut self, src: usize, dst: usize, side: Side, at: usize, hops: usize, urgent: bool) -> usize {
         let hop = self.net.next(src, dst, side, at, hops);
         let link = at * PORTS + usize::from(hop.port);
@@ -46,7 +46,7 @@ impl Simulation<'_> {
         self.lane_of(link, kind, urgent, src, dst)
     }
 
-    /// The lane to the neighbour's steward.
+    /// Returns the lane to the neighbour's steward.
     pub fn way_of_orders(&self, host: usize, side: Side) -> usize {
         let link = host * PORTS + side as usize;
         self.lane_of(link, ORDERS, false, 0, 0)
@@ -60,12 +60,12 @@ impl Simulation<'_> {
         })
     }
 
-    /// Whether a host knows that nothing can be sent by a link.
+    /// Returns true if a host knows that a link is down.
     fn is_closed(&self, link: usize) -> bool {
         self.control.as_ref().is_some_and(|control| control.is_closed(link / PORTS, link % PORTS))
     }
 
-    /// Has something to send.
+    /// Enqueues an item that the host has to send by a lane.
     pub fn put_source(&mut self, host: usize, track: usize, own: Own) {
         debug_assert_eq!(host, self.link_of(track) / PORTS);
         let entry = self.track(track);
@@ -75,14 +75,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// When a thread begins, if there are more of them at work than cores.
+    /// Returns the time at which a thread begins, which is later if more threads are busy than there are cores.
     fn begin(&self, host: usize) -> Time {
         let busy: usize = self.hosts[host].centres.iter().map(Centre::busy).sum();
         let switch = if busy > self.plan.host.cores { self.costs[0].switch } else { 0 };
         self.agenda.now() + switch
     }
 
-    /// Takes the packet that a lane has: it is for this host, or goes on. The error is the lane that has no room.
+    /// Handles the next packet of a lane, which is for this host or in transit. The error is the lane that has no room.
     pub fn serve_lane(&mut self, host: usize, input: Input) -> Result<Begun, Option<usize>> {
         let Some(number) = self.track(input.track).lane.look() else { return Err(None) };
         let kind = self.links[self.link_of(input.track)].kind;
@@ -97,7 +97,7 @@ impl Simulation<'_> {
             if !self.plan.protocol.copies {
                 return Ok((begin, Outcome::Delivered(number), [None; 2]));
             }
-            // Read, and written.
+            // Each byte is read and written.
             let memory = [Some((host, 2 * rate)), None];
             return Ok((begin + time_for(bytes, rate), Outcome::Delivered(number), memory));
         }
@@ -175,7 +175,8 @@ impl Simulation<'_> {
         self.track(track).lane.put(number, bytes)
     }
 
-    /// A thread writes a packet into the next lane, from `begin` on. Returns until when that keeps it, and whose memory.
+    /// Writes a packet into the next lane, from time `begin` on. Returns the time at which the thread has finished, and
+    /// the memory that it uses.
     fn transfer(&mut self, track: usize, number: usize, begin: Time) -> (Time, Memory) {
         let link = self.link_of(track);
         let (from, (to, _)) = (link / PORTS, self.end_of(link));
@@ -195,7 +196,7 @@ impl Simulation<'_> {
         line.busy += cost;
         let acknowledges = self.packets[number].acknowledges;
         let (end, written) = match self.plan.protocol.dma {
-            // A word that a processor writes itself: on the wire it passes between the packets of what the engine moves.
+            // The processor writes this word itself: on the wire it passes between packets of the engine's transfers.
             true if acknowledges => {
                 line.free += cost;
                 (start + cost + costs.send, start + cost + costs.send)
@@ -225,7 +226,7 @@ impl Simulation<'_> {
         (end, [Some((from, bandwidth)), Some((to, bandwidth))])
     }
 
-    /// A packet has arrived at the end of a lane.
+    /// Handles the arrival of a packet at the end of a lane.
     pub fn arrive(&mut self, track: usize) {
         let link = self.link_of(track);
         if !self.links[link].up {
@@ -238,7 +239,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A head has come back: whoever waits for room may try again.
+    /// Handles the arrival of a head: inputs that wait for room try again.
     pub fn head_arrives(&mut self, track: usize, head: u64) {
         let link = self.link_of(track);
         if !self.links[link].up {
@@ -248,14 +249,14 @@ impl Simulation<'_> {
         self.unblock(track);
     }
 
-    /// Inputs that wait for room in a lane try again.
+    /// Lets the inputs that wait for room in a lane try again.
     pub fn unblock(&mut self, track: usize) {
         for input in std::mem::take(&mut self.track(track).waiters) {
             self.make_ready(input);
         }
     }
 
-    /// Gives back the space of the packet that was taken from a lane.
+    /// Frees the space of the packet that was taken from a lane.
     pub fn release(&mut self, track: usize) {
         let link = self.link_of(track);
         let entry = self.track(track);
@@ -270,7 +271,7 @@ impl Simulation<'_> {
         self.agenda.at(arrival, Event::Head(track, head));
     }
 
-    /// A packet is where it was going.
+    /// Handles a packet that is at its destination.
     pub fn delivered(&mut self, host: usize, track: usize, number: usize) -> Result<(), SimError> {
         let packet = self.packets.remove(number);
         match packet.load {
