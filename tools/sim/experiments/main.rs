@@ -1,5 +1,5 @@
-//! Experiments on a ring in virtual time: what `cargo xtask sim` runs. The ring itself is `ntbring_sim`; docs/simulator.md is for
-//! readers of what this prints.
+//! Experiments on a ring in virtual time, which `cargo xtask sim` runs. The ring itself is `ntbring_sim`;
+//! docs/simulator.md explains the output.
 
 mod output;
 mod papers;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The figures that serve all experiments unless others are given.
+/// The default parameters of all experiments.
 const PARAMETERS: &str = include_str!("../parameters.toml");
 
-/// The ring in virtual time.
+/// Simulates the ring in virtual time.
 #[derive(Parser)]
 #[command(name = "cargo xtask sim", bin_name = "cargo xtask sim", disable_help_subcommand = true)]
 struct Cli {
@@ -30,7 +30,7 @@ struct Cli {
 
 #[derive(Args)]
 struct Common {
-    /// Figures of links, hosts and protocols; default: those of tools/sim/parameters.toml
+    /// Parameters of links, hosts and protocols; default: those of tools/sim/parameters.toml
     #[arg(long, value_name = "FILE", global = true)]
     parameters: Option<PathBuf>,
     /// Prints the tables as one JSON object
@@ -39,32 +39,33 @@ struct Common {
     /// Draws plots into this directory, as SVG
     #[arg(long, value_name = "DIR", global = true)]
     plot: Option<PathBuf>,
-    /// From which chance is derived
+    /// Seed of all random choices
     #[arg(long, value_name = "N", global = true, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// What network managers make of rings, lines, a broken ring and a torus; fails if anything is not as it must be
+    /// Shows the tables of network managers for rings, lines, a broken ring and a torus; fails if a property is
+    /// violated
     Tables,
-    /// The papers' experiments, beside the papers' figures
+    /// Repeats the papers' experiments, beside the papers' figures
     Papers,
-    /// Latency and throughput against whatever is given as a list
+    /// Shows latency and throughput against the options that are given as lists
     Sweep(Box<sweep::SweepArgs>),
-    /// How many attempts messages take over a link that loses packets, beside 1 - p^n
+    /// Shows the number of attempts of messages over a link that loses packets, beside 1 - p^n
     Retry(retry::RetryArgs),
 }
 
-/// What an experiment needs beside its own arguments.
+/// Parameters of an experiment beside its own arguments.
 pub struct Lab {
-    /// The figures.
+    /// Parameters of links, hosts and protocols.
     pub parameters: Parameters,
-    /// From which chance is derived.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// The figures of a file.
+/// Parses the parameters of a file.
 pub fn parameters(text: &str, name: &str) -> Result<Parameters> {
     toml::from_str(text).with_context(|| format!("{name} holds no parameters"))
 }
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// True if everything is as it must be.
+/// Runs the experiment. Returns true if all of its checks have passed.
 fn run(cli: &Cli) -> Result<bool> {
     let Common { parameters: file, json, plot, seed } = &cli.common;
     let figures = match file {

@@ -5,34 +5,34 @@ use comfy_table::{presets, CellAlignment};
 use plotters::prelude::*;
 use serde::Serialize;
 
-/// What an experiment shows.
+/// The output of an experiment.
 #[derive(Default, Serialize)]
 pub struct Table {
-    /// What it is of.
+    /// Title.
     pub title: String,
-    /// The heads of its columns.
+    /// Heads of the columns.
     pub header: Vec<String>,
-    /// Its cells.
+    /// Rows of cells.
     pub rows: Vec<Vec<String>>,
-    /// What there is to say about it.
+    /// Remarks below the table.
     pub remarks: Vec<String>,
-    /// What is not as it must be.
+    /// Checks that have failed.
     pub failed: Vec<String>,
     /// Plots of it.
     #[serde(skip)]
     pub plots: Vec<Plot>,
-    /// Host-seconds and events that it took.
+    /// Host-seconds and events that were simulated.
     #[serde(skip)]
     pub simulated: (f64, u64),
 }
 
 impl Table {
-    /// An empty one.
+    /// Returns an empty table.
     pub fn new(title: &str, header: &[&str]) -> Table {
         Table { title: title.into(), header: header.iter().map(|head| head.to_string()).collect(), ..Table::default() }
     }
 
-    /// For the terminal.
+    /// Formats the table for the terminal.
     pub fn text(&self) -> String {
         let mut table = comfy_table::Table::new();
         table.load_preset(presets::NOTHING).set_header(&self.header).add_rows(&self.rows);
@@ -50,7 +50,7 @@ impl Table {
     }
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -60,7 +60,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Bytes as people write them.
+/// Formats a size in bytes with a unit.
 pub fn size(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
@@ -71,7 +71,7 @@ pub fn size(bytes: u64) -> String {
 
 const SIZE: (u32, u32) = (800, 430);
 
-/// Told apart also by those who see fewer colours.
+/// Colours that can be distinguished with colour-vision deficiency, too.
 const COLOURS: [RGBColor; 6] = [
     RGBColor(0xd5, 0x5e, 0x00),
     RGBColor(0x00, 0x72, 0xb2),
@@ -81,32 +81,32 @@ const COLOURS: [RGBColor; 6] = [
     RGBColor(0x56, 0xb4, 0xe9),
 ];
 
-/// Lines over one axis.
+/// Several lines over a common x-axis.
 pub struct Plot {
-    /// Of its file.
+    /// Name of its file.
     pub name: String,
-    /// Above it.
+    /// Title above it.
     pub title: String,
-    /// What is along it.
+    /// Label of the x-axis.
     pub x: String,
-    /// What is up it.
+    /// Label of the y-axis.
     pub y: String,
-    /// Lines with their names.
+    /// The lines with their names.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
 impl Plot {
-    /// As a drawing.
+    /// Draws the plot as SVG.
     pub fn svg(&self) -> Result<String> {
         let mut svg = String::new();
-        // The library's errors borrow the drawing area.
+        // The error is converted to text, since the library's errors borrow the drawing area.
         self.draw(&mut svg).map_err(|error| anyhow!("cannot plot {}: {error}", self.name))?;
         Ok(svg)
     }
 
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
         let points = || self.lines.iter().flat_map(|line| &line.1);
-        // Values that differ widely are shown by their logarithms.
+        // Values of very different magnitudes are shown on a logarithmic axis.
         let [x, y] = [bounds(points().map(|p| p.0)), bounds(points().map(|p| p.1))].map(Axis::new);
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         root.fill(&WHITE)?;

@@ -1,5 +1,5 @@
-//! `sim papers`: the papers' experiments, beside the papers' figures. Nothing in here was fitted: the parameters are what the
-//! papers and others say that things cost, and what comes out differs where it differs.
+//! `sim papers`: the papers' experiments, beside the papers' figures. Nothing here was fitted: the parameters are costs
+//! that the papers and other sources report, and deviations of the results are left as they are.
 
 use crate::output::{number, size, Plot, Table};
 use crate::Lab;
@@ -13,27 +13,29 @@ use ntbring_sim::{Plan, Report};
 
 const MIB: u64 = 1 << 20;
 
-/// Sizes of paper 3's latency experiment.
+/// Message sizes in bytes of paper 3's latency experiment.
 const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MIB];
 const HOSTS: [usize; 3] = [3, 4, 5];
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// How many puts each host has under way in paper 3's latency experiment: the paper can be read either way, since a put of
-/// OpenSHMEM returns before its acknowledgement has come.
+/// Numbers of puts that each host has in transit in paper 3's latency experiment. The paper can be read either way,
+/// since a put of OpenSHMEM returns before its acknowledgement has arrived.
 const OPEN: [usize; 3] = [1, 2, 4];
 
-/// Single messages: bytes, and how long threads look for more before they sleep, ns: for ever, or not at all.
+/// Single messages: size in bytes, and time in ns for which idle threads poll before they sleep: for ever, or not at
+/// all.
 const SINGLE: [(u64, u64); 4] = [(8, AWAKE), (8192, AWAKE), (MIB, AWAKE), (8, 0)];
 const AWAKE: u64 = 1_000_000_000;
 
-/// How far relayed streams go.
+/// Largest distance of forwarded streams in hops.
 const FAR: usize = 8;
 
-/// Rings on which a message goes to several hosts, and its bytes: the largest control message of SPAX.
+/// Numbers of hosts of the rings on which a message goes to several hosts, and its size: the largest control message of
+/// SPAX.
 const RINGS: std::ops::RangeInclusive<usize> = 3..=16;
 const CONTROL: u64 = 64;
 
-/// All tables.
+/// Returns all tables.
 pub fn run(lab: &Lab) -> Result<Vec<Table>> {
     let mut summary = Table::new("the papers' figures and the simulator's", &["experiment", "paper", "here", "so"]);
     let mut tables = vec![together(lab, &mut summary)?];
@@ -44,7 +46,8 @@ pub fn run(lab: &Lab) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Adds a line to the summary: what the paper says, what came out, and what to make of it. If it is a promise of ours, it must be kept.
+/// Adds a line to the summary: the paper's figure, the result here, and an assessment. If ntbring promises the result,
+/// a deviation is a failure.
 fn compare(summary: &mut Table, what: &str, paper: &str, here: String, kept: Result<bool, bool>) {
     let (verdict, failed) = match kept {
         Ok(true) => ("as promised", false),
@@ -68,18 +71,20 @@ fn simulate(table: &mut Table, plan: &Plan) -> Result<Report> {
     Ok(report)
 }
 
-/// Puts one after the other, each of which returns when its data has left, for as long as `count` long ones take.
+/// Returns puts one after the other, each of which returns when its data has left, for the time that `count` long ones
+/// take.
 fn puts(pattern: Pattern, bytes: u64, count: u64) -> Traffic {
     let time = ms(1) + count * time_for(bytes, 3_000_000_000);
     Traffic::Made { pattern, pacing: Pacing::Local { time, warm_up: time / 5 }, bytes }
 }
 
-/// Messages of which so many of each host are under way: the next is sent when its sender knows that one has come.
+/// Returns traffic with that number of messages of each host in transit: a sender sends the next one when it knows that
+/// one has arrived.
 fn rounds(pattern: Pattern, bytes: u64, open: usize) -> Traffic {
     Traffic::Made { pattern, pacing: Pacing::Window { open, count: 30 }, bytes }
 }
 
-/// The range of some percentages.
+/// Formats the range of some percentages.
 fn range(values: &[f64]) -> String {
     let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
     format!("{low:+.0} to {high:+.0} %")
@@ -132,7 +137,7 @@ fn together(lab: &Lab, summary: &mut Table) -> Result<Table> {
     Ok(table)
 }
 
-/// Paper 3: all hosts put to their neighbour at once; until the acknowledgement has come round the ring.
+/// Paper 3: all hosts put to their neighbour at once; measured until the acknowledgement has gone round the ring.
 fn turnaround(lab: &Lab, summary: &mut Table) -> Result<Vec<Table>> {
     let mut tables = Vec::new();
     for open in OPEN {
@@ -166,7 +171,7 @@ fn turnaround(lab: &Lab, summary: &mut Table) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// With so many puts of each host under way.
+/// The same with this number of puts in transit from each host.
 fn turnaround_of(lab: &Lab, open: usize, summary: &mut Table) -> Result<Table> {
     let mut header = vec!["size".to_string()];
     header.extend(HOSTS.iter().flat_map(|hosts| THREADS.map(|threads| format!("{hosts}h {threads}t"))));
@@ -177,7 +182,7 @@ fn turnaround_of(lab: &Lab, open: usize, summary: &mut Table) -> Result<Table> {
     );
     let mut table = Table::new(&title, &heads);
     let protocol = lab.parameters.protocol("openshmem")?;
-    // By size, hosts, threads.
+    // By size, number of hosts, and number of threads.
     let mut times = Vec::new();
     for bytes in SIZES {
         let mut of_size = Vec::new();
@@ -208,7 +213,7 @@ fn turnaround_of(lab: &Lab, open: usize, summary: &mut Table) -> Result<Table> {
     for (name, paper, mut values, [low, high]) in lines {
         values.sort_by(f64::total_cmp);
         let middle = values[values.len() / 2];
-        // A few percent beyond the paper's own range are the same shape.
+        // A few per cent beyond the paper's own range count as the same shape.
         let like = (low - 8.0..=high + 8.0).contains(&middle);
         let here = format!("{}, median {middle:+.0} %", range(&values));
         compare(summary, &format!("{name}; {what}"), paper, here, Err(like));
@@ -285,7 +290,7 @@ fn relayed(lab: &Lab, summary: &mut Table) -> Result<Table> {
     Ok(table)
 }
 
-/// SPAX's control messages to a list of nodes: one packet that hosts pass on, beside one message to each of them.
+/// SPAX's control messages to a list of nodes: one packet that hosts pass on, compared with one message to each node.
 fn multicast(lab: &Lab, summary: &mut Table) -> Result<Table> {
     let header =
         ["hosts", "to", "hops", "writes, each", "multicast", "us, each", "multicast", "us asleep, each", "multicast"];
@@ -300,7 +305,7 @@ fn multicast(lab: &Lab, summary: &mut Table) -> Result<Table> {
         let all: Vec<usize> = (1..hosts).collect();
         let second: Vec<usize> = (1..hosts).filter(|host| host % 2 == 0).collect();
         for (name, to) in [("all", all), ("every second", second)] {
-            // With one message to each, those that go furthest leave first: that ends soonest.
+            // With one message to each host, those with the longest routes leave first, which is fastest in total.
             let mut order = to.clone();
             order.sort_by_key(|host| std::cmp::Reverse(distance(*host)));
             let call = |dst: &usize| Call { at: 0, src: 0, dst: *dst, bytes: CONTROL };
@@ -343,7 +348,7 @@ fn multicast(lab: &Lab, summary: &mut Table) -> Result<Table> {
     Ok(table)
 }
 
-/// How far values are off the line through the first and the last, at most, as a share of the value.
+/// Returns the largest relative deviation of the values from the line through the first and the last.
 fn bend(values: &[f64]) -> f64 {
     let last = values.len() - 1;
     let at = |n: usize| values[0] + (values[last] - values[0]) * n as f64 / last as f64;

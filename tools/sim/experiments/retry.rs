@@ -1,4 +1,4 @@
-//! `sim retry`: how many attempts messages take over a link that loses packets.
+//! `sim retry`: number of attempts of messages over a link that loses packets.
 
 use crate::output::{number, Plot, Table};
 use crate::Lab;
@@ -6,24 +6,24 @@ use anyhow::{bail, Result};
 use clap::Args;
 use ntbring_sim::retry::attempts;
 
-/// What can be chosen.
+/// Command-line options.
 #[derive(Args)]
 pub struct RetryArgs {
-    /// Chances of an attempt to be lost
+    /// Probabilities that an attempt is lost
     #[arg(long, value_name = "P,...", value_delimiter = ',', default_value = "0.01,0.1,0.3,0.5")]
     loss: Vec<f64>,
-    /// Messages
+    /// Number of messages
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     messages: usize,
-    /// Attempts up to which the rate of success is shown
+    /// Number of attempts up to which the success rate is shown
     #[arg(long, value_name = "N", default_value_t = 6)]
     most: u32,
 }
 
-/// Five standard deviations: a seed in two million would be wrong without anything being wrong.
+/// Tolerance in standard deviations: about one seed in two million exceeds it by chance.
 const BOUND: f64 = 5.0;
 
-/// The table.
+/// Returns the table.
 pub fn run(lab: &Lab, args: &RetryArgs) -> Result<Vec<Table>> {
     if args.messages == 0 || args.loss.iter().any(|loss| !(0.0..1.0).contains(loss)) {
         bail!("there must be messages, and the chance of loss is at least 0 and below 1");

@@ -1,4 +1,4 @@
-//! `sim sweep`: latency and throughput against whatever is given as a list.
+//! `sim sweep`: latency and throughput against the options that are given as lists.
 
 use crate::output::{number, size, Plot, Table};
 use crate::Lab;
@@ -11,62 +11,63 @@ use ntbring_sim::traffic::{Pacing, Pattern, Traffic};
 use ntbring_sim::{Plan, Report};
 use std::path::Path;
 
-/// What can be chosen. The lists make a row for every combination; the first with several values is along the plots' axis,
-/// and the next one makes several lines.
+/// Command-line options. The table has a row for every combination of the lists' values. In plots, the first list with
+/// several values is the x-axis, and the next one gives several lines.
 #[derive(Args)]
 pub struct SweepArgs {
-    /// ring:N, line:N, torus:WxH, up to 1024 hosts
+    /// Topologies: ring:N, line:N, torus:WxH, up to 1024 hosts
     #[arg(long, value_name = "SHAPE,...", value_delimiter = ',', default_value = "ring:8")]
     topology: Vec<String>,
-    /// neighbour, uniform, opposite, all-to-all, incast, or trace:FILE with lines of: time_us src dst bytes
+    /// Traffic: neighbour, uniform, opposite, all-to-all, incast, or trace:FILE with lines of: time_us src dst bytes
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     traffic: String,
-    /// Host 0 alone sends, to hosts this far away
+    /// Let only host 0 send, to hosts at these distances
     #[arg(long, value_name = "HOPS,...", value_delimiter = ',', conflicts_with = "traffic")]
     distance: Vec<usize>,
-    /// Share of what the busiest direction of a link could carry; 0.1,0.5 or 0.1..1.0 or 0.1..1.0:0.05
+    /// Shares of the load that the busiest direction of a link can carry; 0.1,0.5 or 0.1..1.0 or 0.1..1.0:0.05
     #[arg(long, value_name = "LIST", default_value = "0.5")]
     load: String,
-    /// Instead of a load: so many messages of each host under way at once
+    /// Number of messages of each host in transit at once, instead of a load
     #[arg(long, value_name = "N", conflicts_with = "load")]
     window: Option<usize>,
-    /// With --window: messages of each host
+    /// With --window: number of messages of each host
     #[arg(long, value_name = "N", default_value_t = 100)]
     count: u64,
-    /// Bytes of a message
+    /// Sizes of a message in bytes
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "64K")]
     bytes: Vec<String>,
-    /// Largest piece of a message
+    /// Largest chunk of a message
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',')]
     chunk: Vec<String>,
-    /// Bytes of a lane
+    /// Size of a lane in bytes
     #[arg(long, value_name = "BYTES")]
     lane: Option<String>,
-    /// Transfer threads of a host
+    /// Number of transfer threads of a host
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
     threads: Vec<usize>,
-    /// Chance of a packet to be lost at a hop
+    /// Probabilities that a packet is lost at a hop
     #[arg(long, value_name = "P,...", value_delimiter = ',', default_value = "0")]
     loss: Vec<f64>,
-    /// How many times a link goes down, one after the other
+    /// Number of times that a link goes down, one after the other
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "0")]
     failures: Vec<usize>,
-    /// A link that goes down: the host to its left, and from when to when, in ms; can be given several times
+    /// Link that goes down: the host to its left, and the times in ms between which it is down; can be given several
+    /// times
     #[arg(long, value_name = "HOST:FROM:TO", value_parser = outage, conflicts_with = "failures")]
     down: Vec<Outage>,
-    /// Sends again what is lost, also if nothing is
+    /// Retransmit lost packets (and run the same protocol if none are lost)
     #[arg(long)]
     retry: bool,
-    /// Virtual time in which messages are sent, us; a tenth of it is not measured
+    /// Virtual time in which messages are sent, in us; the first tenth of it is not measured
     #[arg(long, value_name = "US", default_value_t = 10_000)]
     time: u64,
-    /// Of the parameters
+    /// Name of the link's parameters
     #[arg(long, value_name = "NAME", default_value = "gen3x8")]
     link: String,
-    /// Of the parameters
+    /// Name of the host's parameters
     #[arg(long, value_name = "NAME", default_value = "i7-8700k")]
     host: String,
-    /// Of the parameters
+    /// Name of the protocol's parameters
     #[arg(long, value_name = "NAME", default_value = "ntbring")]
     protocol: String,
 }
@@ -90,7 +91,7 @@ fn outage(text: &str) -> Result<Outage, String> {
     }
 }
 
-/// `8K`, `1M`, `100`.
+/// Parses a size in bytes: `8K`, `1M`, `100`.
 fn bytes(text: &str) -> Result<u64> {
     let (digits, scale) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
@@ -104,14 +105,14 @@ fn bytes(text: &str) -> Result<u64> {
         .with_context(|| format!("{text:?} is no possible number of bytes"))
 }
 
-/// `0.1,0.5` or `0.1..1.0` or `0.1..1.0:0.05`.
+/// Parses a list of numbers: `0.1,0.5` or `0.1..1.0` or `0.1..1.0:0.05`.
 fn list(text: &str) -> Result<Vec<f64>> {
     let number = |text: &str| text.trim().parse::<f64>().with_context(|| format!("{text:?} is no number"));
     let Some((from, rest)) = text.split_once("..") else { return text.split(',').map(number).collect() };
     let (to, step) = rest.split_once(':').unwrap_or((rest, "0.1"));
     let (from, to, step) = (number(from)?, number(to)?, number(step)?);
     ensure!(step > 0.0 && from <= to && (to - from) / step <= 1000.0, "{text:?} is no range");
-    // Steps are counted, so that what they are a little off does not add up.
+    // Values are computed from the number of the step, so that rounding errors do not accumulate.
     Ok((0..=((to - from) / step + 1e-9) as usize).map(|n| ((from + n as f64 * step) * 1e6).round() / 1e6).collect())
 }
 
@@ -136,7 +137,7 @@ fn axes(args: &SweepArgs) -> Result<Vec<Axis>> {
     ])
 }
 
-/// The table.
+/// Returns the table.
 pub fn run(lab: &Lab, args: &SweepArgs) -> Result<Vec<Table>> {
     let axes: Vec<Axis> = axes(args)?.into_iter().filter(|axis| !axis.values.is_empty()).collect();
     let many: Vec<usize> = (0..axes.len()).filter(|n| axes[*n].values.len() > 1).collect();
@@ -177,7 +178,7 @@ pub fn run(lab: &Lab, args: &SweepArgs) -> Result<Vec<Table>> {
             add(&mut latency, format!("{name} 99 %").trim().into(), report.latency_us.p99);
             add(&mut throughput, if name.is_empty() { "all hosts".into() } else { name }, report.throughput / 1e9);
         }
-        // The last axis turns fastest.
+        // The last axis varies fastest.
         for n in (0..axes.len()).rev() {
             place[n] += 1;
             if place[n] < axes[n].values.len() {
@@ -254,7 +255,7 @@ fn plan<'a>(lab: &Lab, args: &SweepArgs, value: &impl Fn(&str) -> Option<&'a (St
     })
 }
 
-/// Links that go down one after the other, each for half of the time until the next.
+/// Returns outages of links one after the other, each for half of the time until the next.
 fn outages(count: usize, hosts: usize, time: Time) -> Vec<Outage> {
     let each = time / count as u64;
     let outage = |n: usize| {
@@ -282,7 +283,7 @@ fn cells(report: &Report, fails: bool) -> Vec<String> {
     cells
 }
 
-/// What is true of every run.
+/// Checks the properties that every run must have.
 fn check(table: &mut Table, report: &Report) {
     if report.bytes_in != report.bytes_out {
         table.failed.push(format!("{} bytes were sent and {} have come", report.bytes_in, report.bytes_out));

@@ -1,4 +1,5 @@
-//! `sim tables`: what network managers make of networks of several shapes. (`ntbring topo SHAPE` shows one of them in full.)
+//! `sim tables`: the tables of network managers for several topologies. (`ntbring topo SHAPE` shows one network in
+//! full.)
 
 use crate::output::Table;
 use anyhow::{Context, Result};
@@ -8,7 +9,7 @@ use ntbring_manager::survey::Survey;
 use ntbring_manager::Rules;
 use std::time::Duration;
 
-/// The most virtual time that managers get to agree.
+/// Virtual time in which managers must agree.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SHAPES: [&str; 10] = [
@@ -24,7 +25,7 @@ const SHAPES: [&str; 10] = [
     "torus:8x8",
 ];
 
-/// The table.
+/// Returns the table.
 pub fn run() -> Result<Vec<Table>> {
     let header =
         ["network", "hosts", "master", "routes", "longest", "with ties", "routes a link", "agreed after", "packets"];
@@ -59,7 +60,7 @@ fn survey(name: &str) -> Result<Survey> {
     Ok(Survey::of(&network))
 }
 
-/// What is not as it must be.
+/// Returns the properties that are violated.
 fn wrong(survey: &Survey) -> Vec<String> {
     let (name, hosts) = (&survey.name, survey.hosts.len());
     let smallest = survey.hosts.iter().map(|host| host.hwid).min();
@@ -72,7 +73,7 @@ fn wrong(survey: &Survey) -> Vec<String> {
     check(survey.routes.len() == hosts * (hosts - 1), format!("{} routes", survey.routes.len()));
     check(survey.detours == 0, format!("{} routes are not the shortest", survey.detours));
     check(survey.cycle.is_none(), "lanes can wait in a circle".into());
-    // A line's links have as many routes as there are hosts on either side, so it has nothing to balance.
+    // A line's links have as many routes as there are pairs of hosts on either side, so nothing can be balanced.
     let (least, most) = survey.load;
     let slack = if hosts > 20 { 2 } else { 1 };
     check(
