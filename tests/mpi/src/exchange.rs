@@ -1,4 +1,4 @@
-//! The exchange most programs are made of: everyone sends ahead round the ring of ranks and receives from behind.
+//! The basic exchange of most programs: every rank sends ahead round the ring of ranks and receives from behind.
 
 use mpi::point_to_point::Status;
 use mpi::topology::SimpleCommunicator;
@@ -6,12 +6,13 @@ use mpi::traits::*;
 
 use crate::{fill, verify};
 
-/// How many bytes a status reports.
+/// Returns the number of bytes that a status reports.
 pub fn received_bytes(status: &Status) -> usize {
     status.count(u8::equivalent_datatype()) as usize
 }
 
-/// Distances that reach, whatever the number of ranks on a host: oneself, both neighbours, a rank two further, and the opposite one.
+/// Returns useful distances for any number of ranks per host: the rank itself, both neighbours, a rank at distance two,
+/// and the opposite one.
 pub fn shifts(ranks: i32) -> Vec<i32> {
     let mut all = vec![0, 1, 2 % ranks, ranks / 2, ranks - 1];
     all.sort_unstable();

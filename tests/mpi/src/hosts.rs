@@ -1,15 +1,16 @@
-//! Which rank lives on which (emulated) host.
+//! The (emulated) host of each rank.
 
 use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-/// The hosts of a job as MPI shows them: ranks that can share memory are one host; hosts are numbered in the order of their smallest rank.
+/// The hosts of a job as MPI reports them: ranks that can share memory are on one host; hosts are numbered in the order
+/// of their smallest rank.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     /// Number of hosts.
     pub count: usize,
-    /// For each rank of the world its host.
+    /// The host of each rank of the world.
     pub of_rank: Vec<usize>,
 }
 
@@ -29,12 +30,12 @@ impl Hosts {
         Self { count: order.len(), of_rank }
     }
 
-    /// How many ranks `host` has.
+    /// Returns the number of ranks on `host`.
     pub fn ranks_on(&self, host: usize) -> usize {
         self.of_rank.iter().filter(|h| **h == host).count()
     }
 
-    /// How many links lie between the hosts of two ranks, the shorter way round.
+    /// Returns the number of links between the hosts of two ranks, on the shorter route.
     pub fn distance(&self, a: i32, b: i32) -> usize {
         let apart = self.of_rank[a as usize].abs_diff(self.of_rank[b as usize]);
         apart.min(self.count - apart)

@@ -11,10 +11,10 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use mpi::Threading;
 
-/// This process's rank in the world, for messages; -1 before MPI has told it.
+/// This process's rank in the world, for messages; -1 before it is known.
 static RANK: AtomicI32 = AtomicI32::new(-1);
 
-/// One running test program: MPI is up as long as this lives.
+/// A running test program: MPI is initialized as long as this value lives.
 pub struct Job {
     /// The communicator of all ranks.
     pub world: SimpleCommunicator,
@@ -22,18 +22,18 @@ pub struct Job {
     pub rank: i32,
     /// The number of ranks.
     pub size: i32,
-    /// MPI itself; finalized when dropped, so declared after `world`.
+    /// The MPI environment, which is finalized when dropped; so it is declared after `world`.
     pub universe: Universe,
     name: &'static str,
 }
 
 impl Job {
-    /// Starts MPI for a program with one thread. From here on a panic anywhere is a failure of the whole job.
+    /// Initializes MPI for a program with one thread. From now on a panic in any thread is a failure of the whole job.
     pub fn start(name: &'static str) -> Self {
         Self::start_threaded(name, Threading::Single)
     }
 
-    /// As [`Job::start`], asking for `level` of thread support; less than that is a failure.
+    /// Like [`Job::start`], with thread support `level`; less than that is a failure.
     pub fn start_threaded(name: &'static str, level: Threading) -> Self {
         std::panic::set_hook(Box::new(|info| {
             let payload = info.payload();
@@ -57,12 +57,13 @@ impl Job {
         Self { world, rank, size, universe, name }
     }
 
-    /// The rank `shift` places further round the ring of ranks.
+    /// Returns the rank `shift` places further round the ring of ranks.
     pub fn ahead(&self, shift: i32) -> i32 {
         (self.rank + shift).rem_euclid(self.size)
     }
 
-    /// Ends with a failure (on rank 0 only, so that the text appears once) unless there are at least `ranks` ranks.
+    /// Ends the program with a failure (on rank 0 only, so that the text appears once) unless there are at least
+    /// `ranks` ranks.
     pub fn needs_ranks(&self, ranks: i32) {
         if self.size < ranks {
             if self.rank == 0 {
@@ -72,7 +73,7 @@ impl Job {
         }
     }
 
-    /// Says `ok` on rank 0 and finalizes MPI. Sends nothing itself: programs whose statistics are read rely on that.
+    /// Prints `ok` on rank 0 and finalizes MPI. It sends no messages: programs whose statistics are read rely on that.
     pub fn finish(self) {
         if self.rank == 0 {
             println!("ok {}", self.name);
@@ -80,10 +81,10 @@ impl Job {
     }
 }
 
-/// Prints `FAIL rank R: what` and ends the job. Never returns and never hangs, not even if aborting MPI does.
+/// Prints `FAIL rank R: what` and ends the job. It never returns and never hangs, not even if MPI_Abort does.
 pub fn fail(what: impl Display) -> ! {
     eprintln!("FAIL rank {}: {what}", RANK.load(Ordering::Relaxed));
-    // The second way out, should MPI_Abort be what is broken: no MPI, no exit handlers.
+    // A second way to end, in case MPI_Abort hangs: without MPI and exit handlers.
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_secs(3));
         // SAFETY: _exit takes no pointers and may be called from any thread at any time.
@@ -97,7 +98,7 @@ pub fn fail(what: impl Display) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// The program's argument number `index` (from 1), or `default` if there are fewer.
+/// Returns the program's argument number `index` (from 1), or `default` if there are fewer.
 pub fn arg<T: FromStr>(index: usize, default: T) -> T {
     match std::env::args().nth(index) {
         None => default,

@@ -1,8 +1,9 @@
-//! What the MPI test programs of ntbring share: starting and ending a job, failing loudly without ever hanging,
-//! payloads that show where a byte came from, and which rank lives on which host.
+//! Common parts of ntbring's MPI test programs: starting and ending a job, failing with a message without ever hanging,
+//! payloads that identify their sender, and the host of each rank.
 //!
-//! Every program is one file in `src/bin`, runs with any number of ranks from 2 up unless it says otherwise, prints `ok NAME` on
-//! rank 0 when everything was as it should be, and otherwise prints `FAIL rank R: what` and ends the whole job with a code other than 0.
+//! Every program is one file in `src/bin`, runs with any number of ranks from 2 up unless its documentation says
+//! otherwise, prints `ok NAME` on rank 0 if it has succeeded, and otherwise prints `FAIL rank R: what` and ends the
+//! whole job with a code other than 0.
 
 pub mod counters;
 mod exchange;

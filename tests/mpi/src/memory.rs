@@ -2,12 +2,12 @@
 
 use std::fs;
 
-/// Resident memory of this process, shared mappings left out, in bytes.
+/// Returns the resident memory of this process without shared mappings, in bytes.
 pub fn resident() -> usize {
     status(std::process::id(), "RssAnon:") * 1024
 }
 
-/// A number of a process's status; memory is in KiB.
+/// Returns a number of a process's status file; memory is in KiB.
 pub fn status(pid: u32, field: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux has /proc");
     let line = status.lines().find(|line| line.starts_with(field)).expect("a field of the status");
@@ -17,23 +17,23 @@ pub fn status(pid: u32, field: &str) -> usize {
 /// Resources that a process uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// Descriptors.
+    /// Number of descriptors.
     pub descriptors: usize,
-    /// Mappings.
+    /// Number of mappings.
     pub mappings: usize,
     /// Bytes of the heap that are allocated.
     pub heap: usize,
-    /// Bytes of memory in its page table, shared mappings with them.
+    /// Bytes of memory in its page table, including shared mappings.
     pub resident: usize,
 }
 
 impl Usage {
-    /// Of this process.
+    /// Returns the resources of this process.
     pub fn now() -> Self {
-        // SAFETY: takes no pointers.
+        // SAFETY: the call has no preconditions.
         let heap = unsafe { libc::mallinfo2() };
         Self {
-            // The one for reading the directory is not counted.
+            // The descriptor for reading the directory is not counted.
             descriptors: fs::read_dir("/proc/self/fd").expect("Linux has /proc").count() - 1,
             mappings: fs::read_to_string("/proc/self/maps").expect("Linux has /proc").lines().count(),
             heap: heap.uordblks + heap.hblkhd,

@@ -1,4 +1,4 @@
-//! Payloads whose every byte depends on who sent them to whom, under which tag, how long the message is, and the byte's place.
+//! Payloads in which every byte depends on sender, receiver, tag, message size and offset.
 
 /// The increment of the sequence: odd, so that no two words of a message have the same input.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -14,7 +14,7 @@ fn seed(src: i32, dst: i32, tag: i32, size: usize) -> u64 {
     mix(ends ^ mix((tag as u32 as u64).wrapping_mul(STEP)) ^ (size as u64).wrapping_mul(0xd6e8_feb8_6659_fd93))
 }
 
-/// The words of a message, in order.
+/// Returns the words of a message, in order.
 fn words(src: i32, dst: i32, tag: i32, size: usize) -> impl Iterator<Item = u64> {
     let mut state = seed(src, dst, tag, size);
     std::iter::repeat_with(move || {
@@ -33,14 +33,14 @@ pub fn fill(buf: &mut [u8], src: i32, dst: i32, tag: i32) {
     }
 }
 
-/// A new payload of `size` bytes.
+/// Returns a new payload of `size` bytes.
 pub fn filled(src: i32, dst: i32, tag: i32, size: usize) -> Vec<u8> {
     let mut buf = vec![0; size];
     fill(&mut buf, src, dst, tag);
     buf
 }
 
-/// What is wrong with a received payload, in words; None if it is what [`fill`] wrote.
+/// Describes the first error in a received payload; None if it is what [`fill`] writes.
 pub fn mismatch(buf: &[u8], src: i32, dst: i32, tag: i32) -> Option<String> {
     let good = |(chunk, word): (&[u8], u64)| chunk == &word.to_le_bytes()[..chunk.len()];
     if buf.chunks(8).zip(words(src, dst, tag, buf.len())).all(good) {
@@ -57,7 +57,7 @@ pub fn mismatch(buf: &[u8], src: i32, dst: i32, tag: i32) -> Option<String> {
     ))
 }
 
-/// Panics, and so ends the job, if `buf` is not the payload that [`fill`] writes.
+/// Panics, which ends the job, if `buf` is not the payload that [`fill`] writes.
 #[track_caller]
 pub fn verify(buf: &[u8], src: i32, dst: i32, tag: i32) {
     if let Some(what) = mismatch(buf, src, dst, tag) {
@@ -82,7 +82,7 @@ mod tests {
         }
         let good = filled(3, 5, 9, 64);
         assert!([(5, 3, 9), (3, 5, 8), (4, 5, 9)].into_iter().all(|(src, dst, tag)| mismatch(&good, src, dst, tag).is_some()));
-        // Neither a message of another size nor a part from another place passes.
+        // Neither a message of another size nor a part from another offset is accepted.
         assert!(mismatch(&filled(3, 5, 9, 128)[..64], 3, 5, 9).is_some());
         let mut moved = good.clone();
         moved.rotate_left(8);

@@ -5,7 +5,7 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator for `seed`; neighbouring seeds give unrelated sequences.
+    /// Returns a generator for `seed`; adjacent seeds give unrelated sequences.
     pub fn new(seed: u64) -> Self {
         let mut rng = Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
@@ -21,12 +21,12 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number from 0 to `limit` - 1.
+    /// Returns a number from 0 to `limit` - 1.
     pub fn below(&mut self, limit: u64) -> u64 {
         (self.next() >> 16) % limit.max(1)
     }
 
-    /// A message size from 0 to 2^`bits`, every order of magnitude equally likely.
+    /// Returns a message size from 0 to 2^`bits`, with every order of magnitude equally likely.
     pub fn size(&mut self, bits: u32) -> usize {
         let magnitude = self.below(u64::from(bits) + 1);
         self.below((1 << magnitude) + 1) as usize

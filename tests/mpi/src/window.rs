@@ -1,4 +1,5 @@
-//! A window of MPI_Win_allocate, for the calls that rsmpi does not offer. Unless it is made otherwise, it is locked at all ranks while it lives.
+//! A window of MPI_Win_allocate, for the calls that rsmpi does not offer. Unless created with another constructor, it
+//! is locked at all ranks while it lives.
 
 use std::os::raw::{c_int, c_void};
 
@@ -11,21 +12,21 @@ use crate::{raw, Hosts, Job};
 /// Numbers at one side of an operation: `count` times `datatype`.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// How many.
+    /// Number of elements.
     pub count: c_int,
-    /// Of what.
+    /// Datatype of an element.
     pub datatype: ffi::MPI_Datatype,
 }
 
-/// `count` numbers in a row.
+/// Returns the shape of `count` contiguous numbers.
 pub fn row(count: usize) -> Shape {
     Shape { count: count as c_int, datatype: i64::equivalent_datatype().as_raw() }
 }
 
-/// `count` numbers, each `stride` after the one before. The datatype is never freed.
+/// Returns the shape of `count` numbers at a distance of `stride`. The datatype is never freed.
 pub fn spread(count: usize, stride: usize) -> Shape {
     let mut datatype = row(1).datatype;
-    // SAFETY: `datatype` is a place for what the calls return.
+    // SAFETY: `datatype` is valid for writes.
     unsafe {
         raw::ok(ffi::MPI_Type_vector(count as c_int, 1, stride as c_int, datatype, &mut datatype), "MPI_Type_vector");
         raw::ok(ffi::MPI_Type_commit(&mut datatype), "MPI_Type_commit");
@@ -33,7 +34,7 @@ pub fn spread(count: usize, stride: usize) -> Shape {
     Shape { count: 1, datatype }
 }
 
-/// An operation that accumulates.
+/// Returns an operation for accumulates.
 pub fn op(name: &str) -> ffi::MPI_Op {
     // SAFETY: the constants are initialized by the C side at load time and never written.
     unsafe {
@@ -45,7 +46,7 @@ pub fn op(name: &str) -> ffi::MPI_Op {
     }
 }
 
-/// Whether windows are ordinary memory, and next hosts have all shortcuts beside them.
+/// Returns true if windows are ordinary memory and all shortcuts between neighbouring hosts are in use.
 pub fn coherent() -> bool {
     let apart = ["NTBRING_WEAK", "NTBRING_FAULT", "NTBRING_LINK_MODEL", "NTBRING_RELIABILITY"];
     let withheld = std::env::var("NTBRING_SHORTCUTS").is_ok_and(|names| names != "all")
@@ -53,12 +54,13 @@ pub fn coherent() -> bool {
     !withheld && apart.iter().all(|setting| std::env::var_os(setting).is_none())
 }
 
-/// Whether the ranks map each other's window memory: on one host, or on next ones if the ports between are coherent.
+/// Returns true if the ranks map each other's window memory: on one host, or on neighbouring ones if the ports between
+/// them are coherent.
 pub fn near(hosts: &Hosts, a: i32, b: i32) -> bool {
     hosts.distance(a, b) <= usize::from(coherent())
 }
 
-/// See the module. Displacements are in numbers, whatever the unit of the target is.
+/// A window, see the module's documentation. Displacements are in numbers, regardless of the target's unit.
 pub struct Window {
     win: ffi::MPI_Win,
     base: *mut i64,
@@ -66,7 +68,7 @@ pub struct Window {
     locked: bool,
 }
 
-/// The displacement unit of a rank: they differ.
+/// Returns the displacement unit of a rank, which differs between ranks.
 fn unit(rank: i32) -> usize {
     if rank % 2 == 0 {
         8
@@ -79,77 +81,77 @@ fn at(rank: i32, number: usize) -> ffi::MPI_Aint {
     (number * 8 / unit(rank)) as ffi::MPI_Aint
 }
 
-/// Tries to allocate a window: the code, the window and its memory.
+/// Tries to allocate a window: returns the code, the window and its memory.
 pub fn allocate(comm: &SimpleCommunicator, bytes: usize) -> (c_int, ffi::MPI_Win, *mut i64) {
     let mut base: *mut i64 = std::ptr::null_mut();
-    // SAFETY: null is overwritten by the call before anyone reads it.
+    // SAFETY: reading the constant is safe: the C side initializes it at load time. The call overwrites the handle.
     let mut win = unsafe { ffi::RSMPI_WIN_NULL };
     let (size, place) = (bytes as ffi::MPI_Aint, std::ptr::from_mut(&mut base).cast());
     let unit = unit(comm.rank()) as c_int;
-    // SAFETY: `base` and `win` are places for what the call returns; the rest are valid handles.
+    // SAFETY: `base` and `win` are valid for writes; all other arguments are valid handles.
     let code = unsafe { ffi::MPI_Win_allocate(size, unit, ffi::RSMPI_INFO_NULL, comm.as_raw(), place, &mut win) };
     (code, win, base)
 }
 
 impl Window {
-    /// A window of `len` numbers on this rank, locked by all at all. Collective.
+    /// Allocates a window of `len` numbers on this rank, and locks it from all ranks at all ranks. Collective.
     pub fn new(job: &Job, len: usize) -> Self {
         let mut window = Self::unlocked(job, len);
         window.lock_all();
         window
     }
 
-    /// A window of `len` numbers on this rank that nobody has locked. Collective.
+    /// Allocates a window of `len` numbers on this rank that is not locked. Collective.
     pub fn unlocked(job: &Job, len: usize) -> Self {
         Self::of(&job.world, len)
     }
 
-    /// A window of `len` numbers on this rank of a communicator, that nobody has locked. Collective.
+    /// Allocates a window of `len` numbers on this rank of a communicator that is not locked. Collective.
     pub fn of(comm: &SimpleCommunicator, len: usize) -> Self {
         let (code, win, base) = allocate(comm, len * 8);
         raw::ok(code, "MPI_Win_allocate");
-        // SAFETY: a valid window.
+        // SAFETY: the window is valid.
         unsafe { ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN) };
         Self { win, base, len, locked: false }
     }
 
     /// Locks it at all ranks.
     pub fn lock_all(&mut self) {
-        // SAFETY: a valid window, not locked.
+        // SAFETY: the window is valid and not locked.
         raw::ok(unsafe { ffi::MPI_Win_lock_all(0, self.win) }, "MPI_Win_lock_all");
         self.locked = true;
     }
 
     /// Unlocks it at all ranks.
     pub fn unlock_all(&mut self) {
-        // SAFETY: a valid window, locked.
+        // SAFETY: the window is valid and locked.
         raw::ok(unsafe { ffi::MPI_Win_unlock_all(self.win) }, "MPI_Win_unlock_all");
         self.locked = false;
     }
 
-    /// Locks it at one rank, where nobody else may have it then if `alone`.
+    /// Locks it at one rank, exclusively if `alone`.
     pub fn lock(&self, rank: i32, alone: bool) {
         let kind = if alone { ffi::MPI_LOCK_EXCLUSIVE } else { ffi::MPI_LOCK_SHARED } as c_int;
-        // SAFETY: a valid window, not locked at this rank.
+        // SAFETY: the window is valid and not locked at that rank.
         raw::ok(unsafe { ffi::MPI_Win_lock(kind, rank, 0, self.win) }, "MPI_Win_lock");
     }
 
     /// Unlocks it at one rank.
     pub fn unlock(&self, rank: i32) {
-        // SAFETY: a valid window, locked at this rank.
+        // SAFETY: the window is valid and locked at that rank.
         raw::ok(unsafe { ffi::MPI_Win_unlock(rank, self.win) }, "MPI_Win_unlock");
     }
 
-    /// Ends an epoch of all ranks, and begins the next.
+    /// Ends an epoch of all ranks and begins the next.
     pub fn fence(&self) {
-        // SAFETY: a valid window, not locked.
+        // SAFETY: the window is valid and not locked.
         raw::ok(unsafe { ffi::MPI_Win_fence(0, self.win) }, "MPI_Win_fence");
     }
 
-    /// Opens this rank's memory to other ranks of `comm`, until they have completed their access.
+    /// Exposes this rank's memory to other ranks of `comm`, until they have completed their accesses.
     pub fn expose(&self, comm: &SimpleCommunicator, to: &[i32]) {
         let group = comm.group().include(to);
-        // SAFETY: a valid window, not locked, and a valid group.
+        // SAFETY: the window is valid and not locked, and the group is valid.
         unsafe {
             raw::ok(ffi::MPI_Win_post(group.as_raw(), 0, self.win), "MPI_Win_post");
             raw::ok(ffi::MPI_Win_wait(self.win), "MPI_Win_wait");
@@ -159,17 +161,17 @@ impl Window {
     /// Accesses the memory of ranks of `comm` that expose it.
     pub fn access(&self, comm: &SimpleCommunicator, of: &[i32], operations: impl FnOnce(&Self)) {
         let group = comm.group().include(of);
-        // SAFETY: a valid window, not locked, and a valid group.
+        // SAFETY: the window is valid and not locked, and the group is valid.
         raw::ok(unsafe { ffi::MPI_Win_start(group.as_raw(), 0, self.win) }, "MPI_Win_start");
         operations(self);
-        // SAFETY: an epoch of access was begun.
+        // SAFETY: the window is valid, and its access epoch has begun.
         raw::ok(unsafe { ffi::MPI_Win_complete(self.win) }, "MPI_Win_complete");
     }
 
-    /// This rank's own number `i`.
+    /// Returns this rank's own number `i`.
     pub fn own(&self, i: usize) -> i64 {
         assert!(i < self.len, "an index within the window");
-        // SAFETY: within the window's memory; volatile since other processes write it.
+        // SAFETY: the address is within the window's memory; the access is volatile, since other processes write it.
         unsafe { self.base.add(i).read_volatile() }
     }
 
@@ -180,30 +182,30 @@ impl Window {
         unsafe { self.base.add(i).write_volatile(value) }
     }
 
-    /// Completes what was begun to `rank`.
+    /// Completes the pending operations to `rank`.
     pub fn flush(&self, rank: i32) {
-        // SAFETY: a valid window, locked.
+        // SAFETY: the window is valid and locked.
         raw::ok(unsafe { ffi::MPI_Win_flush(rank, self.win) }, "MPI_Win_flush");
     }
 
-    /// Completes everything, and waits for the others to do so.
+    /// Completes all operations, and waits until the other ranks have done so.
     pub fn settle(&self, job: &Job) {
         self.settle_on(&job.world);
     }
 
-    /// The same, of a window of another communicator.
+    /// The same for a window of another communicator.
     pub fn settle_on(&self, comm: &SimpleCommunicator) {
-        // SAFETY: a valid window, locked.
+        // SAFETY: the window is valid and locked.
         raw::ok(unsafe { ffi::MPI_Win_flush_all(self.win) }, "MPI_Win_flush_all");
         comm.barrier();
         // SAFETY: as above.
         raw::ok(unsafe { ffi::MPI_Win_sync(self.win) }, "MPI_Win_sync");
     }
 
-    /// Puts and returns the code.
+    /// Puts numbers and returns the code.
     pub fn try_put(&self, from: &[i64], shape: Shape, rank: i32, number: usize, there: Shape) -> c_int {
         let (p, disp) = (from.as_ptr().cast(), at(rank, number));
-        // SAFETY: callers keep `from`, which has the shape, until they flush.
+        // SAFETY: `from` has the shape, and callers keep it allocated until they flush.
         unsafe { ffi::MPI_Put(p, shape.count, shape.datatype, rank, disp, there.count, there.datatype, self.win) }
     }
 
@@ -212,7 +214,7 @@ impl Window {
         raw::ok(self.try_put(from, shape, rank, number, there), "MPI_Put");
     }
 
-    /// Gets numbers, and flushes.
+    /// Gets numbers and flushes.
     pub fn get(&self, into: &mut [i64], shape: Shape, rank: i32, number: usize, there: Shape) {
         let (p, disp) = (into.as_mut_ptr().cast(), at(rank, number));
         // SAFETY: `into` has the shape and outlives the flush.
@@ -221,15 +223,15 @@ impl Window {
         self.flush(rank);
     }
 
-    /// Accumulates.
+    /// Accumulates numbers.
     pub fn accumulate(&self, op: ffi::MPI_Op, from: &[i64], shape: Shape, rank: i32, number: usize, there: Shape) {
         let (p, disp) = (from.as_ptr().cast(), at(rank, number));
-        // SAFETY: callers keep `from`, which has the shape, until they flush.
+        // SAFETY: `from` has the shape, and callers keep it allocated until they flush.
         let code = unsafe { ffi::MPI_Accumulate(p, shape.count, shape.datatype, rank, disp, there.count, there.datatype, op, self.win) };
         raw::ok(code, "MPI_Accumulate");
     }
 
-    /// Accumulates, returns what was there before; both in the same shape.
+    /// Accumulates numbers and returns the old values, both in the same shape.
     #[allow(clippy::too_many_arguments)]
     pub fn get_accumulate(&self, op: ffi::MPI_Op, from: &[i64], into: &mut [i64], shape: Shape, rank: i32, number: usize, there: Shape) {
         let (p, r, disp) = (from.as_ptr().cast(), into.as_mut_ptr().cast(), at(rank, number));
@@ -240,37 +242,38 @@ impl Window {
         self.flush(rank);
     }
 
-    /// One number: accumulates `value`, returns what was there before.
+    /// Accumulates `value` to one number and returns its old value.
     pub fn fetch(&self, op: ffi::MPI_Op, value: i64, rank: i32, number: usize) -> i64 {
         let mut before = i64::MIN;
         let (from, into): (*const c_void, *mut c_void) = (std::ptr::from_ref(&value).cast(), std::ptr::from_mut(&mut before).cast());
-        // SAFETY: both places outlive the flush.
+        // SAFETY: both buffers outlive the flush.
         let code = unsafe { ffi::MPI_Fetch_and_op(from, into, row(1).datatype, rank, at(rank, number), op, self.win) };
         raw::ok(code, "MPI_Fetch_and_op");
         self.flush(rank);
         before
     }
 
-    /// One number: sets it to `new` if it is `old`, returns what was there before.
+    /// Sets one number to `new` if it equals `old`, and returns its old value.
     pub fn swap(&self, old: i64, new: i64, rank: i32, number: usize) -> i64 {
         let mut before = i64::MIN;
         let (new, old): (*const c_void, *const c_void) = (std::ptr::from_ref(&new).cast(), std::ptr::from_ref(&old).cast());
         let into = std::ptr::from_mut(&mut before).cast();
-        // SAFETY: the three places outlive the flush.
+        // SAFETY: the three buffers outlive the flush.
         let code = unsafe { ffi::MPI_Compare_and_swap(new, old, into, row(1).datatype, rank, at(rank, number), self.win) };
         raw::ok(code, "MPI_Compare_and_swap");
         self.flush(rank);
         before
     }
 
-    /// The operations that have requests, on rows: put or get, then accumulate and get_accumulate, each waited for.
+    /// Runs the operations that have requests, on rows: put or get, then accumulate and get_accumulate, each waited
+    /// for.
     pub fn with_requests(&self, values: &[i64], rank: i32, number: usize) -> [Vec<i64>; 2] {
         let (n, t, disp) = (values.len() as c_int, row(1).datatype, at(rank, number));
         let from: *const c_void = values.as_ptr().cast();
         let (mut got, mut before) = (vec![0; values.len()], vec![0; values.len()]);
         let (into, result) = (got.as_mut_ptr().cast(), before.as_mut_ptr().cast());
         let mut request = raw::no_request();
-        // SAFETY: the slices outlive the waits; a put is complete at the target before what follows.
+        // SAFETY: the slices outlive the waits; a put is complete at the target before the next operation.
         unsafe {
             raw::ok(ffi::MPI_Rput(from, n, t, rank, disp, n, t, self.win, &mut request), "MPI_Rput");
             raw::ok(raw::wait(&mut request).0, "MPI_Wait");
@@ -291,7 +294,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: a valid window; its memory is not used afterwards.
+        // SAFETY: the window is valid; its memory is not used afterwards.
         unsafe {
             if self.locked {
                 raw::ok(ffi::MPI_Win_unlock_all(self.win), "MPI_Win_unlock_all");

@@ -1,8 +1,9 @@
-//! MPI_Abort by one rank, at some moment, while all are busy: with messages of all sizes (`traffic`, or `thread`, where another thread
-//! of that rank does it), with a receiver that takes nothing (`flood`), with windows (`window`), in a barrier that this rank does
-//! not come to (`barrier`), with nothing of MPI (`compute`), or with children (`children`). Or an end that concerns only some at
-//! first: MPI_Abort in a communicator of every other rank while the rest is in MPI_Finalize (`part`); exit without MPI_Finalize,
-//! with that code (`exit`) or with 0 (`quit`), while the rest is in it; exit of children that were spawned (`child`).
+//! MPI_Abort by one rank, at some time, while all ranks are busy: with messages of all sizes (`traffic`, or `thread`,
+//! where another thread of that rank calls it), with a receiver that receives nothing (`flood`), with windows
+//! (`window`), in a barrier that this rank does not enter (`barrier`), without any MPI call (`compute`), or with
+//! children (`children`). Further ends that concern only some ranks at first: MPI_Abort in a communicator of every
+//! other rank while the rest is in MPI_Finalize (`part`); exit without MPI_Finalize, with that code (`exit`) or with 0
+//! (`quit`), while the rest is in it; exit of spawned children (`child`).
 //!
 //! `aborts MODE RANK MILLISECONDS`; the error code is 37.
 
@@ -70,7 +71,7 @@ fn main() {
         }
         "child" | "children" => match job.world.parent() {
             Some(_) if mode == "child" => std::process::exit(CODE),
-            // It waits for what nobody will send.
+            // It waits for a message that no rank sends.
             Some(parent) => _ = parent.process_at_rank(0).receive::<u8>(),
             None => {
                 let mut child = Command::new(std::env::current_exe().expect("a program has a path"));
@@ -89,7 +90,7 @@ fn main() {
     }
 }
 
-/// Some of each size, at each distance.
+/// Exchanges some messages of each size at each distance.
 fn messages(job: &Job, between: &dyn Fn()) {
     for shift in shifts(job.size) {
         for (tag, size) in SIZES.into_iter().enumerate() {

@@ -1,9 +1,10 @@
-//! All-to-all with megabytes per pair, as one collective and as messages that are all posted at once: nothing may deadlock or get lost.
+//! All-to-all with megabytes per pair, as one collective and as messages that are all posted at once: neither deadlocks
+//! nor losses may occur.
 
 use mpi::traits::*;
 use ntbring_mpi_tests::{fill, filled, received_bytes, verify, Job};
 
-/// The size of one message of the second part: different for each pair and direction, not a round number.
+/// Returns the size of a message of the second part: different for each pair and direction, and not a round number.
 fn size(src: i32, dst: i32, most: usize) -> usize {
     let part = ((src * 7 + dst * 3) % 4 + 1) as usize;
     most / 4 * part - (src * 13 + dst) as usize
@@ -28,7 +29,8 @@ fn main() {
     let out: Vec<Vec<u8>> = (0..ranks).map(|dst| filled(me, dst, 2, size(me, dst, most))).collect();
     let mut into: Vec<Vec<u8>> = (0..ranks).map(|src| vec![0; size(src, me, most)]).collect();
     mpi::request::scope(|scope| {
-        // All send first, so that every message is unexpected or raced for; the receives follow in another order than the messages.
+        // All send first, so that each message is either unexpected or in a race with its receive; receives are posted
+        // in another order than the messages are sent.
         let mut pending: Vec<_> =
             out.iter().enumerate().map(|(dst, buf)| job.world.process_at_rank(dst as i32).immediate_send(scope, &buf[..])).collect();
         for (src, buf) in into.iter_mut().enumerate().rev() {

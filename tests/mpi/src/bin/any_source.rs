@@ -1,24 +1,25 @@
-//! MPI_ANY_SOURCE and MPI_ANY_TAG with all ranks sending at once, from the own host and from others; messages of one sender stay in order.
+//! MPI_ANY_SOURCE and MPI_ANY_TAG with all ranks sending at once, from the same host and from others; messages of one
+//! sender stay in order.
 
 use mpi::point_to_point::Status;
 use mpi::traits::*;
 use ntbring_mpi_tests::{filled, received_bytes, verify, Job};
 
-/// How many messages each rank sends to each receiver in one part.
+/// Number of messages from each sender to each receiver in one part.
 const EACH: i32 = 24;
 const LONGEST: usize = 200_000;
 
-/// Sizes from nothing to more than any eager limit.
+/// Returns a size between nothing and more than any eager limit.
 fn size(src: i32, dst: i32, number: i32) -> usize {
     [0, 1, 8, 60, 300, 5000, 20_000, LONGEST][((src * 5 + dst * 3 + number) % 8) as usize]
 }
 
-/// Few tags, so that the number of a message does not follow from it.
+/// Returns one of a few tags, so that the number of a message does not follow from it.
 fn tag(part: i32, number: i32) -> i32 {
     part * 4 + number % 3
 }
 
-/// Checks a received message; `next` holds what number is due from each sender.
+/// Checks a received message; `next` holds the number of the next message from each sender.
 fn check(job: &Job, part: i32, status: &Status, buf: &[u8], next: &mut [i32]) {
     let src = status.source_rank();
     let number = next[src as usize];
@@ -28,7 +29,7 @@ fn check(job: &Job, part: i32, status: &Status, buf: &[u8], next: &mut [i32]) {
     verify(&buf[..received_bytes(status)], src, job.rank, part * 1000 + number);
 }
 
-/// Every rank in `senders` sends to every rank in `receivers`, all at once; `receive` takes in what is due.
+/// Lets every rank in `senders` send to every rank in `receivers`, all at once; `receive` receives the messages.
 fn part(job: &Job, part: i32, receivers: std::ops::Range<i32>, receive: impl FnOnce(&mut [i32])) {
     let out: Vec<(i32, i32, Vec<u8>)> = (0..EACH)
         .flat_map(|number| receivers.clone().map(move |dst| (dst, number)))
@@ -54,7 +55,7 @@ fn main() {
     let total = EACH * job.size;
     let mut buf = vec![0; LONGEST];
 
-    // One receiver, blocking receives of anything.
+    // One receiver, with blocking receives of any message.
     part(&job, 0, 0..1, |next| {
         for _ in 0..total {
             let status = job.world.any_process().receive_into(&mut buf[..]);
@@ -62,7 +63,7 @@ fn main() {
         }
     });
 
-    // All receive from all at the same time.
+    // All ranks receive from all others at the same time.
     part(&job, 1, 0..job.size, |next| {
         for _ in 0..total {
             let status = job.world.any_process().receive_into(&mut buf[..]);
@@ -70,7 +71,7 @@ fn main() {
         }
     });
 
-    // Eight receives of anything are always posted; they match in the order in which they were posted.
+    // Eight receives of any message are always posted; they match in the order in which they were posted.
     part(&job, 2, 0..job.size, |next| {
         let mut left = total as usize;
         while left > 0 {
@@ -88,7 +89,8 @@ fn main() {
         }
     });
 
-    // Receives from named senders and from anyone take turns: a third of each sender's messages is asked for by name.
+    // Receives from a named sender and from any sender alternate: a third of each sender's messages is received by
+    // name.
     part(&job, 3, 0..job.size, |next| {
         for src in 0..job.size {
             for _ in 0..EACH / 3 {

@@ -1,7 +1,10 @@
-//! All ranks but one wait: `blocked_wait [SECONDS [recv|wait|probe|mprobe|barrier|fence|expose|lock]]`, 1 second in MPI_Recv.
+//! All ranks but one wait: `blocked_wait [SECONDS [recv|wait|probe|mprobe|barrier|fence|expose|lock]]`, by default 1
+//! second in MPI_Recv.
 //!
-//! Rank 0 sleeps, then does what they wait for: it sends to everyone, enters the barrier or fence, accesses their windows, or gives up the lock of its own. It prints the CPU time that all ranks used meanwhile, transfer threads included, as
-//! {"mode":"recv","seconds":1.0,"cpu_s":[..one per rank..],"total_cpu_s":..}. It checks nothing but that the messages arrive: what is allowed is for the caller to judge.
+//! Rank 0 sleeps, then does what they wait for: it sends to every rank, enters the barrier or fence, accesses their
+//! windows, or releases its own lock. It prints the CPU time that all ranks used meanwhile, including transfer threads, as
+//! {"mode":"recv","seconds":1.0,"cpu_s":[..one per rank..],"total_cpu_s":..}. It only checks that the messages arrive;
+//! the caller judges the times.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +14,11 @@ use ntbring_mpi_tests::{arg, fail, filled, verify, Job};
 
 const MODES: [&str; 8] = ["recv", "wait", "probe", "mprobe", "barrier", "fence", "expose", "lock"];
 
-/// CPU seconds this process has used, in all its threads.
+/// Returns the CPU time in seconds that this process has used, in all its threads.
 fn cpu_seconds() -> f64 {
-    // SAFETY: a plain C struct of integers, for which all zeros is a valid value.
+    // SAFETY: the type is a plain C struct of integers, for which all zeros is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid place for the result.
+    // SAFETY: `usage` is valid for writes.
     if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } != 0 {
         fail("getrusage failed");
     }

@@ -1,4 +1,5 @@
-//! Receives that are cancelled: before anything was sent, with named and with any source, many of them, and just as the message arrives.
+//! Receives that are cancelled: before any message was sent, with a named and with any source, many of them, and while
+//! the message arrives.
 
 use mpi::ffi;
 use mpi::traits::*;
@@ -7,37 +8,38 @@ use ntbring_mpi_tests::{exchange, filled, raw, verify, Job};
 /// Posts a receive of up to `buf.len()` bytes.
 ///
 /// # Safety
-/// `buf` must stay, and stay untouched, until the request was waited for.
+/// `buf` must stay allocated and unaccessed until the request is complete.
 unsafe fn post(job: &Job, from: i32, tag: i32, buf: &mut [u8]) -> ffi::MPI_Request {
     let mut request = raw::no_request();
-    // SAFETY: the caller keeps the buffer; everything else is valid for the call.
+    // SAFETY: the caller keeps the buffer allocated; all other arguments are valid.
     let code =
         unsafe { ffi::MPI_Irecv(buf.as_mut_ptr().cast(), buf.len() as i32, raw::byte(), from, tag, job.world.as_raw(), &mut request) };
     raw::ok(code, "MPI_Irecv");
     request
 }
 
-/// Cancels a receive and waits for it; tells whether it was cancelled rather than completed.
+/// Cancels a receive and waits for it. Returns true if it was cancelled rather than completed.
 ///
 /// # Safety
 /// As for `raw::wait`.
 unsafe fn cancel(request: &mut ffi::MPI_Request) -> (bool, ffi::MPI_Status) {
-    // SAFETY: an active request.
+    // SAFETY: the request is valid and active.
     raw::ok(unsafe { ffi::MPI_Cancel(request) }, "MPI_Cancel");
-    // SAFETY: the caller answers for the buffer.
+    // SAFETY: the caller keeps the request's buffer allocated.
     let (code, status) = unsafe { raw::wait(request) };
     raw::ok(code, "MPI_Wait");
     (raw::cancelled(&status), status)
 }
 
-/// Nothing was sent: the cancel must succeed, and later messages with the same tag go to later receives.
+/// Cancels receives of messages that were not sent: the cancel must succeed, and later messages with the same tag match
+/// later receives.
 fn before(job: &Job, any: bool) {
     let (to, from) = (job.ahead(job.size / 2), job.ahead(-(job.size / 2)));
     let named = if any { any_source() } else { from };
     let mut buffers = vec![vec![0xc3_u8; 5000]; 20];
     // SAFETY: the buffers outlive the requests, all of which are cancelled and waited for below.
     let mut requests: Vec<_> = buffers.iter_mut().map(|buf| unsafe { post(job, named, 7, buf) }).collect();
-    // Every other one first, so that the list of posted receives is opened in its middle.
+    // Every other one first, so that receives are removed from the middle of the list of posted receives.
     for parity in [1, 0] {
         for request in requests.iter_mut().skip(parity).step_by(2) {
             // SAFETY: as above.
@@ -59,17 +61,17 @@ fn before(job: &Job, any: bool) {
 }
 
 fn any_source() -> i32 {
-    // SAFETY: a constant of the C side, never written.
+    // SAFETY: the constant is initialized by the C side at load time and never written.
     unsafe { ffi::RSMPI_ANY_SOURCE }
 }
 
-/// A cancel that races with the message: whichever wins, the message is received exactly once and whole.
+/// A cancel that races with the message: whichever comes first, the message is received exactly once and whole.
 fn racing(job: &Job, size: usize, any: bool) {
     let (to, from) = (job.ahead(1), job.ahead(-1));
     let out = filled(job.rank, to, 8, size);
     let mut into = vec![0; size];
     mpi::request::scope(|scope| {
-        // SAFETY: `into` stays, and is not looked at before the request was waited for.
+        // SAFETY: `into` stays allocated and is not accessed before the request is complete.
         let mut request = unsafe { post(job, if any { any_source() } else { from }, 8, &mut into) };
         let sending = job.world.process_at_rank(to).immediate_send_with_tag(scope, &out[..], 8);
         // SAFETY: as above.
@@ -95,7 +97,7 @@ fn main() {
             }
         }
     }
-    // A great many, one after the other: nothing may be left behind each time.
+    // Very many, one after the other: none may leave resources behind.
     let mut buf = vec![0; 100];
     for number in 0..5000 {
         let from = if number % 2 == 0 { any_source() } else { job.ahead(number) };
@@ -103,7 +105,7 @@ fn main() {
         let (cancelled, _) = unsafe { cancel(&mut post(&job, from, 9, &mut buf)) };
         assert!(cancelled, "receive {number} was not cancelled");
     }
-    // Or a message for later would meet somebody's receive of above.
+    // Otherwise a later message could match a receive posted above by another rank.
     job.world.barrier();
     exchange(&job.world, 1, 9, 1000);
     job.finish();

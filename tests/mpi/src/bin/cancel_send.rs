@@ -1,7 +1,9 @@
-//! Sends that are cancelled: before anybody asks for them, just as somebody does, while they are held back, twice, persistent ones, and some
-//! whose requests are freed. With ranks of one host nothing is shown: MPICH's shared memory does not cancel.
+//! Sends that are cancelled: before a receive is posted, while one is posted, while they are held back for lack of
+//! credit, twice, persistent ones, and some whose requests are freed. Between ranks of one host it shows nothing, since
+//! MPICH's shared memory does not cancel sends.
 //!
-//! Whether a message is cancelled or not, it is received as often as it should: its sender says afterwards how often that is.
+//! Each message is received exactly as often as it was not cancelled: its sender tells the receiver afterwards how
+//! often that is.
 
 use mpi::ffi;
 use mpi::traits::*;
@@ -12,7 +14,7 @@ const TAG: i32 = 11;
 const COUNT: i32 = 12;
 const LARGE: usize = 3 << 20;
 
-/// How a send begins.
+/// A function that begins a send.
 type Begin = unsafe extern "C" fn(*const c_void, c_int, ffi::MPI_Datatype, c_int, c_int, ffi::MPI_Comm, *mut ffi::MPI_Request) -> c_int;
 
 /// Begins a send.
@@ -21,17 +23,17 @@ type Begin = unsafe extern "C" fn(*const c_void, c_int, ffi::MPI_Datatype, c_int
 /// `out` must stay until the request has ended.
 unsafe fn begin(job: &Job, how: Begin, out: &[u8], to: i32) -> ffi::MPI_Request {
     let (mut request, world) = (raw::no_request(), job.world.as_raw());
-    // SAFETY: the caller keeps the buffer; everything else is valid for the call.
+    // SAFETY: the caller keeps the buffer allocated; all other arguments are valid.
     raw::ok(unsafe { how(out.as_ptr().cast(), out.len() as i32, raw::byte(), to, TAG, world, &mut request) }, "a send");
     request
 }
 
 fn cancel(request: &mut ffi::MPI_Request) {
-    // SAFETY: an active request.
+    // SAFETY: the request is valid and active.
     raw::ok(unsafe { ffi::MPI_Cancel(request) }, "MPI_Cancel");
 }
 
-/// Waits for a send that was cancelled; whether it is.
+/// Waits for a send that was to be cancelled. Returns true if it was cancelled.
 fn ended(request: &mut ffi::MPI_Request) -> bool {
     // SAFETY: all buffers outlive their requests.
     let (code, status) = unsafe { raw::wait(request) };
@@ -39,18 +41,19 @@ fn ended(request: &mut ffi::MPI_Request) -> bool {
     raw::cancelled(&status)
 }
 
-/// Who sends to whom: to the other side of the ring, the first half to the second.
+/// Returns true if this rank sends, and its partner on the other side of the ring: the first half of the ranks sends to
+/// the second.
 fn sides(job: &Job) -> (bool, i32) {
     let half = job.size / 2;
     (job.rank < half, if job.rank < half { job.rank + half } else { job.rank - half })
 }
 
-/// Nobody asks: what is synchronous or large is cancelled.
+/// No receive is posted: synchronous and large messages must be cancelled.
 fn unasked(job: &Job, how: Begin, size: usize, certain: bool) {
     let (sends, other) = sides(job);
     if sends {
         let out = filled(job.rank, other, TAG, size);
-        // SAFETY: waited for below.
+        // SAFETY: the buffer outlives the request, which is waited for below.
         let mut request = unsafe { begin(job, how, &out, other) };
         cancel(&mut request);
         cancel(&mut request);
@@ -75,12 +78,12 @@ fn receive_so_many(job: &Job, from: i32, size: usize) {
     assert!(more.is_none(), "a message of {size} bytes that was cancelled is there");
 }
 
-/// A receive is posted meanwhile: it gets that message, or, if that is cancelled, the next one.
+/// A receive is posted meanwhile: it gets that message, or the next one if that is cancelled.
 fn racing(job: &Job, how: Begin, size: usize) {
     let (sends, other) = sides(job);
     if sends {
         let out = filled(job.rank, other, TAG, size);
-        // SAFETY: waited for below.
+        // SAFETY: the buffer outlives the request, which is waited for below.
         let mut request = unsafe { begin(job, how, &out, other) };
         cancel(&mut request);
         if ended(&mut request) {
@@ -93,12 +96,12 @@ fn racing(job: &Job, how: Begin, size: usize) {
     }
 }
 
-/// Payloads with gaps, which are packed when they leave: cancelled, and sent after all.
+/// Payloads with gaps, which are packed when they leave: cancelled, and sent afterwards.
 fn gaps(job: &Job, bytes: usize) {
     let (sends, other) = sides(job);
     if sends {
         let wide = filled(job.rank, other, TAG, 2 * bytes);
-        // SAFETY: places for what the calls return; `wide` outlives the requests, which are waited for.
+        // SAFETY: all results have valid destinations; `wide` outlives the requests, which are waited for.
         unsafe {
             let (mut type_, mut request, world) = (std::mem::zeroed(), raw::no_request(), job.world.as_raw());
             raw::ok(ffi::MPI_Type_vector(bytes as i32, 1, 2, raw::byte(), &mut type_), "MPI_Type_vector");
@@ -114,7 +117,7 @@ fn gaps(job: &Job, bytes: usize) {
                     assert!(ended(&mut request), "a send of {bytes} bytes with gaps was not cancelled");
                 }
             }
-            // Before the last one has left.
+            // Before the last message has left.
             raw::ok(ffi::MPI_Type_free(&mut type_), "MPI_Type_free");
             assert!(!ended(&mut request), "a send was cancelled that should not be");
         }
@@ -128,13 +131,13 @@ fn gaps(job: &Job, bytes: usize) {
     job.world.barrier();
 }
 
-/// Many are held back, or wait for room; some are cancelled.
+/// Many messages are held back for credit or wait for room; some of them are cancelled.
 fn held(job: &Job) {
     const MESSAGES: usize = 6000;
     let (sends, other) = sides(job);
     if sends {
         let out: Vec<Vec<u8>> = (0..MESSAGES).map(|n| (n as u64).to_le_bytes().repeat(128)).collect();
-        // SAFETY: waited for below.
+        // SAFETY: the buffer outlives the request, which is waited for below.
         let mut requests: Vec<_> = out.iter().map(|out| unsafe { begin(job, ffi::MPI_Isend, out, other) }).collect();
         for request in requests.iter_mut().skip(1).step_by(2) {
             cancel(request);
@@ -158,13 +161,13 @@ fn held(job: &Job) {
     job.world.barrier();
 }
 
-/// A persistent send is cancelled and started again; a request is freed that nobody waits for.
+/// A persistent send is cancelled and started again; a request is freed without a wait for it.
 fn others(job: &Job) {
     let (sends, other) = sides(job);
     let out = filled(job.rank, other, TAG, LARGE);
     if sends {
         let (mut request, world) = (raw::no_request(), job.world.as_raw());
-        // SAFETY: `out` outlives all requests: after the barrier below nothing of it is needed.
+        // SAFETY: `out` outlives all requests: it is not needed after the barrier below.
         unsafe {
             let (at, len) = (out.as_ptr().cast(), LARGE as i32);
             raw::ok(ffi::MPI_Ssend_init(at, len, raw::byte(), other, TAG, world, &mut request), "MPI_Ssend_init");
@@ -186,7 +189,7 @@ fn others(job: &Job) {
         job.world.process_at_rank(other).receive_into_with_tag(&mut into[..], TAG);
         verify(&into, other, job.rank, TAG);
     }
-    // What was asked is answered before anything that comes later.
+    // Cancel requests are answered before any later message.
     job.world.barrier();
     exchange(&job.world, job.size / 2, 14, 8);
     job.world.barrier();

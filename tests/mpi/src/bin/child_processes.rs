@@ -1,13 +1,13 @@
-//! Ranks that fork, call system() and start programs while messages of all sizes are under way, to neighbours and further:
-//! nothing is disturbed, and a child inherits no descriptor of ours.
+//! Ranks that fork, call system() and start programs while messages of all sizes are in transit, to neighbours and
+//! further: nothing is disturbed, and a child inherits none of the library's descriptors.
 
 use std::process::Command;
 
 use ntbring_mpi_tests::{arg, exchange, shifts, Job};
 
-/// A child that does something and leaves by the way `leave` names; its exit status.
+/// Runs a child that computes and ends in the way that `leave` names. Returns its exit status.
 fn forked(leave: &str) -> i32 {
-    // SAFETY: the child only computes and leaves, which is allowed even where the parent has other threads.
+    // SAFETY: the child only computes and exits, which is allowed even if the parent has other threads.
     unsafe {
         let child = libc::fork();
         assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
@@ -25,7 +25,7 @@ fn forked(leave: &str) -> i32 {
     }
 }
 
-/// What a program that is started finds behind its descriptors.
+/// Returns the list of descriptors that a started program has.
 fn inherited() -> String {
     let out = Command::new("ls").args(["-l", "/proc/self/fd"]).output().expect("ls must start");
     String::from_utf8_lossy(&out.stdout).into_owned()
@@ -44,17 +44,17 @@ fn main() {
         match round % 4 {
             0 => assert_eq!(forked("_exit"), 7),
             1 => assert_eq!(forked("exit"), 7),
-            // SAFETY: a constant text.
+            // SAFETY: the argument is a constant C string.
             2 => assert_eq!(unsafe { libc::system(c"exit 3".as_ptr()) } >> 8, 3),
             _ => {
                 let listed = inherited();
                 assert!(!listed.contains("shm") && !listed.contains("pidfd"), "{listed}");
             }
         }
-        // What others change of their surroundings in the middle of a job is no setting any more.
+        // Changes of the environment during a job have no effect on the settings.
         std::env::set_var("NTBRING_WINDOW", "nonsense");
         std::env::set_var("LC_ALL", ["nowhere", "C.UTF-8"][round as usize % 2]);
-        // SAFETY: a constant text; no other thread of this program reads the locale.
+        // SAFETY: the argument is a constant C string; no other thread of this program reads the locale.
         unsafe { libc::setlocale(libc::LC_ALL, c"".as_ptr()) };
     }
     job.finish();

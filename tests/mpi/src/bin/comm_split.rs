@@ -6,7 +6,7 @@ use mpi::topology::{Color, Group, InterCommunicator, MergeOrder, SimpleCommunica
 use mpi::traits::*;
 use ntbring_mpi_tests::{exchange, fail, filled, raw, verify, Job};
 
-/// Traffic within one communicator.
+/// Exchanges messages within one communicator.
 fn use_it(comm: &SimpleCommunicator, tag: i32) {
     for size in [0, 10, 3000, 100_000] {
         exchange(comm, 1, tag, size);
@@ -24,7 +24,7 @@ fn split(job: &Job) {
     let members = (job.size + 1 - job.rank % 2) / 2;
     assert_eq!((half.size(), half.rank()), (members, members - 1 - job.rank / 2), "size and rank after a split in opposite order");
     use_it(&half, 1);
-    // Some ranks stay outside.
+    // Some ranks are not members.
     let colour = if job.rank == 0 { Color::undefined() } else { Color::with_value(3) };
     match job.world.split_by_color(colour) {
         None => assert_eq!(job.rank, 0, "only rank 0 gave no colour"),
@@ -40,7 +40,7 @@ fn split(job: &Job) {
     }
 }
 
-/// The same tags and partners in three communicators at once: each message stays in its own.
+/// Uses the same tags and partners in three communicators at once: each message stays in its own communicator.
 fn apart(job: &Job) {
     let comms = [job.world.duplicate(), job.world.duplicate(), job.world.duplicate()];
     let (to, from) = (job.ahead(1), job.ahead(-1));
@@ -58,7 +58,7 @@ fn apart(job: &Job) {
     });
 }
 
-/// Many communicators one after the other: their ids come back.
+/// Makes many communicators one after the other, so that context ids must be reused.
 fn many(job: &Job) {
     for round in 0..60 {
         let comm = job.world.split_by_color_with_key(Color::with_value((job.rank + round) % 2), job.rank).map(|half| half.duplicate());
@@ -68,20 +68,20 @@ fn many(job: &Job) {
     }
 }
 
-/// An intercommunicator of the even and the odd ranks.
+/// Uses an intercommunicator of the even and the odd ranks.
 fn between(job: &Job) {
     let Some(half) = job.world.split_by_color(Color::with_value(job.rank % 2)) else { fail("a rank with a colour got no communicator") };
-    // SAFETY: null is overwritten by the call before anyone reads it.
+    // SAFETY: reading the constant is safe: the C side initializes it at load time. The call overwrites the handle.
     let mut inter = unsafe { ffi::RSMPI_COMM_NULL };
-    // SAFETY: valid communicators; the leaders are rank 0 of each half, in the world 0 and 1.
+    // SAFETY: the communicators are valid; the leaders are rank 0 of each half, which are ranks 0 and 1 of the world.
     let code = unsafe { ffi::MPI_Intercomm_create(half.as_raw(), 0, job.world.as_raw(), 1 - job.rank % 2, 11, &mut inter) };
     raw::ok(code, "MPI_Intercomm_create");
-    // SAFETY: a new communicator that nobody else frees.
+    // SAFETY: the communicator is new, and this is its only owner.
     let Some(inter) = (unsafe { InterCommunicator::try_from_raw(inter) }) else { fail("MPI_Intercomm_create made no intercommunicator") };
     let world_rank = |remote: i32| 2 * remote + 1 - job.rank % 2;
     assert_eq!((inter.size(), inter.remote_size()), (half.size(), job.size - half.size()), "local and remote size");
 
-    // Everyone sends to everyone on the other side.
+    // Every rank sends to every rank on the other side.
     for size in [0, 24, 5000, 200_000] {
         let out: Vec<Vec<u8>> = (0..inter.remote_size()).map(|remote| filled(job.rank, world_rank(remote), 6, size)).collect();
         mpi::request::scope(|scope| {
@@ -93,7 +93,7 @@ fn between(job: &Job) {
             for expected in 0..inter.remote_size() {
                 let mut into = vec![0; size];
                 let named = inter.process_at_rank(expected);
-                // The last size from whoever comes first.
+                // Messages of the last size are received from any source.
                 let status = match size {
                     200_000 => inter.any_process().receive_into_with_tag(&mut into[..], 6),
                     _ => named.receive_into_with_tag(&mut into[..], 6),
@@ -108,8 +108,8 @@ fn between(job: &Job) {
     inter.all_reduce_into(&one, &mut sum, SystemOperation::sum());
     assert_eq!(sum, (0..inter.remote_size()).map(world_rank).sum::<i32>(), "all-reduce over an intercommunicator");
 
-    // Whoever has nobody of the other side on its host gets nothing; nobody crashes.
-    // SAFETY: a valid communicator; null is overwritten by the call before anyone reads it.
+    // A rank without ranks of the other side on its host gets no communicator; no rank crashes.
+    // SAFETY: the communicator is valid; the call overwrites the null handle.
     unsafe {
         let mut shared = ffi::RSMPI_COMM_NULL;
         let kind = ffi::MPI_COMM_TYPE_SHARED as i32;

@@ -1,5 +1,6 @@
-//! Derived datatypes: vectors, indexed blocks, structs with holes and of odd sizes, each sent to receivers that lay the same elements out
-//! differently; from a few elements up to several MB, so that the limits of chunks and slots cut elements in the middle.
+//! Derived datatypes: vectors, indexed blocks, structs with holes and of odd sizes, each sent to receivers that use
+//! another layout of the same elements; from a few elements up to several MB, so that the boundaries of chunks and
+//! slots split elements.
 
 use mpi::datatype::{MutView, SystemDatatype, UncommittedUserDatatype, UserDatatype, View};
 use mpi::ffi;
@@ -7,10 +8,10 @@ use mpi::traits::*;
 use mpi::{Address, Count};
 use ntbring_mpi_tests::{filled, raw, Job};
 
-/// What must be in the bytes of a receive buffer that belong to no element.
+/// Fill byte of a receive buffer, which bytes between elements must keep.
 const HOLE: u8 = 0xa5;
 
-/// A datatype and what it means in bytes: places and lengths within an element, and how far apart elements are.
+/// A datatype and its meaning in bytes: offsets and lengths within an element, and the distance of elements.
 struct Layout {
     name: &'static str,
     datatype: UserDatatype,
@@ -19,7 +20,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// A struct of the given elements: (place, length, type).
+    /// Returns a struct of the given elements: (offset, length, type).
     fn new(name: &'static str, extent: usize, elements: &[(usize, SystemDatatype)]) -> Self {
         let lengths = vec![1; elements.len()];
         let places: Vec<Address> = elements.iter().map(|(place, _)| *place as Address).collect();
@@ -29,13 +30,13 @@ impl Layout {
         Self { name, datatype: resized(&natural, extent), segments, extent }
     }
 
-    /// The bytes the elements of `buf` consist of, in the order of the datatype.
+    /// Returns the bytes of the elements of `buf`, in the order of the datatype.
     fn packed(&self, buf: &[u8], count: usize) -> Vec<u8> {
         let places = (0..count).flat_map(|i| self.segments.iter().map(move |(place, len)| (i * self.extent + place, *len)));
         places.flat_map(|(start, len)| &buf[start..start + len]).copied().collect()
     }
 
-    /// A receive buffer as it must be after `packed` arrived in it.
+    /// Returns the expected receive buffer after `packed` has arrived in it.
     fn unpacked(&self, packed: &[u8], count: usize) -> Vec<u8> {
         let mut buf = vec![HOLE; self.extent * count];
         let mut from = packed;
@@ -52,28 +53,28 @@ impl Layout {
 
 fn size_of(datatype: &SystemDatatype) -> usize {
     let mut size = 0;
-    // SAFETY: a predefined datatype and a place for one int.
+    // SAFETY: the datatype is predefined, and `size` is valid for writes.
     raw::ok(unsafe { ffi::MPI_Type_size(datatype.as_raw(), &mut size) }, "MPI_Type_size");
     size as usize
 }
 
-/// The same elements, `extent` bytes apart.
+/// Returns a type of the same elements, `extent` bytes apart.
 fn resized(datatype: &UncommittedUserDatatype, extent: usize) -> UserDatatype {
-    // SAFETY: null is never used as a datatype, it is overwritten by the call before anyone reads it.
+    // SAFETY: reading the constant is safe: the C side initializes it at load time. The call overwrites the handle.
     let mut new = unsafe { ffi::RSMPI_DATATYPE_NULL };
-    // SAFETY: a valid datatype and a place for the new one.
+    // SAFETY: the datatype is valid, and `new` is valid for writes.
     raw::ok(unsafe { ffi::MPI_Type_create_resized(datatype.as_raw(), 0, extent as Address, &mut new) }, "MPI_Type_create_resized");
-    // SAFETY: a new, uncommitted datatype that nobody else frees.
+    // SAFETY: the datatype is new and uncommitted, and this is its only owner.
     unsafe { UncommittedUserDatatype::from_raw(new) }.commit()
 }
 
-/// Sends `count` elements with one layout `shift` ahead, receives as many with another layout from behind.
+/// Sends `count` elements with one layout `shift` ahead, and receives as many with another layout from behind.
 fn transfer(job: &Job, out: &Layout, into: &Layout, count: usize, shift: i32, late: bool) {
     let (to, from) = (job.ahead(shift), job.ahead(-shift));
     let source = filled(job.rank, to, 1, out.extent * count);
     let mut target = vec![HOLE; into.extent * count];
     {
-        // SAFETY: both buffers are as long as `count` elements of their datatype reach.
+        // SAFETY: both buffers cover the extent of `count` elements of their datatype.
         let (sent, mut received) = unsafe {
             (
                 View::with_count_and_datatype(&source[..], count as Count, &out.datatype),
@@ -83,7 +84,7 @@ fn transfer(job: &Job, out: &Layout, into: &Layout, count: usize, shift: i32, la
         let (to, from) = (job.world.process_at_rank(to), job.world.process_at_rank(from));
         mpi::request::scope(|scope| {
             if late {
-                // The message is there, or announced, before its receive.
+                // The message, or its RTS, arrives before its receive is posted.
                 let sending = to.immediate_send(scope, &sent);
                 from.probe();
                 from.receive_into(&mut received);
@@ -110,7 +111,7 @@ fn int_double() -> Vec<Layout> {
     ]
 }
 
-/// Layouts of five bytes and a 16-bit number: nothing divides anything.
+/// Layouts of five bytes and a 16-bit number: no size is a multiple of another.
 fn odd() -> Vec<Layout> {
     let (byte, short) = (u8::equivalent_datatype(), i16::equivalent_datatype());
     let with = |places: [usize; 6]| {
@@ -144,7 +145,7 @@ fn numbers() -> Vec<Layout> {
     ]
 }
 
-/// The same with a type that Rust describes itself.
+/// The same with a datatype that rsmpi derives for a Rust struct.
 #[derive(Clone, Copy, Debug, Equivalence, PartialEq)]
 struct Particle {
     id: u16,
@@ -166,7 +167,7 @@ fn derived(job: &Job, count: usize, shift: i32) {
     assert!(got.iter().enumerate().all(|(i, p)| *p == particle(from.rank(), i)), "a particle from {} is wrong", from.rank());
 }
 
-/// One element of several MB: its datatype is large, not its count.
+/// One element of several MB: the datatype is large and the count is 1.
 fn large_element(job: &Job) {
     let large = Layout {
         name: "one large vector",
@@ -191,7 +192,7 @@ fn main() {
                         transfer(&job, out, into, count, shift, late);
                         late = !late;
                     }
-                    // So that each count has its turn of both.
+                    // Each count is used with early and with late receives.
                     late = !late;
                 }
             }

@@ -1,5 +1,6 @@
-//! Jobs that are spawned, several times and with other jobs still there, and by all ranks at once: messages of all sizes both ways between all
-//! ranks, collectives and a window over everybody, last words of a job that is gone before they are received.
+//! Jobs that are spawned, several times, while other jobs exist, and by all ranks at once: messages of all sizes both
+//! ways between all ranks, collectives and a window over all ranks, and messages of a job that has ended before they
+//! are received.
 
 use std::process::Command;
 use std::time::Duration;
@@ -19,7 +20,7 @@ fn spawn(job: &Job, part: &str, children: i32) -> InterCommunicator {
     job.world.process_at_rank(0).spawn(&child, children).expect("children are born")
 }
 
-/// Everybody sends to everybody, a message of each size; odd ones are received from whoever comes first.
+/// Every rank sends a message of each size to every other rank; odd ones are received from any source.
 fn exchange(comm: &SimpleCommunicator) {
     let (me, size) = (comm.rank(), comm.size());
     for (tag, &len) in SIZES.iter().enumerate() {
@@ -42,7 +43,7 @@ fn exchange(comm: &SimpleCommunicator) {
     }
 }
 
-/// A collective, and memory of everybody that everybody else writes to, whichever job it is of.
+/// Uses a collective, and a window of all ranks to which every other rank writes, of either job.
 fn together(comm: &SimpleCommunicator) {
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
     for turn in 0..20u64 {
@@ -51,7 +52,7 @@ fn together(comm: &SimpleCommunicator) {
         assert_eq!(all, (0..size as u64).map(|r| turn * 100 + r).collect::<Vec<u64>>());
         comm.barrier();
     }
-    // SAFETY: the window's memory has `size` numbers at each rank, is MPI's, and is read between fences only.
+    // SAFETY: MPI allocates the window's memory with `size` numbers at each rank, and it is read between fences only.
     unsafe {
         let (mut base, mut win) = (std::ptr::null_mut::<i64>(), std::mem::zeroed());
         let at: *mut *mut i64 = &mut base;
@@ -128,7 +129,7 @@ fn main() {
     at_once(&job);
     let inter = spawn(&job, "last words", CHILDREN);
     if job.rank == 0 {
-        // They would be gone by now.
+        // By now the children would have ended, if they did not wait until their messages are received.
         std::thread::sleep(Duration::from_millis(300));
         for rank in 0..CHILDREN {
             let (words, _) = inter.process_at_rank(rank).receive_vec_with_tag::<u8>(LAST_WORDS);

@@ -1,5 +1,6 @@
-//! Datatypes without data: as parts of others by every constructor, alone and beside real data, in messages, packed, in collectives and in
-//! one-sided operations to every distance. Each is held against its type map. Arguments: random types, seed.
+//! Datatypes without data: as parts of others by every constructor, alone and beside real data, in messages, packed, in
+//! collectives and in one-sided operations to every distance. Each is compared with its type map. Arguments: number of
+//! random types, seed.
 
 use std::os::raw::{c_int, c_void};
 
@@ -9,14 +10,14 @@ use ntbring_mpi_tests::raw::{self, ok};
 use ntbring_mpi_tests::typemap::{Block, Typed};
 use ntbring_mpi_tests::{arg, filled, Job, Rng};
 
-/// Bytes of every buffer, and where in them an element begins.
+/// Size of every buffer in bytes; `ORIGIN` is the offset at which an element begins.
 const ROOM: usize = 1 << 15;
 const ORIGIN: isize = 1 << 14;
-/// Elements of a message.
+/// Number of elements of a message.
 const COUNT: usize = 3;
 const HOLE: u8 = 0xa5;
 
-/// Types without data: without any bounds, and with bounds.
+/// Returns types without data: without any bounds, and with bounds.
 fn empties() -> Vec<Typed> {
     let (int, double) = (Typed::int(), Typed::double());
     let nothing = int.contiguous(0);
@@ -34,7 +35,7 @@ fn empties() -> Vec<Typed> {
     ]
 }
 
-/// The types that the constructors make of one type.
+/// Returns the types that the constructors make of one type.
 fn derived(of: &Typed) -> Vec<Typed> {
     let places = [(0, 1), (3, 2), (6, 0), (9, 3), (15, 1)];
     vec![
@@ -55,7 +56,7 @@ fn derived(of: &Typed) -> Vec<Typed> {
     ]
 }
 
-/// A type with data beside one without, and on both sides of it.
+/// Returns types with data beside, before and after one without data.
 fn beside(empty: &Typed) -> Vec<Typed> {
     let (int, double) = (Typed::int(), Typed::double());
     let pair = Typed::structure(&[((0, 1), &int), ((8, 1), &double)]);
@@ -69,7 +70,7 @@ fn beside(empty: &Typed) -> Vec<Typed> {
     ]
 }
 
-/// A type of several levels, at random.
+/// Returns a random type of several levels.
 fn random(rng: &mut Rng, empties: &[Typed], depth: usize) -> Typed {
     if depth == 0 {
         return match rng.below(5) {
@@ -107,7 +108,7 @@ fn packed(t: &Typed, buf: &[u8], count: usize) -> Vec<u8> {
     t.places(count).map(|at| buf[(ORIGIN + at) as usize]).collect()
 }
 
-/// A buffer of holes after these bytes have come into it.
+/// Returns a buffer of holes into which these bytes have been unpacked.
 fn unpacked(t: &Typed, bytes: &[u8], count: usize) -> Vec<u8> {
     let mut buf = vec![HOLE; ROOM];
     t.places(count).zip(bytes).for_each(|(at, byte)| buf[(ORIGIN + at) as usize] = *byte);
@@ -119,7 +120,7 @@ fn element(buf: &[u8]) -> *const c_void {
 }
 
 fn element_mut(buf: &mut [u8]) -> *mut c_void {
-    // Not of the rest only: elements may reach to both sides.
+    // The pointer is derived from the whole buffer, since elements may extend to both sides of the origin.
     buf.as_mut_ptr().wrapping_add(ORIGIN as usize).cast()
 }
 
@@ -128,10 +129,10 @@ fn expect(t: &Typed, what: &str, found: &[u8], wanted: &[u8]) {
     assert_eq!((found.len(), wrong), (wanted.len(), None), "{what} of {}: first wrong byte", t.name);
 }
 
-/// Size and bounds, and that MPI can say how the type was made.
+/// Checks size and bounds, and that MPI can return the arguments of the constructor.
 fn check_bounds(t: &Typed) {
     let (mut size, mut lb, mut extent) = (-1, -1, -1);
-    // SAFETY: a valid datatype, and places for numbers.
+    // SAFETY: the datatype is valid, and all results have valid destinations.
     unsafe {
         ok(ffi::MPI_Type_size(t.handle, &mut size), "MPI_Type_size");
         ok(ffi::MPI_Type_get_extent(t.handle, &mut lb, &mut extent), "MPI_Type_get_extent");
@@ -146,7 +147,7 @@ fn check_bounds(t: &Typed) {
         assert_eq!((lb as isize, extent as isize), (first, last - first), "true lb and extent of {}", t.name);
     }
     let [mut i, mut a, mut d, mut how] = [0; 4];
-    // SAFETY: as above; then arrays that are as large as MPI has said.
+    // SAFETY: as above; the arrays then have the sizes that MPI has returned.
     unsafe {
         ok(ffi::MPI_Type_get_envelope(t.handle, &mut i, &mut a, &mut d, &mut how), "MPI_Type_get_envelope");
         let (mut ints, mut addresses) = (vec![0; i as usize + 1], vec![0; a as usize + 1]);
@@ -164,7 +165,7 @@ fn check_packing(t: &Typed) {
     let source = filled(0, 1, 2, ROOM);
     let wanted = packed(t, &source, COUNT);
     let (mut room, n) = (0, COUNT as c_int);
-    // SAFETY: a valid datatype, and a place for a number.
+    // SAFETY: the datatype is valid, and the result has a valid destination.
     unsafe {
         ok(ffi::MPI_Pack_size(n, t.handle, ffi::RSMPI_COMM_SELF, &mut room), "MPI_Pack_size");
         let (mut bytes, mut at) = (vec![HOLE; room as usize], 0);
@@ -187,12 +188,12 @@ fn check_packing(t: &Typed) {
     }
 }
 
-/// A message to a rank, of one element fewer than there is room for, and a broadcast.
+/// Exchanges a message of one element less than the receive has room for, and a broadcast.
 fn check_messages(job: &Job, t: &Typed, shift: i32) {
     let (to, from, comm) = (job.ahead(shift), job.ahead(-shift), job.world.as_raw());
     let (source, mut into, mut status) = (filled(job.rank, to, 3, ROOM), vec![HOLE; ROOM], raw::status());
     let (n, of) = (COUNT as c_int, t.handle);
-    // SAFETY: both buffers hold as many elements.
+    // SAFETY: both buffers hold that many elements.
     unsafe {
         let (out, room) = (element(&source), element_mut(&mut into));
         ok(ffi::MPI_Sendrecv(out, n - 1, of, to, 3, room, n, of, from, 3, comm, &mut status), "MPI_Sendrecv");
@@ -200,19 +201,19 @@ fn check_messages(job: &Job, t: &Typed, shift: i32) {
     let sent = packed(t, &filled(from, job.rank, 3, ROOM), COUNT - 1);
     expect(t, "a message", &into, &unpacked(t, &sent, COUNT - 1));
     let mut count = -1;
-    // SAFETY: a status that was written, and a place for a number.
+    // SAFETY: the status is initialized, and `count` is valid for writes.
     ok(unsafe { ffi::MPI_Get_count(&status, t.handle, &mut count) }, "MPI_Get_count");
     assert_eq!(count, if t.size() == 0 { 0 } else { n - 1 }, "elements of {}", t.name);
     let root = shift % job.size;
     let mut all = if job.rank == root { filled(0, 0, 4, ROOM) } else { vec![HOLE; ROOM] };
-    // SAFETY: the buffer holds as many elements.
+    // SAFETY: the buffer holds that many elements.
     ok(unsafe { ffi::MPI_Bcast(element_mut(&mut all), n, of, root, comm) }, "MPI_Bcast");
     if job.rank != root {
         expect(t, "a broadcast", &all, &unpacked(t, &packed(t, &filled(0, 0, 4, ROOM), COUNT), COUNT));
     }
 }
 
-/// A window of as many bytes as a buffer has, at every rank.
+/// A window at every rank, as large as a buffer.
 struct Window {
     win: ffi::MPI_Win,
     base: *mut u8,
@@ -221,26 +222,26 @@ struct Window {
 impl Window {
     fn new(job: &Job) -> Self {
         let (mut base, size) = (std::ptr::null_mut::<u8>(), ROOM as ffi::MPI_Aint);
-        // SAFETY: null is overwritten by the call before anyone reads it.
+        // SAFETY: reading the constant is safe: the C side initializes it at load time. The call overwrites the handle.
         let mut win = unsafe { ffi::RSMPI_WIN_NULL };
         let place = std::ptr::from_mut(&mut base).cast();
-        // SAFETY: `base` and `win` are places for what the call returns.
+        // SAFETY: `base` and `win` are valid for writes.
         let code = unsafe { ffi::MPI_Win_allocate(size, 1, ffi::RSMPI_INFO_NULL, job.world.as_raw(), place, &mut win) };
         ok(code, "MPI_Win_allocate");
         Self { win, base }
     }
 
     fn free(mut self) {
-        // SAFETY: nobody accesses the window any more.
+        // SAFETY: the window is valid, and no rank accesses it afterwards.
         ok(unsafe { ffi::MPI_Win_free(&mut self.win) }, "MPI_Win_free");
     }
 }
 
-/// Puts to a rank, and gets of it.
+/// Checks puts to a rank and gets from it.
 fn check_window(job: &Job, window: &Window, t: &Typed, shift: i32) {
     let (to, from, n, of) = (job.ahead(shift), job.ahead(-shift), COUNT as c_int, t.handle);
     let (source, mut into, win) = (filled(job.rank, to, 5, ROOM), vec![HOLE; ROOM], window.win);
-    // SAFETY: both buffers, and the window at each rank, hold as many elements; fences keep the accesses apart.
+    // SAFETY: both buffers, and the window at each rank, hold that many elements; fences separate the accesses.
     let memory = unsafe {
         ok(ffi::MPI_Win_fence(0, win), "MPI_Win_fence");
         window.base.write_bytes(HOLE, ROOM);
@@ -257,7 +258,7 @@ fn check_window(job: &Job, window: &Window, t: &Typed, shift: i32) {
     expect(t, "what was gotten", &into, &unpacked(t, &packed(t, &source, COUNT), COUNT));
 }
 
-/// The basic elements of structs that hold types without data.
+/// Checks the number of basic elements of structs that contain types without data.
 fn check_elements() {
     let (int, double, nothing) = (Typed::int(), Typed::double(), Typed::int().contiguous(0));
     let t =
@@ -265,7 +266,8 @@ fn check_elements() {
     let (out, mut into, mut status) = (vec![1_u8; ROOM], vec![HOLE; ROOM], raw::status());
     for bytes in [4, 12, 20, 24, 40] {
         let mut elements = -1;
-        // SAFETY: buffers of enough bytes, a communicator of one, a status, and a place for a number.
+        // SAFETY: the buffers are large enough, the communicator has one rank, and status and number are valid for
+        // writes.
         unsafe {
             let (comm, from, to) = (ffi::RSMPI_COMM_SELF, element(&out), element_mut(&mut into));
             ok(ffi::MPI_Sendrecv(from, bytes, raw::byte(), 0, 1, to, 9, t.handle, 0, 1, comm, &mut status), "MPI_Sendrecv");
@@ -276,7 +278,7 @@ fn check_elements() {
     }
 }
 
-/// Elements beyond the end of a window that have no data are not accessed.
+/// Checks that elements without data beyond the end of a window are not accessed.
 fn check_reach(job: &Job, window: &Window) {
     let (int, nothing) = (Typed::int(), Typed::int().contiguous(0));
     let t = Typed::structure(&[((0, 1), &int), ((2 * ROOM as isize, 3), &nothing)]).resized(0, 4);

@@ -1,6 +1,7 @@
 //! 10^5 small messages from up to 3 senders to a receiver that starts a second late: `flood [MESSAGES [LATE_MS]]`.
 //!
-//! The senders are rank 0's two neighbours and the rank opposite. Every message carries its number, and those of one sender must arrive in order.
+//! The senders are rank 0's two neighbours and the opposite rank. Every message carries its number, and messages of one
+//! sender must arrive in order.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use ntbring_mpi_tests::{arg, filled, received_bytes, verify, Job};
 
 const TAG: i32 = 5;
 
-/// Message `number` of a sender is this long: from 8 bytes up to two cache lines.
+/// Returns the size of message `number` of a sender: from 8 bytes up to two cache lines.
 fn size(number: u64) -> usize {
     8 + (number % 113) as usize
 }
@@ -21,7 +22,7 @@ fn main() {
     let mut senders = vec![1, job.size / 2, job.size - 1];
     senders.sort_unstable();
     senders.dedup();
-    // The first sender takes what does not divide.
+    // The first sender also sends the remainder of the division.
     let share = |index: usize| messages / senders.len() as u64 + if index == 0 { messages % senders.len() as u64 } else { 0 };
 
     if job.rank == 0 {

@@ -1,15 +1,17 @@
-//! Flow control of messages that nobody has asked for: `held_back WHAT [MESSAGES]`, with `NTBRING_UNEXPECTED` set to a few MiB.
+//! Flow control of unexpected messages: `held_back MODE [MESSAGES]`, with `NTBRING_UNEXPECTED` set to a few MiB.
 //!
-//! | WHAT | does |
+//! | MODE | description |
 //! |---|---|
-//! | `asleep` | the last rank floods rank 0, which is not in MPI, and then waits for somebody else: its memory stays bounded, and what it does for others goes on |
-//! | `behind` | rank 0 receives first what was sent last, by its tag, then by a probe, then in a barrier |
+//! | `asleep` | the last rank floods rank 0, which is not in MPI, and then waits for another rank: rank 0's memory
+//! stays bounded, and forwarding by its host continues |
+//! | `behind` | rank 0 receives the latest message first: by its tag, then after a probe, then in a barrier |
 //! | `circle` | every rank sends all its messages to the next before it receives any |
-//! | `empty` | messages without any payload, which cost memory, too |
+//! | `empty` | messages without payload, which cost memory, too |
 //! | `sync` | synchronous messages among the others |
-//! | `beside` | while its messages are held, their sender writes to a window of the receiver and gets its answers |
-//! | `offered` | a large message that was matched before its sender began to flood arrives while messages are held |
-//! | `both` | two ranks hold messages for each other, and each sends a synchronous one that the other waits for |
+//! | `beside` | while its messages are held back, the sender accesses a window of the receiver and gets the replies |
+//! | `offered` | a large message that was matched before its sender began to flood arrives while messages are held back
+//! |
+//! | `both` | two ranks hold back messages for each other, and each sends a synchronous one that the other waits for |
 
 use std::time::{Duration, Instant};
 
@@ -24,18 +26,18 @@ const DATA: i32 = 3;
 const LAST: i32 = 4;
 const GO: i32 = 5;
 
-/// The limit that is set, in bytes.
+/// Returns the configured limit in bytes.
 fn limit() -> usize {
     let text = std::env::var("NTBRING_UNEXPECTED").expect("NTBRING_UNEXPECTED is set");
     text.strip_suffix('M').and_then(|mib| mib.parse::<usize>().ok()).expect("so many MiB") << 20
 }
 
-/// Whether each send waits for its receive anyway: then there is never more than one here.
+/// Returns true if every message is sent by rendezvous: then a blocking sender has at most one message in transit.
 fn all_are_offered() -> bool {
     std::env::var("NTBRING_EAGER_MAX").is_ok_and(|max| max == "0")
 }
 
-/// Every message says which it is.
+/// Returns a message that contains its number.
 fn message(number: u64, from: i32, to: i32) -> Vec<u8> {
     let mut bytes = filled(from, to, DATA, SIZE);
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -62,7 +64,7 @@ fn asleep(job: &Job, messages: u64) {
     } else if job.rank == 0 {
         let before = resident();
         std::thread::sleep(Duration::from_millis(500));
-        // Now it is in MPI, and waits for others than the flooder.
+        // From now on it is in MPI and waits for other ranks than the flooder.
         if helper != flooder {
             let big = filled(helper, 0, LAST, 3 << 20);
             let mut into = vec![0_u8; big.len()];
@@ -72,7 +74,7 @@ fn asleep(job: &Job, messages: u64) {
         }
         let until = Instant::now() + Duration::from_millis(500);
         while Instant::now() < until {
-            // Nobody sends this.
+            // No rank sends this.
             assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
         }
         let (grown, allowed) = (resident().saturating_sub(before), limit() + (8 << 20));
@@ -141,7 +143,7 @@ fn empty(job: &Job, messages: u64) {
     } else if job.rank == 0 {
         let before = resident();
         std::thread::sleep(Duration::from_millis(500));
-        // One poll takes in little; a while in MPI all that there is.
+        // One poll receives few messages; 500 ms in MPI receive all that have arrived.
         let until = Instant::now() + Duration::from_millis(500);
         while Instant::now() < until {
             assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
@@ -160,7 +162,7 @@ fn sync(job: &Job, messages: u64) {
         let to = job.world.process_at_rank(0);
         for number in 0..messages {
             match number % 1000 {
-                // There was no room for so many.
+                // There is no room for that many.
                 999 => to.synchronous_send_with_tag(&message(number, sender, 0)[..], DATA),
                 _ => to.send_with_tag(&message(number, sender, 0)[..], DATA),
             }
@@ -173,7 +175,7 @@ fn sync(job: &Job, messages: u64) {
 
 fn beside(job: &Job, messages: u64) {
     let mut window = Window::new(job, 2);
-    // Not a neighbour, if there is anybody else.
+    // Not a neighbour, if there are other ranks.
     let sender = job.size / 2;
     if job.rank == sender {
         let to = job.world.process_at_rank(0);
@@ -188,12 +190,12 @@ fn beside(job: &Job, messages: u64) {
                 assert_eq!(window.fetch(op("sum"), 1, 0, 1), turn);
                 window.flush(0);
             }
-            // The receiver goes on when it has seen the last of them, and not before.
+            // The receiver continues only when it has received the last of them.
             requests.wait_all(&mut Vec::new());
         });
     } else if job.rank == 0 {
         while window.own(0) < 99 || window.own(1) < 100 {
-            // Nobody sends this.
+            // No rank sends this.
             assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
         }
         receive_in_order(job, sender, messages);
@@ -204,7 +206,7 @@ fn beside(job: &Job, messages: u64) {
 
 fn offered(job: &Job, messages: u64) {
     let mut window = Window::new(job, 1);
-    // Not a neighbour, if there is anybody else.
+    // Not a neighbour, if there are other ranks.
     let sender = job.size / 2;
     let big = filled(sender, 0, LAST, 8 << 20);
     if job.rank == sender {
@@ -212,7 +214,7 @@ fn offered(job: &Job, messages: u64) {
         let all: Vec<Vec<u8>> = (0..messages).map(|number| message(number, sender, 0)).collect();
         mpi::request::scope(|large| {
             let sending = to.immediate_send_with_tag(large, &big[..], LAST);
-            // Whoever has this has matched what came before it.
+            // A receiver of this message has matched all earlier ones.
             to.send_with_tag(&0_u8, GO);
             to.receive_with_tag::<u8>(GO);
             mpi::request::multiple_scope(messages as usize, |scope, requests| {
@@ -233,12 +235,12 @@ fn offered(job: &Job, messages: u64) {
             let receiving = from.immediate_receive_into_with_tag(scope, &mut into[..], LAST);
             from.receive_with_tag::<u8>(GO);
             from.send_with_tag(&0_u8, GO);
-            // The flood begins while most of the large one may still be to come.
+            // The flood begins while most of the large message may still be in transit.
             std::thread::sleep(Duration::from_millis(500));
             receiving.wait();
         });
         assert!(into == big, "a large message ahead of a flood");
-        // Its sender knows that, too, before any of the flood is received.
+        // Its sender knows that, too, before any message of the flood is received.
         while window.own(0) < 1 {
             assert!(job.world.process_at_rank(0).immediate_probe_with_tag(GO).is_none());
         }
@@ -251,7 +253,7 @@ fn offered(job: &Job, messages: u64) {
 fn both(job: &Job, messages: u64) {
     let half = job.size / 2;
     let other = if job.rank < half { job.rank + half } else { job.rank - half };
-    // Of an odd number of ranks one has no partner.
+    // If the number of ranks is odd, one rank has no partner.
     if job.rank < 2 * half {
         let partner = job.world.process_at_rank(other);
         let all: Vec<Vec<u8>> = (0..messages).map(|number| message(number, job.rank, other)).collect();
@@ -282,7 +284,7 @@ fn main() {
     match what.as_str() {
         "asleep" => asleep(&job, messages),
         "behind" => behind(&job, messages),
-        // Such sends would wait for each other for ever.
+        // Such sends would deadlock.
         "circle" if all_are_offered() => {}
         "circle" => circle(&job, messages),
         "empty" => empty(&job, messages),

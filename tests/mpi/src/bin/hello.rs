@@ -1,4 +1,4 @@
-//! Every rank says who and where it is; rank 0 prints it in order.
+//! Every rank reports its rank and host; rank 0 prints the reports in order.
 
 use mpi::traits::*;
 use ntbring_mpi_tests::{Hosts, Job};

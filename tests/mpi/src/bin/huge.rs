@@ -1,5 +1,5 @@
-//! More than 2^31 bytes at once between the ranks that are furthest from each other: as one message, as one of a type with
-//! gaps, which is packed on its way, and put into a window. Needs memory for it all; does nothing if there is less.
+//! More than 2^31 bytes at once between the ranks that are furthest from each other: as one message, as one of a type
+//! with gaps, which is packed on its way, and put into a window. Skipped if there is not enough memory.
 
 use std::os::raw::{c_int, c_void};
 
@@ -8,17 +8,17 @@ use mpi::traits::*;
 use ntbring_mpi_tests::raw::{byte, bytes, class, ok, status, text};
 use ntbring_mpi_tests::{fail, Job};
 
-/// Words of a block, and blocks of a message: 2^31 bytes and 1 MiB.
+/// Words of a block, and blocks of a message: 2^31 bytes and 1 MiB in all.
 const BLOCK: usize = 1 << 17;
 const BLOCKS: usize = 2049;
 const WORDS: usize = BLOCK * BLOCKS;
 
-/// Of the sender and the receiver, who may be on one machine, and a window's.
+/// Memory in bytes for the sender and the receiver, which may be on one machine, and for a window.
 const NEEDED: u64 = 8 << 30;
 
 fn main() {
     let job = Job::start("huge");
-    // Alike at all ranks.
+    // The same result on all ranks.
     let mut enough = job.rank == 0 && available() >= NEEDED && room("/dev/shm") >= NEEDED / 2;
     job.world.process_at_rank(0).broadcast_into(&mut enough);
     if !enough {
@@ -33,16 +33,16 @@ fn main() {
         if job.rank == sender {
             fill(&mut memory, turn);
             let world = job.world.as_raw();
-            // SAFETY: so many blocks.
+            // SAFETY: the buffer has that many blocks.
             ok(unsafe { ffi::MPI_Send(at, BLOCKS as c_int, datatype.0, receiver, 0, world) }, "MPI_Send");
         } else if job.rank == receiver {
             memory.fill(0);
             let mut status = status();
             let (world, count) = (job.world.as_raw(), BLOCKS as c_int);
-            // SAFETY: so many blocks, and nobody borrows them.
+            // SAFETY: the buffer has that many blocks, and it is not borrowed.
             ok(unsafe { ffi::MPI_Recv(at, count, datatype.0, sender, 0, world, &mut status) }, "MPI_Recv");
             let mut elements: ffi::MPI_Count = 0;
-            // SAFETY: valid places.
+            // SAFETY: all pointers are valid for the call.
             ok(unsafe { ffi::MPI_Get_elements_x(&status, u64::equivalent_datatype().as_raw(), &mut elements) }, "MPI_Get_elements_x");
             assert_eq!(elements as usize, BLOCKS * datatype.1, "words received");
             assert_eq!(bytes(&status), ffi::MPI_UNDEFINED as usize, "MPI_Get_count of what no int can tell");
@@ -58,7 +58,7 @@ fn main() {
 fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &mut [u64]) {
     let size = if job.rank == receiver { WORDS * 8 } else { 0 };
     let mut base: *mut u64 = std::ptr::null_mut();
-    // SAFETY: places for what the calls return; between the fences only the sender uses the memory, and none of it is
+    // SAFETY: all results have valid destinations; between the fences only the sender uses the memory, and none of it is
     // borrowed when the window is freed.
     unsafe {
         let mut win = std::mem::zeroed();
@@ -70,7 +70,7 @@ fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &
             fill(memory, 2);
             let (from, count) = (memory.as_ptr().cast(), BLOCKS as ffi::MPI_Count);
             ok(ffi::MPI_Put_c(from, count, datatype.0, receiver, 0, count, datatype.0, win), "MPI_Put_c");
-            // More elements than MPICH's device can count are no fewer than that.
+            // A count that MPICH's device cannot represent must be refused, not truncated.
             ok(ffi::MPI_Win_set_errhandler(win, ffi::RSMPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
             let (many, byte) = (1 << 32 | 5, byte());
             let refused = ffi::MPI_Put_c(from, many, byte, receiver, 0, many, byte, win);
@@ -84,13 +84,13 @@ fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &
     }
 }
 
-/// A type of so many words at the beginning of a block.
+/// A type of that many words at the beginning of a block.
 struct Datatype(ffi::MPI_Datatype, usize);
 
 impl Datatype {
     fn new(words: usize) -> Datatype {
         let word = u64::equivalent_datatype().as_raw();
-        // SAFETY: places for the types; the first is not used any more when it is freed.
+        // SAFETY: the types are valid for writes; the first is not used after it is freed.
         unsafe {
             let (mut tight, mut block) = (std::mem::zeroed(), std::mem::zeroed());
             ok(ffi::MPI_Type_contiguous(words as c_int, word, &mut tight), "MPI_Type_contiguous");
@@ -104,7 +104,7 @@ impl Datatype {
 
 impl Drop for Datatype {
     fn drop(&mut self) {
-        // SAFETY: a type of ours that is not used any more.
+        // SAFETY: the datatype is valid and not used afterwards.
         ok(unsafe { ffi::MPI_Type_free(&mut self.0) }, "MPI_Type_free");
     }
 }
@@ -117,7 +117,7 @@ fn fill(memory: &mut [u64], turn: usize) {
     memory.iter_mut().enumerate().for_each(|(index, place)| *place = word(index, turn));
 }
 
-/// Of each block only the first words have come.
+/// Checks that only the first words of each block have arrived.
 fn verify(memory: &[u64], turn: usize, words: usize) {
     for (number, block) in memory.chunks(BLOCK).enumerate() {
         let wrong = (0..words).find(|&i| block[i] != word(number * BLOCK + i, turn));
@@ -128,17 +128,17 @@ fn verify(memory: &[u64], turn: usize, words: usize) {
     }
 }
 
-/// Bytes that can be had without pushing others out.
+/// Returns the number of bytes that are available without swapping.
 fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib << 10)
 }
 
-/// Bytes that are free in a file system.
+/// Returns the number of free bytes in a file system.
 fn room(path: &str) -> u64 {
     let path = std::ffi::CString::new(path).expect("a path without zeros");
-    // SAFETY: a valid path and a valid place, which is read only if it was written.
+    // SAFETY: the path is a C string, and the result is read only if the call has written it.
     unsafe {
         let mut found: libc::statvfs = std::mem::zeroed();
         match libc::statvfs(path.as_ptr(), &mut found) {

@@ -1,5 +1,5 @@
-//! A program with a timer and a signal handler of its own, every system call of which may be interrupted: nothing is lost,
-//! and the handler is called in the thread that is MPI's caller.
+//! A program with a timer and a signal handler of its own, which may interrupt every system call: nothing is lost, and
+//! the handler is called in the thread that calls MPI.
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -16,19 +16,19 @@ static MAIN: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn tick(_signal: i32) {
     TICKS.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: gettid takes nothing and may be called in a handler.
+    // SAFETY: gettid has no preconditions and may be called in a signal handler.
     if unsafe { libc::gettid() } != MAIN.load(Ordering::Relaxed) {
         ELSEWHERE.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 fn start_timer() {
-    // SAFETY: the structures are filled in, the handler is one that may interrupt anything.
+    // SAFETY: the structures are initialized, and the handler is async-signal-safe.
     unsafe {
         MAIN.store(libc::gettid(), Ordering::Relaxed);
         let mut action: libc::sigaction = zeroed();
         action.sa_sigaction = tick as extern "C" fn(i32) as usize;
-        // Without SA_RESTART.
+        // Without SA_RESTART, so that system calls are interrupted.
         assert_eq!(libc::sigaction(libc::SIGALRM, &action, null_mut()), 0);
         let every = libc::timeval { tv_sec: 0, tv_usec: EVERY_US };
         let timer = libc::itimerval { it_interval: every, it_value: every };
@@ -37,7 +37,7 @@ fn start_timer() {
 }
 
 fn main() {
-    // Before MPI, so that joining the ring is interrupted too.
+    // Before MPI_Init, so that joining the ring is interrupted, too.
     start_timer();
     let job = Job::start("interrupted");
     let rounds = arg(1, 60);
@@ -47,7 +47,7 @@ fn main() {
         let shift = distances[rng.below(distances.len() as u64) as usize];
         exchange(&job.world, shift, round % 7, rng.size(21));
         if round % 10 == 0 {
-            // Everybody but one waits long enough to sleep.
+            // All ranks but one wait long enough to sleep.
             if job.rank == round % job.size {
                 let start = std::time::Instant::now();
                 while start.elapsed().as_millis() < 30 {

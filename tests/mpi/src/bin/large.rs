@@ -27,7 +27,8 @@ fn main() {
         me if me == second => Some(first),
         _ => None,
     };
-    // Neighbours: (1, 2), (3, 4), ... and round the end to 0. Odd ranks begin, so that with two ranks a host the pairs are on two hosts.
+    // Neighbours: (1, 2), (3, 4), ... and across the end to 0. Pairs begin at odd ranks, so that with two ranks per
+    // host both ranks of a pair are on different hosts.
     let neighbour = (1..job.size).step_by(2).find_map(|odd| partner(odd, (odd + 1) % job.size));
     if let Some(peer) = neighbour {
         swap(&job, peer, &mut out, &mut into, 1);

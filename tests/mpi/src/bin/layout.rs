@@ -1,6 +1,7 @@
-//! Prints which rank lives on which host and checks it: `layout [RANKS_PER_HOST [HOSTS]]`.
+//! Prints the host of each rank and checks the layout: `layout [RANKS_PER_HOST [HOSTS]]`.
 //!
-//! Without arguments it only checks that the hosts MPI shows make sense. With them, every host must have just that many ranks.
+//! Without arguments it only checks that the hosts that MPI reports are consistent. With them, every host must have
+//! exactly that many ranks.
 
 use mpi::traits::*;
 use ntbring_mpi_tests::{arg, Hosts, Job};
@@ -22,7 +23,7 @@ fn main() {
     if count > 0 {
         assert_eq!(hosts.count, count, "number of hosts");
     }
-    // A communicator of one host reaches just the ranks of that host, and they can talk in it.
+    // A communicator of one host contains exactly the ranks of that host, which can communicate in it.
     let node = job.world.split_shared(job.rank);
     assert_eq!(node.size() as usize, hosts.ranks_on(hosts.of_rank[job.rank as usize]), "size of the host's communicator");
     let mut all = vec![-1; node.size() as usize];
@@ -30,7 +31,7 @@ fn main() {
     for rank in all {
         assert_eq!(hosts.of_rank[rank as usize], hosts.of_rank[job.rank as usize], "host of rank {rank}");
     }
-    // A communicator must go before MPI does.
+    // Communicators must be freed before MPI_Finalize.
     drop(node);
     job.finish();
 }

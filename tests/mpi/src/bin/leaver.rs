@@ -1,7 +1,7 @@
-//! Ways to leave that are not MPI_Finalize after the last message: `late` (rank 0 finalizes long after the others), `early` (the
-//! others finalize long before rank 0 looks for what they have sent), `unread` (the others finalize long before rank 0 sends what
-//! they have asked for), `exit` (all end without MPI_Finalize, in the middle of
-//! their messages), `one` (rank 1 ends without it, while the others wait for it).
+//! Ways to leave other than MPI_Finalize directly after the last message: `late` (rank 0 finalizes long after the
+//! others), `early` (the others finalize long before rank 0 receives their messages), `unread` (the others finalize
+//! long before rank 0 sends the messages for which they have posted receives), `exit` (all end without MPI_Finalize, in
+//! the middle of their messages), `one` (rank 1 ends without it, while the others wait for it).
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,9 @@ use ntbring_mpi_tests::raw::{byte, no_request, ok};
 use ntbring_mpi_tests::{arg, exchange, fail, filled, shifts, verify, Job};
 
 const LATE: Duration = Duration::from_secs(3);
-/// Longer than a rank says nothing while it waits to leave.
+/// Longer than the time after which a rank that waits to leave prints a warning.
 const VERY_LATE: Duration = Duration::from_secs(12);
-/// Nobody asks for it before the receiver has a place for it.
+/// Large enough that the payload is not requested before a receive is posted.
 const LARGE: usize = 8 << 20;
 
 fn main() {
@@ -65,22 +65,22 @@ fn compute(time: Duration) {
     }
 }
 
-/// Sends something to a rank, and never asks what has become of it.
+/// Sends a message to a rank, and never waits for the request.
 fn send_and_forget(job: &Job, to: i32, payload: Vec<u8>) {
     let mut request = no_request();
     let (at, len) = (payload.leak().as_ptr().cast(), LARGE as i32);
-    // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
+    // SAFETY: the buffer has the given size and is never freed; the request is not used afterwards.
     unsafe {
         ok(ffi::MPI_Isend(at, len, byte(), to, 0, job.world.as_raw(), &mut request), "MPI_Isend");
         ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
     }
 }
 
-/// Asks a rank for something, and never whether it has come.
+/// Posts a receive from a rank, and never waits for the request.
 fn receive_and_forget(job: &Job, from: i32) {
     let mut request = no_request();
     let (at, len) = (vec![0_u8; LARGE].leak().as_mut_ptr().cast(), LARGE as i32);
-    // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
+    // SAFETY: the buffer has the given size and is never freed; the request is not used afterwards.
     unsafe {
         ok(ffi::MPI_Irecv(at, len, byte(), from, 0, job.world.as_raw(), &mut request), "MPI_Irecv");
         ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");

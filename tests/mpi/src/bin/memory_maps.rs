@@ -1,11 +1,14 @@
-//! No process maps memory of a host that is not its neighbour: `memory_maps [RANKS_PER_HOST]`.
+//! Checks that no process maps memory of a host that is not its neighbour: `memory_maps [RANKS_PER_HOST]`.
 //!
-//! Every rank lists the shared memory that it maps (files in /dev/shm, memfds, deleted ones too), and rank 0 puts together which hosts map each file.
-//! On a ring a window belongs to one host, which maps it itself, and only that host's neighbours may map it too. So for every file the hosts that map
-//! it must be among h-1, h, h+1 for one of these hosts h. This says something from 4 hosts on: there, hosts 0 and 2 may both map a file of host 1, which
-//! host 1 then maps as well; a file that only 0 and 2 map, or that all four do, is a fault. From 5 hosts on even 0, 1 and 3 may share nothing.
+//! Every rank lists the shared memory that it maps (files in /dev/shm and memfds, including deleted ones), and rank 0
+//! determines which hosts map each file. On a ring a window belongs to one host, which maps it itself, and only that
+//! host's neighbours may map it, too. So the hosts that map a file must be among h-1, h, h+1 for one of these hosts h.
+//! The check is meaningful from 4 hosts on: there, hosts 0 and 2 may both map a file of host 1, which host 1 then maps
+//! as well; a file that only 0 and 2 map, or that all four map, is a failure. From 5 hosts on, 0, 1 and 3 must not
+//! share any file either.
 //!
-//! Conversely each two neighbouring hosts must have a file in common, or else the program would look for the wrong thing.
+//! Conversely, any two neighbouring hosts must have a file in common; otherwise the program would be looking for the
+//! wrong files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +16,7 @@ use mpi::traits::*;
 use ntbring_mpi_tests::window::Window;
 use ntbring_mpi_tests::{arg, exchange, fail, shifts, Hosts, Job};
 
-/// One line per mapped file: device, inode and name.
+/// Returns one line for each mapped file: device, inode and name.
 fn own_maps() -> BTreeSet<String> {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { fail("/proc/self/maps cannot be read") };
     let mut files = BTreeSet::new();
@@ -22,7 +25,7 @@ fn own_maps() -> BTreeSet<String> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, permissions, _, device, inode, name, ..] = fields[..] else { continue };
         let memory = ["/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"].iter().any(|start| name.starts_with(start));
-        // Whatever else is shared and can be written counts too, wherever it lies.
+        // All other shared writable mappings count, too, wherever the file is.
         let shared = permissions.ends_with('s') && (memory || permissions.contains('w'));
         if shared && inode != "0" {
             files.insert(format!("{device} {inode} {name}"));
@@ -31,7 +34,7 @@ fn own_maps() -> BTreeSet<String> {
     files
 }
 
-/// Whether the hosts in `set` are all one of them or its neighbours.
+/// Returns true if the hosts in `set` are one of them and its neighbours.
 fn around_one(set: &BTreeSet<usize>, hosts: usize) -> bool {
     let distance = |a: usize, b: usize| a.abs_diff(b).min(hosts - a.abs_diff(b));
     set.iter().any(|owner| set.iter().all(|host| distance(*owner, *host) <= 1))
@@ -64,19 +67,19 @@ fn main() {
         let wrong = (0..hosts.count).find(|host| hosts.ranks_on(*host) != per_host);
         assert_eq!(wrong, None, "a host that does not have {per_host} ranks");
     }
-    // What is mapped on first use is mapped after this.
+    // This maps all memory that is mapped on first use.
     for shift in shifts(job.size) {
         exchange(&job.world, shift, 1, 100);
         exchange(&job.world, shift, 1, 300_000);
     }
-    // Window memory lies in a file of each rank.
+    // Window memory is a file of each rank.
     let window = Window::new(&job, 1000);
     let mine: Vec<String> = own_maps().into_iter().collect();
     if job.rank == 0 {
         let mut files: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
         let mut add = |rank: i32, list: &str| {
             for file in list.lines() {
-                // The file is its device and inode; a name may have gone in the meantime.
+                // A file is identified by device and inode; its name may have been removed meanwhile.
                 files.entry(file.trim_end_matches(" (deleted)").to_owned()).or_default().insert(hosts.of_rank[rank as usize]);
             }
         };
@@ -89,7 +92,7 @@ fn main() {
     } else {
         job.world.process_at_rank(0).send(mine.join("\n").as_bytes());
     }
-    // Nobody unmaps anything before all have looked.
+    // No rank unmaps anything before all have listed their mappings.
     job.world.barrier();
     drop(window);
     job.finish();

@@ -1,11 +1,11 @@
-//! Broadcasts of a derived datatype among all ranks: `node_bcast [ROUNDS]`. Ranks of one host pass them on in pieces through
-//! MPICH's shared memory.
+//! Broadcasts of a derived datatype among all ranks: `node_bcast [ROUNDS]`. Ranks of one host pass them on in chunks
+//! through MPICH's shared memory.
 
 use mpi::datatype::{MutView, UserDatatype};
 use mpi::traits::*;
 use ntbring_mpi_tests::{arg, filled, verify, Job};
 
-/// Elements of eight bytes, of which every second one is sent.
+/// Number of elements of eight bytes, of which every second one is sent.
 const ELEMENTS: usize = 1 << 20;
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
                 *to = u64::from_ne_bytes(from.try_into().expect("eight bytes"));
             }
         }
-        // SAFETY: the elements reach as far as the datatype does.
+        // SAFETY: the slice covers the extent of the datatype.
         let mut view = unsafe { MutView::with_count_and_datatype(&mut elements[..], 1, &every_second) };
         job.world.process_at_rank(root).broadcast_into(&mut view);
         let come: Vec<u8> = elements.iter().step_by(2).flat_map(|element| element.to_ne_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Several collectives at once, none of them blocking, with point-to-point traffic between them.
+//! Several nonblocking collectives at once, with point-to-point traffic between them.
 
 use mpi::collective::SystemOperation;
 use mpi::traits::*;
@@ -30,7 +30,7 @@ fn round(job: &Job, len: usize, round: i32) {
         } else {
             root_process.immediate_gather_into(scope, &mine[..]).wait();
         }
-        // Not in the order in which they began.
+        // Not in the order in which they were begun.
         scan.wait();
         all_to_all.wait();
         exchange(world, job.size / 2, round, len * 3);
@@ -55,7 +55,8 @@ fn round(job: &Job, len: usize, round: i32) {
     }
 }
 
-/// A barrier that is not waited for at once holds back nobody's messages, and is complete only when everyone has come.
+/// A nonblocking barrier that is not waited for at once delays no messages, and completes only when all ranks have
+/// entered it.
 fn late_barrier(job: &Job) {
     let mut barrier = Some(job.world.immediate_barrier());
     for tag in 0..20 {

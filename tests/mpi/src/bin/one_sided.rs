@@ -6,7 +6,7 @@ use mpi::ffi;
 use mpi::traits::*;
 use ntbring_mpi_tests::{raw, Job};
 
-/// Numbers in each rank's window: more than any eager limit.
+/// Number of elements in each rank's window: larger than any eager limit.
 const LEN: usize = 40_000;
 
 /// A window of `LEN` numbers on each rank.
@@ -22,19 +22,20 @@ fn number() -> ffi::MPI_Datatype {
 impl Window {
     fn new(job: &Job) -> Self {
         let mut base: *mut i64 = std::ptr::null_mut();
-        // SAFETY: null is overwritten by the call before anyone reads it.
+        // SAFETY: reading the constant is safe: the C side initializes it at load time. The call overwrites the handle.
         let mut win = unsafe { ffi::RSMPI_WIN_NULL };
         let (bytes, place) = ((LEN * 8) as ffi::MPI_Aint, std::ptr::from_mut(&mut base).cast());
-        // SAFETY: `base` and `win` are places for what the call returns; the rest are valid handles.
+        // SAFETY: `base` and `win` are valid for writes; all other arguments are valid handles.
         let code = unsafe { ffi::MPI_Win_allocate(bytes, 8, ffi::RSMPI_INFO_NULL, job.world.as_raw(), place, &mut win) };
         raw::ok(code, "MPI_Win_allocate");
         Self { win, base }
     }
 
-    /// This rank's own number `i`, between synchronisations.
+    /// Returns this rank's own number `i`; only between synchronisations.
     fn own(&self, i: usize) -> i64 {
         assert!(i < LEN, "an index within the window");
-        // SAFETY: within the window's memory; volatile since other processes may write it at other times.
+        // SAFETY: the address is within the window's memory; the access is volatile, since other processes may write
+        // it.
         unsafe { self.base.add(i).read_volatile() }
     }
 
@@ -45,24 +46,24 @@ impl Window {
     }
 
     fn fence(&self) {
-        // SAFETY: a valid window.
+        // SAFETY: the window is valid.
         raw::ok(unsafe { ffi::MPI_Win_fence(0, self.win) }, "MPI_Win_fence");
     }
 
     fn lock(&self, kind: u32, rank: i32) {
-        // SAFETY: a valid window and a rank of it.
+        // SAFETY: the window is valid, and the rank belongs to it.
         raw::ok(unsafe { ffi::MPI_Win_lock(kind as c_int, rank, 0, self.win) }, "MPI_Win_lock");
     }
 
     fn unlock(&self, rank: i32) {
-        // SAFETY: a valid window, locked at `rank` by the caller.
+        // SAFETY: the window is valid, and the caller has locked it at `rank`.
         raw::ok(unsafe { ffi::MPI_Win_unlock(rank, self.win) }, "MPI_Win_unlock");
     }
 
     fn put(&self, values: &[i64], rank: i32, at: usize) {
         assert!(at + values.len() <= LEN, "a range within the window");
         let (from, len) = (values.as_ptr().cast(), values.len() as c_int);
-        // SAFETY: the range is within the window, and callers keep `values` until they synchronise.
+        // SAFETY: the range is within the window, and callers keep `values` allocated until they synchronise.
         let code = unsafe { ffi::MPI_Put(from, len, number(), rank, at as ffi::MPI_Aint, len, number(), self.win) };
         raw::ok(code, "MPI_Put");
     }
@@ -86,7 +87,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: a valid window; its memory is not used afterwards.
+        // SAFETY: the window is valid; its memory is not used afterwards.
         raw::ok(unsafe { ffi::MPI_Win_free(&mut self.win) }, "MPI_Win_free");
     }
 }
@@ -101,7 +102,7 @@ fn fences(job: &Job, w: &Window) {
     (0..n).for_each(|rank| assert_eq!(w.own(rank as usize), i64::from(rank) * 1000, "what rank {rank} put"));
     w.fence();
 
-    // Large: to the right, then back from the opposite rank.
+    // Large transfers: to the right, then back from the opposite rank.
     let long: Vec<i64> = (0..LEN as i64 - 100).map(|i| i * 3 + i64::from(me)).collect();
     w.put(&long, job.ahead(1), 100);
     w.fence();
@@ -113,7 +114,7 @@ fn fences(job: &Job, w: &Window) {
     let writer = i64::from((opposite - 1).rem_euclid(n));
     got.iter().zip(0..).for_each(|(x, i)| assert_eq!(*x, i * 3 + writer, "number {i} of a large get"));
 
-    // Everyone adds to everyone's numbers.
+    // Every rank adds to the numbers of every rank.
     (0..LEN).for_each(|i| w.set(i, 5));
     w.fence();
     let ones = vec![i64::from(me) + 1; 9000];
@@ -125,7 +126,7 @@ fn fences(job: &Job, w: &Window) {
     w.fence();
 }
 
-/// Tickets from a counter of rank `owner`: each number is drawn once.
+/// Draws tickets from a counter of rank `owner`: each number is drawn once.
 fn counters(job: &Job, w: &Window, owner: i32) {
     const EACH: i64 = 30;
     w.set(0, 0);
@@ -137,7 +138,7 @@ fn counters(job: &Job, w: &Window, owner: i32) {
     for ticket in &mut tickets {
         w.lock(ffi::MPI_LOCK_SHARED, owner);
         let (from, into) = (std::ptr::from_ref(&one).cast(), std::ptr::from_mut(ticket).cast());
-        // SAFETY: both places live until the unlock.
+        // SAFETY: both buffers outlive the unlock.
         raw::ok(unsafe { ffi::MPI_Fetch_and_op(from, into, number(), owner, 0, ffi::RSMPI_SUM, w.win) }, "MPI_Fetch_and_op");
         w.unlock(owner);
     }
@@ -147,22 +148,22 @@ fn counters(job: &Job, w: &Window, owner: i32) {
     all.sort_unstable();
     assert!(all.iter().zip(0..).all(|(ticket, i)| *ticket == i), "each ticket is drawn once: {all:?}");
 
-    // Read, change and write back under an exclusive lock loses nothing.
+    // Reading, changing and writing back under an exclusive lock loses no update.
     for _ in 0..10 {
         let mut value = [0];
         w.lock(ffi::MPI_LOCK_EXCLUSIVE, owner);
         w.get(&mut value, owner, 1);
-        // SAFETY: a valid window, locked at `owner`.
+        // SAFETY: the window is valid and locked at `owner`.
         raw::ok(unsafe { ffi::MPI_Win_flush(owner, w.win) }, "MPI_Win_flush");
         value[0] += 1;
         w.put(&value, owner, 1);
         w.unlock(owner);
     }
-    // Just one rank's compare-and-swap succeeds.
+    // Exactly one rank's compare-and-swap succeeds.
     let (mine, free, mut before) = (i64::from(job.rank), -1_i64, 0_i64);
     w.lock(ffi::MPI_LOCK_SHARED, owner);
     let (new, old, into) = (std::ptr::from_ref(&mine).cast(), std::ptr::from_ref(&free).cast(), std::ptr::from_mut(&mut before).cast());
-    // SAFETY: the three places live until the unlock.
+    // SAFETY: the three buffers outlive the unlock.
     raw::ok(unsafe { ffi::MPI_Compare_and_swap(new, old, into, number(), owner, 2, w.win) }, "MPI_Compare_and_swap");
     w.unlock(owner);
     let mut winners = 0;
@@ -178,12 +179,12 @@ fn counters(job: &Job, w: &Window, owner: i32) {
     job.world.barrier();
 }
 
-/// Post, start, complete, wait: everyone puts into the right neighbour's window.
+/// Post, start, complete, wait: every rank puts into the right neighbour's window.
 fn pairwise(job: &Job, w: &Window) {
     let world = job.world.group();
     let (left, right) = (world.include(&[job.ahead(-1)]), world.include(&[job.ahead(1)]));
     let values: Vec<i64> = (0..3000).map(|i| i + i64::from(job.rank) * 10_000).collect();
-    // SAFETY: valid groups and window; `values` outlives the epoch.
+    // SAFETY: groups and window are valid; `values` outlives the epoch.
     unsafe {
         raw::ok(ffi::MPI_Win_post(left.as_raw(), 0, w.win), "MPI_Win_post");
         raw::ok(ffi::MPI_Win_start(right.as_raw(), 0, w.win), "MPI_Win_start");
@@ -196,12 +197,12 @@ fn pairwise(job: &Job, w: &Window) {
     job.world.barrier();
 }
 
-/// A test for what must be there: the complete was called before the barrier.
+/// MPI_Win_test must succeed here: the matching MPI_Win_complete was called before the barrier.
 fn tested(job: &Job, w: &Window) {
     let world = job.world.group();
     let (first, others) = (world.include(&[0]), world.exclude(&[0]));
     for turn in 0..20 {
-        // SAFETY: valid groups and window.
+        // SAFETY: groups and window are valid.
         unsafe {
             if job.rank == 0 {
                 raw::ok(ffi::MPI_Win_start(others.as_raw(), 0, w.win), "MPI_Win_start");
@@ -226,7 +227,7 @@ fn main() {
     counters(&job, &window, 0);
     counters(&job, &window, job.size - 1);
     pairwise(&job, &window);
-    // Further away a barrier may overtake what was sent before it by more than a test waits.
+    // At larger distances a barrier may overtake earlier messages by more time than a test waits.
     if job.size <= 3 {
         tested(&job, &window);
     }

@@ -1,8 +1,9 @@
-//! Large messages between ranks that are not in MPI: once both sides know of each other's calls, all of the payload comes though
-//! nobody calls anything. Every rank sends to the one so many places ahead, and looks at nothing but its memory: all the time, as
-//! if it computed, if there are more cores than ranks, otherwise once a millisecond, since whoever is to bring it needs a core.
+//! Large messages between ranks that are not in MPI: once both sides know of each other's calls, the whole payload
+//! arrives without further MPI calls. Every rank sends to the one at a fixed distance and only reads its memory: all
+//! the time, as if it computed, if there are more cores than ranks; otherwise once a millisecond, since the
+//! async-progress thread needs a core.
 //!
-//! With `bound` each rank has a core of its own, as mpiexec would have bound it.
+//! With `bound` each rank has a core of its own, as if mpiexec had bound it.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::{arg, fail, filled, verify, Job};
 
 const LIMIT: Duration = Duration::from_secs(40);
-/// Distance of the words that are looked at.
+/// Distance in bytes of the words that are read.
 const STRIDE: usize = 4096;
 const PAYLOAD: i32 = 1;
 const SENT: i32 = 2;
@@ -26,7 +27,7 @@ fn main() {
     let session = Session::new();
     let job = Job::start("overlap");
     if std::env::var("NTBRING_OVERLAP").is_ok_and(|on| on == "auto") && cores < job.size as usize {
-        // Ranks that share cores have no deputies.
+        // Ranks that share cores have no async-progress threads.
         return job.finish();
     }
     let steps = [session.counter("overlaps")];
@@ -38,7 +39,8 @@ fn main() {
         let mut into = vec![0; size];
         let at = into.as_ptr();
         let has_come = |offset: usize| {
-            // SAFETY: inside `into`, and all of its bytes are looked at as they are.
+            // SAFETY: the address is within `into`, and any bytes are a valid value; the read is volatile, since MPI
+            // writes to it.
             let word = unsafe { at.add(offset).cast::<u64>().read_volatile() };
             word.to_ne_bytes() == expected[offset..][..8]
         };
@@ -46,7 +48,7 @@ fn main() {
             let (ahead, behind) = (job.world.process_at_rank(to), job.world.process_at_rank(from));
             let receiving = behind.immediate_receive_into_with_tag(scope, &mut into[..], PAYLOAD);
             let sending = ahead.immediate_send_with_tag(scope, &out[..], PAYLOAD);
-            // Whoever has this has found the receive for the payload.
+            // A receiver of this message has matched the payload with its receive.
             let told = ahead.immediate_send_with_tag(scope, &0u8, SENT);
             behind.receive_with_tag::<u8>(SENT);
             told.wait();
@@ -62,7 +64,7 @@ fn main() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
-            // Who has all of it is still needed by the others: everybody stays out of MPI for as long.
+            // A rank that has its whole payload is still needed by others, so all ranks stay out of MPI for this time.
             std::thread::sleep(Duration::from_millis(100));
             receiving.wait();
             sending.wait();
@@ -70,7 +72,7 @@ fn main() {
         verify(&into, from, job.rank, PAYLOAD);
         job.world.barrier();
     }
-    // Where the kernel copies, one side of each pair has nothing to do.
+    // Where the kernel copies (CMA), one side of each pair has no steps to make.
     let (mine, mut all) = (session.read(&steps) - before, 0);
     job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
     if all == 0 {
@@ -79,10 +81,10 @@ fn main() {
     job.finish();
 }
 
-/// Binds this process to one core, another for each rank as far as there are enough.
+/// Binds this process to one core, a different one for each rank as far as there are enough.
 fn bind(cores: usize) {
     let rank: usize = std::env::var("PMI_RANK").map_or(0, |rank| rank.parse().unwrap());
-    // SAFETY: an empty set is a valid one, of that size, and 0 is this process.
+    // SAFETY: an all-zero set is valid and has that size, and 0 means this process.
     let done = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(rank % cores, &mut set);

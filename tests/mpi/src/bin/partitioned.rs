@@ -1,6 +1,6 @@
-//! Partitioned messages between ranks at every distance: of few and of many partitions, empty and large ones, given in any order
-//! and by several threads, waited for one by one, started again and again; with other partitions at the receiver than at the
-//! sender.
+//! Partitioned messages between ranks at every distance: with few and with many partitions, empty and large ones,
+//! marked ready in any order and by several threads, waited for one by one, started repeatedly; with different
+//! partitions at receiver and sender.
 
 use std::os::raw::{c_int, c_void};
 
@@ -10,13 +10,14 @@ use mpi::Threading;
 use ntbring_mpi_tests::raw::{byte, no_request, ok, status};
 use ntbring_mpi_tests::{fill, shifts, verify, Job, Rng};
 
-/// Partitions of the sender, how many times as many the receiver has, and bytes of one of the receiver's.
+/// Number of partitions of the sender, the receiver's number as a multiple of it, and bytes of a partition of the
+/// receiver.
 const SHAPES: [(usize, usize, usize); 8] =
     [(1, 1, 0), (1, 1, 8), (7, 1, 1000), (7, 1, 0), (512, 1, 64), (8192, 1, 16), (5, 3, 333), (3, 1, 1 << 20)];
 const ROUNDS: i32 = 3;
 const THREADS: usize = 3;
 
-/// One side of a channel: a request and the memory that belongs to it.
+/// One side of a channel: a request and its memory.
 struct Side {
     request: ffi::MPI_Request,
     memory: Vec<u8>,
@@ -27,7 +28,7 @@ impl Side {
         let mut side = Side { request: no_request(), memory: vec![0; partitions * size] };
         let at: *mut c_void = side.memory.as_mut_ptr().cast();
         let (world, info) = (job.world.as_raw(), info());
-        // SAFETY: so many bytes, which stay where they are until the request is freed.
+        // SAFETY: the buffer has the given size and does not move until the request is freed.
         let code = unsafe { ffi::MPI_Psend_init(at, partitions as c_int, size as i64, byte(), to, tag, world, info, &mut side.request) };
         ok(code, "MPI_Psend_init");
         side
@@ -37,32 +38,32 @@ impl Side {
         let mut side = Side { request: no_request(), memory: vec![0; partitions * size] };
         let at: *mut c_void = side.memory.as_mut_ptr().cast();
         let (world, info) = (job.world.as_raw(), info());
-        // SAFETY: so many bytes, which stay where they are until the request is freed.
+        // SAFETY: the buffer has the given size and does not move until the request is freed.
         let code = unsafe { ffi::MPI_Precv_init(at, partitions as c_int, size as i64, byte(), from, tag, world, info, &mut side.request) };
         ok(code, "MPI_Precv_init");
         side
     }
 
     fn start(&mut self) {
-        // SAFETY: a request of ours that is not active.
+        // SAFETY: the request is valid and inactive.
         ok(unsafe { ffi::MPI_Start(&mut self.request) }, "MPI_Start");
     }
 
     fn wait(&mut self) {
-        // SAFETY: a request of ours; its memory is borrowed by nobody.
+        // SAFETY: the request is valid; its memory is not borrowed.
         ok(unsafe { ffi::MPI_Wait(&mut self.request, &mut status()) }, "MPI_Wait");
     }
 
-    /// What has come, while more comes.
+    /// Returns the present content of a part of the memory, while more data arrives.
     fn look(&self, part: std::ops::Range<usize>) -> Vec<u8> {
-        // SAFETY: inside the memory, and read as it is: MPI writes to it at the same time.
+        // SAFETY: the address is within the memory; the read is volatile, since MPI writes to it at the same time.
         part.map(|at| unsafe { self.memory.as_ptr().add(at).read_volatile() }).collect()
     }
 
-    /// Whether a partition has arrived.
+    /// Returns true if a partition has arrived.
     fn has(&self, partition: usize) -> bool {
         let mut flag = 0;
-        // SAFETY: an active request with that partition.
+        // SAFETY: the request is active and has that partition.
         ok(unsafe { ffi::MPI_Parrived(self.request, partition as c_int, &mut flag) }, "MPI_Parrived");
         flag != 0
     }
@@ -70,23 +71,23 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // SAFETY: a request of ours that is not active.
+        // SAFETY: the request is valid and inactive.
         ok(unsafe { ffi::MPI_Request_free(&mut self.request) }, "MPI_Request_free");
     }
 }
 
-/// What several threads may use at the same time.
+/// The part of a channel that several threads may use at the same time.
 struct Ready(ffi::MPI_Request);
 
-// SAFETY: MPI allows threads to give partitions of one request at the same time.
+// SAFETY: MPI allows threads to mark partitions of one request as ready at the same time.
 unsafe impl Sync for Ready {}
 
 impl Ready {
-    /// Gives partitions: a run of them at once if they are one.
+    /// Marks partitions as ready, consecutive ones with a single call.
     fn give(&self, partitions: &[usize]) {
         let mut numbers: Vec<c_int> = partitions.iter().map(|&p| p as c_int).collect();
         let is_run = numbers.windows(2).all(|two| two[1] == two[0] + 1);
-        // SAFETY: partitions of an active request that nobody has given yet.
+        // SAFETY: the request is active, and these partitions have not been marked ready yet.
         let code = unsafe {
             match numbers[..] {
                 [] => return,
@@ -135,7 +136,7 @@ fn main() {
                     std::thread::yield_now();
                 }
                 if round > 0 {
-                    // It is there before all of the message is.
+                    // The partition arrives before the whole message has.
                     let mut expected = vec![0; receiving.memory.len()];
                     fill(&mut expected, from, job.rank, round);
                     let part = looked_for * size..(looked_for + 1) * size;

@@ -1,5 +1,5 @@
-//! Nonblocking collectives complete while each of their ranks is in another call of MPI. Duplications of communicators are among them:
-//! these agree on context ids, which other calls ask for at the same time.
+//! Nonblocking collectives complete while each of their ranks is in another MPI call. Among them are duplications of
+//! communicators, which agree on context ids that other calls request at the same time.
 
 use std::os::raw::{c_int, c_void};
 use std::time::Duration;
@@ -10,9 +10,10 @@ use mpi::traits::*;
 use ntbring_mpi_tests::raw::{byte, in_place, no_request, ok, status};
 use ntbring_mpi_tests::{fail, window, Job};
 
-/// Delay of the rank that begins a barrier last: all others wait by then.
+/// Delay of the rank that begins a barrier last: by then all others wait.
 const LATE: Duration = Duration::from_millis(3);
-/// A rank polls fewer times than this before it duplicates the communicator of itself alone; the round says how often.
+/// Upper limit of the number of times that a rank polls before it duplicates its MPI_COMM_SELF; the number depends on
+/// the round.
 const POLLS: i32 = 24;
 
 fn int() -> ffi::MPI_Datatype {
@@ -24,7 +25,7 @@ fn null() -> ffi::MPI_Comm {
     unsafe { ffi::RSMPI_COMM_NULL }
 }
 
-/// A duplicate under way: its handle, which MPI writes when it is complete, and its request.
+/// A pending duplication: its handle, which MPI writes on completion, and its request.
 struct Coming {
     comm: Box<ffi::MPI_Comm>,
     request: ffi::MPI_Request,
@@ -33,7 +34,7 @@ struct Coming {
 /// Begins to duplicate a communicator.
 fn idup(of: ffi::MPI_Comm) -> Coming {
     let mut coming = Coming { comm: Box::new(null()), request: no_request() };
-    // SAFETY: a valid communicator; the places for what comes out live until the request is complete.
+    // SAFETY: the communicator is valid; the destinations of the results live until the request is complete.
     ok(unsafe { ffi::MPI_Comm_idup(of, &mut *coming.comm, &mut coming.request) }, "MPI_Comm_idup");
     coming
 }
@@ -49,16 +50,16 @@ impl Coming {
 }
 
 fn free(comm: &mut ffi::MPI_Comm) {
-    // SAFETY: a communicator of ours, with nothing under way.
+    // SAFETY: the communicator is valid, and no operation is pending.
     ok(unsafe { ffi::MPI_Comm_free(comm) }, "MPI_Comm_free");
 }
 
 fn wait(request: &mut ffi::MPI_Request) {
-    // SAFETY: a request of ours, or none; nobody borrows what it writes to.
+    // SAFETY: the request is valid or null; the memory that it writes to is not borrowed.
     ok(unsafe { ffi::MPI_Wait(request, &mut status()) }, "MPI_Wait");
 }
 
-/// Returns true if a request is complete, or there is none.
+/// Returns true if a request is complete or null.
 fn test(request: &mut ffi::MPI_Request) -> bool {
     let mut flag = 0;
     // SAFETY: as in `wait`.
@@ -66,36 +67,37 @@ fn test(request: &mut ffi::MPI_Request) -> bool {
     flag != 0
 }
 
-/// Makes progress: probes so many times for a message that no rank sends.
+/// Makes progress by probing that many times for a message that no rank sends.
 fn poll(comm: &SimpleCommunicator, times: i32) {
     for _ in 0..times {
         assert!(comm.any_process().immediate_probe_with_tag(999).is_none(), "a message that nobody has sent");
     }
 }
 
-/// Ranks of the same parity, in the opposite order, so that the first of one communicator is the last of another.
+/// Returns a communicator of the ranks of the same parity in reverse order, so that the first rank of one communicator
+/// is the last of another.
 fn parity(job: &Job) -> SimpleCommunicator {
     let half = job.world.split_by_color_with_key(Color::with_value(job.rank % 2), -job.rank);
     half.unwrap_or_else(|| fail("a rank with a colour got no communicator"))
 }
 
-/// An intercommunicator of the ranks of even and of odd parity.
+/// Returns an intercommunicator of the even and the odd ranks.
 fn between(job: &Job, half: &SimpleCommunicator) -> ffi::MPI_Comm {
     let mut inter = null();
     // The last rank of each parity is the first of its half.
     let last_of = |parity: i32| (job.size - 1) - (job.size - 1 - parity) % 2;
     let other = last_of(1 - job.rank % 2);
-    // SAFETY: valid communicators and ranks; a place for the new one.
+    // SAFETY: communicators and ranks are valid, and the last argument is valid for writes.
     ok(unsafe { ffi::MPI_Intercomm_create(half.as_raw(), 0, job.world.as_raw(), other, 7, &mut inter) }, "MPI_Intercomm_create");
     inter
 }
 
-/// Duplications of several communicators and other collectives at once, which ranks wait for in different orders. Each new
-/// communicator keeps its messages apart from the others'.
+/// Duplicates several communicators and runs other collectives at once; ranks wait for them in different orders.
+/// Messages in each new communicator must stay separate from those of the others.
 fn duplications(job: &Job, base: &SimpleCommunicator, half: &SimpleCommunicator, inter: ffi::MPI_Comm, round: i32) {
     let (me, n) = (job.rank, job.size);
     let all = base.as_raw();
-    // A context that only some ranks have shifts their numbers.
+    // A context id that only some ranks use makes the free ids of ranks differ.
     let alone = (round % 2 == me % 2).then(|| SimpleCommunicator::self_comm().duplicate());
     let root = round % n;
     let (mut word, one, mut sum) = (if me == root { round } else { -1 }, me + 1, -1);
@@ -103,7 +105,7 @@ fn duplications(job: &Job, base: &SimpleCommunicator, half: &SimpleCommunicator,
     let mut calls = [no_request(); 5];
     let [bcast, allreduce, allgather, barrier, alltoall] = &mut calls;
     let mut coming = vec![idup(all)];
-    // SAFETY: the buffers have room for what comes and stay where they are until all requests are complete.
+    // SAFETY: the buffers are large enough and do not move until all requests are complete.
     unsafe {
         ok(ffi::MPI_Ibcast((&raw mut word).cast(), 1, int(), root, all, bcast), "MPI_Ibcast");
         coming.push(idup(all));
@@ -140,26 +142,27 @@ fn duplications(job: &Job, base: &SimpleCommunicator, half: &SimpleCommunicator,
     drop(alone);
 }
 
-/// Messages of one tag, received in the opposite order of communicators.
+/// Sends messages with the same tag and receives them in the reverse order of communicators.
 fn apart(job: &Job, comms: &[ffi::MPI_Comm]) {
     let (to, from) = (job.ahead(1), job.ahead(-1));
     let out: Vec<i32> = (0..comms.len() as i32).map(|i| job.rank * 10 + i).collect();
     let mut sends = vec![no_request(); comms.len()];
     for ((comm, number), send) in comms.iter().zip(&out).zip(&mut sends) {
-        // SAFETY: the number stays where it is until the request is complete.
+        // SAFETY: the number does not move until the request is complete.
         ok(unsafe { ffi::MPI_Isend(std::ptr::from_ref(number).cast(), 1, int(), to, 0, *comm, send) }, "MPI_Isend");
     }
     for (i, comm) in comms.iter().enumerate().rev() {
         let mut number = -1;
-        // SAFETY: room for one number.
+        // SAFETY: the buffer has room for one number.
         ok(unsafe { ffi::MPI_Recv((&raw mut number).cast(), 1, int(), from, 0, *comm, &mut status()) }, "MPI_Recv");
         assert_eq!(number, from * 10 + i as i32, "what came in duplicate {i}");
     }
     sends.iter_mut().for_each(wait);
 }
 
-/// Each rank duplicates the communicator of itself alone, blocking or not, which must not depend on the other ranks. A duplication that
-/// the last rank has not begun holds the first part of the context ids meanwhile, and one more holds the rest for a while.
+/// Each rank duplicates MPI_COMM_SELF, blocking or nonblocking, which must not depend on other ranks. Meanwhile, a
+/// duplication that the last rank has not begun holds the first part of the context ids, and another one holds the rest
+/// for some time.
 fn alone(job: &Job, base: &SimpleCommunicator, rest: Option<&SimpleCommunicator>, round: i32) {
     let last = job.size - 1;
     if job.rank == last {
@@ -185,13 +188,13 @@ fn alone(job: &Job, base: &SimpleCommunicator, rest: Option<&SimpleCommunicator>
 /// The call in which a rank waits for another one.
 #[derive(Clone, Copy)]
 enum Place {
-    /// For the other's MPI_Win_post.
+    /// Waits for the other rank's MPI_Win_post.
     Access,
-    /// For the other's MPI_Win_complete.
+    /// Waits for the other rank's MPI_Win_complete.
     Exposure,
-    /// For the other's MPI_Win_unlock.
+    /// Waits for the other rank's MPI_Win_unlock.
     Lock,
-    /// For a part of a partitioned message.
+    /// Waits for a partition of a partitioned message.
     Part,
 }
 
@@ -200,22 +203,22 @@ struct Meeting {
     waiter: i32,
     awaited: i32,
     win: ffi::MPI_Win,
-    /// The other one of the two, at each of them.
+    /// The group of the other rank, at each of the two.
     other: ffi::MPI_Group,
-    /// A message to the waiter, at each of them.
+    /// A partitioned message to the waiting rank: the request at each of the two.
     part: ffi::MPI_Request,
     memory: Box<[u8; 8]>,
 }
 
 impl Meeting {
     fn new(job: &Job, win: ffi::MPI_Win, round: i32) -> Meeting {
-        // In the second step of a barrier a rank tells the one that is two further.
+        // In the second step of a barrier a rank sends to the rank at distance two.
         let (waiter, awaited) = (round, (round + 2.min(job.size - 1)) % job.size);
         // SAFETY: the constants are initialized by the C side at load time and never written.
         let (other, info) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_INFO_NULL) };
         let mut meeting = Meeting { waiter, awaited, win, other, part: no_request(), memory: Box::new([0; 8]) };
         let (world, at) = (job.world.as_raw(), meeting.memory.as_mut_ptr().cast());
-        // SAFETY: valid handles; the memory stays where it is until the request is freed.
+        // SAFETY: all handles are valid; the memory does not move until the request is freed.
         unsafe {
             let mut all = other;
             ok(ffi::MPI_Comm_group(world, &mut all), "MPI_Comm_group");
@@ -232,17 +235,17 @@ impl Meeting {
     }
 
     fn lock(&self) {
-        // SAFETY: a window of ours that is not locked there.
+        // SAFETY: the window is valid and not locked at that rank.
         ok(unsafe { ffi::MPI_Win_lock(ffi::MPI_LOCK_EXCLUSIVE as c_int, self.awaited, 0, self.win) }, "MPI_Win_lock");
     }
 
     fn unlock(&self) {
-        // SAFETY: a window of ours that is locked there.
+        // SAFETY: the window is valid and locked at that rank.
         ok(unsafe { ffi::MPI_Win_unlock(self.awaited, self.win) }, "MPI_Win_unlock");
     }
 
     fn access(&self) {
-        // SAFETY: the other one exposes the window.
+        // SAFETY: the other rank exposes the window.
         unsafe {
             ok(ffi::MPI_Win_start(self.other, 0, self.win), "MPI_Win_start");
             ok(ffi::MPI_Win_complete(self.win), "MPI_Win_complete");
@@ -250,20 +253,20 @@ impl Meeting {
     }
 
     fn expose(&self) {
-        // SAFETY: the other one accesses the window.
+        // SAFETY: the other rank accesses the window.
         unsafe {
             ok(ffi::MPI_Win_post(self.other, 0, self.win), "MPI_Win_post");
             ok(ffi::MPI_Win_wait(self.win), "MPI_Win_wait");
         }
     }
 
-    /// One rank waits for another one, which first waits for a barrier. All ranks have begun the barrier; what it needs then is progress
-    /// at the first rank. The rank before that one begins the barrier last.
+    /// One rank waits for another one, which first waits for a barrier. All ranks have begun the barrier, which can
+    /// complete only if the first rank makes progress. The rank before that one begins the barrier last.
     fn hold(&mut self, job: &Job, place: Place) {
         let (waits, is_awaited) = (job.rank == self.waiter, job.rank == self.awaited);
         match place {
             Place::Lock if is_awaited => self.lock(),
-            // SAFETY: a request of ours that is not active.
+            // SAFETY: the request is valid and inactive.
             Place::Part if waits || is_awaited => ok(unsafe { ffi::MPI_Start(&mut self.part) }, "MPI_Start"),
             _ => {}
         }
@@ -272,7 +275,7 @@ impl Meeting {
             std::thread::sleep(LATE);
         }
         let mut barrier = no_request();
-        // SAFETY: a valid communicator, and a place for the request.
+        // SAFETY: the communicator is valid, and `barrier` is valid for writes.
         ok(unsafe { ffi::MPI_Ibarrier(job.world.as_raw(), &mut barrier) }, "MPI_Ibarrier");
         match place {
             _ if !waits => {}
@@ -285,7 +288,7 @@ impl Meeting {
             Place::Part => {
                 let mut flag = 0;
                 while flag == 0 {
-                    // SAFETY: a request of ours that is active, of one part.
+                    // SAFETY: the request is valid and active, and has one partition.
                     ok(unsafe { ffi::MPI_Parrived(self.part, 0, &mut flag) }, "MPI_Parrived");
                 }
                 wait(&mut self.part);
@@ -298,7 +301,7 @@ impl Meeting {
             Place::Exposure => self.access(),
             Place::Lock => self.unlock(),
             Place::Part => {
-                // SAFETY: a request of ours that is active, of one part.
+                // SAFETY: the request is valid and active, and has one partition.
                 ok(unsafe { ffi::MPI_Pready(0, self.part) }, "MPI_Pready");
                 wait(&mut self.part);
             }
@@ -306,7 +309,7 @@ impl Meeting {
     }
 
     fn end(mut self) {
-        // SAFETY: a group and a request of ours, with nothing under way.
+        // SAFETY: group and request are valid, and no operation is pending.
         unsafe {
             ok(ffi::MPI_Group_free(&mut self.other), "MPI_Group_free");
             if self.part != no_request() {
@@ -337,7 +340,7 @@ fn run(job: &Job) {
         }
         meeting.end();
     }
-    // SAFETY: a window of ours; nothing is under way.
+    // SAFETY: the window is valid, and no operation is pending.
     ok(unsafe { ffi::MPI_Win_free(&mut win) }, "MPI_Win_free");
 }
 

@@ -1,4 +1,4 @@
-//! Persistent requests of all send modes, started together and alone, again and again.
+//! Persistent requests of all send modes, started together and one by one, repeatedly.
 
 use mpi::ffi;
 use mpi::traits::*;
@@ -7,7 +7,7 @@ use ntbring_mpi_tests::{fill, raw, shifts, verify, Job};
 const ROUNDS: i32 = 30;
 const SIZES: [usize; 5] = [0, 8, 500, 20_000, 300_000];
 
-/// One pair of persistent requests and the buffers they belong to.
+/// A pair of persistent requests and their buffers.
 struct Channel {
     to: i32,
     from: i32,
@@ -33,7 +33,8 @@ impl Channel {
         let (out, mut into) = (vec![0_u8; size], vec![0_u8; size]);
         let mut requests = [raw::no_request(); 2];
         let [receive, send] = &mut requests;
-        // SAFETY: the buffers live on the heap, do not move with the channel, and go only after the requests were freed in `drop`.
+        // SAFETY: the buffers are on the heap, so they do not move with the channel, and `drop` frees the requests
+        // before them.
         unsafe {
             raw::ok(ffi::MPI_Recv_init(into.as_mut_ptr().cast(), size as i32, raw::byte(), from, tag, comm, receive), "MPI_Recv_init");
             raw::ok(init(out.as_ptr().cast(), size as i32, raw::byte(), to, tag, comm, send), "the send's init call");
@@ -48,7 +49,7 @@ impl Channel {
 
     fn wait(&mut self, job: &Job, round: i32) {
         for (index, request) in self.requests.iter_mut().enumerate() {
-            // SAFETY: an active request of ours, whose buffers are there and not borrowed.
+            // SAFETY: the request is active, and its buffers are allocated and not borrowed.
             let (code, status) = unsafe { raw::wait(request) };
             raw::ok(code, "MPI_Wait");
             if index == 0 {
@@ -63,7 +64,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         for request in &mut self.requests {
-            // SAFETY: a request of ours that is not active.
+            // SAFETY: the request is valid and inactive.
             raw::ok(unsafe { ffi::MPI_Request_free(request) }, "MPI_Request_free");
         }
     }
@@ -85,10 +86,11 @@ fn main() {
             channels.iter_mut().for_each(|channel| channel.prepare(&job, round));
             if round % 2 == 0 {
                 let mut all: Vec<ffi::MPI_Request> = channels.iter().flat_map(|channel| channel.requests).collect();
-                // SAFETY: inactive persistent requests whose buffers stay where they are until all have been waited for.
+                // SAFETY: the persistent requests are inactive, and their buffers do not move until all have been
+                // waited for.
                 raw::ok(unsafe { ffi::MPI_Startall(all.len() as i32, all.as_mut_ptr()) }, "MPI_Startall");
             } else {
-                // The receives come after the sends.
+                // Receives are started after the sends.
                 for channel in &mut channels {
                     for request in channel.requests.iter_mut().rev() {
                         // SAFETY: as above.
@@ -99,12 +101,12 @@ fn main() {
             channels.iter_mut().rev().for_each(|channel| channel.wait(&job, round));
         }
     }
-    // Ready sends: everyone's receive is started before the barrier, the sends after it.
+    // Ready sends: all receives are started before the barrier, the sends after it.
     for size in SIZES {
         let mut channel = Channel::new(&job, ffi::MPI_Rsend_init, 1 % job.size, 77, size);
         for round in 0..5 {
             channel.prepare(&job, round);
-            // SAFETY: as above; the barrier between makes the send ready.
+            // SAFETY: as above; the barrier guarantees that the receive is posted before the ready send.
             unsafe {
                 raw::ok(ffi::MPI_Start(&mut channel.requests[0]), "MPI_Start");
                 job.world.barrier();

@@ -1,6 +1,7 @@
-//! Ping-pong between rank 0 and a peer, nothing else: `pingpong [COUNT [BYTES [PEER]]]`, 10000 messages of 8 bytes each way with rank 1.
+//! Ping-pong between rank 0 and a peer: `pingpong [COUNT [BYTES [PEER]]]`, by default 10000 messages of 8 bytes each
+//! way with rank 1.
 //!
-//! The program itself makes no other traffic, so that statistics show only these messages. Rank 0 prints what it measured as one JSON line.
+//! The program sends no other messages, so that statistics show only these. Rank 0 prints the results as one JSON line.
 
 use std::time::Instant;
 

@@ -23,7 +23,7 @@ fn test_matched_probe<S: Source>(from: &S, tag: i32) -> (Message, Status) {
     }
 }
 
-/// Takes in one message with the probing call of the number `way`.
+/// Receives one message with the probing call of the number `way`.
 fn take<S: Source>(job: &Job, from: &S, way: usize, tag: i32) -> (Vec<u8>, Status) {
     match way {
         0 | 1 => {
@@ -48,7 +48,7 @@ fn take<S: Source>(job: &Job, from: &S, way: usize, tag: i32) -> (Vec<u8>, Statu
     }
 }
 
-/// Everyone sends to everyone at the given distances and takes in what comes, with each kind of probe.
+/// Every rank sends to the ranks at the given distances and receives with each kind of probe.
 fn part(job: &Job, way: usize, any: bool) {
     let tag = way as i32 * 2 + i32::from(any);
     let distances = shifts(job.size);
@@ -70,7 +70,7 @@ fn part(job: &Job, way: usize, any: bool) {
                 if !any {
                     assert_eq!((src, buf.len()), (named.rank(), size), "sender and size");
                 }
-                // In order for each sender, whoever came first.
+                // Messages of each sender are in order; senders may alternate.
                 assert_eq!(buf.len(), SIZES[seen[src as usize]], "size of the next message from {src}");
                 seen[src as usize] += 1;
                 verify(&buf, src, job.rank, tag);
@@ -81,7 +81,8 @@ fn part(job: &Job, way: usize, any: bool) {
     job.world.barrier();
 }
 
-/// A matched message belongs to its receiver: no other probe or receive finds it, and it may be received later than its successor.
+/// A matched message belongs to its receiver: no other probe or receive finds it, and it may be received after its
+/// successor.
 fn matched_is_taken(job: &Job) {
     let (to, from) = (job.ahead(job.size / 2), job.ahead(-(job.size / 2)));
     let (first, second) = (filled(job.rank, to, 50, 3000), filled(job.rank, to, 51, 70_000));

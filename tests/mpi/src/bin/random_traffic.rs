@@ -1,14 +1,15 @@
-//! A storm of random messages: `random_traffic [SEED [ROUNDS]]`.
+//! A large number of random messages: `random_traffic [SEED [ROUNDS]]`.
 //!
-//! All ranks draw the same schedule from the seed, so that everyone knows what must arrive. Sizes go from 0 to 256 KiB, few tags are used by many
-//! messages (so that order matters), ranks pause at random, and requests are waited for in random order.
+//! All ranks derive the same schedule from the seed, so that each knows which messages must arrive. Sizes range from 0
+//! to 256 KiB, few tags are used by many messages (so that order matters), ranks pause at random, and requests are
+//! waited for in random order.
 
 use std::time::Duration;
 
 use mpi::traits::*;
 use ntbring_mpi_tests::{arg, filled, received_bytes, verify, Job, Rng};
 
-/// One message of the schedule; `index` is in the payload, so that two messages in the wrong order are noticed.
+/// One message of the schedule; `index` is in the payload, so that exchanged messages are detected.
 struct Message {
     src: i32,
     dst: i32,

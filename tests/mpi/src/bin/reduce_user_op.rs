@@ -1,5 +1,5 @@
-//! Reductions with operations of the program's own: a commutative one, one that is only associative (so that the order of ranks counts), one on
-//! a struct, and one given as a plain C function; reduce, all-reduce and both scans.
+//! Reductions with user-defined operations: a commutative one, one that is only associative (so that the order of ranks
+//! matters), one on a struct, and one given as a plain C function; reduce, all-reduce and both scans.
 
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use mpi::ffi::MPI_Datatype;
 use mpi::traits::*;
 use ntbring_mpi_tests::{fail, Job};
 
-/// The map x -> a * x + b, modulo 2^64. Putting maps after one another is associative and not commutative.
+/// The map x -> a * x + b, modulo 2^64. Composition of such maps is associative and not commutative.
 #[derive(Clone, Copy, Debug, Default, Equivalence, PartialEq)]
 struct Map {
     a: u64,
@@ -22,7 +22,7 @@ impl Map {
         Self { a: 2 * rank as u64 + 3, b: i as u64 + 7 * rank as u64 }
     }
 
-    /// First `self`, then `next`.
+    /// Applies `self` first, then `next`.
     fn then(self, next: Self) -> Self {
         Self { a: self.a.wrapping_mul(next.a), b: self.b.wrapping_mul(next.a).wrapping_add(next.b) }
     }
@@ -46,16 +46,17 @@ fn chain(x: DynBuffer<'_>, acc: DynBufferMut<'_>) {
     }
 }
 
-/// a + b + a * b modulo 2^32, which is (1 + a)(1 + b) - 1: commutative and associative, and no system operation does it.
+/// Returns a + b + a * b modulo 2^32, which is (1 + a)(1 + b) - 1: commutative and associative, and no predefined
+/// operation.
 fn join(a: u32, b: u32) -> u32 {
     a.wrapping_add(b).wrapping_add(a.wrapping_mul(b))
 }
 
-/// The larger of two numbers by their last digit, ties by value.
+/// Selects the number with the larger last digit; if these are equal, the larger number.
 unsafe extern "C" fn larger_last_digit(x: *mut c_void, acc: *mut c_void, len: *mut c_int, _: *mut MPI_Datatype) {
-    // SAFETY: MPI calls this with the `len` it was given, which is readable.
+    // SAFETY: MPI passes a valid pointer to the length that it was given.
     for i in 0..unsafe { *len } as usize {
-        // SAFETY: MPI hands over two arrays of `len` i64 that do not overlap, since i64 is what the reductions below use.
+        // SAFETY: MPI passes two arrays of `len` i64 that do not overlap, since the reductions below use i64.
         let (x, acc) = unsafe { (x.cast::<i64>().add(i).read(), &mut *acc.cast::<i64>().add(i)) };
         if (x % 10, x) > (*acc % 10, *acc) {
             *acc = x;
@@ -94,7 +95,7 @@ fn ordered(job: &Job, len: usize) {
 
 fn commutative(job: &Job, len: usize) {
     let calls = AtomicU32::new(0);
-    // A closure that captures something.
+    // A closure that captures a variable.
     let op = UserOperation::commutative(|x, acc| {
         calls.fetch_add(1, Ordering::Relaxed);
         let (x, acc) = slices::<u32>(x, acc);

@@ -1,9 +1,9 @@
-//! A token goes round the ring of ranks; it grows, everyone checks it and counts its hop.
+//! A token travels round the ring of ranks; it grows, and each rank checks it and increments its hop count.
 
 use mpi::traits::*;
 use ntbring_mpi_tests::{fill, mismatch, Job};
 
-/// The token's first bytes are the hop count.
+/// Size in bytes of the hop count, with which the token begins.
 const COUNT: usize = 8;
 
 fn check(token: &[u8], size: usize, round: i32, hops: u64) {

@@ -1,6 +1,6 @@
-//! Broadcasts, reductions, all-gathers and all-to-alls of all sizes, mixed, with ranks that come late: those that are passed on from
-//! neighbour to neighbour on rings, in segments if they are large, and those that are not; from all roots, in place, and of types with
-//! gaps at some ranks only.
+//! Broadcasts, reductions, all-gathers and all-to-alls of all sizes, mixed, with ranks that are late: those that are
+//! passed on from neighbour to neighbour on rings, in segments if they are large, and those that are not; from all
+//! roots, in place, and of types with gaps at some ranks only.
 
 use std::os::raw::{c_int, c_void};
 use std::time::Duration;
@@ -14,18 +14,19 @@ use ntbring_mpi_tests::window::coherent;
 use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 180;
-/// Numbers of 32 bits: below and above what is shared (on 8 hosts and on 4), packed, sent without asking, and a segment.
+/// Counts of 32-bit numbers: below and above the sizes of small collectives (on 8 hosts and on 4), of packed and of
+/// eager messages, and of a segment.
 const SIZES: [usize; 19] = [0, 1, 2, 3, 15, 16, 62, 63, 254, 255, 510, 511, 2050, 4097, 16_384, 16_385, 40_000, 70_001, 300_000];
-/// What stands where nothing is to be written.
+/// Fill value of places that must not be written.
 const GAP: u32 = 0xdead_beef;
 
-/// The value of a number that a rank has for another one, or for all: never the same in two turns.
+/// Returns the value of a number that a rank has for another one, or for all: different in each turn.
 fn number(turn: u64, from: i32, to: i32, i: usize) -> u32 {
     let seed = turn << 40 ^ (from as u64) << 32 ^ (to as u64) << 24 ^ i as u64;
     (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32
 }
 
-/// Numbers side by side, or every second place: a buffer of either, and MPI's view of it.
+/// Numbers side by side, or in every second place: a buffer and its MPI datatype.
 struct Numbers {
     places: Vec<u32>,
     step: usize,
@@ -34,10 +35,10 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// `blocks` of `len` numbers each, none of which has its value yet.
+    /// Returns `blocks` of `len` numbers each, filled with [`GAP`].
     fn new(len: usize, blocks: usize, gaps: bool) -> Numbers {
         let step = 1 + usize::from(gaps);
-        // SAFETY: a type of `len` numbers, whose extent is that of a block.
+        // SAFETY: the datatype has `len` numbers, and its extent is that of a block.
         let datatype = unsafe {
             let (mut vector, mut block) = (std::mem::zeroed(), std::mem::zeroed());
             raw::ok(ffi::MPI_Type_vector(len as c_int, 1, step as c_int, ffi::RSMPI_UINT32_T, &mut vector), "MPI_Type_vector");
@@ -70,7 +71,7 @@ impl Numbers {
 
 impl Drop for Numbers {
     fn drop(&mut self) {
-        // SAFETY: committed in `new`, and in no use.
+        // SAFETY: `new` has committed the datatype, and it is not in use.
         unsafe { ffi::MPI_Type_free(&mut self.datatype) };
     }
 }
@@ -81,12 +82,12 @@ fn broadcast(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool) {
     if comm.rank() == root {
         numbers.set(0, |i| number(turn, root, 0, i));
     }
-    // SAFETY: one block.
+    // SAFETY: the buffer holds one block.
     raw::ok(unsafe { ffi::MPI_Bcast(numbers.at(), 1, numbers.datatype, root, comm.as_raw()) }, "MPI_Bcast");
     numbers.verify(0, |i| number(turn, root, 0, i), &format!("broadcast of rank {root}, turn {turn}"));
 }
 
-/// To all, or to a root only: then others have no place for what comes out.
+/// Reduces to all ranks, or to a root only: then the others have no receive buffer.
 fn reduce(comm: &SimpleCommunicator, turn: u64, len: usize, to_all: bool, in_place: bool) {
     let root = (turn / 4) as i32 % comm.size();
     let is_there = to_all || comm.rank() == root;
@@ -94,7 +95,7 @@ fn reduce(comm: &SimpleCommunicator, turn: u64, len: usize, to_all: bool, in_pla
     let mine: Vec<u32> = (0..len).map(|i| number(turn, comm.rank(), 0, i)).collect();
     let mut all = if in_place { mine.clone() } else { vec![GAP; if is_there { len } else { 0 }] };
     let greatest = turn % 3 == 0;
-    // SAFETY: `len` numbers each, where they are looked at.
+    // SAFETY: the buffers that are accessed hold `len` numbers each.
     let code = unsafe {
         let from = if in_place { raw::in_place() } else { mine.as_ptr().cast() };
         let op = if greatest { ffi::RSMPI_MAX } else { ffi::RSMPI_SUM };
@@ -120,7 +121,7 @@ fn gather(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_place
     if in_place {
         all.set(me as usize, |i| number(turn, me, 0, i));
     }
-    // SAFETY: one block, and one for each rank.
+    // SAFETY: the buffers hold one block, and one block for each rank.
     let code = unsafe {
         let from = if in_place { raw::in_place() } else { mine.at().cast_const() };
         ffi::MPI_Allgather(from, 1, mine.datatype, all.at(), 1, all.datatype, comm.as_raw())
@@ -138,7 +139,7 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
         let numbers = if in_place { &mut into } else { &mut out };
         numbers.set(to, |i| number(turn, me, to as i32, i));
     }
-    // SAFETY: a block for each rank.
+    // SAFETY: the buffers hold a block for each rank.
     let code = unsafe {
         let from = if in_place { raw::in_place() } else { out.at().cast_const() };
         ffi::MPI_Alltoall(from, 1, out.datatype, into.at(), 1, into.datatype, comm.as_raw())
@@ -149,7 +150,7 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
     }
 }
 
-/// On rings without hosts far away, whose memory is ordinary memory, alltoalls are exchanges.
+/// Uses alltoalls on rings without distant hosts and with ordinary memory, where they are exchanges.
 fn exchanges(job: &Job) {
     let is_ring = Hosts::discover(&job.world).count == job.size as usize && (2..=5).contains(&job.size);
     let expected = u64::from(is_ring && coherent());
@@ -157,7 +158,7 @@ fn exchanges(job: &Job) {
     let counter = tool.counter("collectives_exchanged");
     let most = if job.size < 4 { 16_384 } else { 1 << 20 };
     for len in [1024, 1025, 4096, 16_384, 16_385, 40_000, 75_000] {
-        // Whatever lies behind it, of types with gaps everywhere, nowhere, and at some ranks.
+        // With either mechanism, and with types with gaps at all, no or some ranks.
         for turn in 1..7 {
             let (before, gaps) = (tool.read(&[counter]), (turn / 2 + job.rank as u64) % 3 == 0);
             exchange(&job.world, turn, len, gaps, false);
@@ -167,8 +168,8 @@ fn exchanges(job: &Job) {
     }
 }
 
-/// Sums that are rounded: nearly right, by whichever way, and to the last bit the same at all ranks; of so many segments that
-/// their places are used again.
+/// Sums with rounding errors: nearly correct with any algorithm, and bitwise identical at all ranks; of so many
+/// segments that buffers are reused.
 fn rounded(comm: &SimpleCommunicator) {
     const LEN: usize = 200_000;
     let value = |rank: i32, i: usize| 1.0 / f64::from(rank + 1 + (i % 1000) as i32);
@@ -197,7 +198,7 @@ fn rounded(comm: &SimpleCommunicator) {
     assert!(sums.iter().map(|sum| sum.to_bits()).eq(first.iter().map(|sum| sum.to_bits())), "not the same at all ranks");
 }
 
-/// What all ranks must choose alike comes from `common`, the rest from `own`.
+/// Choices that must be the same on all ranks are drawn from `common`, others from `own`.
 fn mixed(comm: &SimpleCommunicator, common: &mut Rng, own: &mut Rng, turn: u64) {
     if own.below(12) == 0 {
         std::thread::sleep(Duration::from_micros(500));

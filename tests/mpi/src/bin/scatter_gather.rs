@@ -5,7 +5,7 @@ use mpi::traits::*;
 use mpi::Count;
 use ntbring_mpi_tests::Job;
 
-/// Element `i` of what `src` has for `dst`.
+/// Returns element `i` of the data of `src` for `dst`.
 fn value(src: i32, dst: i32, i: usize) -> u64 {
     (src as u64) << 48 | (dst as u64) << 32 | i as u64
 }
@@ -14,7 +14,7 @@ fn values(src: i32, dst: i32, len: usize) -> Vec<u64> {
     (0..len).map(|i| value(src, dst, i)).collect()
 }
 
-/// The unequal part of `rank`: some are empty.
+/// Returns the length of the unequal part of `rank`; some parts are empty.
 fn part(rank: i32, len: usize) -> usize {
     len * (rank as usize % 4) / 2
 }
@@ -47,7 +47,7 @@ fn rooted(job: &Job, root: i32, len: usize) {
     }
 }
 
-/// Counts and displacements of unequal parts, and the length of all of them.
+/// Returns counts and displacements of unequal parts, and their total length.
 fn partition(size: i32, len: usize) -> (Vec<Count>, Vec<Count>, usize) {
     let counts: Vec<Count> = (0..size).map(|r| part(r, len) as Count).collect();
     let mut end = 0;
@@ -100,7 +100,7 @@ fn all(job: &Job, len: usize) {
     world.all_gather_varcount_into(&values(me, 78, part(me, len))[..], &mut PartitionMut::new(&mut into[..], &counts[..], &starts[..]));
     assert_eq!(into, (0..job.size).flat_map(|src| values(src, 78, part(src, len))).collect::<Vec<_>>(), "all-gather of unequal parts");
 
-    // Everyone gets parts of the size that belongs to the receiver.
+    // Every rank gets parts of the size that belongs to the receiver.
     let out: Vec<u64> = (0..job.size).flat_map(|dst| values(me, dst, part(dst, len))).collect();
     let mine = part(me, len);
     let mut into = vec![0; mine * job.size as usize];

@@ -1,16 +1,17 @@
-//! Synchronous, buffered and ready sends, blocking and not, to the own host and to others, with receives posted early and late.
+//! Synchronous, buffered and ready sends, blocking and not, to the same host and to others, with receives posted early
+//! and late.
 
 use mpi::topology::Process;
 use mpi::traits::*;
 use ntbring_mpi_tests::{fill, filled, received_bytes, shifts, verify, Job};
 
 const SIZES: [usize; 6] = [0, 8, 100, 10_000, 100_000, 1 << 20];
-/// Tags: data, "now you may receive", "the receive is posted".
+/// Tags: data, permission to receive, notice that the receive is posted.
 const DATA: i32 = 1;
 const GO: i32 = 2;
 const READY: i32 = 3;
 
-/// Where the late receiver takes the message from.
+/// The call with which the late receiver gets the message.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Named,
@@ -35,7 +36,7 @@ fn late_receive(job: &Job, from: &Process, way: Way, buf: &mut [u8]) {
     assert_eq!((received_bytes(&status), status.source_rank()), (buf.len(), from.rank()), "size and sender, received by {way:?}");
 }
 
-/// An Issend must not complete before its receive has begun, however long that takes, and must complete then.
+/// An Issend must not complete before its receive has begun, and must complete then.
 fn synchronous(job: &Job, shift: i32, size: usize, way: Way) {
     let (to, from) = (job.world.process_at_rank(job.ahead(shift)), job.world.process_at_rank(job.ahead(-shift)));
     let (out, mut into) = (filled(job.rank, to.rank(), DATA, size), vec![0; size]);
@@ -53,15 +54,16 @@ fn synchronous(job: &Job, shift: i32, size: usize, way: Way) {
         sending.wait();
     });
     verify(&into, from.rank(), job.rank, DATA);
-    // Any-source receives must not take what a faster rank sends for the next round.
+    // Receives from any source must not match a faster rank's message of the next round.
     job.world.barrier();
 }
 
-/// Blocking Ssend: half of the ranks send first while the others are late, then the other way round; and with the receive posted in time.
+/// Blocking Ssend: half of the ranks send first while the others are late, then the reverse; and with the receive
+/// posted in time.
 fn synchronous_blocking(job: &Job, size: usize) {
     let (to, from) = (job.world.process_at_rank(job.ahead(1)), job.world.process_at_rank(job.ahead(-1)));
     let (out, mut into) = (filled(job.rank, to.rank(), 9, size), vec![0; size]);
-    // Rank 0 receives first: the chain of waiting senders ends there.
+    // Rank 0 receives first, which ends the chain of waiting senders.
     if job.rank == 0 {
         std::thread::sleep(std::time::Duration::from_millis(2));
         from.receive_into(&mut into[..]);
@@ -80,7 +82,7 @@ fn synchronous_blocking(job: &Job, size: usize) {
     verify(&into, from.rank(), job.rank, 9);
 }
 
-/// Buffered sends return at once, though the receiver waits for a message that the sender only sends afterwards.
+/// Buffered sends return at once, although the receiver waits for a message that the sender sends only afterwards.
 fn buffered(job: &mut Job, shift: i32) {
     let total: usize = SIZES.iter().map(|size| size + 1024).sum();
     job.universe.set_buffer_size(2 * total);
@@ -106,17 +108,17 @@ fn buffered(job: &mut Job, shift: i32) {
     job.universe.detach_buffer();
 }
 
-/// Ready sends, after the receiver has said that its receive is posted.
+/// Ready sends, after the receiver has reported that its receive is posted.
 fn ready(job: &Job, shift: i32, size: usize, immediate: bool) {
     let (to, from) = (job.world.process_at_rank(job.ahead(shift)), job.world.process_at_rank(job.ahead(-shift)));
     let (out, mut into) = (filled(job.rank, to.rank(), DATA, size), vec![0; size]);
     mpi::request::scope(|scope| {
         let receiving = from.immediate_receive_into_with_tag(scope, &mut into[..], DATA);
-        // Buffered by its size: nothing in it can make this wait for the other side.
+        // This message is so small that it is sent eagerly: it cannot wait for the other side.
         from.send_with_tag::<[u8]>(&[], READY);
         to.receive_into_with_tag::<[u8]>(&mut [], READY);
         if immediate {
-            // SAFETY: the receiver's READY says that the matching receive is posted.
+            // SAFETY: the receiver's READY guarantees that the matching receive is posted.
             unsafe { to.immediate_ready_send_with_tag(scope, &out[..], DATA) }.wait();
         } else {
             // SAFETY: as above.

@@ -1,10 +1,11 @@
-//! A job that serves others, one after another, of which some end as they should and some do not: `server serve FILE CLIENTS`, and
-//! then, so many times, `server client FILE parts|leaves|dies|drops`; also `vanishes`, which does not count, and, when the
-//! server is no more, `late`.
+//! A job that serves others, one after another, some of which end in an orderly way and some do not: `server serve FILE
+//! CLIENTS`, and then, CLIENTS times, `server client FILE parts|leaves|dies|drops`; also `vanishes`, which does not
+//! count, and, after the server has ended, `late`.
 //!
-//! `parts`: disconnects. `leaves`: calls MPI_Finalize instead, after some last words. `dies`: is killed while the server waits for
-//! a message. `drops`: is killed while the server sends to it. The server is told by an error, goes on, and keeps nothing of them.
-//! `vanishes`: is killed while it asks and the server has no time. `late`: is told by an error that the server is gone.
+//! `parts`: disconnects. `leaves`: calls MPI_Finalize instead, after some last messages. `dies`: is killed while the
+//! server waits for a message. `drops`: is killed while the server sends to it. The server gets an error, continues,
+//! and keeps no resources of the clients. `vanishes`: is killed while it connects and the server is busy. `late`: gets
+//! an error because the server has ended.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use mpi::traits::*;
 use ntbring_mpi_tests::ports::{disconnect, look_for, meet, open, try_to_meet};
 use ntbring_mpi_tests::{arg, exchange, fail, filled, raw, verify, Job};
 
-/// MPIX_ERR_PROC_FAILED.
+/// The value of MPIX_ERR_PROC_FAILED.
 const PROC_FAILED: i32 = 101;
 const WORDS: usize = 500;
 const LARGE: usize = 8 << 20;
@@ -43,27 +44,27 @@ fn serve(job: Job, file: &str, clients: usize) {
         job.world.process_at_rank(0).broadcast_into(&mut fate);
         match FATES[usize::from(fate[0])] {
             "parts" => disconnect(other),
-            // It is not there any more, to whom the end of a communicator has to be said.
+            // The client does not exist any more, so the communicator cannot be disconnected.
             _ => std::mem::forget(other),
         }
         job.world.barrier();
         kept.push(settled(&job));
         job.world.barrier();
     }
-    // Not every one had need of all its lanes; but what is kept of each would add up.
+    // Not every client needed all lanes; but resources kept for each client would add up.
     let (first, last) = kept.split_at(clients / 2);
     assert!(last.iter().min() <= first.iter().max(), "descriptors and mappings after each client: {kept:?}");
     [1, 100_000].into_iter().for_each(|size| exchange(&job.world, 1, 9, size));
     job.finish();
 }
 
-/// What is said to the client with this fate.
+/// Communicates with the client according to its mode.
 fn attend(other: &InterCommunicator, fate: &str) {
     let (mut words, large) = (vec![0u8; WORDS], filled(0, 0, 1, LARGE));
     let client = other.process_at_rank(0);
     let receive = |words: &mut Vec<u8>| {
         let (into, mut status) = (words.as_mut_ptr().cast(), raw::status());
-        // SAFETY: room for so many bytes.
+        // SAFETY: the buffer has the given size.
         unsafe { ffi::MPI_Recv(into, WORDS as i32, raw::byte(), 0, 0, other.as_raw(), &mut status) }
     };
     match fate {
@@ -76,7 +77,7 @@ fn attend(other: &InterCommunicator, fate: &str) {
         }
         "dies" => expect(receive(&mut words), "has died"),
         _ => {
-            // SAFETY: so many bytes.
+            // SAFETY: the buffer has the given size.
             expect(unsafe { ffi::MPI_Send(large.as_ptr().cast(), LARGE as i32, raw::byte(), 0, 0, other.as_raw()) }, "has died");
             expect(receive(&mut words), "has died");
         }
@@ -89,7 +90,7 @@ fn expect(code: i32, why: &str) {
     assert!(text.contains("A process has failed") && text.contains(why), "{text}");
 }
 
-/// Descriptors and mappings of the process, once they stay as they are.
+/// Returns the number of descriptors and mappings of the process, once it does not change any more.
 fn settled(job: &Job) -> usize {
     let count = || {
         let descriptors = std::fs::read_dir("/proc/self/fd").expect("a folder of descriptors").count();
@@ -150,7 +151,7 @@ fn client(job: Job, file: &str, fate: &str) {
 fn die_in(life: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(life);
-        // SAFETY: a signal to this process.
+        // SAFETY: the call has no memory-safety preconditions.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     });
 }

@@ -1,4 +1,5 @@
-//! Every size from 0 to 300 bytes, then the powers of two and the sizes beside them up to 4 MiB, to all kinds of partners and to oneself.
+//! Every size from 0 to 300 bytes, then the powers of two and the adjacent sizes up to 4 MiB, to all kinds of partners
+//! and to the rank itself.
 
 use ntbring_mpi_tests::{exchange, shifts, Job};
 

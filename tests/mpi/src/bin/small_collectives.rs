@@ -1,6 +1,6 @@
-//! Barriers, reductions, all-reduces and all-gathers of up to 2 KiB, mixed and with ranks that come late, while messages are under way; on the
-//! world, on copies of it that come and go, and on parts of it. No rank may leave a barrier before the last has come; floating point sums are
-//! the same to the last bit everywhere.
+//! Barriers, reductions, all-reduces and all-gathers of up to 2 KiB, mixed and with late ranks, while messages are in
+//! transit; on the world, on temporary duplicates of it, and on parts of it. No rank may leave a barrier before the
+//! last has entered it; floating point sums are bitwise identical at all ranks.
 
 use std::os::raw::c_int;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use ntbring_mpi_tests::counters::Session;
 use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
 
 const TURNS: u64 = 60;
-/// Numbers of 64 bits: below and above what boards have room for, on rings of up to 16 hosts.
+/// Counts of 64-bit numbers: below and above the capacity of mailboxes, on rings of up to 16 hosts.
 const SIZES: [usize; 13] = [0, 1, 5, 6, 7, 31, 32, 63, 64, 127, 128, 255, 256];
 
-/// The value of an element: never the same in two turns.
+/// Returns the value of an element: different in each turn.
 fn element(turn: u64, rank: i32, i: usize) -> u64 {
     (turn << 32 | (rank as u64) << 16 | i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -29,12 +29,14 @@ fn sums(comm: &SimpleCommunicator, turn: u64, len: usize) {
     assert_eq!(all, (0..len).map(sum).collect::<Vec<_>>(), "sum of {len}, turn {turn}");
 }
 
-/// Sums of all vectors at `root`, which has its own where the sums come if `in_place`. All others keep theirs.
+/// Returns the sums of all vectors at `root`, whose own vector is in the receive buffer if `in_place`; all other ranks
+/// get their own vector back.
 fn reduce<T: Equivalence + Clone>(comm: &SimpleCommunicator, mine: &[T], in_place: bool, root: i32) -> Vec<T> {
     let mut sums = mine.to_vec();
     let from = if comm.rank() == root && in_place { raw::in_place() } else { mine.as_ptr().cast() };
     let to = if comm.rank() == root { sums.as_mut_ptr().cast() } else { std::ptr::null_mut() };
-    // SAFETY: both have as many numbers, and only the root receives; MPI has a value for being in place where the buffer would be.
+    // SAFETY: both buffers have that many numbers, and only the root receives; MPI_IN_PLACE is valid as the send
+    // buffer.
     let code: c_int = unsafe {
         let (op, datatype) = (ffi::RSMPI_SUM, T::equivalent_datatype().as_raw());
         ffi::MPI_Reduce(from, to, mine.len() as c_int, datatype, op, root, comm.as_raw())
@@ -43,7 +45,7 @@ fn reduce<T: Equivalence + Clone>(comm: &SimpleCommunicator, mine: &[T], in_plac
     sums
 }
 
-/// To another root each turn.
+/// Reduces to another root in each turn.
 fn sums_of_one(comm: &SimpleCommunicator, turn: u64, len: usize, in_place: bool) {
     let (root, me) = ((turn % comm.size() as u64) as i32, comm.rank());
     let mine: Vec<u64> = (0..len).map(|i| element(turn, me, i)).collect();
@@ -61,12 +63,13 @@ fn gather(comm: &SimpleCommunicator, turn: u64, len: usize) {
     assert_eq!(all, expected, "gathering {len}, turn {turn}");
 }
 
-/// What is sent is contiguous, what is received has gaps: both have the same signature.
+/// The sent data is contiguous, the received data has gaps: both have the same signature.
 fn gather_with_gaps(comm: &SimpleCommunicator, turn: u64) {
     let (me, size) = (comm.rank(), comm.size() as usize);
     let mine: Vec<i32> = (0..6).map(|i| (element(turn, me, i) >> 32) as i32).collect();
     let mut all = vec![-1i32; 12 * size];
-    // SAFETY: 6 numbers are sent, and a vector of 6 numbers with gaps, 12 in all with its resized extent, received from each.
+    // SAFETY: 6 numbers are sent, and from each rank a vector of 6 numbers with gaps is received, 12 numbers in its
+    // extent.
     unsafe {
         let (mut vector, mut spaced) = (std::mem::zeroed(), std::mem::zeroed());
         ffi::MPI_Type_vector(6, 1, 2, ffi::RSMPI_INT32_T, &mut vector);
@@ -86,7 +89,7 @@ fn gather_with_gaps(comm: &SimpleCommunicator, turn: u64) {
 /// A sum whose value depends on the order of the summands, in place.
 fn floats(comm: &SimpleCommunicator, turn: u64) {
     let mut sum = [1.0 / (1.0 + (element(turn, comm.rank(), 0) >> 20) as f64), 1e16 * f64::from(1 - 2 * (comm.rank() % 2))];
-    // SAFETY: two doubles, in place; MPI has a value for that where the buffer would be.
+    // SAFETY: the buffer holds two doubles; MPI_IN_PLACE is valid as the send buffer.
     let code: c_int = unsafe {
         let op = ffi::RSMPI_SUM;
         ffi::MPI_Allreduce(raw::in_place(), sum.as_mut_ptr().cast(), 2, ffi::RSMPI_DOUBLE, op, comm.as_raw())
@@ -98,11 +101,11 @@ fn floats(comm: &SimpleCommunicator, turn: u64) {
     assert!(all.chunks(2).all(|bits| bits == mine), "ranks got different sums: {all:x?}");
 }
 
-/// One rank comes late: nobody may be through before it has.
+/// One rank is late: no rank may leave the barrier before that one has entered it.
 fn barrier_holds_everybody(comm: &SimpleCommunicator, last: i32) {
     const LATE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
-    // The last one sleeps after this, so after the beginning of everybody.
+    // The last rank sleeps after this barrier, so after all ranks have begun.
     comm.barrier();
     if comm.rank() == last {
         std::thread::sleep(LATE);
@@ -127,10 +130,11 @@ fn mixed(comm: &SimpleCommunicator, rng: &mut Rng, turn: u64) {
     }
 }
 
-/// Rank 0 enters a blocking collective while one that does not block is not complete anywhere: it has to get on with both.
+/// Rank 0 enters a blocking collective while a nonblocking one is incomplete at all ranks: it must make progress with
+/// both.
 fn beside_nonblocking(job: &Job) {
     for turn in 0..TURNS {
-        // SAFETY: a request of this process, which is waited for before it goes.
+        // SAFETY: the request is waited for before it is dropped.
         unsafe {
             let mut request = raw::no_request();
             ffi::MPI_Ibarrier(job.world.as_raw(), &mut request);
@@ -145,13 +149,13 @@ fn beside_nonblocking(job: &Job) {
     }
 }
 
-/// A rank that cannot pack what it is to send gets an error, and so does everybody else: nobody waits for ever. The next call is
-/// as good as any.
+/// A rank that cannot pack its data gets an error, and so do all others: no rank waits for ever. The next call
+/// succeeds.
 fn a_failure_is_everybodys(job: &Job, len: usize) {
     let comm = job.world.duplicate();
     raw::errors_return(&comm);
     let (mine, mut all) = (vec![0u8; 2 * len], vec![0u8; len * job.size as usize]);
-    // SAFETY: all buffers are as long as MPI may look at them.
+    // SAFETY: all buffers have the sizes that MPI accesses.
     let code = unsafe {
         let room = len as c_int;
         let count = if job.rank == job.size - 1 { 2 * room } else { room };
@@ -163,12 +167,12 @@ fn a_failure_is_everybodys(job: &Job, len: usize) {
     comm.barrier();
 }
 
-/// Numbers for which boards have room, where no window was set: of 8 KiB, every host has a part.
+/// Returns the count of numbers for which mailboxes have room with the default window: every host has a part of 8 KiB.
 fn shared_numbers(job: &Job) -> usize {
     (1 << (8192 / job.size as usize).ilog2()).min(2048) / 8 - 1
 }
 
-/// Reductions go by boards as far as these reach, and give the root what an allreduce gives all.
+/// Reductions use mailboxes up to their capacity, and give the root the same result as an allreduce gives all ranks.
 fn reductions_are_shared(job: &Job) {
     let tool = Session::new();
     let shared = tool.counter("collectives_shared");
@@ -186,7 +190,7 @@ fn reductions_are_shared(job: &Job) {
     assert!(job.rank != root || sums.iter().zip(all).all(|(sum, of_all)| sum.to_bits() == of_all.to_bits()), "{sums:?}, not {all:?}");
 }
 
-/// A message to everybody is under way all the time.
+/// Runs collectives while a message to every rank is in transit.
 fn among_messages(job: &Job, rng: &mut Rng) {
     let (right, left) = (job.ahead(1), job.ahead(-1));
     let large = vec![job.rank as u8; 300_000];
@@ -213,18 +217,18 @@ fn main() {
     }
     among_messages(&job, &mut rng);
     beside_nonblocking(&job);
-    // Elsewhere MPICH's own algorithms tell those that get too much, and nobody else.
+    // Otherwise MPICH's own algorithms report the error only to the ranks that receive too much.
     let per_host = Hosts::discover(&job.world).ranks_on(0) as i32;
     let checked = std::env::var("NTBRING_RELIABILITY").is_ok_and(|how| how != "off");
     if per_host == 1 && !checked {
         reductions_are_shared(&job);
         a_failure_is_everybodys(&job, 8);
     }
-    // What is passed on by messages.
+    // Collectives that are passed on by messages.
     if per_host == 1 && job.size >= 4 {
         a_failure_is_everybodys(&job, 8 * shared_numbers(&job) + 1);
     }
-    // Numbers of communicators are used again; some copies are used at the same time.
+    // Context ids are reused; some duplicates are used at the same time.
     for turn in 0..TURNS {
         let (first, second) = (job.world.duplicate(), job.world.duplicate());
         mixed(&second, &mut rng, turn);
@@ -232,7 +236,7 @@ fn main() {
         drop(first);
         mixed(&second, &mut rng, turn + 2);
     }
-    // More of them than have boards of their own, freed in another order.
+    // More communicators than there are mailboxes, freed in another order.
     let mut many: Vec<SimpleCommunicator> = (0..7).map(|_| job.world.duplicate()).collect();
     for turn in 0..TURNS {
         mixed(&many[turn as usize % many.len()], &mut rng, turn);
@@ -249,7 +253,7 @@ fn main() {
             mixed(&part, &mut rng, turn);
         }
     }
-    // One rank a host, each time in different company.
+    // One rank per host, in different combinations.
     let (local, host) = (job.rank % per_host, job.rank / per_host);
     let lines: Vec<SimpleCommunicator> = [local, (local + host) % per_host, (local + 2 * host) % per_host]
         .into_iter()

@@ -1,5 +1,5 @@
-//! Children are started, talked to and left, many times, and connect to a port in between. Nothing of them is kept: no descriptor, mapping or
-//! memory in their parents, no ended process and next to no memory in mpiexec.
+//! Children are started, communicated with and left, many times, and connect to a port in between. No resources of them
+//! are kept: no descriptor, mapping or memory in their parents, no zombie and next to no memory in mpiexec.
 
 use std::ffi::CStr;
 use std::fs;
@@ -14,12 +14,13 @@ use ntbring_mpi_tests::ports::{disconnect, meet};
 use ntbring_mpi_tests::{raw, status, verify, Job, Usage};
 
 const CHILDREN: i32 = 2;
-/// Rounds before the first look, and until the second.
+/// Number of rounds before the first count of resources, and before the second.
 const FIRST: usize = 6;
 const MORE: usize = 18;
-/// Bytes by which the heap differs from round to round, whatever their number: tables and lists keep the room that they once needed.
+/// Bytes by which the heap may differ from round to round, whatever their number: tables and lists keep the capacity
+/// that they once needed.
 const HEAP_SLACK: usize = 24 << 10;
-/// For how long what children leave behind may stay.
+/// Time within which the resources of children must be released.
 const SOON: Duration = Duration::from_secs(5);
 const TAG: i32 = 3;
 const BYTES: usize = 20_000;
@@ -27,11 +28,11 @@ const NAME: usize = ffi::MPI_MAX_PORT_NAME as usize;
 
 type Name = [c_char; NAME];
 
-/// A port of rank 0, whose name all ranks learn.
+/// Opens a port at rank 0, whose name all ranks get.
 fn open_port(job: &Job) -> Name {
     let mut name = [0; NAME];
     if job.rank == 0 {
-        // SAFETY: room for the longest name.
+        // SAFETY: the buffer has room for the longest name.
         raw::ok(unsafe { ffi::MPI_Open_port(ffi::RSMPI_INFO_NULL, name.as_mut_ptr()) }, "MPI_Open_port");
     }
     job.world.process_at_rank(0).broadcast_into(&mut name[..]);
@@ -39,11 +40,11 @@ fn open_port(job: &Job) -> Name {
 }
 
 fn text(name: &Name) -> &CStr {
-    // SAFETY: MPI ends a name with a zero, and the rest are zeros.
+    // SAFETY: MPI terminates the name with NUL, and the rest of the buffer is zeroed.
     unsafe { CStr::from_ptr(name.as_ptr()) }
 }
 
-/// The exchange between parents and children.
+/// Exchanges messages between parents and children.
 fn talk(inter: &InterCommunicator, order: MergeOrder, total: i32) {
     let all = inter.merge(order);
     assert_eq!(all.size(), total);
@@ -76,14 +77,14 @@ fn round(job: &Job) {
             let (bytes, _) = again.process_at_rank(rank).receive_vec_with_tag::<u8>(TAG);
             verify(&bytes, rank, 0, TAG);
         }
-        // SAFETY: the name of a port of this process.
+        // SAFETY: the argument is the name of a port of this process.
         raw::ok(unsafe { ffi::MPI_Close_port(name.as_mut_ptr()) }, "MPI_Close_port");
     }
     disconnect(again);
     disconnect(inter);
 }
 
-/// Resources in use, once they do not exceed `before`, or after some time.
+/// Returns the resources in use, once they do not exceed `before`, or after some time.
 fn settled(job: &Job, before: Option<Usage>) -> Usage {
     let start = Instant::now();
     loop {
@@ -101,12 +102,12 @@ fn settled(job: &Job, before: Option<Usage>) -> Usage {
 struct Launcher {
     /// Its memory, in KiB.
     memory: usize,
-    /// Children of it that have ended and are still there, and those that run.
+    /// Its children that are zombies, and those that run.
     ended: usize,
     running: usize,
 }
 
-/// Of mpiexec, if it is the parent of our parent.
+/// Returns the resources of mpiexec, if it is the parent of this process's parent.
 fn launcher() -> Option<Launcher> {
     let pid = status(status(std::process::id(), "PPid:") as u32, "PPid:") as u32;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
@@ -119,7 +120,7 @@ fn launcher() -> Option<Launcher> {
     is_it.then(|| Launcher { memory: status(pid, "RssAnon:"), ended: ended.len(), running: running.len() })
 }
 
-/// A round, after which mpiexec has no more children than it had at first: no two rounds are in its memory at once.
+/// Runs a round, after which mpiexec has no more children than at first: no two rounds are in its memory at once.
 fn whole_round(job: &Job, first: Option<&Launcher>) {
     round(job);
     let start = Instant::now();
@@ -139,7 +140,7 @@ fn main() {
     let (before, old) = (settled(&job, None), launcher());
     for _ in 0..MORE {
         whole_round(&job, first.as_ref());
-        // Of the children of this round, and of no other.
+        // Counts the children of this round only.
         let now = Usage::now().descriptors;
         assert!(now <= before.descriptors + 2 * CHILDREN as usize, "{now} descriptors, {} before", before.descriptors);
     }

@@ -1,8 +1,9 @@
-//! Two jobs that know of each other by the name of a port only, which one leaves in a file: they connect again and again, exchange
-//! messages of all sizes, merge, and part; in the end the one that has connected is gone before the other has read its last words.
+//! Two jobs that know of each other only by the name of a port, which one of them writes to a file: they connect
+//! repeatedly, exchange messages of all sizes, merge, and disconnect; at the end the connecting job ends before the
+//! other has received its last messages.
 //!
-//! `strangers accept|connect FILE`; `... doomed`: the one that has connected is killed instead, when both know each other, and the
-//! other leaves with a message that nobody will take.
+//! `strangers accept|connect FILE`; `... doomed`: the connecting job is killed instead, once both are connected, and
+//! the other one finalizes with a message that will not be received.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -41,7 +42,7 @@ fn main() {
         drop(all);
         disconnect(other);
     }
-    // What is left are two jobs that know nothing of each other.
+    // Two jobs remain that have no connection to each other.
     shifts(job.size).into_iter().for_each(|shift| exchange(&job.world, shift, 9, 100_000));
     job.finish();
 }
@@ -53,13 +54,13 @@ fn doomed(job: Job, port: &CStr, accepts: bool) {
             other.process_at_rank(0).send(&1_u8);
         }
         std::thread::sleep(Duration::from_millis(300));
-        // SAFETY: takes no memory; nothing comes after it.
+        // SAFETY: the call has no memory-safety preconditions.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     }
     if job.rank == 0 {
         other.process_at_rank(0).receive::<u8>();
         let (payload, mut request) = (filled(0, 0, 0, 8 << 20).leak(), no_request());
-        // SAFETY: so many bytes, which live as long as the process; the request is not used any more.
+        // SAFETY: the buffer has the given size and is never freed; the request is not used afterwards.
         unsafe {
             let (at, len, comm) = (payload.as_ptr().cast(), payload.len() as i32, other.as_raw());
             ok(ffi::MPI_Isend(at, len, byte(), 0, 0, comm, &mut request), "MPI_Isend");
@@ -70,7 +71,7 @@ fn doomed(job: Job, port: &CStr, accepts: bool) {
     job.finish();
 }
 
-/// Small enough to need nobody's answer.
+/// Exchanges last messages, which are small enough to be sent without a reply.
 fn last_words(job: &Job, other: &InterCommunicator, accepts: bool) {
     const WORDS: usize = 500;
     if job.rank > 0 {

@@ -1,7 +1,8 @@
-//! A stream of messages from rank 0 to a peer: `stream [COUNT [BYTES [PEER]]]`, 100000 messages of 8 bytes to rank 1.
+//! A stream of messages from rank 0 to a peer: `stream [COUNT [BYTES [PEER]]]`, by default 100000 messages of 8 bytes
+//! to rank 1.
 //!
-//! The only other message is an empty one from the peer at the end. Messages of 8 bytes and more carry their number, which is checked. Rank 0
-//! prints what it measured as one JSON line.
+//! The only other message is an empty one from the peer at the end. Messages of 8 bytes and more carry their number,
+//! which is checked. Rank 0 prints the results as one JSON line.
 
 use std::time::Instant;
 

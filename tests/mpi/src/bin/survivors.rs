@@ -1,14 +1,15 @@
-//! Some ranks die at a random moment, and the others go on: `survivors pairs|collectives|calls|vectors|exchanges ROUNDS SEED VICTIM...`, under
-//! `mpiexec -disable-auto-cleanup`.
+//! Some ranks die at a random moment, and the others continue: `survivors pairs|collectives|calls|vectors|exchanges
+//! ROUNDS SEED VICTIM...`, under `mpiexec -disable-auto-cleanup`.
 //!
-//! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace. `collectives`: all
-//! call ROUNDS collectives on the world, whatever becomes of them; then those that live make a communicator of their own and
-//! call as many there, which must all succeed. `calls`: the survivors call everything that waits for another rank with the
-//! (first) victim, some of it before it dies; all of it must end with an error. `vectors`: of that only the collectives that all
-//! hear of, also those who share a host. `exchanges`: all call up to ROUNDS alltoalls, and what a survivor does with its buffers once
-//! one has failed is its own business. Errors are counted and must be those of failed processes;
-//! whatever arrives must be right. Each survivor prints, before MPI_Finalize, {"rank":1,"rounds":[..one per
-//! rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20}, or {"rank":1,"good":17}, or {"rank":1,"calls":20}; and after it {"over":1}.
+//! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace.
+//! `collectives`: all call ROUNDS collectives on the world, even after failures; then the survivors make a communicator
+//! of their own and call as many there, which must all succeed. `calls`: the survivors make every call that waits for
+//! another rank, with the (first) victim, some of them before it dies; all of them must end with an error. `vectors`:
+//! of these only the collectives whose failure all ranks detect, including ranks that share a host. `exchanges`: all
+//! call up to ROUNDS alltoalls; after a failed one a survivor may reuse its buffers. Errors are counted and must be
+//! those of failed processes; received data must be correct. Each survivor prints, before MPI_Finalize,
+//! {"rank":1,"rounds":[..one per rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20},
+//! or {"rank":1,"good":17}, or {"rank":1,"calls":20}; and after it {"over":1}.
 
 use std::collections::BTreeMap;
 use std::os::raw::c_void;
@@ -18,14 +19,14 @@ use mpi::ffi;
 use mpi::traits::*;
 use ntbring_mpi_tests::{arg, fail, fill, filled, raw, verify, Job, Rng};
 
-/// MPIX_ERR_PROC_FAILED.
+/// The value of MPIX_ERR_PROC_FAILED.
 const PROC_FAILED: i32 = 101;
-/// MPIX_ERR_PROC_FAILED_PENDING, of several requests that are waited for together.
+/// The value of MPIX_ERR_PROC_FAILED_PENDING, for several requests that are waited for together.
 const PENDING: i32 = 102;
-/// A victim lives at most so long, in ms, if the others take as long.
+/// Longest life of a victim in ms, if the others take as long.
 const LIFE: u64 = 400;
 
-/// Says whether it is an error, which must be that of a failed process.
+/// Returns true if the code is an error, which must be that of a failed process.
 fn failed(code: i32) -> bool {
     if code != ffi::MPI_SUCCESS as i32 && ![PROC_FAILED, PENDING].contains(&raw::class(code)) {
         fail(format!("an error of class {}: {}", raw::class(code), raw::text(code)));
@@ -38,7 +39,7 @@ fn size(a: i32, b: i32, round: i32) -> usize {
     Rng::new(pair << 20 ^ round as u64).size(20)
 }
 
-/// What is exchanged with one rank.
+/// The exchange with one rank.
 struct Partner {
     rank: i32,
     round: i32,
@@ -49,7 +50,7 @@ struct Partner {
 }
 
 impl Partner {
-    /// Begins the next round, if there is one: its two requests.
+    /// Begins the next round, if there is one, and returns its two requests.
     fn begin(&mut self, job: &Job, rounds: i32) -> Option<[ffi::MPI_Request; 2]> {
         if self.round == rounds || self.failure.is_some() {
             return None;
@@ -61,7 +62,7 @@ impl Partner {
         self.open = 2;
         let mut requests = [raw::no_request(); 2];
         let (count, tag) = (len as i32, self.round);
-        // SAFETY: the buffers are not touched before both requests have ended.
+        // SAFETY: the buffers are not accessed before both requests are complete.
         let codes = unsafe {
             [
                 ffi::MPI_Irecv(self.received.as_mut_ptr().cast(), count, raw::byte(), self.rank, tag, world, &mut requests[0]),
@@ -80,7 +81,7 @@ fn pairs(job: &Job, rounds: i32) {
     let mut requests: Vec<_> = partners.iter_mut().flat_map(|p| p.begin(job, rounds).unwrap_or([raw::no_request(); 2])).collect();
     loop {
         let (mut index, mut status) = (0, raw::status());
-        // SAFETY: requests of this process, whose buffers the partners keep.
+        // SAFETY: the requests are valid, and the partners keep their buffers allocated.
         let code = unsafe { ffi::MPI_Waitany(requests.len() as i32, requests.as_mut_ptr(), &mut index, &mut status) };
         if index < 0 {
             raw::ok(code, "MPI_Waitany");
@@ -106,10 +107,10 @@ fn pairs(job: &Job, rounds: i32) {
     println!("{}", serde_json::json!({"rank": job.rank, "rounds": done, "failed": failures}));
 }
 
-/// Calls collectives; how many have succeeded.
+/// Calls collectives and returns the number of those that have succeeded.
 fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
     let (mut rank, mut size) = (0, 0);
-    // SAFETY: places for one int each; the communicator is valid.
+    // SAFETY: the pointers are valid for writes of one int each; the communicator is valid.
     unsafe {
         raw::ok(ffi::MPI_Comm_rank(comm, &mut rank), "MPI_Comm_rank");
         raw::ok(ffi::MPI_Comm_size(comm, &mut size), "MPI_Comm_size");
@@ -119,7 +120,7 @@ fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
         let len = Rng::new(round as u64).size(14).max(1);
         let (root, count) = (round % size, len as i32);
         let code = match round % 4 {
-            // SAFETY: all buffers are as long as the call says, here and below.
+            // SAFETY: all buffers have the sizes given in the call, here and below.
             0 => unsafe { ffi::MPI_Barrier(comm) },
             1 => {
                 let mut bytes = if rank == root { filled(root, root, round, len) } else { vec![0; len] };
@@ -132,7 +133,7 @@ fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
             }
             2 => {
                 let (mine, mut all) = (vec![1u8; len], vec![0u8; len]);
-                // SAFETY: a handle that MPI has made, never written.
+                // SAFETY: the constant is initialized by the C side at load time and never written.
                 let op = unsafe { ffi::RSMPI_SUM };
                 // SAFETY: as above.
                 let code = unsafe { ffi::MPI_Allreduce(mine.as_ptr().cast(), all.as_mut_ptr().cast(), count, raw::byte(), op, comm) };
@@ -156,7 +157,8 @@ fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
     good
 }
 
-/// Alltoalls until one fails: nobody touches its room any more. How many have succeeded.
+/// Calls alltoalls until one fails, after which its buffers must not be written any more. Returns the number of those
+/// that have succeeded.
 fn exchanges(job: &Job, rounds: i32) -> i32 {
     const LEN: usize = 50_000;
     const MINE: u8 = 0xa5;
@@ -165,7 +167,7 @@ fn exchanges(job: &Job, rounds: i32) -> i32 {
     for round in 0..rounds {
         let mine: Vec<u8> = (0..job.size).flat_map(|to| filled(job.rank, to, round % 100, LEN)).collect();
         let (from, to, count) = (mine.as_ptr().cast(), all.as_mut_ptr().cast(), LEN as i32);
-        // SAFETY: both are as long as the call says.
+        // SAFETY: both buffers have the sizes given in the call.
         if failed(unsafe { ffi::MPI_Alltoall(from, count, raw::byte(), to, count, raw::byte(), world) }) {
             all.fill(MINE);
             std::thread::sleep(Duration::from_millis(30));
@@ -177,9 +179,9 @@ fn exchanges(job: &Job, rounds: i32) -> i32 {
     rounds
 }
 
-/// A communicator of those that live.
+/// Returns a communicator of the survivors.
 fn alone(job: &Job, victims: &[i32]) -> ffi::MPI_Comm {
-    // SAFETY: handles that MPI has made, and places for one each.
+    // SAFETY: all handles are valid, and all results have valid destinations.
     unsafe {
         let (mut all, mut living, mut comm) = (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL, ffi::RSMPI_COMM_NULL);
         raw::ok(ffi::MPI_Comm_group(job.world.as_raw(), &mut all), "MPI_Comm_group");
@@ -189,13 +191,13 @@ fn alone(job: &Job, victims: &[i32]) -> ffi::MPI_Comm {
     }
 }
 
-/// Calls the collectives that no survivor takes to have succeeded.
+/// Makes the collective calls that must not succeed at any survivor.
 ///
 /// # Safety
 /// There must be room for 200 000 bytes each.
 unsafe fn vectors(job: &Job, victim: i32, from: *mut c_void, to: *mut c_void, check: &mut dyn FnMut(&'static str, i32)) {
     let (world, byte) = (job.world.as_raw(), raw::byte());
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees the sizes of both buffers.
     unsafe {
         let max = ffi::RSMPI_MAX;
         check("MPI_Bcast", ffi::MPI_Bcast(to, 8, byte, victim, world));
@@ -203,7 +205,7 @@ unsafe fn vectors(job: &Job, victim: i32, from: *mut c_void, to: *mut c_void, ch
         check("MPI_Allreduce", ffi::MPI_Allreduce(from, to, 1000, byte, max, world));
         check("MPI_Allreduce of parts", ffi::MPI_Allreduce(from, to, 200_000, byte, max, world));
         for root in (0..job.size).filter(|&root| root != victim) {
-            // Others may have given theirs to somebody who lives.
+            // The contributions of others may have gone to a survivor.
             let code = ffi::MPI_Reduce(from, to, 200_000, byte, max, root, world);
             if root == job.rank {
                 check("MPI_Reduce", code);
@@ -216,7 +218,7 @@ unsafe fn vectors(job: &Job, victim: i32, from: *mut c_void, to: *mut c_void, ch
     }
 }
 
-/// Counts calls that fail as they must.
+/// Counts calls that fail as required.
 fn count(names: &mut Vec<&'static str>, name: &'static str, code: i32) {
     match failed(code) {
         true => names.push(name),
@@ -224,7 +226,7 @@ fn count(names: &mut Vec<&'static str>, name: &'static str, code: i32) {
     }
 }
 
-/// Calls all that waits with a rank that dies meanwhile, or is dead. How many calls there were.
+/// Makes all calls that wait for a rank that dies meanwhile, or is dead. Returns the number of calls.
 fn calls(job: &Job, victim: i32) -> usize {
     const LARGE: usize = 1 << 22;
     let (world, byte, large) = (job.world.as_raw(), raw::byte(), LARGE as i32);
@@ -233,7 +235,7 @@ fn calls(job: &Job, victim: i32) -> usize {
     let mut begun = vec![raw::no_request(); 4];
     let window = window(job);
     let any = ffi::MPI_ANY_SOURCE;
-    // SAFETY: buffers and handles are as long as the calls say, and outlive all requests.
+    // SAFETY: buffers have the sizes given in the calls, and buffers and handles outlive all requests.
     unsafe {
         raw::ok(ffi::MPI_Irecv(to, 8, byte, victim, 1, world, &mut begun[0]), "MPI_Irecv");
         raw::ok(ffi::MPI_Irecv(to, 8, byte, any, 2, world, &mut begun[1]), "MPI_Irecv");
@@ -283,10 +285,10 @@ fn calls(job: &Job, victim: i32) -> usize {
     names.len()
 }
 
-/// A window of all, whose errors return. It is never freed: that is a collective.
+/// Returns a window of all ranks, with errors returned as codes. It is never freed, since that is collective.
 fn window(job: &Job) -> ffi::MPI_Win {
     let (mut base, mut window) = (std::ptr::null_mut::<u8>(), std::mem::MaybeUninit::uninit());
-    // SAFETY: places for one of each; all ranks call it.
+    // SAFETY: the handles are valid for writes; all ranks make the collective calls.
     unsafe {
         let info = ffi::RSMPI_INFO_NULL;
         let base = std::ptr::from_mut(&mut base).cast();
@@ -309,7 +311,7 @@ fn main() {
         let life = Duration::from_millis(Rng::new(seed ^ (job.rank as u64) << 32).below(LIFE));
         std::thread::spawn(move || {
             std::thread::sleep(life);
-            // SAFETY: a signal to this process.
+            // SAFETY: the call has no memory-safety preconditions.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         });
     }
@@ -323,7 +325,7 @@ fn main() {
         "vectors" => {
             let (mut out, mut into, mut names) = (vec![1u8; 200_000], vec![0u8; 200_000], Vec::new());
             let (from, to) = (out.as_mut_ptr().cast(), into.as_mut_ptr().cast());
-            // SAFETY: so long.
+            // SAFETY: both buffers have the required size.
             unsafe { vectors(&job, victims[0], from, to, &mut |name, code| count(&mut names, name, code)) };
             println!("{}", serde_json::json!({"rank": job.rank, "calls": names.len()}));
         }

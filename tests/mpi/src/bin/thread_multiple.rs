@@ -1,7 +1,7 @@
-//! Threads of a rank under MPI_THREAD_MULTIPLE exchange messages, reduce, and make windows and communicators and free them, all
-//! at the same time, each on a communicator of its own.
+//! Threads of a rank under MPI_THREAD_MULTIPLE exchange messages, reduce, and create and free windows and
+//! communicators, all at the same time, each on a communicator of its own.
 //!
-//! `thread_multiple [ROUNDS [THREADS [PERIOD]]]`: every PERIOD rounds they do the latter.
+//! `thread_multiple [ROUNDS [THREADS [PERIOD]]]`: windows and communicators are created every PERIOD rounds.
 
 use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
@@ -26,7 +26,7 @@ fn work(comm: &SimpleCommunicator, thread: u64, rounds: u64, period: u64) {
     }
 }
 
-/// A communicator and a window come and go while other threads communicate.
+/// Creates and frees a communicator and a window while other threads communicate.
 fn come_and_go(comm: &SimpleCommunicator, value: i64) {
     let comm = comm.duplicate();
     comm.barrier();

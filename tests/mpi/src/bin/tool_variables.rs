@@ -1,5 +1,5 @@
-//! What MPI_T shows of ntbring: settings as control variables, counters as performance variables, readable while another
-//! thread communicates and after MPI_Finalize.
+//! The variables of ntbring in MPI_T: settings as control variables, counters as performance variables, readable while
+//! another thread communicates and after MPI_Finalize.
 
 use std::ffi::CString;
 use std::os::raw::c_int;
@@ -15,11 +15,11 @@ use ntbring_mpi_tests::{exchange, Job};
 const MESSAGES: u64 = 10;
 const SIZE: usize = 100;
 
-/// The value of a control variable.
+/// Returns the value of a control variable.
 fn setting(name: &str) -> String {
     let (name, mut index, mut count) = (CString::new(name).unwrap(), 0, 0);
     let mut text = vec![0_u8; 4096];
-    // SAFETY: all places are valid for what is written; the value has `count` characters, fewer than there is room for.
+    // SAFETY: all pointers are valid for writes; the value has `count` characters, less than the size of its buffer.
     unsafe {
         ok(MPI_T_cvar_get_index(name.as_ptr(), &mut index), "MPI_T_cvar_get_index");
         let mut handle = std::mem::zeroed();
@@ -32,11 +32,11 @@ fn setting(name: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Control and performance variables in the category.
+/// Returns the numbers of control and performance variables in the category.
 fn in_category(name: &str) -> (c_int, c_int) {
     let (name, mut index) = (CString::new(name).unwrap(), 0);
     let (mut lens, mut settings, mut counters, mut others) = ([0, 0], 0, 0, 0);
-    // SAFETY: no room for texts, so none is written; the other places are valid.
+    // SAFETY: the text buffers have length 0, so no text is written; all other pointers are valid.
     unsafe {
         ok(MPI_T_category_get_index(name.as_ptr(), &mut index), "MPI_T_category_get_index");
         let [name, text] = &mut lens;
@@ -63,7 +63,7 @@ fn main() {
     let over = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
-            // Another session, as another tool would have it.
+            // Another session, as another tool would open it.
             let session = Session::new();
             let counter = [session.counter("msgs_received")];
             let mut last = 0;
@@ -73,7 +73,7 @@ fn main() {
                 last = now;
             }
         });
-        // Half way round is another host.
+        // The rank at half the distance round the ring is on another host.
         for message in 0..MESSAGES {
             exchange(&job.world, job.size / 2, message as i32, SIZE);
         }
@@ -88,7 +88,7 @@ fn main() {
     job.finish();
     let last = session.read(&msgs);
     assert!(last >= after.0, "{after:?}, and {last} after MPI_Finalize on rank {rank}");
-    // A tool that comes when all others have gone.
+    // A tool that starts when all others have ended.
     drop(session);
     let session = Session::new();
     assert_eq!(session.read(&names(&session, "msgs")), last);

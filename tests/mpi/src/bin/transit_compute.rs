@@ -1,8 +1,9 @@
-//! A host forwards while its rank computes: at least 4 hosts of 1 rank.
+//! A host forwards while its rank computes; needs at least 4 hosts of 1 rank.
 //!
-//! Ranks 0 and 2 exchange ping-pongs through host 1 (on 4 hosts host 3 is as near, so both compute) while the ranks between compute for 2 s without
-//! any call of MPI. Rank 0 prints the half round trips as {"max_us":..,"median_us":..,"messages":..,"large_median_us":..}. Only the order of magnitude
-//! is checked: the median is under 100 ms, where waiting for the ranks between would take seconds.
+//! Ranks 0 and 2 exchange ping-pongs through host 1 (on 4 hosts the distance by host 3 is the same, so both compute)
+//! while the ranks between compute for 2 s without any MPI call. Rank 0 prints the half round trips as
+//! {"max_us":..,"median_us":..,"messages":..,"large_median_us":..}. Only the order of magnitude is checked: the median
+//! is below 100 ms, whereas waiting for the ranks between would take seconds.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +11,16 @@ use mpi::traits::*;
 use ntbring_mpi_tests::{filled, received_bytes, verify, Hosts, Job};
 
 const COMPUTE: Duration = Duration::from_secs(2);
-/// The ping-pongs begin after this, when the others surely compute, and end well before those do.
+/// Delay of the ping-pongs: by then the others certainly compute, and the ping-pongs end well before those do.
 const BEFORE: Duration = Duration::from_millis(200);
 const MEASURE: Duration = Duration::from_millis(1300);
 const LARGE: usize = 256 << 10;
-/// Tags: a small or a large ping, the end.
+/// Tags: a small ping, a large ping, the end.
 const SMALL: i32 = 1;
 const BIG: i32 = 2;
 const END: i32 = 3;
 
-/// Computes until 2 s have passed; touches nothing of MPI.
+/// Computes until 2 s have passed, without any MPI call.
 fn compute() -> f64 {
     let (start, mut x) = (Instant::now(), 1.0_f64);
     while start.elapsed() < COMPUTE {
@@ -30,7 +31,7 @@ fn compute() -> f64 {
     x
 }
 
-/// Half round trips in microseconds, small and large ones.
+/// Measures half round trips in microseconds, of small and of large messages.
 fn measure(job: &Job, peer: i32) -> (Vec<f64>, Vec<f64>) {
     std::thread::sleep(BEFORE);
     let (other, start) = (job.world.process_at_rank(peer), Instant::now());
@@ -77,9 +78,9 @@ fn main() {
     job.needs_ranks(4);
     let hosts = Hosts::discover(&job.world);
     let (me, peer) = (job.rank, 2);
-    // Whoever lies on a shortest way between the two.
+    // True for a rank on a shortest route between the two.
     let between = me != 0 && me != peer && hosts.distance(0, me) + hosts.distance(me, peer) == hosts.distance(0, peer);
-    // The first messages of a pair may have things to set up.
+    // The first messages of a pair are not measured, since they may set up state.
     if me == 0 {
         job.world.process_at_rank(peer).send_with_tag(&filled(0, peer, SMALL, 64)[..], SMALL);
         job.world.process_at_rank(peer).receive_into(&mut [0_u8; 64][..]);

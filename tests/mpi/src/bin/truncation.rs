@@ -1,4 +1,5 @@
-//! A message longer than its receive: the receive says MPI_ERR_TRUNCATE, nothing behind its buffer is written, and what follows is unharmed.
+//! A message longer than its receive: the receive returns MPI_ERR_TRUNCATE, nothing behind its buffer is written, and
+//! later messages are not affected.
 
 use mpi::ffi;
 use mpi::traits::*;
@@ -12,7 +13,7 @@ fn too_long(job: &Job, shift: i32, sent: usize, room: usize, late: bool) {
     let mut into = vec![0x77_u8; room + GUARD];
     let mut requests = [raw::no_request(); 2];
     let [sending, receiving] = &mut requests;
-    // SAFETY: both buffers outlive the requests, which are waited for below; the receive is told of `room` bytes only.
+    // SAFETY: both buffers outlive the requests, which are waited for below; the receive is limited to `room` bytes.
     let (code, status, sent_code) = unsafe {
         let post = |request: &mut ffi::MPI_Request, buf: *mut u8| {
             raw::ok(ffi::MPI_Irecv(buf.cast(), room as i32, raw::byte(), from, 1, comm, request), "MPI_Irecv");
@@ -45,7 +46,7 @@ fn main() {
         for (sent, room) in [(1, 0), (64, 63), (64, 8), (1000, 10), (16 << 10, 100), (100_000, 99_999), (1 << 20, 1000), (1 << 20, 0)] {
             for late in [false, true] {
                 too_long(&job, shift, sent, room, late);
-                // What comes afterwards on the same way is whole and in order.
+                // Later messages on the same route are complete and in order.
                 exchange(&job.world, shift, 1, 40);
                 exchange(&job.world, shift, 1, 70_000);
             }

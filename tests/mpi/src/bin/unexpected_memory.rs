@@ -1,5 +1,5 @@
-//! Unexpected messages take memory by their size: 20,000 messages of 1 KiB that nobody has asked for yet must not take
-//! much more than 20 MiB. (MPICH itself takes a cell of 69,632 bytes for each: 1.3 GiB.)
+//! Unexpected messages take memory according to their size: 20,000 unexpected messages of 1 KiB must not take much more
+//! than 20 MiB. (MPICH itself takes a cell of 69,632 bytes for each: 1.3 GiB.)
 
 use mpi::traits::*;
 use ntbring_mpi_tests::{filled, resident, verify, Job};
@@ -22,7 +22,7 @@ fn main() {
     } else if job.rank == receiver {
         let from = job.world.process_at_rank(sender);
         let before = resident();
-        // Sent last, received first: all the others have arrived by then, and nobody has asked for them.
+        // Sent last, received first: by then all the others have arrived as unexpected messages.
         from.receive_into_with_tag(&mut [0_u8][..], 4);
         let grown = resident().saturating_sub(before);
         let mut into = vec![0_u8; SIZE];
@@ -30,7 +30,7 @@ fn main() {
             from.receive_into_with_tag(&mut into[..], 3);
         }
         verify(&into, sender, receiver, 3);
-        // Twice their size, and 1 KiB for the request of each.
+        // The limit: twice their size, and 1 KiB for the request of each.
         let limit = MESSAGES * (2 * SIZE + 1024);
         assert!(grown <= limit, "{MESSAGES} messages of {SIZE} bytes took {grown} bytes, at most {limit} are allowed");
     }

@@ -1,4 +1,5 @@
-//! Accumulates of all ranks to the same numbers, whichever way they come, add up and stay in order; and all ranks get on while the target computes.
+//! Accumulates of all ranks to the same numbers, by whichever mechanism, add up and stay in order; and all ranks make
+//! progress while the target computes.
 //!
 //! `window_atomics hold` never ends: it is for a test that kills rank 1, which nearly always works on rank 0's memory.
 
@@ -31,7 +32,7 @@ fn sums(job: &Job) {
                     found => old = found,
                 }
             }
-            // All others, half of them in a row, half as vectors.
+            // All other numbers, half of them as contiguous rows, half as vectors.
             match round % 2 {
                 0 => w.accumulate(op("sum"), &ones, row(LEN - 1), target, 1, row(LEN - 1)),
                 _ => {
@@ -47,18 +48,18 @@ fn sums(job: &Job) {
     job.world.barrier();
 }
 
-/// What one rank accumulates arrives in the order of the calls.
+/// Checks that accumulates of one rank are applied in the order of the calls.
 fn order(job: &Job) {
     let w = Window::new(job, job.size as usize);
     (0..job.size as usize).for_each(|i| w.set(i, 0));
     w.settle(job);
     let maxima: Vec<[i64; 1]> = (0..200).map(|i| [2 * i]).collect();
-    // One number too, but as a datatype that goes another way to far ranks.
+    // A single number, too, but with a datatype that uses another mechanism to distant ranks.
     let derived = spread(1, 2);
     for target in 0..job.size {
         let mut last = i64::MIN;
         for i in 0..200 {
-            // In another order the sum would come out differently.
+            // In another order the result would differ.
             let shape = if i % 7 < 2 { derived } else { row(1) };
             w.accumulate(op("max"), &maxima[i as usize], shape, target, job.rank as usize, row(1));
             w.accumulate(op("sum"), &[1], row(1), target, job.rank as usize, row(1));
@@ -74,7 +75,7 @@ fn order(job: &Job) {
     job.world.barrier();
 }
 
-/// Rank `target` makes no MPI call until all others have done all that they want with its memory.
+/// Rank `target` makes no MPI call until all others have completed their operations on its memory.
 fn while_it_computes(job: &Job, target: i32) {
     let w = Window::new(job, LEN);
     (0..LEN).for_each(|i| w.set(i, 0));
@@ -101,14 +102,14 @@ fn while_it_computes(job: &Job, target: i32) {
         while w.swap(old, old + 1, target, 2) != old {
             old = w.fetch(op("sum"), 0, target, 2);
         }
-        // The sign that this rank is done comes last.
+        // The notice that this rank is done comes last.
         w.flush(target);
         w.fetch(op("sum"), 1, target, 0);
     }
     w.settle(job);
 }
 
-/// All on rank 0's memory, rank 1 with accumulates that take long.
+/// All ranks access rank 0's memory, rank 1 with accumulates that take long.
 fn hold(job: &Job) {
     const LONG: usize = 2_000_000;
     let w = Window::new(job, LONG);

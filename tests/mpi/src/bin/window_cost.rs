@@ -1,5 +1,5 @@
-//! Windows of every kind, one after another and many at once: none leaves a descriptor, a mapping or memory behind, and many at once
-//! have no descriptors.
+//! Windows of every kind, one after another and many at once: none leaves a descriptor, a mapping or memory behind, and
+//! many at once hold no descriptors.
 
 use std::os::raw::c_void;
 
@@ -9,13 +9,13 @@ use mpi::traits::*;
 use ntbring_mpi_tests::raw::ok;
 use ntbring_mpi_tests::{Hosts, Job, Usage};
 
-/// Windows one after another: before the first look, and until the second.
+/// Number of windows one after another: before the first count of resources, and before the second.
 const FIRST: usize = 40;
 const MORE: usize = 400;
-/// Windows at once.
+/// Number of windows at once.
 const MANY: usize = 150;
 const NUMBERS: usize = 64;
-/// Mappings that may be the heap's.
+/// Number of mappings that the heap may use.
 const ARENAS: usize = 6;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ struct Window {
     kind: Kind,
     win: ffi::MPI_Win,
     base: *mut i64,
-    /// Memory of windows that have none of MPI.
+    /// Memory of windows whose memory is not allocated by MPI.
     own: Vec<i64>,
 }
 
@@ -44,9 +44,9 @@ impl Window {
         let mut own = vec![0_i64; NUMBERS];
         let mut base = own.as_mut_ptr();
         let place: *mut c_void = std::ptr::from_mut(&mut base).cast();
-        // SAFETY: null is overwritten by the calls before anyone reads it.
+        // SAFETY: reading the constant is safe: the C side initializes it at load time. The calls overwrite the handle.
         let mut win = unsafe { ffi::RSMPI_WIN_NULL };
-        // SAFETY: places for what the calls return, and memory that lives as long as the window.
+        // SAFETY: all results have valid destinations, and the memory lives as long as the window.
         unsafe {
             match kind {
                 Kind::Allocated => ok(ffi::MPI_Win_allocate(size, 8, info, comm, place, &mut win), "MPI_Win_allocate"),
@@ -73,7 +73,7 @@ impl Window {
         };
         let value = salt + i64::from(me);
         let from = (&raw const value).cast();
-        // SAFETY: the window has these numbers at each rank; fences keep the accesses apart.
+        // SAFETY: the window has these numbers at each rank; fences separate the accesses.
         let found = unsafe {
             ok(ffi::MPI_Win_fence(0, self.win), "MPI_Win_fence");
             self.base.write_bytes(0, NUMBERS);
@@ -89,7 +89,7 @@ impl Window {
     }
 
     fn free(mut self, comm: &SimpleCommunicator) {
-        // SAFETY: nobody accesses the window any more.
+        // SAFETY: the window is valid, and no rank accesses it afterwards.
         unsafe {
             if let Kind::Dynamic = self.kind {
                 comm.barrier();
@@ -118,14 +118,14 @@ fn check(job: &Job, hosts: usize, comm: &SimpleCommunicator, kind: Kind) {
     let gone = |now: &Usage| now.descriptors == before.descriptors && now.mappings <= before.mappings + ARENAS;
     assert!(gone(&after), "{before:?}, and {after:?} after {MORE} windows, {kind:?}");
     let grown = |of: fn(&Usage) -> usize| of(&after).saturating_sub(of(&before));
-    // Less than 100 bytes and than a seventh of a page for each. Lanes of forwarders are entered as they are used.
+    // Less than 100 bytes and less than a seventh of a page for each. Lanes of forwarders are touched as they are used.
     let (heap, resident) = (grown(|usage| usage.heap), grown(|usage| usage.resident));
     let limit = if hosts <= 3 { 600 * MORE } else { usize::MAX };
     assert!(heap < 100 * MORE && resident < limit, "{heap} bytes of heap, {resident} resident more after {MORE} windows, {kind:?}");
     let windows: Vec<Window> = (0..MANY).map(|_| Window::new(comm, kind)).collect();
     let during = Usage::now();
     assert_eq!(during.descriptors, before.descriptors, "descriptors with {MANY} windows, {kind:?}");
-    // Of each rank that is near, and for the host's forwarder.
+    // One for each rank that is near, and one for the host's forwarder.
     let near = 2 * (job.size as usize).min(5);
     assert!(during.mappings <= before.mappings + near * MANY, "{} mappings with {MANY} windows, {kind:?}", during.mappings);
     windows.iter().enumerate().step_by(10).for_each(|(i, window)| window.fill(comm, i as i64));

@@ -1,18 +1,19 @@
-//! Every one-sided operation to every rank, near and far: rows and derived types, nothing and much, ranges, and no memory.
+//! Every one-sided operation to every rank, near and far: rows and derived types, empty and large transfers, invalid
+//! ranges, and lack of memory.
 
 use mpi::ffi;
 use mpi::traits::*;
 use ntbring_mpi_tests::window::{allocate, near, op, row, spread, Shape, Window};
 use ntbring_mpi_tests::{raw, Hosts, Job};
 
-/// Numbers in a window that belong to one origin.
+/// Number of elements of a window that belong to one origin.
 const SLOT: usize = 64;
 
 fn value(origin: i32, target: i32, i: usize) -> i64 {
     i64::from(origin) * 1_000_000 + i64::from(target) * 1000 + i as i64
 }
 
-/// Checks this rank's slots against what each origin should have written.
+/// Compares this rank's slots with the values that each origin should have written.
 fn check(job: &Job, w: &Window, what: &str, expected: impl Fn(i32, usize) -> i64) {
     w.settle(job);
     for origin in 0..job.size {
@@ -36,7 +37,7 @@ fn rows_and_vectors(job: &Job, w: &Window) {
         let mut got = [0; SLOT];
         w.get(&mut got, row(SLOT), target, slot, row(SLOT));
         assert_eq!(got[..], all(target)[..], "get from rank {target}");
-        // Every fourth number there, every third here.
+        // Every fourth number at the target, every third at the origin.
         let mut got = [-1; SLOT];
         w.get(&mut got, third, target, slot, sixteen);
         for (i, x) in got.iter().enumerate() {
@@ -46,7 +47,7 @@ fn rows_and_vectors(job: &Job, w: &Window) {
     }
     job.world.barrier();
 
-    // Vectors there from rows and from vectors; the numbers in between stay.
+    // Vectors at the target from rows and from vectors; the numbers in between stay.
     for (shape, stride) in [(row(16), 1), (third, 3)] {
         let negative: Vec<_> = rows.iter().map(|r| r.iter().map(|x| -x).collect::<Vec<i64>>()).collect();
         (0..job.size).for_each(|t| w.put(&negative[t as usize], shape, t, slot, sixteen));
@@ -64,7 +65,7 @@ fn rows_and_vectors(job: &Job, w: &Window) {
     }
     check(job, w, "get_accumulate", |o, i| if i % 4 == 0 { 1 } else { value(o, me, i).max(1) });
 
-    // Nothing at all.
+    // Empty operations.
     for target in 0..job.size {
         w.put(&[], row(0), target, slot, row(0));
         w.get(&mut [], row(0), target, slot, row(0));
@@ -95,7 +96,7 @@ fn single_numbers(job: &Job, w: &Window) {
     check(job, w, "single numbers", |_, i| if i == 3 { 1 } else { 2 * i as i64 });
 }
 
-/// What does not lie in the target's memory: an error where MPI can know, and nothing is touched.
+/// Operations beyond the target's memory: an error where MPI can detect it, and no memory is touched.
 fn ranges(job: &Job, w: &Window) {
     let hosts = Hosts::discover(&job.world);
     let Some(target) = (0..job.size).find(|r| hosts.distance(job.rank, *r) == 1 && near(&hosts, job.rank, *r)) else { return };
@@ -109,7 +110,7 @@ fn ranges(job: &Job, w: &Window) {
 
 fn much(job: &Job) {
     const LEN: usize = 3_000_003;
-    // Sizes differ, and some have none.
+    // Sizes differ, and some windows are empty.
     let len = if job.rank == 1 { 0 } else { LEN + job.rank as usize };
     let w = Window::new(job, len);
     (0..len).for_each(|i| w.set(i, 1));
@@ -137,17 +138,17 @@ fn much(job: &Job) {
     }
 }
 
-/// One rank asks for more than there is: all are told.
+/// One rank requests more memory than there is: all ranks get an error.
 fn no_memory(job: &Job) {
     raw::errors_return(&job.world);
     let bytes = if job.rank == job.size - 1 { 1 << 50 } else { 4096 };
     let (code, _, _) = allocate(&job.world, bytes);
     assert_eq!(raw::class(code), ffi::MPI_ERR_NO_MEM as i32, "the class of the error when there is no memory");
-    // It is still good for one that fits.
+    // Afterwards a window that fits can still be allocated.
     drop(Window::new(job, 10));
 }
 
-/// Open descriptors of this process.
+/// Returns the number of open descriptors of this process.
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }

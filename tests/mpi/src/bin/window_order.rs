@@ -1,5 +1,6 @@
-//! Two ranks put a number into each other's memory, flush, and read what the other has put: one of them at least must find it, since a put is there
-//! when its flush has returned. A processor that lets loads overtake stores shows whether that is so.
+//! Two ranks put a number into each other's memory, flush, and read the number that the other has put: at least one of
+//! them must find it, since a put is complete when its flush has returned. The test detects a flush without a full
+//! barrier, since processors let loads overtake stores.
 
 use mpi::traits::*;
 use ntbring_mpi_tests::window::{row, Window};
@@ -7,14 +8,14 @@ use ntbring_mpi_tests::{fail, Job};
 
 const ROUNDS: usize = 10_000;
 
-/// Whether this rank found the other one's number in each round.
+/// Returns for each round whether this rank found the other one's number.
 fn rounds(job: &Job) -> Vec<u8> {
     let w = Window::new(job, 1);
     let other = 1 - job.rank;
     w.set(0, 0);
     w.settle(job);
     let found = (1..=ROUNDS as i64).map(|round| {
-        // Both set off as nearly at once as can be.
+        // The barrier lets both begin at nearly the same time.
         job.world.barrier();
         w.put(&[round], row(1), other, 0, row(1));
         w.flush(other);

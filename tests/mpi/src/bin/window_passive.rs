@@ -1,7 +1,8 @@
-//! One-sided operations while their target computes for 2 s and more without any call of MPI: at least 2 ranks.
+//! One-sided operations while their target computes for 2 s and more without any MPI call; needs at least 2 ranks.
 //!
-//! All other ranks, near and far, lock the target's memory, work on it and unlock it; the last thing that each does is to count itself there. The
-//! target looks at its own memory only, and makes no call of MPI before all have: were it needed for anything, this would never end.
+//! All other ranks, near and far, lock the target's memory, operate on it and unlock it; at the end each increments a
+//! counter there. The target only reads its own memory, and makes no MPI call before all are done: if its help were
+//! needed, the program would never end.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,10 @@ use ntbring_mpi_tests::window::{op, row, Window};
 use ntbring_mpi_tests::Job;
 
 const COMPUTE: Duration = Duration::from_secs(2);
-/// For machines that have other work.
+/// Time limit, for machines that have other work.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The numbers of the target: who is done, sums, those that only a mutex guards, and a part for each rank.
+/// The numbers of the target: count of ranks that are done, sums, numbers that only a mutex guards, and a part for each
+/// rank.
 const DONE: usize = 0;
 const SUM: usize = 1;
 const SWAPPED: usize = 2;
@@ -52,7 +54,7 @@ fn be_the_target(job: &Job, w: &Window) {
 }
 
 fn be_an_origin(job: &Job, w: &mut Window, target: i32) -> f64 {
-    // Most of this happens when the target surely computes.
+    // Most of the operations follow when the target certainly computes.
     std::thread::sleep(Duration::from_millis(100));
     let start = Instant::now();
     w.lock_all();

@@ -1,4 +1,4 @@
-//! Messages and collectives without a single byte, and the process that is none.
+//! Empty messages and collectives, and MPI_PROC_NULL.
 
 use mpi::collective::SystemOperation;
 use mpi::ffi;
@@ -19,7 +19,7 @@ fn point_to_point(job: &Job, shift: i32) {
                 let seen = from.probe_with_tag(tag);
                 assert_eq!((received_bytes(&seen), seen.source_rank()), (0, from.rank()), "what a probe saw");
             }
-            // Into a buffer with room, which must stay as it is; or into none.
+            // Into a buffer with room, which must stay unchanged; or without a buffer.
             let mut room = [0x5a_u8; 16];
             let len = if tag % 4 < 2 { 16 } else { 0 };
             let status = from.receive_into_with_tag(&mut room[..len], tag);
@@ -28,9 +28,9 @@ fn point_to_point(job: &Job, shift: i32) {
             sending.wait();
         });
     }
-    // Elements that are no bytes long.
+    // Elements of zero bytes.
     let empty = mpi::datatype::UserDatatype::contiguous(0, &u32::equivalent_datatype());
-    // SAFETY: 1000 elements of no bytes lie within any buffer.
+    // SAFETY: 1000 elements of zero bytes fit in any buffer.
     let view = unsafe { mpi::datatype::View::with_count_and_datatype(&NOTHING[..], 1000, &empty) };
     mpi::request::scope(|scope| {
         let sending = to.immediate_send(scope, &view);
@@ -68,11 +68,12 @@ fn collectives(job: &Job) {
     world.barrier();
 }
 
-/// Sends to and receives from MPI_PROC_NULL are over at once.
+/// Checks that sends to and receives from MPI_PROC_NULL complete at once.
 fn no_process(job: &Job) {
     let mut buf = [0x33_u8; 8];
     let mut status = raw::status();
-    // SAFETY: a valid communicator and buffers of the sizes given; MPI_PROC_NULL is a legal partner for both.
+    // SAFETY: the communicator is valid, the buffers have the given sizes, and MPI_PROC_NULL is a legal partner for
+    // both.
     unsafe {
         let (comm, nobody) = (job.world.as_raw(), ffi::RSMPI_PROC_NULL);
         raw::ok(ffi::MPI_Send(buf.as_ptr().cast(), 8, raw::byte(), nobody, 1, comm), "MPI_Send");

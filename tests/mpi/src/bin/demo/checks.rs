@@ -1,10 +1,11 @@
-//! What the demo checks. A check tells what is wrong on this rank instead of ending the job, so that the report is complete.
+//! The checks of the demo. A check returns a description of a failure on this rank instead of ending the job, so that
+//! the report is complete.
 
 use mpi::collective::SystemOperation;
 use mpi::traits::*;
 use ntbring_mpi_tests::{fill, filled, mismatch, received_bytes, Job};
 
-/// A check: None if everything was right on this rank, otherwise what was not.
+/// A check: returns None if all was correct on this rank, and otherwise a description of the failure.
 type Check = fn(&Job) -> Option<String>;
 
 /// The checks, in order, with the names they have in the report.
@@ -13,14 +14,14 @@ pub const ALL: &[(&str, Check)] =
 
 const LARGEST: usize = 4 << 20;
 
-/// Whether a check was right on all ranks.
+/// Returns true if a check was successful on all ranks.
 pub fn all_agree(job: &Job, mine: bool) -> bool {
     let mut all = false;
     job.world.all_reduce_into(&mine, &mut all, SystemOperation::logical_and());
     all
 }
 
-/// Everyone sends `shift` ahead and receives from behind, with every size from nothing to 4 MiB.
+/// Every rank sends `shift` ahead and receives from behind, with every size from nothing to 4 MiB.
 fn exchanges(job: &Job, shift: i32) -> Option<String> {
     let (to, from) = (job.ahead(shift), job.ahead(-shift));
     let (mut out, mut into) = (vec![0_u8; LARGEST], vec![0_u8; LARGEST]);

@@ -1,8 +1,10 @@
 //! The program of `cargo xtask run`: checks a ring of hosts and measures every pair of ranks.
 //!
-//! Checked: messages from nothing to 4 MiB between neighbours and between opposite ranks, an all-to-all, an all-reduce. Measured, for each pair: the latency
-//! at 8 bytes (half a round trip) and the bandwidth at 1 MiB (a window of messages). Rank 0 writes JSON lines to the file that `RING_DEMO_OUT` names, one
-//! {"check":"alltoall","ok":true} per check and one {"pair":[0,1],"latency_us":1.2,"bandwidth_mb_s":5000.0} per pair; without that variable it prints a table.
+//! Checked: messages from nothing to 4 MiB between neighbours and between opposite ranks, an all-to-all, an all-reduce.
+//! Measured, for each pair: the latency at 8 bytes (half a round trip) and the bandwidth at 1 MiB (a window of
+//! messages). Rank 0 writes JSON lines to the file that `RING_DEMO_OUT` names, one {"check":"alltoall","ok":true} per
+//! check and one {"pair":[0,1],"latency_us":1.2,"bandwidth_mb_s":5000.0} per pair; without that variable it prints a
+//! table.
 
 mod checks;
 mod measure;

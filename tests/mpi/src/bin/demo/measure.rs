@@ -6,11 +6,11 @@ use mpi::topology::Process;
 use mpi::traits::*;
 use ntbring_mpi_tests::{filled, mismatch, Job};
 
-/// What was measured of one pair.
+/// The results for one pair.
 pub struct Measured {
     /// Half a round trip of 8 bytes in microseconds.
     pub latency_us: f64,
-    /// Bandwidth of messages of 1 MiB in 10^6 bytes a second.
+    /// Bandwidth of messages of 1 MiB in 10^6 bytes per second.
     pub bandwidth_mb_s: f64,
 }
 
@@ -18,9 +18,9 @@ const SMALL: usize = 8;
 const LARGE: usize = 1 << 20;
 const WINDOW: usize = 8;
 const BATCHES: usize = 9;
-/// A batch should not take longer than this, however slow the way is.
+/// Intended largest duration of a batch, however slow the route is.
 const BATCH_TIME: Duration = Duration::from_millis(40);
-/// Tags: what to do next (0 for the end), small messages, large ones, the answer to a window, results for rank 0.
+/// Tags: the next step (0 for the end), small messages, large ones, the reply to a window, results for rank 0.
 const ORDER: i32 = 101;
 const PING: i32 = 102;
 const DATA: i32 = 103;
@@ -43,7 +43,7 @@ pub fn pair(job: &Job, low: i32, high: i32) -> Option<Measured> {
         obey(&other, pong);
         let mut into = vec![0; LARGE * WINDOW];
         obey(&other, |other, windows| receive_windows(other, windows, &mut into));
-        // What was measured must also be right.
+        // The contents of the measured messages are checked, too.
         if let Some(what) = into.chunks(LARGE).find_map(|part| mismatch(part, low, high, DATA)) {
             panic!("while measuring: {what}");
         }
@@ -61,7 +61,8 @@ pub fn pair(job: &Job, low: i32, high: i32) -> Option<Measured> {
     result
 }
 
-/// Runs batches of `work`, after one for warming up that also says how long the others may be. Gives microseconds per iteration of each batch.
+/// Runs batches of `work`, after a warm-up batch from which the length of the others is computed. Returns the time per
+/// iteration of each batch in microseconds.
 fn drive(other: &Process, most: u64, work: impl Fn(&Process, u64)) -> Vec<f64> {
     let batch = |iterations: u64| {
         other.send_with_tag(&iterations, ORDER);
@@ -76,7 +77,7 @@ fn drive(other: &Process, most: u64, work: impl Fn(&Process, u64)) -> Vec<f64> {
     times
 }
 
-/// The other side of [`drive`].
+/// The partner's part of [`drive`].
 fn obey(other: &Process, mut work: impl FnMut(&Process, u64)) {
     loop {
         let (iterations, _) = other.receive_with_tag::<u64>(ORDER);

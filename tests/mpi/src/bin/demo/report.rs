@@ -1,4 +1,4 @@
-//! Where the demo's results go: JSON lines for the command that started it, or a table for a person.
+//! Output of the demo's results: JSON lines for the command that started it, or a table for the user.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,18 +11,18 @@ use crate::measure::Measured;
 /// The variable that names the file for the results.
 const OUT: &str = "RING_DEMO_OUT";
 
-/// The report; does nothing except on rank 0.
+/// The report, which has no effect except on rank 0.
 pub enum Report {
-    /// This rank reports nothing.
+    /// No output on this rank.
     Silent,
-    /// JSON lines into the file.
+    /// JSON lines in a file.
     Lines(File),
-    /// A table on standard output; true once its head was printed.
+    /// A table on standard output; true once its head is printed.
     Table(bool),
 }
 
 impl Report {
-    /// Opens the file, if one is named. `here` says whether this rank reports.
+    /// Opens the file, if one is named. `here` is true if this rank reports.
     pub fn open(here: bool) -> Self {
         match std::env::var_os(OUT) {
             _ if !here => Self::Silent,
@@ -42,7 +42,7 @@ impl Report {
         }
     }
 
-    /// Tells how a check went.
+    /// Reports the result of a check.
     pub fn check(&mut self, name: &str, ok: bool) {
         self.line(&json!({"check": name, "ok": ok}));
         if let Self::Table(_) = self {
@@ -50,7 +50,7 @@ impl Report {
         }
     }
 
-    /// Tells what was measured of a pair.
+    /// Reports the results of a pair.
     pub fn pair(&mut self, low: i32, high: i32, measured: &Measured) {
         let (latency, bandwidth) = (measured.latency_us, measured.bandwidth_mb_s);
         self.line(&json!({"pair": [low, high], "latency_us": latency, "bandwidth_mb_s": bandwidth}));
@@ -62,7 +62,7 @@ impl Report {
         }
     }
 
-    /// Makes sure that everything is written.
+    /// Flushes the file.
     pub fn close(&mut self) {
         if let Self::Lines(file) = self {
             if let Err(why) = file.sync_all() {
