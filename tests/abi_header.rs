@@ -1,4 +1,4 @@
-//! `include/ntbring.h` is plain C that any compiler takes without a warning, and C++ too.
+//! `include/ntbring.h` is plain C that compiles without warnings, also as C++.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn the_header_compiles_as_c_and_cpp_without_warnings() {
             .arg(&header)
             .output();
         match output {
-            // The full profile needs a C++ compiler, the quick one does not.
+            // The full profile needs a C++ compiler; the quick one does not, so a missing one is skipped.
             Err(_) if language == "c++" => continue,
             Err(error) => panic!("{}: {error}", compiler.path().display()),
             Ok(out) => assert!(out.status.success(), "{standard}: {}", String::from_utf8_lossy(&out.stderr)),

@@ -1,4 +1,4 @@
-//! The memory of emulated hosts: who can open it, what is refused, what is left behind.
+//! The memory of emulated hosts: access to it, invalid addresses, and removal of its files.
 
 use ntbring_emu::{address_of, file_of, EmuHost, MemoryLayout, RunningHost};
 use ntbring_host::{check_space, FileAddress, HostError, HostMemory, Introduction, Watch};
@@ -35,7 +35,7 @@ fn file_address(host: &EmuHost) -> FileAddress {
     file_of(&host.address()).unwrap()
 }
 
-/// The address of any open file of this process.
+/// Returns the address of any open file of this process.
 fn address_of_file(file: &File) -> FileAddress {
     let inode = file.metadata().unwrap().ino();
     FileAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token: 0 }
@@ -98,7 +98,8 @@ fn a_port_maps_nothing_but_what_it_is_told_to() {
         .collect();
     mapped.sort();
     mapped.dedup();
-    // The register page of `b`, and the window; its other window is not mapped. Mappings that touch are one line in the list.
+    // The register page of `b` and the window; its other window is not mapped. Adjacent mappings are one line in the
+    // list.
     let end = |&(offset, len): &(u64, u64)| offset + len;
     assert_eq!(mapped.iter().map(end).max(), Some(layout.window_offset(Side::Right)), "{mapped:x?}");
 }
@@ -155,14 +156,14 @@ fn what_is_no_host_is_refused() {
     // A descriptor that was closed and reused.
     let what = foreign(host.soft_port(Side::Right, &address_of(FileAddress { inode: right.inode + 1, ..right })));
     assert_eq!(what, "another file has taken its place");
-    // Files that never were a host's memory.
+    // Files that are not a host's memory.
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
     assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is shorter than a page");
     file.set_len(4095).unwrap();
     assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is shorter than a page");
     file.set_len(1 << 20).unwrap();
     assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is not memory of ntbring");
-    // A host's memory that has been cut.
+    // A host's memory that has been truncated.
     let cut = create();
     File::options().write(true).open(opened(&file_address(&cut))).unwrap().set_len(8192).unwrap();
     foreign(host.soft_port(Side::Left, &cut.address()));
@@ -174,7 +175,7 @@ fn what_is_not_there_cannot_be_opened() {
     for address in [
         FileAddress { fd: 1 << 20, ..file_address(&host) },
         FileAddress { pid: u32::MAX, ..file_address(&host) },
-        // A directory cannot be written.
+        // A directory cannot be mapped for writing.
         address_of_file(&File::open("/dev/shm").unwrap()),
     ] {
         match host.soft_port(Side::Right, &address_of(address)) {
@@ -216,7 +217,7 @@ fn only_the_dead_are_reported() {
     let pid = child.id();
     let watch = Watch::new([(3, std::process::id()), (7, pid)]).unwrap_or_else(|(id, e)| panic!("{id}: {e}"));
     assert!(watch.dead().is_empty());
-    // SAFETY: a plain system call; the process is our child and not yet waited for.
+    // SAFETY: the call has no memory-safety preconditions; the process is a child that has not been waited for.
     unsafe { libc::kill(pid as i32, libc::SIGSTOP) };
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert!(watch.dead().is_empty(), "a process that is stopped is not dead");

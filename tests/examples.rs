@@ -1,4 +1,4 @@
-//! The programs of `examples/`, run.
+//! Runs the programs of `examples/`.
 
 #[path = "../examples/fault.rs"]
 mod fault;
@@ -15,7 +15,7 @@ fn run(example: fn()) {
     let (over, end) = channel();
     let thread = std::thread::spawn(move || {
         example();
-        // The test may have given up.
+        // An error means that the test has timed out already.
         let _ = over.send(());
     });
     assert_ne!(end.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Timeout), "it hangs");

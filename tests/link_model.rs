@@ -1,6 +1,6 @@
-//! What the link model promises: nothing arrives before it could on the link, nothing is lost, and
-//! no long stream is faster than the link. That it is not much slower either depends on the
-//! machine, so only gross slowness is a failure; the figures are printed.
+//! Properties of the link model: data arrives no earlier than on the real link, nothing is lost, and no long stream is
+//! faster than the link. An upper bound of the time depends on the machine, so only gross slowness is a failure; the
+//! figures are printed.
 
 mod common;
 
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const LATENCY: Duration = Duration::from_nanos(MODEL.latency);
 
-/// How long bytes take on the link of the bench.
+/// Returns the time that bytes take on the link of the test bench.
 fn transfer(bytes: usize) -> Duration {
     Duration::from_nanos(bytes as u64 * 1_000_000_000 / MODEL.bandwidth)
 }
@@ -99,7 +99,7 @@ fn words_arrive_in_the_order_in_which_they_were_sent() {
         });
         let mut arrived = 0;
         while arrived < WORDS {
-            // From the last to the first: who is there vouches for all before.
+            // From the last word to the first: a word that has arrived implies that all earlier ones have.
             let newest = (arrived..WORDS).rev().find(|i| incoming.load(64 * i) != 0);
             if let Some(newest) = newest {
                 assert!((arrived..newest).all(|i| incoming.load(64 * i) == 1), "{newest} has overtaken another");
@@ -109,7 +109,7 @@ fn words_arrive_in_the_order_in_which_they_were_sent() {
     });
 }
 
-/// Whatever process of the host they belong to.
+/// Senders in different processes of a host share the link.
 #[test]
 fn all_senders_of_a_host_share_the_link() {
     const EACH: usize = 4 << 20;
@@ -141,7 +141,7 @@ fn all_senders_of_a_host_share_the_link() {
     let took = start.elapsed();
     println!("two senders: {took:?} of {:?}", transfer(2 * EACH));
     assert!(took >= transfer(2 * EACH) + LATENCY);
-    // The other direction and the other cable have been free all the time.
+    // The other direction and the other cable have been idle all the time.
     let [_, right] = &processes[0];
     for (from, to) in [
         (bench.port(1, Side::Left), bench.port(0, Side::Right)),
@@ -156,8 +156,8 @@ fn all_senders_of_a_host_share_the_link() {
     }
 }
 
-/// Streams through one lane, by one thread that is both ends, each so short that the scheduler
-/// leaves the best of them alone.
+/// Streams through one lane, with one thread as both ends. Each stream is so short that the scheduler does not
+/// interrupt the best of them.
 #[test]
 fn a_lane_comes_close_to_the_link() {
     const CHUNK: usize = 8 << 10;
@@ -233,8 +233,8 @@ fn registers_cost_their_time() {
     assert!(start.elapsed() >= Duration::from_nanos(400 * MODEL.register));
 }
 
-/// Sends `messages` of `size` bytes through a whole ring from rank 0 to `dst`; returns the time
-/// from before the first is sent to when the last has been taken.
+/// Sends `messages` of `size` bytes through a whole ring from rank 0 to `dst`. Returns the time from the first send to
+/// the last receive.
 fn stream(layout: &Layout, settings: &Settings, dst: u32, messages: usize, size: usize) -> Duration {
     let plan: Box<Plan> = Box::new(move |from, to| match (from, to) {
         (0, to) if to == dst => vec![Shape::contiguous(48, size); messages],
@@ -256,7 +256,7 @@ fn stream(layout: &Layout, settings: &Settings, dst: u32, messages: usize, size:
     end - start
 }
 
-/// Slow enough that no machine that checks every byte on the way is slower.
+/// A model that is slower than any machine that checks every byte on the way.
 const SLOW: Model = Model { bandwidth: 100_000_000, latency: 20_000, doorbell: 5_000, register: 1_000, transfer: None };
 
 #[test]
@@ -281,7 +281,7 @@ fn no_stream_is_faster_than_the_link() {
     }
 }
 
-/// With everything that may go wrong on top: weak order, ranks that sleep at once, full lanes.
+/// Adds all complications: weak ordering, ranks that sleep at once, full lanes.
 #[test]
 fn everything_arrives_under_a_model() {
     for (ranks, weak) in [(&[1, 1][..], None), (&[2, 1, 2], None), (&[1, 2, 1, 1], None), (&[1, 1, 1, 1, 1], Some(5))] {

@@ -250,7 +250,7 @@ pub fn try_run(
         let trusted = settings(rank.rank).ring.reliability == Reliability::Off;
         rank.endpoint.linger().map_err(|e| e.to_string())?;
         rank.barrier()?;
-        // By now no packet can be under way, unless packets are lost. The only exception is a query whether senders are
+        // Now no packet can be in transit, unless packets are lost. The only exception is a query whether senders are
         // stalled: it may arrive after the messages that it asks about.
         while let Some(event) = if trusted { rank.poll()? } else { None } {
             if !matches!(event, Event::Stalled { .. }) {
@@ -264,7 +264,7 @@ pub fn try_run(
             .map(|rank| {
                 let (one, job) = (&one, &job);
                 scope.spawn(move || {
-                    // A panic must not leave the others waiting.
+                    // A panic must not leave the other ranks waiting.
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| one(rank)))
                         .unwrap_or_else(|_| Err("panicked".into()));
                     result.map_err(|error| {

@@ -335,7 +335,7 @@ pub fn exchange(rank: &mut Rank, seed: u64, plan: &Plan) -> Result<Traffic, Stri
         if *number == shapes.len() {
             flows.swap_remove(i);
         }
-        // Varies between sending many messages at once and receiving all that are there.
+        // Alternates between sending many messages at once and receiving all that have arrived.
         while rng.u8(..3) > 0 {
             match rank.poll()? {
                 Some(event) => traffic.take(rank, event, plan)?,

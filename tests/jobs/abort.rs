@@ -14,7 +14,7 @@ fn whoever_aborts_ends_the_job() {
     for (n, mode) in MODES.into_iter().enumerate() {
         for (m, (hosts, per_host)) in [(4, 1), (2, 2)].into_iter().enumerate() {
             let by = fastrand::usize(0..hosts * per_host).to_string();
-            // From the first message on.
+            // Either with the first message, or later.
             let after = [0, fastrand::usize(1..800)][(n + m) % 2].to_string();
             let job = Job::new(hosts, per_host, &["aborts", mode, &by, &after]).start();
             let ended = job.end_of_all(SOON);
@@ -39,7 +39,7 @@ fn an_end_that_concerns_a_part_of_the_ranks_ends_the_job() {
             let by = fastrand::usize(0..hosts * per_host);
             let job = Job::new(hosts, per_host, &["aborts", mode, &by.to_string(), "100"]).start();
             let ended = job.end_of_all(SOON);
-            // Who leaves with success is a failure only if others of its host have to be killed for it.
+            // mpiexec treats a rank that exits with success as a failure only if it must kill other ranks of that host.
             let code = match (mode, per_host) {
                 ("quit", 1) => 0,
                 ("quit", _) => 1,

@@ -1,4 +1,4 @@
-//! Invalid settings and environments: each ends in an error that tells how to fix it.
+//! Invalid settings and environments: each ends in an error that explains how to fix it.
 
 use crate::harness::*;
 use nix::unistd::Uid;
@@ -40,7 +40,7 @@ fn a_small_dev_shm_is_an_error_and_not_a_bus_error() {
         let job = Job::new(hosts, per_host, &["sizes"]).with_small_shm(size);
         job.run().failed_saying(&["/dev/shm", "NTBRING_WINDOW"]);
     }
-    // And where it is just large enough the job runs: so in a container, which has 64 MiB.
+    // Where it is just large enough the job runs, as in a container, which has 64 MiB.
     for (hosts, per_host, size) in [(2, 1, "6m"), (4, 1, "64m"), (8, 1, "64m"), (2, 4, "64m")] {
         Job::new(hosts, per_host, &["sizes"]).with_small_shm(size).run().ok();
     }
@@ -87,7 +87,7 @@ fn a_library_of_another_abi_version_is_refused_by_name() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn hosts_that_are_not_on_one_machine_are_told_so() {
-    // For what is asked, a container with a process namespace of its own is another machine.
+    // For this check, a container with a process namespace of its own is another machine.
     let dir = tempfile::tempdir().unwrap();
     let launcher = dir.path().join("launcher");
     let unshare = if Uid::effective().is_root() { "unshare -pf --mount-proc" } else { "unshare -rpf --mount-proc" };

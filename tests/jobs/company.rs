@@ -19,7 +19,7 @@ fn cores(thread: Pid) -> Vec<usize> {
 /// Returns the cores that the transfer threads of a process may run on.
 fn transfer_threads(pid: i32) -> Vec<Vec<usize>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap());
-    // The kernel knows threads by 15 bytes of their names.
+    // The kernel stores 15 bytes of thread names.
     let named = tasks
         .filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == "ntbring-transfe"));
     named.map(|task| cores(Pid::from_raw(task.file_name().to_str().unwrap().parse().unwrap()))).collect()
@@ -44,7 +44,7 @@ fn transfer_threads_stay_off_cores_that_ranks_are_bound_to() {
     assert_eq!(transfer_threads_of(busy(4, 1)), vec![cores.clone(); 4]);
     let bound = busy(4, 1).option("-bind-to").option(&format!("user:{first}"));
     assert_eq!(transfer_threads_of(bound), vec![others.to_vec(); 4], "ranks are bound to {first}");
-    // What mpiexec itself was not given is not the job's.
+    // The job must not use cores that mpiexec itself may not use.
     let within = busy(4, 1).under(&["taskset", "-c", &first.to_string()]);
     assert_eq!(transfer_threads_of(within), vec![vec![*first]; 4]);
 }
@@ -97,7 +97,7 @@ fn copies_by_the_kernel_that_are_forbidden_are_done_without() {
         let ended = if forbidden { job.under(&without) } else { job }.run().ok();
         let copied: u64 = stats.lines(2).iter().map(|line| line["bytes_single_copy"].as_u64().unwrap()).sum();
         let told = ended.stderr.contains("no single copies from and to rank 1: Operation not permitted");
-        // They may be forbidden on this machine anyhow.
+        // The calls may be forbidden on this machine in any case.
         assert_eq!(copied == 0, told, "{copied} bytes, {}", ended.stderr);
         assert!(told || !forbidden, "{}", ended.stderr);
     }
@@ -125,7 +125,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Who was in it may still be on its way out.
+        // Processes in the group may still be exiting.
         for _ in 0..50 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -154,7 +154,7 @@ fn a_debugger_may_attach_and_leave() {
     let mut attached = 0;
     for round in 0..12 {
         let pid = Pid::from_raw(ranks[round % ranks.len()].1);
-        // Those that are through have left.
+        // Ranks that are finished have ended.
         if ptrace::attach(pid).is_ok() {
             attached += 1;
             waitpid(pid, None).unwrap();
@@ -208,7 +208,7 @@ fn gdb_sees_all_threads_of_a_rank_and_leaves() {
 fn leaving_without_mpi_finalize_leaves_nothing_behind() {
     let before = shm();
     for (hosts, per_host) in [(4, 1), (2, 2)] {
-        // What the exit code then is, is mpiexec's business.
+        // The exit code is determined by mpiexec and not checked.
         let ended = Job::new(hosts, per_host, &["leaver", "exit"]).start().end_of_all(Duration::from_secs(60));
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(!said.contains("signal 11") && !said.contains("FAIL rank"), "{said}");

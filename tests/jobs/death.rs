@@ -28,7 +28,7 @@ fn a_killed_peer_is_named_by_the_others() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_peer_killed_in_the_middle_of_an_accumulate_hangs_nobody() {
-    // On four hosts, rank 2 has host 0 do its accumulates.
+    // On four hosts, host 0 performs the accumulates of rank 2.
     for hosts in [3, 4] {
         let before = shm();
         let job = Job::new(hosts, 1, &["window_atomics", "hold"]).option("-disable-auto-cleanup").start();

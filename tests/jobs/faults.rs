@@ -48,7 +48,7 @@ fn a_link_that_stays_down_is_gone_round() {
         job.run().ok();
         let lines = stats.lines(hosts * per_host);
         let sum = |counter: &str| lines.iter().map(|line| line[counter].as_u64().unwrap()).sum::<u64>();
-        // Of three hosts nobody forwards but for that.
+        // With three hosts, packets are forwarded only because of the link that is down.
         assert!(hosts != 3 || sum("forwarded_chunks") > 0, "it was over before the link went down");
     }
 }
@@ -104,7 +104,7 @@ fn links_go_down_and_up_on_command() {
     }
     assert_eq!(down(), r#"["0-1"]"#);
     let topo = || serde_json::from_str::<Value>(&tool(&["topo", "--job", &first, "--json"]).1).unwrap();
-    // All go round by host 2.
+    // All packets take the route through host 2.
     while ["to_the_left", "to_the_right"].map(|way| topo()["hosts"][0][way].to_string()) != ["[1,2]", "[]"] {
         assert!(Instant::now() < end, "{}", topo());
     }

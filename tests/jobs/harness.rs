@@ -85,7 +85,7 @@ impl Job {
         let names: Vec<String> = (0..hosts).map(|h| format!("h{h}:{per_host}")).collect();
         let mut command = Command::new(mpiexec());
         command.arg("-launcher").args(launcher).args(["-hosts", &names.join(",")]);
-        // cargo puts its own target folder there, with a debug build of the library in it.
+        // cargo adds its own target directory, which contains a debug build of the library.
         command
             .env_remove("LD_LIBRARY_PATH")
             .env("RING_JOB", &mark)

@@ -1,4 +1,4 @@
-//! Jobs whose hosts cannot watch each other's processes, as on separate machines: their monitors tell them.
+//! Jobs whose hosts cannot watch each other's processes, as on separate machines: their monitors detect failures.
 
 use crate::harness::*;
 use std::time::{Duration, Instant};
@@ -40,14 +40,14 @@ fn monitors_end_with_the_ranks_of_their_hosts() {
     let mut hosts: Vec<u32> = job.monitors().into_iter().map(|(rank, _)| rank / 2).collect();
     hosts.sort();
     assert_eq!(hosts, [0, 1, 2, 3]);
-    // Nobody is left who could be told.
+    // No monitor has a living rank that it could notify.
     ranks.iter().for_each(|&(_, pid)| signal(pid, libc::SIGKILL));
     let start = Instant::now();
     while !job.monitors().is_empty() {
         assert!(start.elapsed() < Duration::from_secs(20), "monitors are left: {:?}", job.monitors());
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Those of a job that succeeds, too.
+    // The monitors of a job that succeeds end, too.
     let job = apart(Job::new(3, 1, &["random_traffic", "7", "20"])).start();
     job.end_of_all(Duration::from_secs(60)).ok();
 }

@@ -59,7 +59,7 @@ fn the_record_of_accesses_agrees_with_the_statistics() {
         let (stats, dir) = (Stats::new(), tempfile::tempdir().unwrap());
         let trace = dir.path().join("trace");
         let job = Job::new(2, 1, call).env("NTBRING_STATS", stats.path()).env("NTBRING_TRACE", &trace);
-        // Credits for what nobody has asked for are entries, too.
+        // Credits for unexpected messages are entries, too, so they are turned off.
         let job = job.env("NTBRING_UNEXPECTED", "off");
         job.run().ok();
         for line in stats.lines(2) {
@@ -67,12 +67,12 @@ fn the_record_of_accesses_agrees_with_the_statistics() {
             let record = std::fs::read_to_string(file).unwrap();
             let accesses: Vec<Value> = record.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
             let stores = || accesses.iter().filter(|a| a["op"] == "store");
-            // Two hosts of one rank: five lanes, so five credits of 64 bytes come first.
+            // Two hosts of one rank have five lanes, so a window begins with five credits of 64 bytes.
             let credits = stores().filter(|a| field(a, "offset") < 5 * 64).count() as u64;
             assert_eq!(credits, field(&line, "head_updates"), "{line}");
             let rings = accesses.iter().filter(|a| a["op"] == "ring").count() as u64;
             assert_eq!(rings, field(&line, "doorbells"), "{line}");
-            // A tag is a word with bit 63; one an entry, and here every message is one entry.
+            // A tag is a word with bit 63 set. There is one for each entry, and here every message is one entry.
             let tags = stores().filter(|a| field(a, "offset") >= 5 * 64 && field(a, "value") >> 63 == 1);
             let fillings = tags.clone().filter(|a| field(a, "value") >> 16 & 0xff == 0xff).count() as u64;
             assert_eq!(tags.count() as u64 - fillings, field(&line, "msgs_direct"), "{line}");
@@ -106,6 +106,6 @@ fn doubled_and_delayed_writes_do_no_harm() {
 fn a_link_that_stays_down_ends_the_job_with_an_error() {
     let job = Job::new(2, 1, &["pingpong", "100000000", "8", "1"]);
     let job = job.env("NTBRING_FAULT", "down=at:300ms,patience=1s");
-    // Two hosts have two links: either may be named.
+    // Two hosts have two links, either of which may be named.
     job.run().failed_saying(&["the link between host ", " has gone down, and nothing goes round it", "NTBRING_FAULT"]);
 }

@@ -24,7 +24,7 @@ fn counters_of_a_running_job_can_be_seen() {
     let end = Instant::now() + Duration::from_secs(60);
     let sum = |lines: &[Value], name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
     let relayed = |lines: &[Value]| sum(lines, "msgs_relayed").min(sum(lines, "forwarded_chunks"));
-    // All have joined, and something has happened; then more has.
+    // First all ranks have joined and have counted something, then more.
     let mut before = None;
     let (ranks, links) = loop {
         assert!(Instant::now() < end, "{:?}", look(&first));
@@ -65,7 +65,7 @@ fn counters_are_named_as_in_the_line_at_the_end() {
             None => assert!(!job.processes().is_empty(), "it was over before anybody looked"),
         }
     };
-    // Who watches sees it end, which is no error.
+    // The end of the job is not an error for `--watch`.
     assert!(tool(&["stats", "--job", &first, "--watch", "0.2", "--json"]).0);
     job.end(Duration::from_secs(90)).ok();
     let mut wanted = names(&stats.lines(4)[0]);

@@ -84,7 +84,7 @@ fn elsewhere_only_what_passes_the_dead_host_fails() {
                 let (done, failure) = (&line["rounds"][other as usize], &line["failed"][other.to_string()]);
                 let excuse = match other {
                     _ if other == victim => "has died",
-                    // The dead host was between these two, on the way there or back.
+                    // The dead host was between these two, on the route in one direction.
                     _ if (rank + 2) % 4 == other && victim != rank => "cannot be reached any more",
                     _ => "nothing",
                 };
@@ -100,7 +100,7 @@ fn collectives_of_the_living_succeed_after_those_with_the_dead_have_failed() {
     for seed in 0..kills() {
         let hosts = [3, 4][seed as usize % 2];
         let victim = [seed % hosts as u64];
-        // On three hosts nobody is between.
+        // On three hosts no host is between two others.
         let retry = [("NTBRING_RELIABILITY", "retry")];
         let env = if hosts == 4 { &retry[..] } else { &[] };
         let said = survivors(hosts, env, &["collectives", "2000", &seed.to_string()], &victim);
@@ -113,7 +113,7 @@ fn collectives_of_the_living_succeed_after_those_with_the_dead_have_failed() {
 #[ignore = "needs cargo xtask setup"]
 fn whatever_waits_for_the_dead_ends_with_an_error() {
     for reliability in ["off", "retry"] {
-        // The victim is a neighbour of some, and further away from others.
+        // The victim is a neighbour of some ranks, and further away from others.
         let said = survivors(4, &[("NTBRING_RELIABILITY", reliability)], &["calls", "0", "7"], &[3]);
         assert_eq!(said.len(), 3);
         said.iter().for_each(|line| assert_eq!(line["calls"], 28, "{line}"));
@@ -179,7 +179,7 @@ fn until_all_are_at_it(job: &str, ranks: usize) {
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_goes_down_fails_only_what_crosses_it() {
     const ROUNDS: u64 = 2000;
-    // What is under way just when the link comes up arrives as it may, unless it is checked.
+    // Packets that are in transit just when the link comes up may or may not arrive, unless links are checked.
     for (reliability, returns) in [("off", &[false][..]), ("detect", &[false, true])] {
         for &comes_back in returns {
             let before = shm();
@@ -200,7 +200,7 @@ fn a_link_that_goes_down_fails_only_what_crosses_it() {
             for line in said.iter().filter(|line| line["rank"].is_u64()) {
                 let rank = line["rank"].as_u64().unwrap();
                 for other in (0..4).filter(|other| *other != rank) {
-                    // Those at its ends; and opposite hosts, of which one goes each way round.
+                    // Routes between the hosts at its ends cross the link; between opposite hosts one direction does.
                     let crosses = rank + other == 3 && rank.abs_diff(other) == 1 || rank.abs_diff(other) == 2;
                     let (done, failure) = (&line["rounds"][other as usize], &line["failed"][other.to_string()]);
                     let why = format!(

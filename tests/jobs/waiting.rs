@@ -41,7 +41,7 @@ fn ranks_in_sessions_of_their_own_are_told_what_that_costs() {
     };
     let read = |file| std::fs::read_to_string(file).unwrap_or_default();
     let shared = read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1";
-    // Where control groups are of version 2 it takes more to see whether they come first.
+    // With control groups of version 2 it is harder to find out if they take precedence, so both results are accepted.
     let first =
         read("/proc/self/cgroup").lines().any(|line| line.ends_with(":cpu:/") || line.ends_with(":cpu,cpuacct:/"));
     assert_eq!(warnings(&[]), 0);
@@ -54,7 +54,7 @@ fn ranks_in_sessions_of_their_own_are_told_what_that_costs() {
 fn messages_pass_through_a_host_that_computes() {
     let ended = Job::new(4, 1, &["transit_compute"]).run().ok();
     let median = ended.json().iter().find_map(|j| j["median_us"].as_f64()).expect("the program says how long it took");
-    // The other way would be to wait for the end of the computation: two seconds.
+    // If messages waited for the end of the computation, this would take two seconds.
     assert!(median < 100_000.0, "{median} us");
 }
 

@@ -15,7 +15,7 @@ fn a_record_agrees_with_what_was_done() {
         out.fence();
         from.peer_scratchpad(5, 1234);
         from.ring(15);
-        // What is only read, or done to the own side, crosses no link.
+        // Reads, and accesses to the own side, cross no link.
         from.scratchpad(1);
         to.incoming().load(0);
         to.clear_doorbells(1);

@@ -78,7 +78,7 @@ pub fn doorbells_of_different_links_do_not_mix(bench: &Bench) {
     for (i, (_, to)) in bench.cables().into_iter().enumerate() {
         assert_eq!(to.doorbells(), 1 << i);
     }
-    // A wait on one link takes nothing from the other.
+    // A wait on one link does not consume doorbells of the other.
     let (left, right) = (bench.port(0, Side::Left), bench.port(0, Side::Right));
     left.clear_doorbells(u16::MAX);
     right.clear_doorbells(u16::MAX);

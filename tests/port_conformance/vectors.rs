@@ -45,7 +45,7 @@ pub fn a_ring_wakes_a_sleeper(bench: &Bench) {
             });
             for _ in 0..5 {
                 told.recv().unwrap();
-                // Most likely it sleeps by then; it must be right in any case.
+                // Most likely the thread sleeps by then; the result must be correct in any case.
                 std::thread::sleep(Duration::from_millis(3));
                 from.ring(10);
                 from.ring(11);
@@ -75,7 +75,7 @@ pub fn a_signal_loses_no_ring(bench: &Bench) {
             tell.send(me).unwrap();
             let rung = to.wait(6, LONG);
             over.store(true, Ordering::SeqCst);
-            // Until the other side has stopped sending signals here.
+            // Wait until the other thread has stopped sending signals to this one.
             tell.send(me).unwrap();
             rung
         });
@@ -107,7 +107,7 @@ pub fn a_ring_between_arming_and_sleeping_ends_the_sleep(bench: &Bench) {
             assert!(start.elapsed() < LONG);
             vector.disarm();
         }
-        // Others' doorbells do not.
+        // Doorbells of other vectors do not wake it.
         bench.settle();
         let ticket = vector.arm();
         from.ring(7);
@@ -118,7 +118,7 @@ pub fn a_ring_between_arming_and_sleeping_ends_the_sleep(bench: &Bench) {
 
 pub fn sleepers_of_one_vector_all_wake(bench: &Bench) {
     let (from, to) = (bench.port(0, Side::Right), bench.port(1, Side::Left));
-    // Armed at different times, with others coming and going in between.
+    // Armed at different times, with other arms and disarms in between.
     let vectors = [to.vector(3), to.vector(3), bench.port(1, Side::Right).vector(3)];
     let first = vectors[0].arm();
     vectors[1].arm();
@@ -127,7 +127,7 @@ pub fn sleepers_of_one_vector_all_wake(bench: &Bench) {
     from.ring(3);
     assert!(vectors[0].sleep(first, LONG) && vectors[2].sleep(third, LONG));
     vectors[2].disarm();
-    // One that gets ready later hears the next ring, and so does one that is still ready.
+    // A vector that is armed later is woken by the next ring, and so is one that is still armed.
     let (again, second) = (vectors[0].arm(), vectors[1].arm());
     from.ring(3);
     from.ring(3);
@@ -135,7 +135,7 @@ pub fn sleepers_of_one_vector_all_wake(bench: &Bench) {
     for vector in [&vectors[0], &vectors[0], &vectors[1]] {
         vector.disarm();
     }
-    // For real.
+    // The same with threads that really sleep.
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
         let sleeping = [0, 1, 2].map(|i| {
@@ -193,7 +193,7 @@ pub fn no_deposit_is_slept_over(bench: &Bench) {
                     out.store(0, n);
                     out.fence();
                     port.ring(1);
-                    // The moments vary.
+                    // The times vary.
                     match rng.u8(..8) {
                         0 => std::thread::sleep(Duration::from_micros(rng.u64(..60))),
                         1..4 => std::thread::yield_now(),
@@ -209,7 +209,7 @@ pub fn no_deposit_is_slept_over(bench: &Bench) {
             if found() == seen {
                 let start = Instant::now();
                 let woken = vector.sleep(ticket, LONG);
-                // It may end early, and something may be found then that is only about to be rung for.
+                // The sleep may end early, and a deposit may be found whose doorbell has not been rung yet.
                 let early = start.elapsed() < LONG;
                 assert!(woken || early || found() == seen, "deposit {} was slept over", found());
             }

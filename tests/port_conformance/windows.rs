@@ -45,7 +45,7 @@ pub fn what_is_written_before_a_fence_is_there_after_it(bench: &Bench) {
         assert_eq!(out.len(), WINDOW);
         let (mut model, mut found) = (vec![0u8; WINDOW], vec![0u8; WINDOW]);
         for _ in 0..30 {
-            // Between two fences the order is open, so no place is written twice.
+            // Between two fences the order is undefined, so no address is written twice.
             let mut at = rng.usize(..100);
             while at < WINDOW {
                 let most = if rng.u8(..4) == 0 { 9000 } else { 200 };
@@ -97,7 +97,7 @@ pub fn writing_reaches_all_kinds_of_places(bench: &Bench) {
     assert_eq!(read(0, 19), b"the wordfirstsecond");
     assert_eq!(read(100, 6), b"packed");
     assert_eq!(incoming.part(4096, 64).part(8, 16).load(0), u64::from_le_bytes(*b"\0part\0\0\0"));
-    // The same bytes where they lie.
+    // The same bytes without a copy, at their address in the window.
     let foreign = incoming.foreign(8, 5);
     assert_eq!(foreign.len(), 5);
     let back = aim(bench.port(1, Side::Left).as_ref(), bench.port(0, Side::Right).as_ref());

@@ -89,7 +89,7 @@ fn a_link_that_stays_down_is_gone_round() {
         let lines = std::fs::read_to_string(stats).unwrap();
         let value = |line| serde_json::from_str::<serde_json::Value>(line).unwrap();
         let sum = |counter: &str| lines.lines().map(|line| value(line)[counter].as_u64().unwrap()).sum::<u64>();
-        // Of three hosts nobody forwards but for that.
+        // With three hosts, packets are forwarded only because of the link that is down.
         assert!(layout.hosts != 3 || sum("forwarded_chunks") > 0, "{lines}");
     }
 }

@@ -36,7 +36,7 @@ fn what_is_urgent_passes_bulk_that_cannot_go_on() {
         let mut ring = Ring::new(hosts, Reliability::Off);
         let ((mut bulk, mut arrived), piece) = (bulk_lanes(&ring, dst), piece(&ring, dst as u32));
         let (mut out, mut inbox) = (ring.out(0, Side::Right), ring.inbox(dst, Side::Left));
-        // Its rank takes nothing, until nothing gets on any more.
+        // Its rank receives nothing, until all lanes are full.
         let mut sent = 0;
         loop {
             let before = sent;
@@ -51,7 +51,7 @@ fn what_is_urgent_passes_bulk_that_cannot_go_on() {
         assert!(put(&mut out, KIND, &packet(0, dst as u32)));
         ring.step();
         assert!(took(&mut inbox, &packet(0, dst as u32)), "it waits behind bulk");
-        // And bulk comes all the same.
+        // Bulk arrives nevertheless.
         for _ in 0..sent {
             ring.until("a piece arrives", |_| take(&mut arrived, piece.len()));
         }
@@ -75,7 +75,7 @@ fn what_is_urgent_passes_a_transfer_of_64_mib() {
         while sent < pieces && put(&mut bulk, KIND, &piece) {
             sent += 1;
         }
-        // A rank that is slower than the links, so that they fill up.
+        // The rank is slower than the links, so that lanes fill up.
         (0..ROUNDS / 2).for_each(|_| taken += usize::from(take(&mut arrived, piece.len())));
         if passed == 0 && sent < pieces && taken < pieces / 2 {
             ring.step();
@@ -83,12 +83,12 @@ fn what_is_urgent_passes_a_transfer_of_64_mib() {
             continue;
         }
         assert!(put(&mut out, KIND, &urgent));
-        // Both forwarders on its way in turn.
+        // Steps both forwarders on the route in turn.
         ring.step();
         assert!(took(&mut inbox, &urgent), "it waits behind some of {under_way} pieces");
         passed += 1;
     }
-    // There was a lot to pass.
+    // Checks that many chunks were in transit.
     assert!(under_way > 4 * ROUNDS, "{under_way}");
     assert!(passed > 100, "{passed}");
     assert_eq!((sent, taken), (pieces, pieces));
@@ -122,7 +122,7 @@ fn messages_of_both_classes_between_everybody() {
             let plan = |src: u32, dst: u32| {
                 let small = |n: u32| Shape::contiguous(HEADER, ((src + dst + n) % 7 * 100) as usize);
                 let large = |n: u32| Shape::contiguous(HEADER, 30_000 + (src * 7 + dst * 3 + n) as usize);
-                // More streams than may be open at once, of payloads that are asked for, between messages in pieces.
+                // More streams than may be open at once, with rendezvous payloads, between messages in chunks.
                 (0..40).map(|n| if n % 3 == 0 { large(n) } else { small(n) }).collect()
             };
             run(&layout, &settings, |rank| exchange(rank, 9, &plan).map(drop));

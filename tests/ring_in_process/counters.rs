@@ -24,7 +24,7 @@ fn statistics_tell_the_path_of_every_message() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1, 1, 2, 1, 1]);
-    // The second one is offered.
+    // The second message is sent by rendezvous.
     let plan = |_: u32, _: u32| [100, 50_000, 50_000].map(|n| Shape::contiguous(HEADER, n)).to_vec();
     let settings = settings().with(|s| s.endpoint.stats = Some(stats.clone()));
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
@@ -56,12 +56,12 @@ fn statistics_tell_the_path_of_every_message() {
         bulk += count("forwarded_bulk");
         assert_eq!(line["peers"].as_array().unwrap().len(), layout.size());
     }
-    // On a ring of five everything relayed is forwarded once: whole, beginning and pieces, or
-    // offer, acceptance, beginning and pieces.
+    // On a ring of five every relayed packet is forwarded once: the whole message; the header and chunks; or RTS, CTS,
+    // header and chunks.
     let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
     let pieces = 50_000u64.div_ceil(Cut::new(settings.ring.chunk, false).most() as u64);
     assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
-    // What the receiver has asked for is bulk.
+    // Payloads of a rendezvous are bulk.
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
 }
 
@@ -104,11 +104,14 @@ fn payloads_are_fetched_both_ways_until_one_has_won() {
     let layout = Layout::blocks(&[1, 1]);
     let settings = settings().with(|s| s.endpoint.stats = Some(stats.clone()));
     let large = |_: u32, _: u32| vec![Shape::contiguous(HEADER, 1 << 20); 16];
-    // By rank: whether it takes lanes in the end, and whom it sends more without asking than kernels like.
+    // By rank: true if it prefers lanes in the end; and by destination, true if the rank sends eagerly beyond the limit
+    // for kernel copies.
     let (takes, asks_less) = (Mutex::new([false; 2]), Mutex::new([[false; 2]; 2]));
     run(&layout, &settings, |rank| {
         let streamed = COUNTERS.iter().find(|counter| counter.name == "fetches_streamed").unwrap();
-        // Of 16 messages 7 are offered and wanted, 2 of those in pieces, for which there are only lanes. A turn ends in each round, or in the next but one; six of them are a trial.
+        // Of 16 messages 7 are sent by rendezvous and accepted, 2 of them in chunks, which only lanes can transfer. A
+        // turn of the choice between lanes and kernel copies ends in each round or in the next but one; six turns are a
+        // trial.
         for round in 0..20 {
             exchange(rank, round, &large)?;
             rank.barrier()?;
@@ -188,7 +191,7 @@ fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
         s.links.trace = Some(trace.clone());
     });
     let plan = |src: u32, _: u32| vec![Shape::contiguous(HEADER, 8); if src == 0 { MESSAGES } else { 0 }];
-    // To itself a rank sends through its host's own lanes, which are no business of the ports.
+    // A rank sends to itself through its own host's lanes, which do not use the ports.
     let plan = move |src: u32, dst: u32| if dst == 1 { plan(src, dst) } else { vec![] };
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let lines = statistics(&stats, 2);
@@ -250,7 +253,7 @@ fn large_payloads_are_copied_in_halves_by_both_sides() {
         s.endpoint.stats = Some(stats.clone());
     });
     let layout = Layout::blocks(&[1, 1]);
-    // These are offered, and accepted as a whole; the rest is small.
+    // These messages are sent by rendezvous and accepted completely; the rest is small.
     let large = [(1, 99_999u64), (9, 100_000), (13, 3_000_001)];
     let size_of = move |n| large.iter().find(|l| l.0 == n).map_or(8, |l| l.1 as usize);
     let plan = move |src: u32, dst: u32| match (src, dst) {
@@ -260,7 +263,7 @@ fn large_payloads_are_copied_in_halves_by_both_sides() {
     run(&layout, &both, |rank| exchange(rank, 3, &plan).map(drop));
     let lines = statistics(&stats, 2);
     let copied = |rank: usize| lines[rank]["bytes_single_copy"].as_u64().unwrap();
-    // Halves end where a page does.
+    // The halves are divided at a page boundary.
     let first_half = |n: u64| (n / 2).next_multiple_of(4096);
     assert_eq!(copied(1), 99_999 + first_half(100_000) + first_half(3_000_001));
     assert_eq!(copied(0) + copied(1), 99_999 + 100_000 + 3_000_001);
@@ -315,7 +318,7 @@ fn whoever_looks_sees_what_ranks_have_counted_so_far() {
                 && sent(&all[7]) == 8 + MORE as u64
                 && count(2, "msgs_received") == 8 + MORE as u64
             {
-                // Its own host has passed them on: that is counted by its transfer thread.
+                // Its own host has forwarded them, which the transfer thread counts.
                 assert!(count(0, "forwarded_chunks") >= MORE as u64 && sent(&all[0]) <= 8);
                 let right = serde_json::to_value(&all[0]).unwrap()["links"][1].clone();
                 assert_eq!((right["side"].as_str(), right["to"].as_u64()), (Some("right"), Some(1)));
@@ -350,7 +353,7 @@ fn links_are_in_the_line_of_each_rank() {
         let both: u64 = (0..2).map(|side| link(rank, side, "forwarded_chunks")).sum();
         assert_eq!(Some(both), line["forwarded_chunks"].as_u64());
     }
-    // Who goes right to the opposite host is passed on to the right, and the other way round.
+    // Packets from the left to the opposite host are forwarded to the right, and vice versa.
     assert_eq!((link(1, 1, "forwarded_chunks"), link(0, 0, "forwarded_chunks")), (3, 3));
 }
 
@@ -366,7 +369,7 @@ fn transfer_threads_that_have_nothing_to_do_sleep() {
         rank.barrier()
     });
     for line in statistics(&stats, 4) {
-        // Two a second, and what comes with joining, meeting and leaving.
+        // Two per second, and some for joining, the barrier and leaving.
         assert!(line["transfer_sleeps"].as_u64().unwrap() < 60, "{line}");
     }
 }

@@ -100,7 +100,7 @@ fn give(rank: &mut Rank, taker: u32) -> Result<(), String> {
     rank.barrier()?;
     rank.carry_all()?;
     rank.barrier()?;
-    // From a rank that has not been told yet, to one that has not asked yet.
+    // From a rank that has not seen the end of its payload, to one that has not polled since.
     small(rank, taker, 1)?;
     small(rank, taker, 2)?;
     rank.barrier()?;
@@ -116,7 +116,7 @@ fn take(rank: &mut Rank, giver: u32) -> Result<(), String> {
     let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
     let accepted = rank.endpoint.accept(giver, offer, Some(place), SIZE as u64, 6).map_err(|e| e.to_string())?;
     assert_eq!(accepted, Accepted::Pending);
-    // An arrival that the rank is still at is in nobody's way.
+    // An arrival that the rank has not released must not block the deputy.
     for _ in 0..1000 {
         rank.carry_on();
     }
@@ -154,7 +154,7 @@ fn a_payload_that_went_to_its_place_is_told_of_before_what_was_sent_later() {
         rank.carry_all()?;
         assert!(room.iter().all(|&byte| byte == 9));
         rank.barrier()?;
-        // It may have been taken in already.
+        // The message may have been received already.
         for _ in 0..1000 {
             rank.endpoint.carry_on();
         }
@@ -176,7 +176,7 @@ fn what_is_for_the_rank_is_kept_for_it() {
             small(rank, other, 3)?;
             small(rank, other, 4)?;
             rank.barrier()?;
-            // The answer to the offer is here: as many pieces follow as there is room for.
+            // The CTS has arrived: as many chunks follow as there is room for.
             for _ in 0..1000 {
                 assert!(rank.poll()?.is_none());
             }
@@ -194,7 +194,7 @@ fn what_is_for_the_rank_is_kept_for_it() {
         rank.endpoint.accept(0, offer, Some(place), SIZE as u64, 6).map_err(|e| e.to_string())?;
         rank.barrier()?;
         rank.barrier()?;
-        // The first of the two messages is kept, and nothing of the payload, which lies behind it, is taken.
+        // The first of the two messages is kept, and no part of the payload, which is behind it, is received.
         rank.carry_some()?;
         for _ in 0..1000 {
             assert!(!rank.carry_on());

@@ -113,7 +113,7 @@ fn everybody_gets_what_is_for_it() {
         run(&Layout::blocks(&vec![1; hosts]), &of(way), |rank| {
             let mut rng = fastrand::Rng::with_seed(rank.rank.into());
             open(rank)?;
-            // As many as it takes for trials to end, and their winners to be used.
+            // Enough turns for trials to end, and for their winners to be used.
             for turn in 0..90 {
                 if rng.u8(..20) == 0 {
                     std::thread::sleep(Duration::from_millis(1));
@@ -123,7 +123,7 @@ fn everybody_gets_what_is_for_it() {
                 must(once(rank, turn, &mut member)?, Exchanged::Done, "an exchange")?;
                 member.verify(turn)?;
             }
-            // Nobody takes anything from others any more.
+            // No member accesses the memory of others any more.
             rank.endpoint.close_group(GROUP);
             rank.barrier()
         });
@@ -158,7 +158,7 @@ fn what_one_of_them_cannot_is_an_error_for_all() {
     run(&Layout::blocks(&[1; 4]), &of(SingleCopy::Auto(0)), |rank| {
         open(rank)?;
         for turn in 0..20 {
-            // Also in the first one.
+            // Also in the first turn.
             let size = 50_000 - usize::from(turn % 5 == 2 && rank.rank == 1);
             let able = turn % 5 != 0 || rank.rank != turn as u32 / 5;
             let mut member = Member::new(turn, rank.rank, 4, size);
@@ -256,7 +256,7 @@ fn who_has_left_is_written_to_no_more() {
             must(once(rank, 0, &mut first)?, Exchanged::Done, "an exchange")?;
             let mut member = Member::new(1, rank.rank, hosts as u32, 100_000);
             rank.endpoint.exchange(GROUP, Some(member.blocks()), member.size).map_err(text)?;
-            // Everybody has the cards of all, and goes on; but one.
+            // All members but one have the cards of all and continue.
             while !rank.endpoint.is_shared(GROUP).map_err(text)? {
                 std::thread::yield_now();
             }
@@ -265,7 +265,7 @@ fn who_has_left_is_written_to_no_more() {
             }
             rank.barrier()?;
             if rank.rank != 1 {
-                // It cannot end: one of them is gone.
+                // The exchange cannot end, since one member is missing.
                 let start = Instant::now();
                 while start.elapsed() < Duration::from_millis(100) {
                     must(

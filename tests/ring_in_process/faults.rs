@@ -27,7 +27,7 @@ fn what_is_doubled_or_late_does_no_harm() {
 #[test]
 fn rings_that_are_lost_cost_time_and_nothing_else() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
-    // Ranks that do not sleep need no rings; transfer threads look without, now and then.
+    // Ranks that do not sleep need no doorbells; transfer threads also poll without them from time to time.
     let awake = tiny(&layout).with(|s| {
         s.endpoint.spin = Some(100);
         s.endpoint.yields = 1_000_000;
@@ -77,7 +77,7 @@ fn a_link_that_goes_down_is_an_error_that_names_it_and_the_setting() {
     let named =
         |e: &String| e.contains("the link between host 1 and host 2") && e.contains("NTBRING_RELIABILITY=retry");
     assert!(errors.iter().any(named), "{errors:?}");
-    // Whoever gets all it waits for has no error of its own.
+    // A rank that has received all it waits for has no error of its own.
     for error in &errors {
         assert!(named(error) || error.contains("another rank has failed"), "{error}");
     }
@@ -96,7 +96,7 @@ fn what_was_injected_is_counted_and_memory_is_left_alone() {
         let count = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name} in {line}"));
         assert!(count("faults_doubled") > 100, "{line}");
         assert_eq!(["faults_flipped", "faults_dropped", "faults_delayed", "faults_outages"].map(count), [0; 4]);
-        // Nothing but the window is used, since that is where the faults are.
+        // Only the window is used, since the faults are injected there.
         assert_eq!((count("bytes_single_copy"), count("fetches_streamed")), (0, 1));
     }
 }

@@ -123,7 +123,7 @@ impl<'a, 'b> Matching<'a, 'b> {
     fn finish(&mut self) -> Result<(), String> {
         self.until(|m| m.pending == 0 && m.rank.endpoint.is_flushed() && !m.rank.endpoint.is_holding())?;
         self.rank.barrier()?;
-        // The last credits.
+        // Receives the last credits.
         self.settle()?;
         self.rank.barrier()
     }
@@ -140,7 +140,7 @@ fn who_sleeps_is_not_buried() {
                 for number in 0..FLOOD {
                     m.send(0, CHARGED, number, 1000)?;
                 }
-                // What is not charged passes what is held, if there is a lane for it.
+                // Messages that are not charged overtake those that are held, if they use another lane.
                 m.send(0, FREE, 0, 8)?;
                 return m.finish();
             }
@@ -172,7 +172,7 @@ fn what_is_awaited_behind_too_many_comes() {
                 m.wants_more = true;
                 m.until(|m| m.kept.back().is_some_and(|k| k.1 == FLOOD - 1))?;
                 m.take_in_order(FLOOD)?;
-                // The next ones are within the limit again.
+                // The next messages are within the limit again.
                 m.wants_more = false;
                 m.most = 0;
             }
@@ -183,7 +183,7 @@ fn what_is_awaited_behind_too_many_comes() {
                 }
             } else if m.rank.rank == 0 {
                 m.settle()?;
-                // All of what was given before is used up first.
+                // Credit that was granted earlier is used up first.
                 if m.most > 2 * FLOOD * 3048 {
                     return Err(format!("{} bytes were kept", m.most));
                 }
@@ -201,8 +201,8 @@ fn who_receives_in_order_is_not_asked_for_more() {
             let mut m = Matching::new(rank);
             let (me, last) = (m.rank.rank, layout.size() as u32 - 1);
             if me == last {
-                // So many make a quarter of a share that the receiver has consumed all, and told so, when it hears that the sender
-                // waits, who had not heard of that.
+                // The number is such that the receiver has consumed a quarter of a share, and has sent credit for it,
+                // when it receives the STALLED of the sender, which had not received that credit yet.
                 for number in 0..FLOOD {
                     m.send(0, CHARGED, number, 0)?;
                 }
@@ -227,7 +227,7 @@ fn ranks_that_all_send_first_get_on() {
             for number in 0..FLOOD {
                 m.send(next, CHARGED, number, 1000)?;
             }
-            // As MPI_Send does: nothing is received before all is sent.
+            // As with MPI_Send, nothing is received before all is sent.
             m.until(|m| m.pending == 0)?;
             m.take_in_order(FLOOD)?;
             m.finish()

@@ -59,7 +59,7 @@ fn a_question_that_was_withdrawn_is_not_heard() {
         if rank.rank == 2 {
             rank.endpoint.greet(0, TAG, b"ring").map_err(text)?;
         }
-        // It is forwarded, which takes its time; a job that hangs is ended.
+        // The request is forwarded, which takes time; a job that hangs is ended by the timeout.
         let await_question = |rank: &mut Rank, there: bool| -> Result<(), String> {
             while rank.rank == 0 && rank.endpoint.describe().contains("peer 2 asks under tag 7") != there {
                 rank.step(Duration::from_millis(1))?;
@@ -75,7 +75,7 @@ fn a_question_that_was_withdrawn_is_not_heard() {
             return Err("nobody asks any more".into());
         }
         rank.barrier()?;
-        // The next one is another matter.
+        // The next request is independent of this one.
         if rank.rank == 2 {
             rank.endpoint.greet(0, TAG, b"again").map_err(text)?;
         }

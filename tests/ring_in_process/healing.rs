@@ -36,7 +36,7 @@ fn join(hosts: usize, reliability: Reliability) -> Vec<Arc<Membership>> {
 
 fn join_with(hosts: usize, settings: &Settings) -> Vec<Arc<Membership>> {
     let layout = Layout::blocks(&vec![1; hosts]);
-    // The tests are the threads.
+    // The test takes the place of the threads.
     let settings = settings.clone().with(|s| s.ring.xfer_threads = Some(1));
     let candidate = |rank: u32| Candidate::new(layout.topology(), rank, settings.clone()).unwrap();
     let candidates: Vec<Candidate> = (0..hosts as u32).map(candidate).collect();
@@ -252,7 +252,7 @@ fn packets_may_go_the_long_way() {
         let mut ring = Ring::settled(hosts);
         ring.set(0, LinkState::Down);
         ring.settle(&[0]);
-        // From 0 to the left, all the way to 1.
+        // From host 0 to the left, all the way round to host 1.
         let (mut from, mut to) = (ring.out(0, Side::Left), ring.inbox(1, Side::Right));
         assert!(put(&mut from, KIND, &packet(0, 1)));
         ring.until("a packet arrives", |_| took(&mut to, &packet(0, 1)));
@@ -265,11 +265,11 @@ fn what_would_cross_a_link_that_is_down_is_dropped() {
     let mut ring = Ring::settled(4);
     ring.set(1, LinkState::Down);
     ring.settle(&[1]);
-    // Its sender has not read the ways since.
+    // Its sender has not read the new routes yet.
     let mut from = ring.out(0, Side::Right);
     assert!(put(&mut from, KIND, &packet(0, 2)));
     ring.until("it is dropped", |ring| ring.dropped() == [0, 1, 0, 0]);
-    // The next one finds the link up.
+    // When the next one is sent, the link is up.
     ring.set(1, LinkState::Up);
     ring.settle(&[]);
     let mut to = ring.inbox(2, Side::Left);
@@ -281,7 +281,7 @@ fn what_would_cross_a_link_that_is_down_is_dropped() {
 fn what_waits_for_room_when_a_link_goes_down_is_dropped() {
     let mut ring = Ring::settled(4);
     let (mut from, mut to) = (ring.out(0, Side::Right), ring.inbox(2, Side::Left));
-    // Nobody takes anything at 2, until nothing gets on any more.
+    // Host 2 receives nothing, until all lanes are full.
     let mut sent = 0;
     ring.until("all lanes are full", |_| match put(&mut from, KIND, &packet(0, 2)) {
         true => {
@@ -303,7 +303,7 @@ fn what_waits_for_room_when_a_link_goes_down_is_dropped() {
     });
     let dropped = ring.dropped()[1];
     assert!(dropped > 0);
-    // What was in the lane behind the link is late.
+    // Packets in the lane behind the link arrive late.
     ring.set(1, LinkState::Up);
     let mut taken = 0;
     ring.until("what was sent before arrives", |_| {
@@ -314,7 +314,7 @@ fn what_waits_for_room_when_a_link_goes_down_is_dropped() {
 
 #[test]
 fn packets_that_have_lost_their_way_are_errors() {
-    // From 0 by the right: what is for 1 itself or comes from there, and what is beside all ways.
+    // From host 0 to the right: packets for host 1 itself, packets from host 1, and packets without a route.
     for (kind, bytes) in [(KIND, packet(0, 1)), (KIND, packet(1, 2)), (1, packet(0, 2)), (14, packet(0, 2))] {
         let mut ring = Ring::new(3, Reliability::Retry);
         let mut from = ring.out(0, Side::Right);
@@ -328,7 +328,7 @@ fn packets_that_have_lost_their_way_are_errors() {
 fn a_manager_that_cannot_be_understood_is_an_error() {
     let members = join(3, Reliability::Retry);
     let (mut one, _) = forwarder(&members[1]);
-    // The test in place of the forwarder of host 0.
+    // The test takes the place of the forwarder of host 0.
     let link = members[0].links().unwrap()[Side::Right as usize];
     let mut lane = link.orders_out().unwrap();
     assert!(put(&mut lane, 14, b"what?"));

@@ -29,7 +29,7 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
             }
             return Ok(());
         }
-        // Each message is answered before the next, so there is room, and failure is immediate.
+        // Each message is answered before the next, so there is room, and a failure is immediate.
         for number in 0..ROUNDS {
             let header = vec![0; rank.endpoint.header_max() + 1];
             let ordinary = Message { dest: 1, head: Head::default(), header: &[], payload: Payload::NONE, cookie: 0 };
@@ -70,7 +70,7 @@ fn settings_that_differ_are_named_on_both_sides() {
     for (name, change) in changes {
         for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 2]), Layout::blocks(&[1, 1, 1])] {
             let t = layout.topology();
-            // Host 1 has other ideas.
+            // Host 1 has different settings.
             let results = try_to_join(&layout, |rank| {
                 let mut s = settings();
                 if t.host_of(rank) == 1 {
@@ -149,7 +149,7 @@ fn cards_that_cannot_be_used_are_refused() {
     assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Address { rank: 2, .. })));
     let (mut candidates, mut others) = cards(3);
     if let Some(host) = &mut others[1].host {
-        // The token of the file.
+        // Changes the token of the file.
         host.fabric.0[16] ^= 1;
     }
     assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Host(_))));

@@ -128,18 +128,18 @@ fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
     let layout = Layout::blocks(&[1; 3]);
     let mut ring = Doomed::new(&layout, &tiny(&layout).with(|s| s.endpoint.unexpected = Some(1 << 20)), &[1]);
     ring.endpoints.iter_mut().flatten().for_each(|endpoint| endpoint.charge(1 << 1));
-    // In the lane, behind it, without credit; in pieces; offered.
+    // Messages in the lane, queued behind it, and held back for credit; then one in chunks; then one by rendezvous.
     (0..MANY).for_each(|_| _ = ring.send(0, 1, 1, 1000));
     assert_eq!(ring.send(0, 1, 1, PAYLOAD.len()), Sent::Pending);
     ring.offer(0, 1);
     assert!(!ring.endpoints[0].as_ref().unwrap().is_flushed());
-    // Half a message of the other's that is to die.
+    // The rank that is to die has sent a part of a message.
     ring.send(1, 0, 2, PAYLOAD.len());
     ring.until("the beginning of a message", |ring| !ring.came[0].is_empty());
     ring.kill(1);
     ring.until("the news", |ring| [0, 2].iter().all(|&rank| ring.has_heard(rank, &["rank 1 on host 1 (process"])));
     ring.until_nothing_waits(0);
-    // Whatever is sent now is, too.
+    // Later messages are dropped, too.
     assert_eq!((ring.send(0, 1, 1, 0), ring.send(0, 1, 1, 8)), (Sent::Pending, Sent::Pending));
     ring.offer(0, 1);
     assert!(ring.endpoints[0].as_ref().unwrap().is_flushed());
@@ -147,7 +147,7 @@ fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
         ring.send(from, to as u32, 4, 100);
         ring.until("a message between the living", |ring| ring.came[to].contains(&(from as u32, 4)));
     }
-    // Nobody is told twice.
+    // No rank gets the same news twice.
     assert!(ring.lost.iter().all(|lost| lost.len() <= 1) && ring.refused.iter().all(Option::is_none));
 }
 
@@ -177,14 +177,14 @@ fn who_is_behind_the_dead_is_lost_where_links_are_trusted_and_reached_where_they
     ring.until("a message", |ring| ring.came[3].contains(&(0, 6)));
 
     let mut ring = Doomed::new(&layout, &tiny(&layout).with(|s| s.ring.reliability = Reliability::Retry), &[1]);
-    // Under way by host 1, most of it, and to it.
+    // Most of these packets are in transit through host 1, or to it.
     (0..MANY).for_each(|_| _ = ring.send(0, 1, 1, 1000));
     (0..200).for_each(|n| _ = ring.send(0, 2, n, 1000));
     ring.kill(1);
     ring.until("all of it", |ring| ring.came[2].len() == 200);
     assert!(ring.came[2].iter().enumerate().all(|(n, came)| *came == (0, n as u8)));
     ring.until("the news", |ring| [0, 2, 3].iter().all(|&rank| ring.has_heard(rank, &["rank 1 on host 1 (process"])));
-    // Nobody waits for a way to the dead, once it is known that there is none.
+    // No packet waits for a route to the dead rank once it is known that there is none.
     let start = Instant::now();
     ring.until("some time", |_| start.elapsed() > Duration::from_secs(1));
     let zero = ring.endpoints[0].as_ref().unwrap();
@@ -207,7 +207,7 @@ fn a_hosts_other_ranks_go_with_its_forwarder_where_neighbours_need_it() {
 
 #[test]
 fn a_forwarder_drops_what_is_for_the_dead_and_passes_on_what_is_behind_it() {
-    // Rank 5 dies; its host, with rank 4, lives.
+    // Rank 5 dies; its host, with rank 4, stays alive.
     let layout = Layout::blocks(&[2; 4]);
     let mut ring = Doomed::new(&layout, &tiny(&layout), &[5]);
     ring.endpoints[5] = None;

@@ -79,7 +79,7 @@ fn all_kinds(seed: u64, messages: usize, largest: usize) -> impl Fn(u32, u32) ->
             let payload = match rng.u8(..12) {
                 0 => 0,
                 1 => rng.usize(..=largest),
-                // About the limits of a line, of what is packed, and of a piece.
+                // Sizes near the limits of a cache line, of a packed message, and of a chunk.
                 2 => [7, 8, 9, 63, 64, 65][rng.usize(..6)],
                 3 => ((16usize << 10) - HEADER).saturating_add_signed(rng.i8(..).into()),
                 4 => (16usize << 10).saturating_add_signed(rng.i8(..).into()),
@@ -165,7 +165,7 @@ fn over_weakly_ordered_windows() {
     }
 }
 
-/// The lanes of all ranks are full all the time, those between forwarders too.
+/// The lanes of all ranks are always full, including those between forwarders.
 #[test]
 fn large_messages_to_everybody_through_tiny_windows() {
     for (layout, weak) in [
@@ -258,7 +258,7 @@ fn ranks_that_sleep_at_once_are_woken() {
 
 #[test]
 fn a_small_message_passes_between_the_pieces_of_a_large_one() {
-    // A neighbour, and a host further away.
+    // To a neighbour, and to a host further away.
     for (layout, dst) in [(Layout::blocks(&[1, 1]), 1), (Layout::blocks(&[1; 4]), 2)] {
         let plan: Box<Plan> = Box::new(move |src, to| match (src, to) {
             (0, to) if to == dst => vec![Shape::contiguous(HEADER, 1 << 20), Shape::contiguous(HEADER, 8)],
@@ -308,7 +308,7 @@ fn hosts_forward_while_their_ranks_do_not_poll() {
         if rank.rank % 2 == 0 {
             exchange(rank, 0, &plan)?;
         }
-        // Ranks 1 and 3, through which everything goes, wait here from the start.
+        // Ranks 1 and 3, through which all messages are forwarded, wait here from the start.
         rank.barrier()
     });
 }

@@ -78,7 +78,7 @@ fn what_is_under_way_on_a_link_ends_and_the_rest_goes_on() {
     for settings in kinds(&layout) {
         let mut ring = ring(&layout, &settings);
         ring.endpoints.iter_mut().flatten().for_each(|endpoint| endpoint.charge(1 << 1));
-        // In lanes, behind them, in pieces, offered; to the neighbour and beyond it.
+        // Messages in lanes, queued behind them, in chunks, and by rendezvous; to the neighbour and beyond it.
         for to in [1, 2] {
             (0..MANY).for_each(|_| _ = ring.send(0, to, 1, 1000));
             assert_eq!(ring.send(0, to, 1, PAYLOAD.len()), Sent::Pending);
@@ -90,7 +90,7 @@ fn what_is_under_way_on_a_link_ends_and_the_rest_goes_on() {
         lose(&mut ring, &layout, 0, &[&[1, 2], &[0, 3], &[0], &[1]]);
         ring.until_nothing_waits(0);
         exchange_between(&mut ring, &[(1, 2), (2, 3), (3, 0)], 3);
-        // What comes up again is not used.
+        // A link that comes up again is not used.
         let before: Vec<usize> = ring.came.iter().map(|came| came.len()).collect();
         set(&ring, &layout, 0, Up);
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 3), (3, 1)] {
@@ -111,7 +111,7 @@ fn hosts_further_away_hear_of_it_while_those_at_the_link_compute() {
     for settings in kinds(&layout) {
         let mut ring = ring(&layout, &settings);
         set(&ring, &layout, 0, Down);
-        // Theirs are the ports, but they poll nothing.
+        // These ranks own the ports of the link, but they do not poll.
         let away: Vec<_> = [0, 1].map(|rank| ring.endpoints[rank].take()).into();
         let lost: [&[&str]; 6] = [&[], &[], &["rank 0 on"], &["rank 0 on"], &["rank 1 on"], &["rank 1 on"]];
         ring.until("the news", |ring| (2..6).all(|rank| ring.lost[rank].len() >= lost[rank].len()));
@@ -141,7 +141,7 @@ fn a_link_that_is_up_again_before_anybody_looks_was_down() {
     for settings in kinds(&layout) {
         let mut ring = ring(&layout, &settings);
         set(&ring, &layout, 2, Down);
-        // Nobody polls: some of it is lost.
+        // No rank polls: some of the packets are lost.
         (0..10).for_each(|_| _ = (ring.send(2, 3, 1, 1000), ring.send(3, 2, 1, 1000)));
         set(&ring, &layout, 2, Up);
         (0..MANY).for_each(|_| _ = (ring.send(2, 3, 1, 1000), ring.send(3, 2, 1, 1000), ring.send(1, 3, 1, 1000)));
@@ -200,7 +200,7 @@ fn small_collectives_end_also_for_those_who_have_lost_nobody() {
         }
         for (rank, (endpoint, mine)) in endpoints.iter_mut().zip(boards).enumerate() {
             assert!(endpoint.open_group(1, &members, mine, all).unwrap());
-            // Nobody hears from one of them.
+            // One rank contributes no block.
             if rank != 1 {
                 endpoint.share(1, Some(&[7])).unwrap();
             }
@@ -255,7 +255,7 @@ fn a_forwarder_drops_what_is_to_cross_and_passes_on_what_is_behind_it() {
     for settings in kinds(&layout) {
         let mut ring = ring(&layout, &settings);
         set(&ring, &layout, 2, Down);
-        // By the same lane to host 1: over the link, and not.
+        // Packets in the same lane to host 1: those that cross the link, and those that do not.
         (0..MANY).for_each(|_| _ = ring.send(0, 3, 1, 1000));
         ring.send(0, 2, 2, 100);
         ring.until("what was behind", |ring| ring.came[2].contains(&(0, 2)));

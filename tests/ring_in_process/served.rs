@@ -47,7 +47,7 @@ impl Client<'_, '_> {
             match self.rank.event() {
                 Ok(Event::Remote { cookie: 77 }) => break,
                 Ok(_) => return Err("an event that nobody expects".into()),
-                // Whoever asked is told what is wrong, and then that it is over.
+                // The client gets the error first, and then the event of the operation.
                 Err(error) if outcome.is_ok() && error.contains("refused") => outcome = Err(error),
                 Err(error) => return Err(error),
             }
@@ -92,7 +92,7 @@ fn everything(client: &mut Client) -> Result<(), String> {
     let me = client.rank.rank;
     let mut rng = fastrand::Rng::with_seed(u64::from(me));
     all_operations(client, &mut rng)?;
-    // In many pieces.
+    // In many chunks.
     let large: Vec<u8> = (0..PART).map(|_| rng.u8(..)).collect();
     client.ask(Action::Put, part(me), large.len() as u64, &large)?;
     expect(client.ask(Action::Get, part(me), large.len() as u64, &[])? == large, true, "what was put")?;
@@ -133,7 +133,7 @@ fn refusals(client: &mut Client) -> Result<(), String> {
     let right = std::mem::replace(&mut client.segment, 1);
     refused(client.ask(Action::Get, 0, 8, &[]), "no such window")?;
     client.segment = right;
-    // What cannot be asked is not even sent.
+    // An invalid request is not even sent.
     refused(client.ask(Action::Swap, 0, 24, &[0; 48]), "not served")?;
     refused(client.ask(Action::Put, 0, 8, &[0; 7]), "not served")
 }
@@ -174,7 +174,7 @@ fn serve(layout: &Layout, settings: &Settings, target: u32) {
 
 #[test]
 fn far_ranks_work_on_memory_of_a_rank_that_does_nothing() {
-    // The target is its host's first rank, and is not.
+    // The target is the first rank of its host, or another one.
     serve(&Layout::blocks(&[1, 2, 2, 1]), &settings(), 1);
     serve(&Layout::blocks(&[1, 2, 2, 1]), &settings(), 4);
     serve(&Layout::cyclic(6, 9), &settings(), 8);

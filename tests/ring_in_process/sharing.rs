@@ -86,7 +86,7 @@ fn everybody_shares(layout: &Layout, settings: &Settings, turns: usize) {
                 share_once(rank, group, turn, &members)?;
             }
         }
-        // The number of a communicator is used again when all of its members have freed it.
+        // The id of a communicator is reused when all of its members have freed it.
         rank.endpoint.close_group(groups[0]);
         rank.barrier()?;
         open(rank, groups[0], &members)?;
@@ -119,7 +119,7 @@ fn members_that_sleep_are_woken() {
         s.endpoint.yields = 0;
     });
     everybody_shares(&Layout::blocks(&[1; 5]), &sleeping, 20);
-    // Blocks are on their way for longer than it takes to get ready to sleep.
+    // With this model, blocks are in transit for longer than a rank needs to prepare its sleep.
     let modelled = sleeping.with(|s| s.links.model = Model::parse("gen3x8").unwrap());
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
 }
@@ -141,7 +141,7 @@ fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Resu
 #[test]
 fn groups_cross() {
     let offers: Vec<AtomicU32> = (0..6).map(|_| AtomicU32::new(0)).collect();
-    // The groups that are opened in a step, how many turns each shares, and whether it is closed then.
+    // The groups that are opened in a step, the number of turns that each shares, and true if it is closed then.
     type Step<'a> = (&'a [[u32; 3]], usize, bool);
     let steps: [Step; 5] = [
         (&[[0, 2, 4], [1, 3, 5]], 3, true),
@@ -230,7 +230,7 @@ fn who_has_failed_is_known_to_everybody() {
             Err(EndpointError::Sharing { src: 3, group: 1, .. }) => {}
             other => return Err(format!("{other:?}")),
         }
-        // That was that: the next one is another matter.
+        // The failure is over: the next sharing succeeds.
         (1..5).try_for_each(|turn| share_once(rank, 1, turn, &members))
     });
 }
@@ -261,7 +261,7 @@ fn boards_are_given_to_one_group_at_a_time() {
         if mine == 0 || rank.endpoint.offer_boards() != 0 {
             return Err("an offer beside another".into());
         }
-        // Who has offered nothing gets nothing, and that settles only its own offer.
+        // A rank that has offered nothing gets nothing, and only its own offer is settled.
         if rank.endpoint.open_group(8, &members, 0, 0).map_err(text)? || rank.endpoint.offer_boards() != 0 {
             return Err("an offer of nothing".into());
         }

@@ -20,7 +20,8 @@ pub fn shifts(ranks: i32) -> Vec<i32> {
     all
 }
 
-/// Sends a checked message of `size` bytes to the rank `shift` ahead and receives one of the same size from the rank `shift` behind.
+/// Sends a checked message of `size` bytes to the rank `shift` ahead and receives one of the same size from the rank
+/// `shift` behind.
 #[track_caller]
 pub fn exchange(comm: &SimpleCommunicator, shift: i32, tag: i32, size: usize) {
     let (me, ranks) = (comm.rank(), comm.size());

@@ -47,7 +47,8 @@ pub enum Profile {
     PerVci,
     /// As quick, with MPICH, the netmod and programs under AddressSanitizer.
     Asan,
-    /// As quick, with MPICH not optimized and with debugging symbols: for debuggers and for memory checkers that name lines.
+    /// As quick, with MPICH not optimized and with debugging symbols: for debuggers and for memory checkers that name
+    /// lines.
     Debug,
     /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
     Full,

@@ -1,4 +1,5 @@
-//! Communicators made by splitting, duplicating and from groups, traffic in them at the same time, and intercommunicators.
+//! Communicators made by splitting, duplicating and from groups, traffic in them at the same time, and
+//! intercommunicators.
 
 use mpi::collective::SystemOperation;
 use mpi::ffi;

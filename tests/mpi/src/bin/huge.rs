@@ -58,8 +58,8 @@ fn main() {
 fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &mut [u64]) {
     let size = if job.rank == receiver { WORDS * 8 } else { 0 };
     let mut base: *mut u64 = std::ptr::null_mut();
-    // SAFETY: all results have valid destinations; between the fences only the sender uses the memory, and none of it is
-    // borrowed when the window is freed.
+    // SAFETY: all results have valid destinations; between the fences only the sender uses the memory, and none of it
+    // is borrowed when the window is freed.
     unsafe {
         let mut win = std::mem::zeroed();
         let (info, world) = (ffi::RSMPI_INFO_NULL, job.world.as_raw());

@@ -1,4 +1,5 @@
-//! One-sided communication: put, get and accumulate between fences, locks, fetch-and-op, compare-and-swap, post-start-complete-wait.
+//! One-sided communication: put, get and accumulate between fences, locks, fetch-and-op, compare-and-swap,
+//! post-start-complete-wait.
 
 use std::os::raw::c_int;
 

@@ -1,4 +1,5 @@
-//! Probe, Iprobe, Mprobe and Improbe, for named senders and for any source, with messages of all sizes from all ranks at once.
+//! Probe, Iprobe, Mprobe and Improbe, for named senders and for any source, with messages of all sizes from all ranks
+//! at once.
 
 use mpi::point_to_point::{Message, Status};
 use mpi::topology::{AnyProcess, Process};
