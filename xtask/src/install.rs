@@ -78,7 +78,7 @@ pub fn copy_movable(from: &Path, to: &Path) -> Result<()> {
 
 fn check_place(from: &Path, to: &Path) -> Result<()> {
     if to.starts_with(paths::target()) || from.starts_with(to) {
-        bail!("{} belongs to the set-up itself", to.display());
+        bail!("{} contains the set-up itself", to.display());
     }
     if to.to_string_lossy().contains(char::is_whitespace) {
         bail!("MPICH's compiler wrappers do not work in a directory with white space in its name: {}", to.display());
@@ -131,7 +131,7 @@ fn write_manual(tree: &Path) -> Result<()> {
 
 /// Replaces the absolute paths in a copied tree by relative ones.
 fn relocate(from: &Path, tree: &Path) -> Result<()> {
-    let old = from.to_str().context("the place of the set-up is no text")?;
+    let old = from.to_str().context("the path of the set-up is not valid UTF-8")?;
     let log = paths::logs().join("install.log");
     remove(&log)?;
     for entry in WalkDir::new(tree) {
@@ -161,7 +161,7 @@ fn relative(text: &str, old: &str, line: &str) -> Result<String> {
     let (head, rest) = text
         .split_once(&assignment)
         .filter(|(head, _)| !head.contains(old))
-        .context("a script names its place before it says `prefix=`")?;
+        .context("a script contains its path before the line `prefix=`")?;
     Ok(format!("{head}{line}\n{}", rest.replace(old, "${prefix}")))
 }
 

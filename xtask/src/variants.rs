@@ -13,17 +13,17 @@ use crate::ui::{self, Tally};
 const EXTREMES: &[Extreme] = &[
     Extreme {
         name: "packed",
-        what: "everything packed or at least sent at once, as far as lanes allow",
+        what: "everything packed, or at least eager, as far as lanes allow",
         values: ["4M", "66K", "off", "off"],
     },
     Extreme {
         name: "copied",
-        what: "everything zero-copy: offered, and copied from buffer to buffer by both sides",
+        what: "everything zero-copy: rendezvous, copied from buffer to buffer by both sides",
         values: ["0", "0", "0", "2"],
     },
     Extreme {
         name: "streamed",
-        what: "everything zero-copy as on real links: offered, and streamed to its place",
+        what: "everything zero-copy as on real links: rendezvous, streamed into the receive buffer",
         values: ["0", "0", "off", "off"],
     },
 ];

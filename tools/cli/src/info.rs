@@ -18,7 +18,7 @@ pub fn run(config: bool) -> Result<(), Box<dyn Error>> {
 
 fn settings(loaded: &Loaded<Settings>) {
     println!("Every setting is an environment variable. Those marked * must be the same on all hosts.");
-    println!("What the environment does not set comes from the tuned file (NTBRING_TUNED), else it is built in.");
+    println!("Settings that are not set there come from the tuned file (NTBRING_TUNED) or have their defaults.");
     if let Some(remark) = &loaded.remark {
         println!("{remark}");
     }

@@ -93,7 +93,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     println!("{here}\n");
-    println!("half of the way there and back, us; * the fastest, of packed and separate the mean of both columns\n");
+    println!("half of the round trip, us; * the fastest method, for packed and separate by the mean of both columns\n");
     println!("{}\n", times(&figures));
     println!("{}\n", thresholds(&choices));
     if cfg!(debug_assertions) {
@@ -101,7 +101,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
     }
     if figures.is_disturbed() {
         let share = 100.0 * figures.disturbed;
-        println!("other processes had the cores in {share:.0} % of the batches: these figures cannot be trusted");
+        println!("other processes used the cores in {share:.0} % of the batches: these figures cannot be trusted");
     }
     match saved {
         None if !args.dry_run => println!("not saved: run it on an idle machine, or with --force"),

@@ -132,7 +132,7 @@ fn draw(tables: &[Table], directory: &Path) -> Result<()> {
         drawn += 1;
     }
     if drawn == 0 {
-        bail!("there is nothing to draw: give a list of values, --load 0.1..1.0 say");
+        bail!("there is nothing to draw: give a list of values, e.g. --load 0.1..1.0");
     }
     Ok(())
 }

@@ -26,10 +26,10 @@ const BOUND: f64 = 5.0;
 /// Returns the table.
 pub fn run(lab: &Lab, args: &RetryArgs) -> Result<Vec<Table>> {
     if args.messages == 0 || args.loss.iter().any(|loss| !(0.0..1.0).contains(loss)) {
-        bail!("there must be messages, and the chance of loss is at least 0 and below 1");
+        bail!("at least one message is needed, and a probability of loss of at least 0 and below 1");
     }
     let mut table = Table::new(
-        &format!("messages that come within n attempts, {} messages each", args.messages),
+        &format!("messages that arrive within n attempts, {} messages each", args.messages),
         &["p", "n", "measured", "1 - p^n", "difference", "deviations"],
     );
     let mut lines = Vec::new();
@@ -53,7 +53,7 @@ pub fn run(lab: &Lab, args: &RetryArgs) -> Result<Vec<Table>> {
         }
         lines.push((format!("p = {loss}"), points));
     }
-    let (title, y) = ("messages that come within n attempts".to_string(), "rate of success".to_string());
+    let (title, y) = ("messages that arrive within n attempts".to_string(), "rate of success".to_string());
     table.plots.push(Plot { name: "retry".into(), title, x: "attempts".into(), y, lines });
     Ok(vec![table])
 }

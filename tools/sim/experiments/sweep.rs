@@ -87,7 +87,7 @@ fn outage(text: &str) -> Result<Outage, String> {
         [cable, down, up] if text.split(':').count() == 3 => {
             Ok(Outage { cable: cable as usize, down: ms(down), up: ms(up) })
         }
-        _ => Err("HOST:FROM:TO is needed, 0:100:300 say".into()),
+        _ => Err("expected HOST:FROM:TO, e.g. 0:100:300".into()),
     }
 }
 
@@ -98,20 +98,20 @@ fn bytes(text: &str) -> Result<u64> {
         Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
         _ => (text, 1),
     };
-    let number: u64 = digits.parse().with_context(|| format!("{text:?} is no number of bytes, as in 8K or 1M"))?;
+    let number: u64 = digits.parse().with_context(|| format!("{text:?} is not a size in bytes such as 8K or 1M"))?;
     number
         .checked_mul(scale)
         .filter(|bytes| *bytes > 0)
-        .with_context(|| format!("{text:?} is no possible number of bytes"))
+        .with_context(|| format!("{text:?} is not a valid size in bytes"))
 }
 
 /// Parses a list of numbers: `0.1,0.5` or `0.1..1.0` or `0.1..1.0:0.05`.
 fn list(text: &str) -> Result<Vec<f64>> {
-    let number = |text: &str| text.trim().parse::<f64>().with_context(|| format!("{text:?} is no number"));
+    let number = |text: &str| text.trim().parse::<f64>().with_context(|| format!("{text:?} is not a number"));
     let Some((from, rest)) = text.split_once("..") else { return text.split(',').map(number).collect() };
     let (to, step) = rest.split_once(':').unwrap_or((rest, "0.1"));
     let (from, to, step) = (number(from)?, number(to)?, number(step)?);
-    ensure!(step > 0.0 && from <= to && (to - from) / step <= 1000.0, "{text:?} is no range");
+    ensure!(step > 0.0 && from <= to && (to - from) / step <= 1000.0, "{text:?} is not a valid range");
     // Values are computed from the number of the step, so that rounding errors do not accumulate.
     Ok((0..=((to - from) / step + 1e-9) as usize).map(|n| ((from + n as f64 * step) * 1e6).round() / 1e6).collect())
 }
@@ -237,7 +237,10 @@ fn plan<'a>(lab: &Lab, args: &SweepArgs, value: &impl Fn(&str) -> Option<&'a (St
         }
         (None, None) => match Pattern::parse(&args.traffic) {
             Some(pattern) => Traffic::Made { pattern, pacing, bytes },
-            None => bail!("{:?} is none of neighbour, uniform, opposite, all-to-all, incast, trace:FILE", args.traffic),
+            None => bail!(
+                "unknown traffic {:?}; allowed: neighbour, uniform, opposite, all-to-all, incast, trace:FILE",
+                args.traffic
+            ),
         },
     };
     let (failures, loss) = (number("failures") as usize, number("loss"));
@@ -286,7 +289,7 @@ fn cells(report: &Report, fails: bool) -> Vec<String> {
 /// Checks the properties that every run must have.
 fn check(table: &mut Table, report: &Report) {
     if report.bytes_in != report.bytes_out {
-        table.failed.push(format!("{} bytes were sent and {} have come", report.bytes_in, report.bytes_out));
+        table.failed.push(format!("{} bytes were sent and {} have arrived", report.bytes_in, report.bytes_out));
     }
     if report.overtaken > 0 {
         table.failed.push(format!("{} messages have overtaken others of their flow", report.overtaken));

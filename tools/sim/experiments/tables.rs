@@ -48,7 +48,7 @@ pub fn run() -> Result<Vec<Table>> {
         ]);
     }
     table.remarks.push(
-        "checked: one master, the smallest id; all routes, all shortest; ties split evenly; no lanes wait in a circle"
+        "checked: one master, the smallest id; all routes, all shortest; ties split evenly; no lanes wait in a cycle"
             .into(),
     );
     Ok(vec![table])
@@ -68,11 +68,11 @@ fn wrong(survey: &Survey) -> Vec<String> {
     let mut check = |right: bool, what: String| wrong.extend((!right).then(|| format!("{name}: {what}")));
     check(
         survey.hosts.iter().all(|host| Some(host.master) == smallest),
-        "not all have the smallest id for the master".into(),
+        "not all hosts take the one with the smallest id for the master".into(),
     );
     check(survey.routes.len() == hosts * (hosts - 1), format!("{} routes", survey.routes.len()));
     check(survey.detours == 0, format!("{} routes are not the shortest", survey.detours));
-    check(survey.cycle.is_none(), "lanes can wait in a circle".into());
+    check(survey.cycle.is_none(), "lanes can wait in a cycle".into());
     // A line's links have as many routes as there are pairs of hosts on either side, so nothing can be balanced.
     let (least, most) = survey.load;
     let slack = if hosts > 20 { 2 } else { 1 };

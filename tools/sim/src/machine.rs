@@ -192,7 +192,7 @@ impl<'a> Simulation<'a> {
             if let Pacing::Load { time, warm_up, .. } | Pacing::Local { time, warm_up } = *pacing {
                 (tally.from, tally.until) = (warm_up, Some(time));
                 if warm_up >= time {
-                    return wrong("warming up must end before the measurement does");
+                    return wrong("the warm-up must end before the measurement does");
                 }
             }
             if let Pacing::Load { load, .. } = *pacing {

@@ -43,7 +43,7 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
     /// The text names no topology.
-    #[error("{0:?} is no topology; allowed: ring:N, line:N, torus:WxH")]
+    #[error("{0:?} is not a topology; allowed: ring:N, line:N, torus:WxH")]
     Name(String),
     /// There are too many hosts or too few.
     #[error("2 to {HOSTS_MAX} hosts can be simulated, {0} cannot")]

@@ -72,7 +72,7 @@ pub enum SimError {
     Plan(String),
     /// Deadlock: no event is left although messages are missing.
     #[error(
-        "deadlock: at {at:.6} s nothing can go on, and {missing} of {messages} messages have not come; {waiting} inputs wait \
+        "deadlock: at {at:.6} s no event is left, and {missing} of {messages} messages are missing; {waiting} inputs wait \
          for room"
     )]
     Deadlock {
@@ -86,7 +86,7 @@ pub enum SimError {
         waiting: usize,
     },
     /// Nothing has arrived for a long time.
-    #[error("at {at:.6} s nothing has come for {patience:.0} s, and {missing} messages are missing")]
+    #[error("at {at:.6} s nothing has arrived for {patience:.0} s, and {missing} messages are missing")]
     Stuck {
         /// Time of detection, in seconds of virtual time.
         at: f64,
@@ -126,27 +126,25 @@ impl Plan {
             return wrong("a protocol needs a chunk of at least one byte, a host at least one core".into());
         }
         if !(0.0..1.0).contains(&faults.loss) {
-            return wrong(format!("a chance of loss is at least 0 and below 1, not {}", faults.loss));
+            return wrong(format!("a probability of loss must be at least 0 and below 1, not {}", faults.loss));
         }
         if !faults.retry && (faults.loss > 0.0 || !faults.outages.is_empty()) {
-            return wrong("what is lost would never come: links that lose packets or go down need retry".into());
+            return wrong("links that lose packets or go down need retry, or lost packets would never arrive".into());
         }
         if faults.retry && hosts > CONNECTED_MAX {
             return wrong(format!("retry has a connection for every pair of hosts: at most {CONNECTED_MAX} hosts"));
         }
         let of_a_job = matches!(self.form, Form::Ring(_)) && (3..=JOB_MAX).contains(&hosts);
         if !faults.outages.is_empty() && !of_a_job {
-            return wrong(format!(
-                "the stewards that lead round links are those of jobs: rings of 3 to {JOB_MAX} hosts"
-            ));
+            return wrong(format!("re-routing around links works as in jobs: only on rings of 3 to {JOB_MAX} hosts"));
         }
         if !faults.outages.is_empty() && self.protocol.one_way {
-            return wrong("a protocol that goes one way only has no way round a link that is down".into());
+            return wrong("a protocol that uses one direction only cannot re-route around a link that is down".into());
         }
         if let Traffic::Multicast(calls) = &self.traffic {
             if !matches!(self.form, Form::Ring(..=MULTICAST_MAX)) || faults.retry {
                 return wrong(format!(
-                    "messages to several hosts go round rings of up to {MULTICAST_MAX} hosts whose links lose nothing"
+                    "messages to several hosts go round rings of up to {MULTICAST_MAX} hosts without packet loss"
                 ));
             }
             let known = |host: &usize| *host < hosts;
@@ -159,11 +157,11 @@ impl Plan {
                     && (0..call.to.len()).all(listed)
             };
             if let Some(call) = calls.iter().find(|call| call.to.is_empty() || !sound(call)) {
-                return wrong(format!("there is no such message to several hosts, or not as one packet: {call:?}"));
+                return wrong(format!("invalid hosts of a message to several, or more than one packet: {call:?}"));
             }
         }
         match faults.outages.iter().find(|outage| outage.cable >= hosts || outage.up <= outage.down) {
-            Some(outage) => wrong(format!("there is no such outage: {outage:?}")),
+            Some(outage) => wrong(format!("invalid outage: {outage:?}")),
             None => Ok(()),
         }
     }

@@ -174,7 +174,7 @@ impl Traffic {
                 return Err(wrong(&format!("there are hosts 0 to {}", hosts - 1)));
             };
             let bytes = bytes.parse::<u64>().ok().filter(|bytes| *bytes > 0 && *bytes <= 1 << 40);
-            let bytes = bytes.ok_or_else(|| wrong("a message has 1 byte to 2^40"))?;
+            let bytes = bytes.ok_or_else(|| wrong("a message must have 1 byte to 2^40 bytes"))?;
             if src == dst {
                 return Err(wrong("a host does not send to itself over the ring"));
             }

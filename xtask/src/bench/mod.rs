@@ -165,7 +165,7 @@ impl BenchArgs {
                 Name::Compare => format!("; the measures are: {}", compare::names().join(" ")),
                 _ => String::new(),
             };
-            bail!("nothing has a name that contains \"{}\"{hint}", only.unwrap_or_default());
+            bail!("no test or measure has a name that contains \"{}\"{hint}", only.unwrap_or_default());
         }
         Ok(jobs)
     }

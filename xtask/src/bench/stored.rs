@@ -93,7 +93,7 @@ impl Stored {
     pub fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let File { machine, mpis, rounds, quick, figures, states, notes } = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not what `cargo xtask bench --json` writes", file.display()))?;
+            .with_context(|| format!("{} was not written by `cargo xtask bench --json`", file.display()))?;
         let (figures, states) = (Figures::of_rows(figures), States::of_rows(states));
         Ok(Self { machine, mpis, rounds, quick, figures, states, notes })
     }

@@ -78,7 +78,7 @@ fn prefix(one: &Contestant) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let prefix = one.mpicc.as_deref().and_then(Path::parent).and_then(Path::parent);
-    prefix.map(|dir| Some(dir.to_path_buf())).context("its mpicc is in no directory bin")
+    prefix.map(|dir| Some(dir.to_path_buf())).context("its mpicc is not in a directory bin")
 }
 
 /// Returns the lines of the comparison: one for each directory that has figures and whose name contains `only`.

@@ -107,7 +107,7 @@ impl Bench {
     fn test(&mut self, name: &str, command: &mut Command, limit: Duration, wanted: Option<&str>) -> Result<bool> {
         self.judged(name, command, limit, 1, |text| {
             let wanted = wanted.filter(|wanted| !text.lines().any(|line| line.trim() == *wanted))?;
-            Some(format!("it did not say {wanted:?}"))
+            Some(format!("it did not print {wanted:?}"))
         })
     }
 

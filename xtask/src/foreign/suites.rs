@@ -18,16 +18,16 @@ const RANKS: u32 = 4;
 /// Programs that are not run, as prefixes of their names, and the reasons. The first five fail or hang with Debian's
 /// mpich, too, the second of them not always.
 const NOT_RUN: &[(&str, &str)] = &[
-    ("image_fail", "wants images to fail one by one, which Debian's library of coarrays cannot tell"),
-    ("increment_my_neighbor", "puts into memory that its neighbour may not have set to its first values yet"),
-    ("issue-488-multi-dim-cobounds", "reads values that nobody gives it"),
+    ("image_fail", "needs failed images to be detected, which Debian's coarray library does not support"),
+    ("increment_my_neighbor", "puts into memory that its neighbour may not have initialized yet"),
+    ("issue-488-multi-dim-cobounds", "reads uninitialized values"),
     ("xsllt", ROUNDED_APART),
     ("xdllt", ROUNDED_APART),
     ("xCbtest", "reads files that the package does not have"),
     ("xFbtest", "reads files that the package does not have"),
 ];
 
-const ROUNDED_APART: &str = "leaves a loop at some ranks earlier than at others, by how their numbers are rounded";
+const ROUNDED_APART: &str = "may leave a loop earlier at some ranks than at others, because of rounding errors";
 
 /// Programs of ScaLAPACK, as endings of their names, that are tried up to [`TRIES`] times. BLACS receives partial sums
 /// from any source and adds them in the order of arrival, so that no two runs have the same rounding errors, with any
@@ -84,7 +84,7 @@ fn complaint(text: &str) -> Option<String> {
     }
     let right = |word: &str| ["passed", "PASSED", "Passed"].iter().any(|right| word.starts_with(right));
     let tested = text.split_whitespace().any(right);
-    (!tested).then(|| "it said of nothing that it was right".to_string())
+    (!tested).then(|| "it has not reported any result as correct".to_string())
 }
 
 /// Returns true if a line of the output of a test of ScaLAPACK reports a wrong result: a row whose result is that word,

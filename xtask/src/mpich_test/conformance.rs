@@ -155,7 +155,7 @@ fn file(docs: &Path, column: &str) -> PathBuf {
 
 fn read(path: &Path) -> Result<Column> {
     let parsed = || -> Result<Column> { Ok(serde_json::from_slice(&fs::read(path)?)?) };
-    parsed().with_context(|| format!("{} is not what mpich-test has written", path.display()))
+    parsed().with_context(|| format!("{} was not written by mpich-test", path.display()))
 }
 
 fn file_name(name: &str) -> String {

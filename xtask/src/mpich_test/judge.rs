@@ -60,7 +60,7 @@ impl Judge {
 
 fn nonzero(outcome: &Outcome) -> Result<(), String> {
     if outcome.success() {
-        return Err("exit status 0, but the test wants another".to_string());
+        return Err("exit status 0, but the test requires a nonzero one".to_string());
     }
     Ok(())
 }

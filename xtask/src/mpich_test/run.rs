@@ -162,7 +162,7 @@ impl Runner<'_> {
     fn execute(&self, test: &Test, xfail: bool, layout: &Layout, ran: &mut Ran) -> Result<Option<String>> {
         let program = self.suite.build.join(&test.dir).join(&test.program);
         let (Some(dir), Some(name)) = (program.parent(), program.file_name()) else {
-            return Ok(Some("its name is no file name".to_string()));
+            return Ok(Some("its name is not a valid file name".to_string()));
         };
         if !program.exists() {
             self.suite.build_one(dir, &name.to_string_lossy())?;
@@ -195,7 +195,7 @@ impl Runner<'_> {
             match memcheck::found(&ran.log)? {
                 None => verdict = Err("valgrind has not run".to_string()),
                 Some(found) if !found.is_empty() => {
-                    verdict = Err("valgrind has something to say".to_string());
+                    verdict = Err("valgrind has reported errors".to_string());
                     output.push_str(&found);
                 }
                 Some(_) => {}

@@ -123,7 +123,7 @@ impl Choice {
                 Some(("run", pattern)) => choice.rules.push((true, Pattern::new(pattern))),
                 Some(("skip", pattern)) => choice.rules.push((false, Pattern::new(pattern))),
                 Some(("lists", names)) => choice.lists.extend(names.split_whitespace().map(str::to_string)),
-                _ => bail!("{}:{number}: expected \"run\", \"skip\" or \"lists\", and what", file.display()),
+                _ => bail!("{}:{number}: expected \"run\", \"skip\" or \"lists\", and an argument", file.display()),
             }
         }
         Ok(choice)

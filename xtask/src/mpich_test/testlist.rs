@@ -109,7 +109,7 @@ fn parse(dir: &str, list: &str, line: &str) -> Result<Option<Test>> {
         return Ok(None);
     };
     let ranks = match words.next() {
-        Some(word) => word.parse().context("the number of ranks is no number")?,
+        Some(word) => word.parse().context("invalid number of ranks")?,
         None => DEFAULT_RANKS,
     };
     let mut test = Test {
@@ -131,7 +131,7 @@ fn parse(dir: &str, list: &str, line: &str) -> Result<Option<Test>> {
             "arg" => test.args.push(value.to_string()),
             "mpiexecarg" => test.mpiexec_args.push(value.to_string()),
             "env" => {
-                let (name, value) = value.split_once('=').context("env= wants NAME=VALUE")?;
+                let (name, value) = value.split_once('=').context("env= needs NAME=VALUE")?;
                 test.env.push((name.to_string(), value.to_string()));
             }
             "resultTest" => test.judge = value.parse()?,

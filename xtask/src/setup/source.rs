@@ -104,10 +104,7 @@ fn download() -> Result<PathBuf> {
         )?;
         let sum = sha256(&tarball)?;
         if sum != TARBALL_SHA256 {
-            bail!(
-                "{} is not the file it should be: its SHA-256 is {sum}, expected {TARBALL_SHA256}",
-                tarball.display()
-            );
+            bail!("{} is not the expected file: its SHA-256 is {sum}, expected {TARBALL_SHA256}", tarball.display());
         }
         Ok(())
     })?;
@@ -123,7 +120,7 @@ fn unpack(tarball: &Path, fresh: &Path) -> Result<()> {
         let mut tar = Command::new("tar");
         tar.arg("xf").arg(tarball).arg("-C").arg(&temporary).arg("--no-same-owner");
         process::check_logged(&mut tar, &log)?;
-        let top = top_of(&temporary).with_context(|| format!("{} is no source tarball", tarball.display()))?;
+        let top = top_of(&temporary).with_context(|| format!("{} is not a source tarball", tarball.display()))?;
         check(&top).with_context(|| format!("{} cannot be used", tarball.display()))?;
         fs::rename(&top, fresh).with_context(|| format!("cannot rename {}", top.display()))?;
         remove(&temporary)
@@ -147,7 +144,7 @@ fn check(tree: &Path) -> Result<()> {
     match version_in(&text) {
         Some(VERSION) => {}
         Some(other) => bail!("{} is MPICH {other}; ntbring needs MPICH {VERSION}", tree.display()),
-        None => bail!("{} names no version of MPICH", version_file.display()),
+        None => bail!("{} does not contain the version of MPICH", version_file.display()),
     }
     if !tree.join("configure").is_file() {
         bail!(

@@ -17,7 +17,7 @@ pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
     let mut text = format!("job {job}: {} ranks on {} hosts\n", facts.size, facts.hosts);
     let old: Vec<String> = ranks.iter().filter(|rank| rank.age_ms >= OLD_MS).map(age).collect();
     if !old.is_empty() {
-        text += &format!("not in MPI at present, so what they counted is old: {}\n", old.join(", "));
+        text += &format!("not in MPI at present, so their counters are old: {}\n", old.join(", "));
     }
     text += &format!("\n{}\n", counters(ranks));
     if !links.is_empty() {

@@ -124,7 +124,7 @@ impl Ring {
         text += &format!("\n{table}\n");
         if self.hosts.iter().all(|host| host.master.is_none()) {
             text +=
-                "no network manager is at work: it is under NTBRING_RELIABILITY=retry; packets go the shorter way\n";
+                "no network manager is running (it needs NTBRING_RELIABILITY=retry); packets take the shorter route\n";
         }
         text
     }

@@ -135,5 +135,5 @@ fn weigh(model: &str) -> Result<u32, String> {
 /// Parses `HOST.PORT`.
 fn port(text: &str) -> Result<(usize, u8), String> {
     let parts = text.split_once('.').and_then(|(host, port)| Some((host.parse().ok()?, port.parse().ok()?)));
-    parts.ok_or_else(|| "HOST.PORT is needed, 0.1 say".into())
+    parts.ok_or_else(|| "expected HOST.PORT, e.g. 0.1".into())
 }

@@ -90,16 +90,16 @@ fn routes(survey: &Survey) -> String {
     let row = |from: &HostView| {
         std::iter::once(from.host.to_string()).chain(survey.hosts.iter().map(|to| cell(from, to))).collect()
     };
-    let what = if hosts <= WHOLE { "the ports that it leaves hosts by" } else { "first port / hops" };
+    let what = if hosts <= WHOLE { "the ports by which it leaves hosts" } else { "first port / hops" };
     format!("routes: {what}\n{}", table(header.collect(), survey.hosts.iter().map(row).collect()))
 }
 
 fn verdict(survey: &Survey) -> String {
     let (least, most) = survey.load;
-    let mut text = format!("{} routes, {} of them with others as short; ", survey.routes.len(), survey.ties);
+    let mut text = format!("{} routes, {} of them with equally short alternatives; ", survey.routes.len(), survey.ties);
     match survey.detours {
-        0 => text += "none is longer than the shortest\n",
-        detours => text += &format!("{detours} are longer than the shortest, for want of classes\n"),
+        0 => text += "all are shortest routes\n",
+        detours => text += &format!("{detours} are longer than the shortest, because there are too few lane classes\n"),
     }
     let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
     text += &format!("{range} routes in each direction of a link\n");

@@ -49,7 +49,7 @@ pub fn object(tree: &str, path: &str) -> String {
 
 /// Checks out a commit in the work tree `dir`. Ignored files, such as those of an earlier build, stay.
 pub fn check_out(hash: &str, dir: &Path, log: &Path) -> Result<()> {
-    let place = dir.to_str().context("the path of the repository must be text")?;
+    let place = dir.to_str().context("the path of the repository must be valid UTF-8")?;
     let unhooked = ["-c", "core.hooksPath=/dev/null"];
     if is_work_tree(dir) {
         let in_tree = |args: &[&str]| {

@@ -96,7 +96,7 @@ impl AbArgs {
         let rows = rows::chosen(only);
         if rows.is_empty() {
             let (only, names) = (only.unwrap_or_default(), rows::names().join(" "));
-            bail!("nothing has a name that contains \"{only}\"; the rows are: {names}");
+            bail!("no row has a name that contains \"{only}\"; the rows are: {names}");
         }
         Ok(rows)
     }
