@@ -97,7 +97,7 @@ static int forget_lost(void)
 }
 
 /* Converts addresses of processes to ids. MPICH's callers ignore its return code and would use
- * uninitialized ids: an error aborts the job. */
+ * invalid ids: an error aborts the job. */
 int MPIDI_NTBRING_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                                  uint64_t * remote_gpids)
 {

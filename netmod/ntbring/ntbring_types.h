@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     ntbring_endpoint_t *endpoint;       /* NULL before init_world and after finalize */
     uint32_t spins;             /* calls of MPIDI_NTBRING_idle that return at once */
-    uint32_t shm_polls;         /* skipped since the latest one of shared memory */
+    uint32_t shm_polls;         /* polls of shared memory skipped since the latest one */
     int idle_count;             /* other calls of it since the latest progress */
     int idle_progress_count;    /* ch4's progress_count at the latest of these */
     int32_t arriving_src;       /* source of the message that is being passed up */

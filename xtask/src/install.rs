@@ -45,7 +45,7 @@ const MANUAL: [(&str, &str); 3] = [
 pub fn run(args: &InstallArgs) -> Result<()> {
     let to = into(&args.prefix, &args.setup)?;
     println!(
-        "\n    export PATH={}/bin:$PATH\n\nThe tree can be moved; programs that were linked with it find it where it was then.",
+        "\n    export PATH={}/bin:$PATH\n\nThe tree can be moved; programs that were linked with it before look for it at its old path.",
         to.display()
     );
     Ok(())
@@ -78,7 +78,7 @@ pub fn copy_movable(from: &Path, to: &Path) -> Result<()> {
 
 fn check_place(from: &Path, to: &Path) -> Result<()> {
     if to.starts_with(paths::target()) || from.starts_with(to) {
-        bail!("{} contains the set-up itself", to.display());
+        bail!("{} is a part of the set-up itself, or contains it", to.display());
     }
     if to.to_string_lossy().contains(char::is_whitespace) {
         bail!("MPICH's compiler wrappers do not work in a directory with white space in its name: {}", to.display());

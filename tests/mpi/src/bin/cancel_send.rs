@@ -2,8 +2,8 @@
 //! credit, twice, persistent ones, and some whose requests are freed. Between ranks of one host it shows nothing, since
 //! MPICH's shared memory does not cancel sends.
 //!
-//! Each message is received exactly as often as it was not cancelled: its sender tells the receiver afterwards how
-//! often that is.
+//! A message is received exactly once, or never if it was cancelled: its sender tells the receiver afterwards how many
+//! messages to expect.
 
 use mpi::ffi;
 use mpi::traits::*;
