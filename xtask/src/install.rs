@@ -45,7 +45,7 @@ const MANUAL: [(&str, &str); 3] = [
 pub fn run(args: &InstallArgs) -> Result<()> {
     let to = into(&args.prefix, &args.setup)?;
     println!(
-        "\n    export PATH={}/bin:$PATH\n\nThe tree can be moved; programs that were linked with it before look for it at its old path.",
+        "\n    export PATH={}/bin:$PATH\n\nThe tree can be moved; programs linked earlier look for it at its old path.",
         to.display()
     );
     Ok(())

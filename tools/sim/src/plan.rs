@@ -72,8 +72,8 @@ pub enum SimError {
     Plan(String),
     /// Deadlock: no event is left although messages are missing.
     #[error(
-        "deadlock: at {at:.6} s no event is left, and {missing} of {messages} messages are missing; {waiting} inputs wait \
-         for room"
+        "deadlock: at {at:.6} s no event is left, and {missing} of {messages} messages are missing; {waiting} inputs \
+         wait for room"
     )]
     Deadlock {
         /// Time of the deadlock, in seconds of virtual time.
