@@ -1,4 +1,4 @@
-//! The parameters of a simulation. They are in one file with their sources, `sim/parameters.toml`.
+//! The parameters of a simulation. They are in one file with their sources, `tools/sim/parameters.toml`.
 
 use super::agenda::{ns, Time};
 use ntbring_ntb::timing::Model;
