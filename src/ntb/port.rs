@@ -60,7 +60,8 @@ pub enum NtbError {
     /// The host is on another machine or in another process namespace, which this backend cannot reach.
     #[error(
         "the host is on another machine, or in a container with processes of its own: \
-         the emulated NTB joins processes of one machine that know each other's process ids"
+         the emulated NTB joins processes of one machine that know each other's process ids. Containers of one machine \
+         that share a directory can be joined by NTBRING_DEVICE=emu:DIRECTORY"
     )]
     Elsewhere,
     /// A process of another job is on another machine or in another process namespace.
