@@ -52,7 +52,7 @@ pub fn bind(cores: &Cores) {
     let known = cores.iter().all(|&core| set.set(core).is_ok());
     match known.then(|| sched_setaffinity(Pid::from_raw(0), &set)) {
         Some(Ok(())) => log::debug!("{} runs on cores {cores:?}", name()),
-        _ => log::debug!("{} cannot run on cores {cores:?}", name()),
+        _ => log::warn!("{} cannot run on cores {cores:?} and stays where it is", name()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The settings of a host's services.
 
-use ntbring_settings::parse::text;
+use crate::cores::Cores;
+use ntbring_settings::parse::{cores, text};
 use ntbring_settings::{Row, Setting};
 use std::path::PathBuf;
 
@@ -9,27 +10,47 @@ use std::path::PathBuf;
 pub struct HostSettings {
     /// Directory of a memory file system, for shared memory.
     pub shm_dir: PathBuf,
+    /// Cores for the threads that a rank starts; None: those that disturb no rank, as far as the launcher shows them.
+    pub thread_cores: Option<Cores>,
 }
 
 impl Default for HostSettings {
     fn default() -> Self {
-        HostSettings { shm_dir: PathBuf::from("/dev/shm") }
+        HostSettings { shm_dir: PathBuf::from("/dev/shm"), thread_cores: None }
     }
 }
 
 /// Rows of these settings for the table of all settings.
-pub const ROWS: &[Row<HostSettings>] = &[Row {
-    setting: Setting {
-        name: "NTBRING_SHM_DIR",
-        default: "/dev/shm",
-        unit: "directory",
-        allowed: "a directory of a memory file system, or memfd",
-        shared: false,
-        meaning: "directory in which shared memory is allocated; no file in it has a name; memfd: in none, where its size is no limit",
-        tunable: false,
+pub const ROWS: &[Row<HostSettings>] = &[
+    Row {
+        setting: Setting {
+            name: "NTBRING_SHM_DIR",
+            default: "/dev/shm",
+            unit: "directory",
+            allowed: "a directory of a memory file system, or memfd",
+            shared: false,
+            meaning: "directory in which shared memory is allocated; no file in it has a name; memfd: in none, where its size is no limit",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.shm_dir = text(v)?.into();
+            Ok(())
+        },
     },
-    parse: |s, v| {
-        s.shm_dir = text(v)?.into();
-        Ok(())
+    Row {
+        setting: Setting {
+            name: "NTBRING_THREAD_CORES",
+            default: "auto",
+            unit: "cores",
+            allowed: "auto, or numbers and ranges of cores such as 2,4-6",
+            shared: false,
+            meaning: "cores for the threads that forward and that move payloads while ranks compute; auto: those of mpiexec to which it has \
+                      bound no rank",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.thread_cores = if v == "auto" { None } else { Some(cores(v)?) };
+            Ok(())
+        },
     },
-}];
+];

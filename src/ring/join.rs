@@ -290,6 +290,7 @@ impl Candidate {
             near_pids,
             reach,
             cores,
+            thread_cores: settings.host.thread_cores,
             served,
             threads,
             record,

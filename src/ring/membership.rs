@@ -45,6 +45,7 @@ pub struct Membership {
     /// The way around the windows to each rank that has one.
     pub(super) reach: Vec<Option<Reach>>,
     pub(super) cores: usize,
+    pub(super) thread_cores: Option<cores::Cores>,
     /// True if hosts have forwarders.
     pub(super) served: bool,
     /// The threads that forward at this process's host.
@@ -73,9 +74,10 @@ impl Membership {
         &self.topology
     }
 
-    /// The cores on which a thread of this process disturbs no rank, if they differ from those of the process.
+    /// The cores for threads of this process: those of the setting, or those on which they disturb no rank, if they differ
+    /// from those of the process.
     pub fn cores_beside_ranks(&self) -> Option<cores::Cores> {
-        cores::beside(&self.near_pids)
+        self.thread_cores.clone().or_else(|| cores::beside(&self.near_pids))
     }
 
     /// The monitor of this process's host, if it needs one and this is its first rank. It must be started in a process or

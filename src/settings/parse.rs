@@ -1,6 +1,10 @@
 //! Values of settings, in the notation of the environment. Each function returns the value, or the problem in words.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+
+/// Number of cores that an affinity mask has bits for.
+const CORES: usize = 1024;
 
 /// A whole number.
 pub fn number(text: &str) -> Result<u64, String> {
@@ -17,6 +21,20 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let n: u64 = digits.parse().map_err(|_| "not a number of bytes such as 65536, 64K or 1M".to_string())?;
     n.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
+}
+
+/// A list of core numbers and ranges of them, such as `2,4-6`.
+pub fn cores(text: &str) -> Result<BTreeSet<usize>, String> {
+    let mut cores = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let ends: Result<Vec<usize>, _> = [first, last].iter().map(|end| end.parse()).collect();
+        match ends.as_deref() {
+            Ok(&[first, last]) if first <= last && last < CORES => cores.extend(first..=last),
+            _ => return Err(format!("{part:?} is no core below {CORES}, and no range of cores")),
+        }
+    }
+    Ok(cores)
 }
 
 /// `n` if it lies between `least` and `most`.
@@ -56,4 +74,18 @@ pub fn signal(value: &str) -> Result<Option<i32>, String> {
             Some(n as i32)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores_are_numbers_and_ranges() {
+        assert_eq!(cores("3"), Ok([3].into()));
+        assert_eq!(cores("2,4-6,5"), Ok([2, 4, 5, 6].into()));
+        for text in ["", "1,", "2-", "6-4", "-1", "one", "1024", "0-99999999999"] {
+            assert!(cores(text).is_err(), "{text}");
+        }
+    }
 }

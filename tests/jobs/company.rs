@@ -47,6 +47,11 @@ fn transfer_threads_stay_off_cores_that_ranks_are_bound_to() {
     // The job must not use cores that mpiexec itself may not use.
     let within = busy(4, 1).under(&["taskset", "-c", &first.to_string()]);
     assert_eq!(transfer_threads_of(within), vec![vec![*first]; 4]);
+    // A setting comes first; cores that may not be used leave threads where they are.
+    let set = busy(4, 1).env("NTBRING_THREAD_CORES", first.to_string());
+    assert_eq!(transfer_threads_of(set), vec![vec![*first]; 4]);
+    let unusable = busy(4, 1).env("NTBRING_THREAD_CORES", "1023");
+    assert_eq!(transfer_threads_of(unusable), vec![cores.clone(); 4]);
 }
 
 #[test]
