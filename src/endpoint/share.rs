@@ -3,7 +3,8 @@
 //! A group has one rank on each host of the ring. Blocks travel from neighbour to neighbour in both directions, half
 //! of the way round in each, through allgather mailboxes (`queue::board`). A rank looks at the mailboxes only while
 //! it takes part in an allgather itself: a member that waits for a block that this rank has to pass on waits for this
-//! rank's own block, too.
+//! rank's own block, too. Where a rank can read the mailboxes of its neighbours (the shortcut `windows`), it sees a block
+//! before the neighbour has passed it on.
 
 mod group;
 
@@ -149,12 +150,19 @@ impl Groups {
                 let origin = &self.origin[d][stream.from];
                 let board = &origin.boards[group.board];
                 let wrong = |error| EndpointError::Corrupt { from: format!("rank {}", origin.rank), error };
-                let Some(posted) = board.look(place).map_err(wrong)? else { continue };
+                let (mut board, mut at) = (board, place);
+                let mut found = board.look(place).map_err(wrong)?;
+                if let (None, Some(view), 1..) = (found, &stream.view, place) {
+                    (board, at) = (view, place - 1);
+                    found = board.look(at).map_err(wrong)?;
+                    stream.seen_early |= u16::from(found.is_some()) << place;
+                }
+                let Some(posted) = found else { continue };
                 any = true;
                 stream.missing &= !(1 << place);
                 stream.posted[place] = posted;
                 if place + 1 < stream.reach {
-                    let bytes = board.foreign(place, posted.len);
+                    let bytes = board.foreign(at, posted.len);
                     let onward = &self.onward[d][stream.to];
                     onward.boards[group.board].repost(place + 1, bytes, posted);
                     onward.bell.ring();
@@ -210,7 +218,12 @@ impl Endpoint {
             let side = leaving(rightward);
             let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
             let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
-            Stream { reach, to, from, missing: 0, posted: [Posted::default(); REACH_MAX] }
+            let link = self.members.links().map(|links| links[side.opposite() as usize]);
+            let mut view = link.and_then(|link| link.board_view(board));
+            if let Some(view) = &mut view {
+                view.follow(&self.groups.origin[usize::from(rightward)][from].boards[board]);
+            }
+            Stream { reach, to, from, view, seen_early: 0, missing: 0, posted: [Posted::default(); REACH_MAX] }
         });
         let mine = Vec::with_capacity(self.block_max());
         let lost = ranks.iter().find_map(|&rank| self.losses.of(rank));
@@ -321,8 +334,11 @@ impl Endpoint {
                 if posted.len != size {
                     return Err(group.wrong(member, OTHER_SIZE));
                 }
-                let board = &self.groups.origin[d][stream.from].boards[group.board];
-                board.read(place, &mut to[room(member)]);
+                let (board, at) = match &stream.view {
+                    Some(view) if stream.seen_early >> place & 1 == 1 => (view, place - 1),
+                    _ => (&self.groups.origin[d][stream.from].boards[group.board], place),
+                };
+                board.read(at, &mut to[room(member)]);
             }
         }
         // Earlier messages of the other members may lie in cold lanes, and a rank that has just left a barrier may

@@ -60,15 +60,17 @@ pub struct Shortcuts {
     pub kernel_copies: bool,
     /// Mapping of the segments of the other host's processes, for reading and writing.
     pub segments: bool,
+    /// Reading the windows that the other host's neighbours write.
+    pub windows: bool,
     /// Watching the other host's processes, by process id; without it, hosts tell each other of their processes' ends.
     pub processes: bool,
 }
 
 impl Shortcuts {
     /// Every shortcut.
-    pub const ALL: Shortcuts = Shortcuts { kernel_copies: true, segments: true, processes: true };
+    pub const ALL: Shortcuts = Shortcuts { kernel_copies: true, segments: true, windows: true, processes: true };
     /// No shortcut, as between two machines.
-    pub const NONE: Shortcuts = Shortcuts { kernel_copies: false, segments: false, processes: false };
+    pub const NONE: Shortcuts = Shortcuts { kernel_copies: false, segments: false, windows: false, processes: false };
 
     /// Parses `all`, `none`, or names joined by `+`. The error names the part that is not a shortcut.
     pub fn parse(text: &str) -> Result<Shortcuts, String> {
@@ -79,6 +81,7 @@ impl Shortcuts {
                 "none" if text == "none" => return Ok(Shortcuts::NONE),
                 "kernel-copies" => shortcuts.kernel_copies = true,
                 "segments" => shortcuts.segments = true,
+                "windows" => shortcuts.windows = true,
                 "processes" => shortcuts.processes = true,
                 _ => return Err(format!("{name:?} is no shortcut")),
             }
@@ -92,8 +95,13 @@ impl Shortcuts {
     }
 
     /// Returns the shortcuts with their names.
-    fn named(self) -> [(bool, &'static str); 3] {
-        [(self.kernel_copies, "kernel-copies"), (self.segments, "segments"), (self.processes, "processes")]
+    fn named(self) -> [(bool, &'static str); 4] {
+        [
+            (self.kernel_copies, "kernel-copies"),
+            (self.segments, "segments"),
+            (self.windows, "windows"),
+            (self.processes, "processes"),
+        ]
     }
 }
 
@@ -111,6 +119,7 @@ impl BitAnd for Shortcuts {
         Shortcuts {
             kernel_copies: self.kernel_copies && other.kernel_copies,
             segments: self.segments && other.segments,
+            windows: self.windows && other.windows,
             processes: self.processes && other.processes,
         }
     }
@@ -135,10 +144,10 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written_alike() {
-        for text in ["all", "none", "kernel-copies", "segments", "processes", "kernel-copies+segments"] {
+        for text in ["all", "none", "kernel-copies", "segments", "windows", "processes", "kernel-copies+segments"] {
             assert_eq!(Shortcuts::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Shortcuts::parse("segments+processes+kernel-copies"), Ok(Shortcuts::ALL));
+        assert_eq!(Shortcuts::parse("segments+processes+windows+kernel-copies"), Ok(Shortcuts::ALL));
         for text in ["", "all+none", "segments+", "memory"] {
             assert!(Shortcuts::parse(text).is_err(), "{text}");
         }

@@ -7,6 +7,7 @@
 use crate::software::SoftPort;
 use crate::{LinkState, NtbError, Port, Side, Vector};
 use ntbring_host::Introduction;
+use ntbring_memory::InWindow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,6 +45,11 @@ pub trait Fabric: Bells {
     fn address(&self) -> FabricAddress;
     /// Opens the port on `side`, whose cable leads to the host at the address `neighbour`.
     fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError>;
+    /// Returns the incoming window on `side` of the host at the address `neighbour`, for reading; None if a host can write
+    /// its neighbours' windows only. Whoever reads there sees early what the neighbour will pass on.
+    fn view(&self, _side: Side, _neighbour: &FabricAddress) -> Result<Option<InWindow>, NtbError> {
+        Ok(None)
+    }
     /// Returns the interrupt vector of this host that `doorbell` raises.
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
     /// Makes the port on `side` report this link state from now on. It has no effect on real links.

@@ -87,10 +87,11 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             name: "NTBRING_SHORTCUTS",
             default: "all",
             unit: "names",
-            allowed: "all, none, or some of kernel-copies, segments and processes, joined by +",
+            allowed: "all, none, or some of kernel-copies, segments, windows and processes, joined by +",
             shared: true,
             meaning: "possibilities that hosts on one machine have beside their links, and that are used: kernel-copies, copies \
-                      between processes by the kernel; segments, mapping window memory of next hosts; processes, watching \
+                      between processes by the kernel; segments, mapping window memory of next hosts; windows, reading what others have \
+                      written there; processes, watching \
                       processes of other hosts (else each host has a monitor process); none: hosts behave as separate machines",
             tunable: false,
         },

@@ -124,6 +124,11 @@ impl BoardReader {
         self.turn = self.turn.wrapping_add(1);
     }
 
+    /// Takes over the round of another board that is used in the same way from here on.
+    pub fn follow(&mut self, other: &BoardReader) {
+        self.turn = other.turn;
+    }
+
     /// Returns the header of a slot if it was posted in this round; None if it was not posted yet.
     #[inline]
     pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {

@@ -231,6 +231,14 @@ impl Candidate {
             let outgoing = port.outgoing(offset, windows.bytes)?;
             let peer_plan = WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?;
             let plan = WindowPlan::new(&topology, host, side, windows.bytes, managed)?;
+            // With several ranks on a host, not all boards are in the same turn. What comes from this side must be passed
+            // on, or there is nothing to see.
+            let sees = shortcuts_of(port.as_ref(), &settings).windows && topology.hosts() == topology.size();
+            let view = match sees && topology.reach(side == Side::Left) > 1 {
+                true => fabric.view(side, &address(neighbour)?.fabric)?,
+                false => None,
+            };
+            let view_plan = WindowPlan::new(&topology, neighbour, side, windows.bytes, managed)?;
             if monitored {
                 let bare = fabric.port(side, &address(neighbour)?.fabric)?;
                 channels.push(Channel::new(&topology, bare, offset, windows.bytes, [plan, peer_plan])?);
@@ -244,6 +252,7 @@ impl Candidate {
                 },
                 plan,
                 peer_plan,
+                view: view.map(|window| (view_plan, window)),
                 threads: threads(neighbour),
                 reliability: settings.ring.reliability,
                 shortcuts: shortcuts_of(port.as_ref(), &settings),

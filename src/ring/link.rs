@@ -27,6 +27,8 @@ pub struct Link {
     pub(super) plan: WindowPlan,
     /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
     pub(super) peer_plan: WindowPlan,
+    /// The window on the neighbour's far side, with its layout, for reading; None where that is not possible or of no use.
+    pub(super) view: Option<(WindowPlan, InWindow)>,
     /// Number of the neighbour's transfer threads.
     pub(super) threads: usize,
     /// Reliability level of its lanes.
@@ -170,5 +172,14 @@ impl Link {
         let window = self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes());
         window.populate();
         BoardReader::new(window, plan.board())
+    }
+
+    /// Returns the view of the board on which the host behind the neighbour writes to the neighbour, if there is one. Both
+    /// have one rank.
+    pub fn board_view(&self, board: usize) -> Option<BoardReader> {
+        let (plan, window) = self.view.as_ref()?;
+        let window = window.part(plan.board_offset(0, 0, board), plan.board().bytes());
+        window.populate();
+        Some(BoardReader::new(window, plan.board()))
     }
 }

@@ -1,6 +1,8 @@
 //! Small collectives (allgathers) that travel round the ring on boards.
 
 use super::*;
+use ntbring_endpoint::Endpoint;
+use ntbring_ntb::Shortcuts;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -122,6 +124,57 @@ fn members_that_sleep_are_woken() {
     // With this model, blocks are in transit for longer than a rank needs to prepare its sleep.
     let modelled = sleeping.with(|s| s.links.model = Model::parse("gen3x8").unwrap());
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
+}
+
+/// No rank looks or passes blocks on unless the test lets it. In each round another rank looks first: where it can read its
+/// neighbours' windows, it completes the allgather and goes on before anything was passed on to it.
+#[test]
+fn a_block_is_seen_before_the_neighbour_has_passed_it_on() {
+    const GROUP: u32 = 1;
+    for (hosts, granted) in [(4, true), (5, true), (6, true), (4, false)] {
+        let layout = Layout::blocks(&vec![1; hosts]);
+        let withheld = tiny(&layout).with(|s| s.links.shortcuts = Shortcuts { windows: false, ..Shortcuts::ALL });
+        let mut ring = losses::Doomed::new(&layout, &if granted { settings() } else { withheld }, &[]);
+        let mut endpoints: Vec<_> = ring.endpoints.iter_mut().flatten().collect();
+        let members: Vec<u32> = (0..hosts as u32).collect();
+        let most = endpoints[0].block_max();
+        let block = |turn, rank: usize| block_of(GROUP, turn, rank as u32, most);
+        let share = |endpoint: &mut Endpoint, turn, rank| endpoint.share(GROUP, Some(&block(turn, rank))).unwrap();
+        let check = |endpoint: &mut Endpoint, turn| {
+            let expected: Vec<u8> = (0..hosts).flat_map(|rank| block(turn, rank)).collect();
+            let mut found = vec![0; expected.len()];
+            endpoint.shared(GROUP, &mut found).unwrap();
+            assert_eq!(found, expected, "{hosts} hosts, turn {turn}");
+        };
+        for (rank, endpoint) in endpoints.iter_mut().enumerate() {
+            let mine = endpoint.offer_boards();
+            assert!(endpoint.open_group(GROUP, &members, mine, 1).unwrap());
+            share(endpoint, 0, rank);
+        }
+        for turn in 0..2 * hosts {
+            let first = turn * (hosts - 1) % hosts;
+            let mut sees = endpoints[first].is_shared(GROUP).unwrap();
+            assert_eq!(sees, granted && hosts <= 5, "{hosts} hosts, turn {turn}");
+            if hosts == 6 {
+                // A block from three hosts away is visible once it has been passed on to the neighbour.
+                endpoints[(first + hosts - 2) % hosts].is_shared(GROUP).unwrap();
+                sees = endpoints[first].is_shared(GROUP).unwrap();
+                assert!(sees, "turn {turn}");
+            }
+            if sees {
+                check(endpoints[first], turn);
+                share(endpoints[first], turn + 1, first);
+            }
+            for _ in 0..hosts {
+                let others = endpoints.iter_mut().enumerate().filter(|(rank, _)| !sees || *rank != first);
+                others.for_each(|(_, endpoint)| _ = endpoint.is_shared(GROUP).unwrap());
+            }
+            for (rank, endpoint) in endpoints.iter_mut().enumerate().filter(|(rank, _)| !sees || *rank != first) {
+                check(endpoint, turn);
+                share(endpoint, turn + 1, rank);
+            }
+        }
+    }
 }
 
 /// Returns the boards that this rank has offered, and those that all of a group's members have offered, as MPI would

@@ -2,7 +2,7 @@
 
 use super::RIGHTWARD;
 use crate::EndpointError;
-use ntbring_queue::Posted;
+use ntbring_queue::{BoardReader, Posted};
 use ntbring_ring::topology::HOSTS_MAX;
 use ntbring_ring::Loss;
 
@@ -17,6 +17,10 @@ pub struct Stream {
     /// [`super::Groups`] has for the direction.
     pub to: usize,
     pub from: usize,
+    /// The board on which the host behind the neighbour writes to the neighbour, if it can be read.
+    pub view: Option<BoardReader>,
+    /// Bit i is set if the block from i + 1 hosts away was found there.
+    pub seen_early: u16,
     /// Bit i is set while the block from i + 1 hosts away is missing.
     pub missing: u16,
     /// Blocks that have arrived, indexed by distance in hosts minus one.
@@ -41,7 +45,8 @@ pub struct Group {
 impl Stream {
     /// Marks all blocks as missing.
     pub fn begin(&mut self) {
-        self.missing = (1 << self.reach) - 1;
+        (self.missing, self.seen_early) = ((1 << self.reach) - 1, 0);
+        self.view.iter_mut().for_each(BoardReader::turn);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::address::{address_of, open, shared_address_of};
 use crate::layout::MemoryLayout;
 use ntbring_host::{FileKind, FileName, HostError, Introduction, MemoryFile};
-use ntbring_memory::Region;
+use ntbring_memory::{InWindow, Region};
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
 use ntbring_ntb::software::{Registers, SoftPort, SoftVector, WindowMemory};
 use ntbring_ntb::{LinkState, NtbError, Shortcuts, Side, Vector};
@@ -154,6 +154,14 @@ impl Fabric for EmuHost {
 
     fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError> {
         Ok(OpenPort::Software(self.soft_port(side, neighbour)?))
+    }
+
+    fn view(&self, side: Side, neighbour: &FabricAddress) -> Result<Option<InWindow>, NtbError> {
+        if self.shared.is_some() {
+            return Ok(None);
+        }
+        let (file, layout) = (open(neighbour, None)?, self.windows.layout);
+        Ok(Some(InWindow::new(file.map(layout.window_offset(side), layout.window)?)))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
