@@ -189,7 +189,7 @@ impl Idle {
             }
             Some(ticket) => {
                 self.sleeps.fetch_add(1, Ordering::Relaxed);
-                // This poll was followed by a wait, although the count of calls stays the same.
+                // Tells `tested` that the rank sleeps between polls, which the constant number of calls does not show.
                 self.calls_when_tested.store(NEVER, Ordering::Relaxed);
                 let hurried = self.hurried.load(Ordering::Relaxed);
                 let vain = self.vain.fetch_add(1, Ordering::Relaxed);

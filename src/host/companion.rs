@@ -1,7 +1,8 @@
 //! A companion: a process beside this one that outlives it, without being noticed by the program.
 
-use nix::sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
-use nix::sys::wait::waitpid;
+use nix::errno::Errno;
+use nix::sys::signal::{self, SigSet, SigmaskHow};
+use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{dup2, fork, setsid, ForkResult};
 use std::ffi::CStr;
 use std::fs::File;
@@ -15,40 +16,44 @@ const FIRST: libc::c_uint = 3;
 ///
 /// The new process has this one's memory as it is now, but none of its threads and descriptors, and it is no child of
 /// this process, in a session of its own: the program does not meet it when it waits for its children, nobody waits for
-/// its output, and signals to this process's group or terminal do not reach it. Of the catchable signals only SIGTERM
-/// ends it. `body` must not use anything that a thread of this process may have locked, such as a logger.
+/// its output, and signals to this process's group or terminal do not reach it. Only SIGKILL ends it. The program may
+/// see one SIGCHLD. `body` must not use anything that a thread of this process may have locked, such as a logger. Fails
+/// if no process can be created.
 pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
-    // SAFETY: the child uses nothing that another thread may have locked, except for the allocator, which the C library
-    // puts in order after a fork.
-    match unsafe { fork() }? {
-        ForkResult::Parent { child } => {
-            // Fails where the program ignores the ends of its children.
-            let _ = waitpid(child, None);
-            Ok(())
-        }
-        ForkResult::Child => {
-            // SAFETY: as above; the parent of the companion ends here, so that the companion is nobody's child.
-            if !matches!(unsafe { fork() }, Ok(ForkResult::Child)) {
-                leave();
-            }
-            let settled = settle(name, &null);
-            if settled.is_ok() {
+    // No handler of the program runs in the new processes.
+    let mut before = SigSet::empty();
+    signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), Some(&mut before))?;
+    // SAFETY: the child uses nothing that another thread may have locked, except for the allocator, which allocators that
+    // register fork handlers, as that of the C library, put in order after a fork.
+    let forked = unsafe { fork() };
+    if let Ok(ForkResult::Child) = forked {
+        // The parent of the companion ends here, so that the companion is nobody's child, and tells whether it exists.
+        let settled = settle(name, &null);
+        // SAFETY: as above.
+        match settled.and_then(|()| unsafe { fork() }) {
+            Ok(ForkResult::Child) => {
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+                leave(0)
             }
-            leave();
+            Ok(ForkResult::Parent { .. }) => leave(0),
+            Err(error) => leave(error as i32),
+        }
+    }
+    let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
+    let ForkResult::Parent { child } = forked? else { unreachable!("the child has left") };
+    loop {
+        match waitpid(child, None) {
+            Err(Errno::EINTR) => {}
+            Ok(WaitStatus::Exited(_, code)) if code != 0 => return Err(io::Error::from_raw_os_error(code)),
+            // Waiting fails where the program ignores the ends of its children.
+            _ => return Ok(()),
         }
     }
 }
 
 /// Cuts the connections to the process that this one was forked from.
 fn settle(name: &CStr, null: &File) -> nix::Result<()> {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: no handler is installed.
-    unsafe { signal::sigaction(Signal::SIGTERM, &default) }?;
-    let mut blocked = SigSet::all();
-    blocked.remove(Signal::SIGTERM);
-    signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None)?;
     setsid()?;
     for standard in 0..FIRST as i32 {
         dup2(null.as_raw_fd(), standard)?;
@@ -56,20 +61,26 @@ fn settle(name: &CStr, null: &File) -> nix::Result<()> {
     // SAFETY: a system call without pointers; this process has no other thread that might use a descriptor, and `body`
     // uses none that was open before.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) } != 0 {
-        // An older kernel than 5.9: the usual limit of descriptors.
-        (FIRST as i32..1024).for_each(|descriptor| {
-            let _ = nix::unistd::close(descriptor);
-        });
+        close_all();
     }
     // SAFETY: a string with an end, which the kernel copies.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     Ok(())
 }
 
+/// Closes all descriptors but the standard ones, on kernels that cannot do that at once.
+fn close_all() {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|&descriptor| descriptor >= FIRST as i32) {
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
 /// Ends this process without the program's exit handlers and destructors.
-fn leave() -> ! {
+fn leave(code: i32) -> ! {
     // SAFETY: a system call without pointers.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(code) }
 }
 
 #[cfg(test)]

@@ -46,13 +46,28 @@ pub fn beside(ranks: &[u32]) -> Option<Cores> {
     choose(of(Pid::from_raw(0)), given, bound)
 }
 
+/// Returns true if this process may use one of these cores.
+pub fn are_usable(cores: &Cores) -> bool {
+    let mut set = CpuSet::new();
+    if !cores.iter().all(|&core| set.set(core).is_ok()) {
+        return false;
+    }
+    // Only the attempt shows it; the thread's own cores are restored.
+    let before = sched_getaffinity(Pid::from_raw(0));
+    let usable = sched_setaffinity(Pid::from_raw(0), &set).is_ok();
+    if let Ok(before) = before {
+        let _ = sched_setaffinity(Pid::from_raw(0), &before);
+    }
+    usable
+}
+
 /// Binds the calling thread to these cores. On failure its affinity stays as it is.
 pub fn bind(cores: &Cores) {
     let mut set = CpuSet::new();
     let known = cores.iter().all(|&core| set.set(core).is_ok());
     match known.then(|| sched_setaffinity(Pid::from_raw(0), &set)) {
         Some(Ok(())) => log::debug!("{} runs on cores {cores:?}", name()),
-        _ => log::warn!("{} cannot run on cores {cores:?} and stays where it is", name()),
+        _ => log::debug!("{} cannot run on cores {cores:?}", name()),
     }
 }
 
@@ -104,5 +119,7 @@ mod tests {
         assert!(mine() != 0);
         assert_eq!(count([1, 2, 4, 4].into_iter()).min(3), count([7].into_iter()).min(3));
         assert!(count([mine()].into_iter()) >= 1);
+        let own = of(Pid::from_raw(0));
+        assert!(are_usable(&own) && !are_usable(&cores([1023])) && of(Pid::from_raw(0)) == own);
     }
 }

@@ -19,15 +19,32 @@ pub enum HostError {
         cause: io::Error,
     },
     /// No file can be created in the directory that hosts have in common.
-    #[error("cannot create a file for NTBRING_DEVICE=emu:{dir}: {cause}. It must be a directory that all hosts share")]
+    #[error(
+        "cannot create a file for NTBRING_DEVICE=emu:{dir}: {cause}. \
+         It must be a directory of a tmpfs, writable for this user, that all hosts share"
+    )]
     Shared {
         /// The directory.
         dir: String,
         /// The operating system's error.
         cause: io::Error,
     },
+    /// A window file of a neighbour is not in the directory that hosts have in common.
+    #[error(
+        "cannot open the windows of another host, {path}: {cause}. \
+         NTBRING_DEVICE=emu:DIR must name the same directory on all hosts, and their users must be the same"
+    )]
+    Absent {
+        /// The file.
+        path: String,
+        /// The operating system's error.
+        cause: io::Error,
+    },
     /// Fewer bytes are free than a library that allocates lazily may still use; running out would raise SIGBUS.
-    #[error("{left} bytes are left in {dir}, but {reserve} may still be needed there")]
+    #[error(
+        "{left} bytes are left in {dir}, but {reserve} may still be needed there. \
+         Free space, or enlarge it (--shm-size for a container)"
+    )]
     NoReserve {
         /// Number of free bytes.
         left: u64,

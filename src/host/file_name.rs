@@ -1,4 +1,4 @@
-//! Names of memory files, in a directory that is all that the hosts of a job have in common, such as containers.
+//! Names of memory files, in a directory. It is for hosts that have nothing else in common, such as containers.
 //!
 //! The process that creates a file holds a lock on it, and removes it in the end. A file without such a lock is left over
 //! from a job that was killed; whoever creates a file removes those first.
@@ -42,7 +42,11 @@ impl FileName {
 
     /// Opens the file that a process of another host has created in the directory that this process knows as `dir`.
     pub fn open(dir: &Path, address: &FileAddress) -> Result<MemoryFile, HostError> {
-        MemoryFile::open_at(&path(dir, address), address)
+        let path = path(dir, address);
+        MemoryFile::open_at(&path, address).map_err(|error| match error {
+            HostError::Open { cause, .. } => HostError::Absent { path: path.display().to_string(), cause },
+            error => error,
+        })
     }
 
     /// Returns the path of the file.
@@ -61,18 +65,29 @@ fn path(dir: &Path, address: &FileAddress) -> PathBuf {
     dir.join(format!("{PREFIX}{:016x}", address.token))
 }
 
-/// Removes the files in a directory whose jobs have been killed.
+/// Removes the window files in a directory whose jobs have been killed, and no other file.
 fn sweep(dir: &Path) -> io::Result<()> {
     for entry in dir.read_dir()? {
         let entry = entry?;
-        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // What another user left cannot be opened.
-        let Some(file) = is_ours.then(|| File::open(entry.path()).ok()).flatten() else { continue };
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let Some(token) = entry.file_name().to_str().filter(|_| is_file).and_then(token) else { continue };
+        // Files of other users cannot be opened.
+        let Some((file, _)) = MemoryFile::found(0, &entry.path()).filter(|(file, _)| file.has_token(token)) else {
+            continue;
+        };
+        let Ok(file) = file.file().try_clone() else { continue };
         if Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok() {
             let _ = std::fs::remove_file(entry.path());
         }
     }
     Ok(())
+}
+
+/// Returns the token in the name of a window file; None if it is no such name.
+fn token(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(PREFIX)?;
+    let token = u64::from_str_radix(digits, 16).ok()?;
+    (format!("{token:016x}") == digits).then_some(token)
 }
 
 #[cfg(test)]
@@ -85,7 +100,7 @@ mod tests {
         let (_, name, address) = FileName::create(dir.path(), 8192).unwrap();
         assert_eq!(FileName::open(dir.path(), &address).unwrap().size(), 8192);
         let other = FileAddress { token: address.token ^ 1, ..address };
-        assert!(matches!(FileName::open(dir.path(), &other), Err(HostError::Open { .. })));
+        assert!(matches!(FileName::open(dir.path(), &other), Err(HostError::Absent { .. })));
         let other = FileAddress { inode: address.inode ^ 1, ..address };
         assert!(matches!(FileName::open(dir.path(), &other), Err(HostError::Foreign { .. })));
         drop(name);
@@ -95,12 +110,19 @@ mod tests {
     #[test]
     fn only_what_is_left_over_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let left = dir.path().join("ntbring-0123456789abcdef");
-        let strange = dir.path().join("something");
-        std::fs::write(&left, "").unwrap();
-        std::fs::write(&strange, "").unwrap();
+        let (file, mut name, left) = FileName::create(dir.path(), 4096).unwrap();
+        // As if its process had been killed.
+        let path = std::mem::take(&mut name.path);
+        drop((file, name));
+        let others = ["something", "ntbring-0.3.tar.gz", "ntbring-0123456789abcdef", "ntbring-123"];
+        others.iter().for_each(|name| std::fs::write(dir.path().join(name), [7; 8192]).unwrap());
+        std::fs::create_dir(dir.path().join("ntbring-00000000000000ff")).unwrap();
+        // A window file under another name is somebody's copy.
+        std::fs::copy(&path, dir.path().join(format!("ntbring-{:016x}", left.token ^ 1))).unwrap();
+        let before = dir.path().read_dir().unwrap().count();
         let (_, running, address) = FileName::create(dir.path(), 4096).unwrap();
-        assert!(!left.exists() && strange.exists());
+        assert!(!path.exists());
+        assert_eq!(dir.path().read_dir().unwrap().count(), before);
         let _another = FileName::create(dir.path(), 4096).unwrap();
         assert!(running.path().exists() && FileName::open(dir.path(), &address).is_ok());
     }

@@ -156,6 +156,11 @@ impl MemoryFile {
         identity.filter(|&(_, size)| size == memory.size).map(|_| (memory, meta.ino()))
     }
 
+    /// Returns true if the file has this token in its header.
+    pub(crate) fn has_token(&self, token: u64) -> bool {
+        self.identity().is_ok_and(|identity| identity.is_some_and(|(own, _)| own == token))
+    }
+
     /// Returns the id of the process that created the file, as that process sees it.
     pub fn pid(&self) -> u32 {
         self.pid

@@ -89,7 +89,18 @@ impl Shortcuts {
         Ok(shortcuts)
     }
 
-    /// Returns those that carry no data, for decorators of ports, which the others would bypass.
+    /// Returns the code of the set: a bit for each shortcut, in the order of their names; less than 16.
+    pub fn code(self) -> u8 {
+        self.named().iter().enumerate().map(|(bit, (granted, _))| u8::from(*granted) << bit).sum()
+    }
+
+    /// Returns the set with a code; bits of no shortcut are ignored.
+    pub fn of_code(code: u8) -> Shortcuts {
+        let has = |bit: u8| code >> bit & 1 == 1;
+        Shortcuts { kernel_copies: has(0), segments: has(1), windows: has(2), processes: has(3) }
+    }
+
+    /// Returns those that carry no data. A decorator of a port grants only these: the others would bypass it.
     pub fn past_links(self) -> Shortcuts {
         Shortcuts { processes: self.processes, ..Shortcuts::NONE }
     }
@@ -145,7 +156,9 @@ mod tests {
     #[test]
     fn names_are_read_and_written_alike() {
         for text in ["all", "none", "kernel-copies", "segments", "windows", "processes", "kernel-copies+segments"] {
-            assert_eq!(Shortcuts::parse(text).unwrap().to_string(), text);
+            let shortcuts = Shortcuts::parse(text).unwrap();
+            assert_eq!(shortcuts.to_string(), text);
+            assert_eq!(Shortcuts::of_code(shortcuts.code()), shortcuts);
         }
         assert_eq!(Shortcuts::parse("segments+processes+windows+kernel-copies"), Ok(Shortcuts::ALL));
         for text in ["", "all+none", "segments+", "memory"] {

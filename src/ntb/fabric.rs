@@ -45,8 +45,8 @@ pub trait Fabric: Bells {
     fn address(&self) -> FabricAddress;
     /// Opens the port on `side`, whose cable leads to the host at the address `neighbour`.
     fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError>;
-    /// Returns the incoming window on `side` of the host at the address `neighbour`, for reading; None if a host can write
-    /// its neighbours' windows only. Whoever reads there sees early what the neighbour will pass on.
+    /// Returns the incoming window on `side` of the host at the address `neighbour`, for reading; None if a host can only
+    /// write its neighbours' windows. A reader sees there what the neighbour will pass on later.
     fn view(&self, _side: Side, _neighbour: &FabricAddress) -> Result<Option<InWindow>, NtbError> {
         Ok(None)
     }
@@ -54,8 +54,8 @@ pub trait Fabric: Bells {
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
     /// Makes the port on `side` report this link state from now on. It has no effect on real links.
     fn set_link(&self, side: Side, state: LinkState);
-    /// Returns the file that is left behind if this process is killed, for whoever outlives it. No other resource of a
-    /// backend outlives the processes that use it.
+    /// Returns the file that would be left behind if this process were killed; the host's monitor removes it then. No
+    /// other resource of a backend outlives the processes that use it.
     fn leftover(&self) -> Option<PathBuf> {
         None
     }

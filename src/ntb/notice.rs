@@ -6,7 +6,7 @@
 //! - `armed`: the number of the request for a notification. The host writes it when a thread is about to sleep; the
 //!   neighbour rings once for each number.
 //! - `seen`: the latest number of the neighbour's own request that this host has seen. The host's monitor writes it
-//!   ([`echo`]), with a delay that is longer than any write is under way.
+//!   ([`Echo`]), so late that every write which the host made before has arrived.
 //!
 //! A request is a posted write and may arrive late: the neighbour may have deposited an entry, found no request and not
 //! rung. So a thread sleeps for at most [`UNSEEN`] until its request is known to have arrived *before* the thread
@@ -29,9 +29,12 @@ const SEEN: usize = 8 * DOORBELLS;
 /// Size of a table in a window, bytes.
 pub const TABLE: usize = 2 * SEEN;
 
-/// Size of a host's own state, bytes: for each doorbell the current request, and for each side and doorbell the latest
-/// request of the neighbour that has been answered.
-pub const STATE: usize = 8 * DOORBELLS + Side::BOTH.len() * 8 * DOORBELLS;
+/// Size of a host's own state, bytes: for each doorbell the current request; for each side and doorbell the latest request
+/// of the neighbour that has been answered; for each side whether the neighbour is absent.
+pub const STATE: usize = 8 * DOORBELLS + Side::BOTH.len() * 8 * DOORBELLS + ABSENT;
+
+/// Size of the words that say whether neighbours are absent, bytes.
+const ABSENT: usize = 8 * Side::BOTH.len();
 
 /// The tables at one link: the one that the neighbour writes, and the neighbour's that this host writes.
 #[derive(Clone)]
@@ -55,14 +58,35 @@ impl Tables {
     }
 }
 
-/// Confirms requests of the neighbour: those of the previous call, so that what was deposited before they were seen has
-/// arrived when the confirmation does. To be called periodically by one thread of the host, with the same `previous`.
-pub fn echo(tables: &Tables, previous: &mut [u32; DOORBELLS]) {
-    for (doorbell, previous) in previous.iter_mut().enumerate() {
-        tables.outgoing.store(SEEN + 8 * doorbell, (*previous).into());
-        *previous = tables.armed(doorbell);
+/// The periodic work for the requests of the neighbour on one side, which one thread of a host does.
+#[derive(Default)]
+pub struct Echo {
+    /// The requests at the previous step.
+    previous: [u32; DOORBELLS],
+    /// Number of steps for which each of them has been answered.
+    answered: [u32; DOORBELLS],
+}
+
+impl Echo {
+    /// Confirms the requests of the previous step: what was deposited before they were seen then has arrived when the
+    /// confirmation does. Repeats the `ring` of a doorbell, less and less often, while the neighbour makes no new request
+    /// after it: the ring may have been lost. To be called every 50 ms or so.
+    pub fn step(&mut self, notices: &Notices, side: Side, ring: impl Fn(usize)) {
+        let tables = &notices.tables[side as usize];
+        for doorbell in 0..DOORBELLS {
+            let (previous, armed) = (self.previous[doorbell], tables.armed(doorbell));
+            tables.outgoing.store(SEEN + 8 * doorbell, previous.into());
+            self.previous[doorbell] = armed;
+            let answered = notices.answered(side, doorbell).load(Ordering::Relaxed);
+            let is_answered = armed != 0 && answered == u64::from(armed);
+            let steps = &mut self.answered[doorbell];
+            *steps = if is_answered && armed == previous { steps.saturating_add(1) } else { 0 };
+            if *steps > 1 && steps.is_power_of_two() {
+                ring(doorbell);
+            }
+        }
+        tables.outgoing.fence();
     }
-    tables.outgoing.fence();
 }
 
 /// The requests of a host and the answers to those of its neighbours. All processes of the host share its state.
@@ -88,6 +112,16 @@ impl Notices {
         self.state.word(8 * DOORBELLS * (1 + side as usize) + 8 * doorbell)
     }
 
+    fn absence(&self, side: Side) -> &AtomicU64 {
+        self.state.word(STATE - ABSENT + 8 * side as usize)
+    }
+
+    /// Records whether the neighbour on a side is absent: it has ended, or the link to it is down. No confirmation of
+    /// requests is expected from it.
+    pub fn set_absent(&self, side: Side, absent: bool) {
+        self.absence(side).store(absent.into(), Ordering::Relaxed);
+    }
+
     /// Asks both neighbours to ring the doorbell once, unless that has been asked and has not happened yet. `rings` is the
     /// number of rings so far. Returns true if the request is known to have arrived.
     fn ask(&self, doorbell: usize, rings: u32) -> bool {
@@ -111,7 +145,10 @@ impl Notices {
         }
         // Orders the request before the caller's search for work; pairs with the fence in `answers`.
         fence(Ordering::SeqCst);
-        self.tables.iter().all(|tables| tables.seen(doorbell) == number)
+        Side::BOTH
+            .into_iter()
+            .zip(&self.tables)
+            .all(|(side, tables)| tables.seen(doorbell) == number || self.absence(side).load(Ordering::Relaxed) != 0)
     }
 
     /// Returns true if the neighbour on a side has asked for a ring of its doorbell since the latest answer; the caller

@@ -91,7 +91,7 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             shared: true,
             meaning: "possibilities that hosts on one machine have beside their links, and that are used: kernel-copies, copies \
                       between processes by the kernel; segments, mapping window memory of next hosts; windows, reading what others have \
-                      written there; processes, watching \
+                      written into the windows of next hosts; processes, watching \
                       processes of other hosts (else each host has a monitor process); none: hosts behave as separate machines",
             tunable: false,
         },

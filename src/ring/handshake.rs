@@ -6,17 +6,19 @@
 
 use super::PROTOCOL_VERSION;
 use ntbring_ntb::timing::Model;
+use ntbring_ntb::Shortcuts;
 use ntbring_queue::Reliability;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 
 /// Name, in errors, of the compared fact that is no single setting.
-const COHERENT: &str = "whether windows are memory of one machine (NTBRING_WEAK and NTBRING_FAULT exclude that)";
+const SHORTCUTS: &str =
+    "the shortcuts between them (NTBRING_SHORTCUTS; NTBRING_WEAK, NTBRING_FAULT and NTBRING_LINK_MODEL exclude most)";
 const PHASE: usize = 7;
 /// Bits of register 5 that hold the chunk size.
 const CHUNK_BITS: u32 = 24;
-/// Bit of register 5 that is set if windows are not coherent.
-const INCOHERENT_BIT: u32 = 31;
+/// First of four bits of register 5 that hold the code of the shortcuts.
+const SHORTCUTS_BIT: u32 = 27;
 
 /// Unit of window sizes and offsets in a greeting, bytes.
 pub const OFFSET_UNIT: u64 = 4096;
@@ -42,8 +44,8 @@ pub struct Greeting {
     pub link_model: u16,
     /// Code of the reliability level; at most 7.
     pub reliability: u8,
-    /// Set if the sender's ports are coherent.
-    pub coherent: bool,
+    /// The shortcuts that the sender's port grants and its settings permit.
+    pub shortcuts: Shortcuts,
 }
 
 /// Reasons for which the handshake of two neighbours fails.
@@ -101,7 +103,7 @@ impl Greeting {
             u32::from(self.link_model) << 16 | u32::from(self.ranks),
             (self.window / OFFSET_UNIT) as u32,
             (self.offset / OFFSET_UNIT) as u32,
-            u32::from(!self.coherent) << INCOHERENT_BIT | u32::from(self.reliability) << CHUNK_BITS | self.chunk,
+            u32::from(self.shortcuts.code()) << SHORTCUTS_BIT | u32::from(self.reliability) << CHUNK_BITS | self.chunk,
             0,
         ];
         regs[6] = checksum(&regs);
@@ -124,7 +126,7 @@ impl Greeting {
             offset: u64::from(regs[4]) * OFFSET_UNIT,
             chunk: regs[5] & ((1 << CHUNK_BITS) - 1),
             reliability: (regs[5] >> CHUNK_BITS) as u8 & 7,
-            coherent: regs[5] >> INCOHERENT_BIT == 0,
+            shortcuts: Shortcuts::of_code((regs[5] >> SHORTCUTS_BIT) as u8),
             link_model: (regs[2] >> 16) as u16,
         })
     }
@@ -248,7 +250,7 @@ impl Handshake {
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
         let chunk: Show = |n| if n == 0 { "auto".into() } else { n.to_string() };
         let reliability: Show = |code| Reliability::name_of(code as u8);
-        let yes: Show = |yes| if yes == 1 { "yes".into() } else { "no".into() };
+        let shortcuts: Show = |code| Shortcuts::of_code(code as u8).to_string();
         let pairs: [(_, u64, u64, Show); 7] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),
             ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
@@ -257,7 +259,7 @@ impl Handshake {
             ("NTBRING_RELIABILITY", mine.reliability.into(), g.reliability.into(), reliability),
             // Compared after the settings from which the default window size follows.
             ("NTBRING_WINDOW", mine.window, g.window, number),
-            (COHERENT, mine.coherent.into(), g.coherent.into(), yes),
+            (SHORTCUTS, mine.shortcuts.code().into(), g.shortcuts.code().into(), shortcuts),
         ];
         for (what, mine_value, theirs, show) in pairs {
             if mine_value != theirs {
@@ -282,7 +284,7 @@ impl Default for Greeting {
             chunk: 0,
             link_model: 0,
             reliability: 0,
-            coherent: true,
+            shortcuts: Shortcuts::ALL,
         }
     }
 }
@@ -327,7 +329,7 @@ mod tests {
             (Greeting { chunk: 64, ..greeting(1) }, "NTBRING_CHUNK"),
             (Greeting { link_model: 7, ..greeting(1) }, "NTBRING_LINK_MODEL"),
             (Greeting { reliability: 2, ..greeting(1) }, "NTBRING_RELIABILITY"),
-            (Greeting { coherent: false, ..greeting(1) }, COHERENT),
+            (Greeting { shortcuts: Shortcuts::ALL.past_links(), ..greeting(1) }, SHORTCUTS),
             (Greeting { version: PROTOCOL_VERSION + 1, ..greeting(1) }, "the protocol version"),
             (Greeting { hosts: 5, ..greeting(1) }, "the number of hosts"),
         ] {
@@ -364,9 +366,9 @@ mod tests {
         }
 
         #[test]
-        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, coherent: bool) {
+        fn greetings_survive_the_registers(host in 0u16..16, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..16) {
             let g = Greeting {
-                host, ranks, chunk, link_model, reliability, coherent, hosts: 4,
+                host, ranks, chunk, link_model, reliability, shortcuts: Shortcuts::of_code(shortcuts), hosts: 4,
                 window: u64::from(window) * OFFSET_UNIT,
                 offset: u64::from(offset) * OFFSET_UNIT,
                 ..Default::default()

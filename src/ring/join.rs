@@ -107,11 +107,13 @@ impl Candidate {
         })
     }
 
-    /// Checks that all hosts (they share this machine) have room for the shared memory that MPICH's shared-memory
-    /// module will allocate. To be called when all hosts have their memory and before MPICH has allocated its own.
+    /// Checks that all hosts of this machine have room for the shared memory that MPICH's shared-memory module will
+    /// allocate; with `NTBRING_DEVICE=emu:DIR` only the own host is known to share it. To be called when all hosts have their memory and before MPICH has allocated its own.
     pub fn check_space(&self) -> Result<(), JoinError> {
+        let own = self.topology.host_of(self.rank);
+        let is_here = |host: &usize| *host == own || !matches!(self.settings.links.device, Device::Shared(_));
         let shared = |host: usize| Some(self.topology.ranks_of(host).len() as u64).filter(|&n| n > 1);
-        let ranks: u64 = (0..self.topology.hosts()).filter_map(shared).sum();
+        let ranks: u64 = (0..self.topology.hosts()).filter(is_here).filter_map(shared).sum();
         Ok(check_space(Path::new(MPICH_SHM_DIR), ranks * MPICH_SHM_PER_RANK)?)
     }
 
@@ -231,8 +233,8 @@ impl Candidate {
             let outgoing = port.outgoing(offset, windows.bytes)?;
             let peer_plan = WindowPlan::new(&topology, neighbour, side.opposite(), windows.bytes, managed)?;
             let plan = WindowPlan::new(&topology, host, side, windows.bytes, managed)?;
-            // With several ranks on a host, not all boards are in the same turn. What comes from this side must be passed
-            // on, or there is nothing to see.
+            // With several ranks on a host, boards may be in different rounds. A view is of use only if the neighbour passes
+            // blocks on to this side.
             let sees = shortcuts_of(port.as_ref(), &settings).windows && topology.hosts() == topology.size();
             let view = match sees && topology.reach(side == Side::Left) > 1 {
                 true => fabric.view(side, &address(neighbour)?.fabric)?,
@@ -261,11 +263,13 @@ impl Candidate {
                 port,
             });
         }
+        let mut notices = None;
         if let [left, right] = &channels[..] {
             // No process may look into the registers of another host to find out whether a ring is needed.
             let state = memory.bytes().part(local_plan.notices_offset(), notice::STATE);
-            let notices = Arc::new(Notices::new(state, [left.notices(), right.notices()]));
-            links.iter_mut().for_each(|link: &mut Link| link.port = notices.port(link.port.clone()));
+            let requests = Arc::new(Notices::new(state, [left.notices(), right.notices()]));
+            links.iter_mut().for_each(|link: &mut Link| link.port = requests.port(link.port.clone()));
+            notices = Some(requests);
         }
         let (links, threads) = (links.try_into().ok(), threads(host));
         let reach = match settings.kernel_copies {
@@ -277,8 +281,14 @@ impl Candidate {
         let near_pids = near.iter().map(|card| card.pid).collect();
         let (silence, leftover) = (settings.ring.silence, fabric.leftover());
         let table = monitored.then(|| Table::new(&topology, &memory.bytes(), &local_plan));
-        let monitor = table.clone().filter(|_| rank == leader);
-        let monitor = monitor.map(|table| Monitor::new(&topology, host, &pids, channels, table, silence, leftover));
+        let monitor = table.clone().zip(notices).filter(|_| rank == leader).map(|(table, notices)| {
+            Monitor::new(&topology, host, &pids, (channels, notices), table, silence, leftover)
+        });
+        if let Some(set) = settings.host.thread_cores.as_ref().filter(|set| rank == leader && !cores::are_usable(set)) {
+            log::warn!(
+                "NTBRING_THREAD_CORES: this process may use none of the cores {set:?}; its threads stay where they are"
+            );
+        }
         // All that the neighbours still have to read of the handshake has been written, so faults may begin.
         injector.iter().for_each(|injector| injector.begin());
         Ok(Membership {

@@ -27,7 +27,8 @@ pub struct Link {
     pub(super) plan: WindowPlan,
     /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
     pub(super) peer_plan: WindowPlan,
-    /// The window on the neighbour's far side, with its layout, for reading; None where that is not possible or of no use.
+    /// The window into which the neighbour's other neighbour writes, with its layout, for reading; None where that is not
+    /// possible or of no use.
     pub(super) view: Option<(WindowPlan, InWindow)>,
     /// Number of the neighbour's transfer threads.
     pub(super) threads: usize,

@@ -22,7 +22,7 @@ pub struct Dead {
     pub host: usize,
     /// Its process id.
     pub pid: u32,
-    /// Set if nobody knows whether it has ended: its host has been silent for this long.
+    /// Set if it is not known whether the process has ended, but its host has been silent for this time.
     pub silent: Option<Duration>,
 }
 

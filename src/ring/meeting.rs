@@ -7,7 +7,7 @@ use super::settings::JoinSettings;
 use super::{Topology, PROTOCOL_VERSION};
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::{LinkState, Port, Shortcuts, SCRATCHPADS};
+use ntbring_ntb::{LinkState, Port, SCRATCHPADS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,7 @@ impl Meeting<'_> {
             chunk: self.settings.ring.chunk.unwrap_or(0) as u32,
             link_model: self.settings.links.model.map_or(0, |model| model.digest()),
             reliability: self.settings.ring.reliability.code(),
-            coherent: port.shortcuts() & self.settings.links.shortcuts == Shortcuts::ALL,
+            shortcuts: port.shortcuts() & self.settings.links.shortcuts,
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }

@@ -58,6 +58,15 @@ pub struct Membership {
     pub(super) mailbox: Option<Mailbox>,
 }
 
+impl Drop for Membership {
+    fn drop(&mut self) {
+        // The first rank of a host is the last to need its monitor.
+        if let Some(table) = self.table.as_ref().filter(|_| self.topology.local_of(self.rank) == 0) {
+            table.leave();
+        }
+    }
+}
+
 impl Membership {
     /// The most bytes that a packet may have to fit into all lanes that it may have to pass.
     pub fn packet_max(&self) -> usize {
@@ -168,6 +177,11 @@ impl Membership {
         let Some(table) = &self.table else { return Vec::new() };
         let silences = (0..self.topology.hosts()).map(|host| (host, table.silence(host)));
         silences.filter(|(_, silence)| *silence >= WARN_AFTER).collect()
+    }
+
+    /// The number of keep-alives that the monitor of this process's host has sent; None if the host needs no monitor.
+    pub fn beats(&self) -> Option<u32> {
+        Some(self.table.as_ref()?.beats(self.host()))
     }
 
     /// The silence of a host after which its ranks count as lost.

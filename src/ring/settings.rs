@@ -139,14 +139,14 @@ pub const ROWS: &[Row<RingSettings>] = &[
             name: "NTBRING_SILENCE",
             default: "60",
             unit: "seconds",
-            allowed: "1 to 86400",
+            allowed: "3 to 86400",
             shared: true,
             meaning: "time without a keep-alive of a host after which its ranks count as lost; there is a warning after 2 s. Only where \
                       hosts cannot watch each other's processes (NTBRING_SHORTCUTS)",
             tunable: false,
         },
         parse: |s, v| {
-            s.silence = Duration::from_secs(within(number(v)?, 1, 86400)?);
+            s.silence = Duration::from_secs(within(number(v)?, 3, 86400)?);
             Ok(())
         },
     },

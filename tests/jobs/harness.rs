@@ -138,6 +138,18 @@ impl Job {
         Job { command, mark: self.mark, tail: vec![] }
     }
 
+    /// As [`Job::run`], and fails the test if a monitor stays.
+    pub fn run_without_monitors_left(self) -> Ended {
+        let mark = self.mark.clone();
+        let ended = self.run();
+        let start = Instant::now();
+        while with_mark(&mark).any(|(pid, _)| is_monitor(pid)) {
+            assert!(start.elapsed() < Duration::from_secs(20), "a monitor is left");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ended
+    }
+
     pub fn start(mut self) -> Running {
         let started = Instant::now();
         let child = self.command.args(&self.tail).spawn().expect("mpiexec must start");

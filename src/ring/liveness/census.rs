@@ -103,8 +103,8 @@ mod tests {
         assert!(!census.read(&read) && census == Census::new(&topology));
         for (i, bit) in (0..6).flat_map(|i| (0..64).map(move |bit| (i, bit))) {
             write.store(8 * i, word(3) ^ 1 << bit);
+            assert!(!census.read(&read) && census == Census::new(&topology), "bit {bit} of word {i}");
         }
-        assert!(!census.read(&read) && census == Census::new(&topology));
     }
 
     #[test]

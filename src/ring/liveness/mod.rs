@@ -10,7 +10,8 @@
 //! - *silent*: no keep-alive. A host that a debugger has stopped is slow, not dead: there is a warning after
 //!   [`WARN_AFTER`], and its ranks count as lost after `NTBRING_SILENCE`.
 //!
-//! Keep-alives are not subject to injected faults and link models, except that nothing passes a link that is down.
+//! Keep-alives are not subject to injected faults and link models; nothing passes a link that `ntbring link` has taken
+//! down.
 
 pub(crate) mod census;
 mod monitor;
@@ -24,24 +25,49 @@ pub(crate) use table::Table;
 
 use crate::Membership;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Silence of a host after which its neighbours warn of it.
 pub const WARN_AFTER: Duration = Duration::from_secs(2);
 
-/// Warns of hosts that are silent, once for each time, and says when they are heard again.
+/// Warns of hosts that are silent, once for each time, says when they are heard again, and warns if this host's own
+/// monitor does not run.
 #[derive(Default)]
 pub struct Listener {
     silent: BTreeSet<usize>,
+    /// Keep-alives of the own monitor, and the time for which this number has not changed.
+    own: (u32, Duration),
+    listened: Option<Instant>,
 }
+
+/// The most that one look adds to the time for which the own monitor has sent nothing: this process may have been stopped
+/// together with it.
+const LOOK_MAX: Duration = Duration::from_millis(200);
 
 impl Listener {
     /// Takes note of the hosts that are silent now, and returns what the first rank of a host should say about it.
     pub fn listen(&mut self, members: &Membership) -> Vec<String> {
         match members.topology().local_of(members.rank()) {
-            0 => self.changes(&members.silent(), members.silence_limit()),
+            0 => {
+                let mut said = self.changes(&members.silent(), members.silence_limit());
+                said.extend(members.beats().and_then(|beats| self.own_monitor(beats, Instant::now())));
+                said
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// Takes note of the number of keep-alives of the own monitor. Returns a warning, once, if it does not grow.
+    fn own_monitor(&mut self, beats: u32, now: Instant) -> Option<String> {
+        let passed = self.listened.map_or(Duration::ZERO, |at| now.saturating_duration_since(at).min(LOOK_MAX));
+        self.listened = Some(now);
+        let before = self.own;
+        self.own = if beats == before.0 { (beats, before.1 + passed) } else { (beats, Duration::ZERO) };
+        (before.1 < WARN_AFTER && self.own.1 >= WARN_AFTER).then(|| {
+            "the monitor process of this host (ntbring-monitor) does not run: other hosts take this one for silent, and \
+             their failures are not noticed here"
+                .to_string()
+        })
     }
 
     fn changes(&mut self, silent: &[(usize, Duration)], limit: Duration) -> Vec<String> {

@@ -8,8 +8,8 @@ use crate::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::OpenPort;
-use ntbring_ntb::notice::{self, Tables};
-use ntbring_ntb::{LinkState, NtbError, Port, DOORBELLS};
+use ntbring_ntb::notice::{self, Echo, Notices, Tables};
+use ntbring_ntb::{LinkState, NtbError, Port};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,8 +70,10 @@ pub struct Monitor {
     /// Ranks of this host that live, with their process ids.
     living: Vec<(u32, u32)>,
     channels: Vec<Channel>,
-    /// Requests of the neighbours at the previous step, to be confirmed at the next.
-    requests: Vec<[u32; DOORBELLS]>,
+    /// The requests for rings of this host and of its neighbours, and the confirmation of the latter.
+    notices: Arc<Notices>,
+    echoes: [Echo; 2],
+    echoed: Option<Instant>,
     table: Table,
     /// Silence of a host after which its ranks count as lost.
     limit: Duration,
@@ -87,7 +89,7 @@ impl Monitor {
         topology: &Arc<Topology>,
         host: usize,
         pids: &[u32],
-        channels: Vec<Channel>,
+        (channels, notices): (Vec<Channel>, Arc<Notices>),
         table: Table,
         limit: Duration,
         leftover: Option<PathBuf>,
@@ -99,8 +101,10 @@ impl Monitor {
             topology: topology.clone(),
             host,
             living,
-            requests: vec![[0; DOORBELLS]; channels.len()],
             channels,
+            notices,
+            echoes: Default::default(),
+            echoed: None,
             table,
             limit,
             census,
@@ -110,7 +114,7 @@ impl Monitor {
         }
     }
 
-    /// Runs until all ranks of the host have ended. To be called in a process of its own, without any thread or
+    /// Runs until all ranks of the host have ended, or have left the job. To be called in a process of its own, without any thread or
     /// descriptor of the ranks.
     pub fn run(mut self) {
         let mut watch = loop {
@@ -119,17 +123,23 @@ impl Monitor {
                 Err((rank, _)) => self.bury(rank),
             }
         };
-        while !self.living.is_empty() {
+        while !self.living.is_empty() && !self.table.is_left() {
             self.step(Instant::now());
             for rank in watch.wait(PERIOD) {
                 watch.forget(rank);
                 self.bury(rank);
             }
         }
+        self.living.clone().into_iter().for_each(|(rank, _)| self.bury(rank));
         self.step(Instant::now());
         if let Some(file) = self.leftover {
             let _ = std::fs::remove_file(file);
         }
+    }
+
+    /// Returns true if all ranks of a host have ended.
+    fn has_ended(&self, host: usize) -> bool {
+        self.topology.ranks_of(host).iter().all(|&rank| self.census.has_ended(rank))
     }
 
     /// Records that a rank of this host has ended.
@@ -149,15 +159,23 @@ impl Monitor {
             self.census.read(&channel.incoming);
         });
         self.census.beat(self.host);
-        for (channel, requests) in self.channels.iter().zip(&mut self.requests) {
-            if channel.port.link() == LinkState::Up {
+        // Not at a step that news have caused: confirmations must be late enough.
+        let echoes = self.echoed.is_none_or(|echoed| now.saturating_duration_since(echoed) >= PERIOD);
+        self.echoed = if echoes { Some(now) } else { self.echoed };
+        for channel in &self.channels {
+            let (port, side) = (channel.port.as_ref(), channel.port.side());
+            let is_up = port.link() == LinkState::Up;
+            self.notices.set_absent(side, !is_up || self.has_ended(self.topology.neighbour(self.host, side)));
+            if is_up {
                 self.census.write(&channel.outgoing);
-                notice::echo(&channel.notices, requests);
+            }
+            if is_up && echoes {
+                self.echoes[side as usize].step(&self.notices, side, |doorbell| port.ring(doorbell));
             }
         }
         for (host, before) in before.into_iter().enumerate() {
+            let ended = self.has_ended(host);
             let silence = &mut self.silences[host];
-            let ended = self.topology.ranks_of(host).iter().all(|&rank| self.census.has_ended(rank));
             *silence = match host == self.host || ended || self.census.beats(host) != before {
                 // The loss of a host is final: its messages may have been given up.
                 _ if *silence >= self.limit => *silence,

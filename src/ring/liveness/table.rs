@@ -7,7 +7,8 @@ use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The table of a host. After the knowledge itself there is a word for each host: its silence in milliseconds.
+/// The table of a host. After the knowledge itself there is a word for each host, its silence in milliseconds, and a word
+/// that is set when the ranks have left the job.
 #[derive(Clone)]
 pub(crate) struct Table {
     topology: Arc<Topology>,
@@ -18,6 +19,10 @@ pub(crate) struct Table {
 impl Table {
     /// Returns the size of the table, bytes.
     pub fn bytes(topology: &Topology) -> usize {
+        Self::left_at(topology) + 8
+    }
+
+    fn left_at(topology: &Topology) -> usize {
         Census::bytes(topology) + 8 * topology.hosts()
     }
 
@@ -40,6 +45,23 @@ impl Table {
         let mut census = Census::new(&self.topology);
         census.read(&self.read);
         (0..self.topology.size() as u32).filter(|&rank| census.has_ended(rank)).collect()
+    }
+
+    /// Returns the number of keep-alives of a host.
+    pub fn beats(&self, host: usize) -> u32 {
+        let mut census = Census::new(&self.topology);
+        census.read(&self.read);
+        census.beats(host)
+    }
+
+    /// Tells the monitor that the ranks of the host have left the job, so that it ends.
+    pub fn leave(&self) {
+        self.write.store(Self::left_at(&self.topology), 1);
+    }
+
+    /// Returns true if the ranks of the host have left the job.
+    pub fn is_left(&self) -> bool {
+        self.read.load(Self::left_at(&self.topology)) != 0
     }
 
     /// Returns the time for which a host has been silent.

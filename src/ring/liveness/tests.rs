@@ -6,6 +6,7 @@ use crate::Topology;
 use ntbring_memory::Region;
 use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
 use ntbring_ntb::loopback::Loopback;
+use ntbring_ntb::notice::{Notices, STATE};
 use ntbring_ntb::{LinkState, Port, Side};
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +45,10 @@ impl Ring {
             let table = Table::new(&topology, &Region::anonymous(local.total() as usize), &local);
             tables.push(table.clone());
             let pids = vec![1; topology.size()];
-            monitors.push(Monitor::new(&topology, host, &pids, Side::BOTH.map(channel).into(), table, LIMIT, None));
+            let channels = Side::BOTH.map(channel);
+            let tables = channels.each_ref().map(Channel::notices);
+            let notices = Arc::new(Notices::new(Region::anonymous(STATE), tables));
+            monitors.push(Monitor::new(&topology, host, &pids, (channels.into(), notices), table, LIMIT, None));
         }
         Ring { topology, fabrics, monitors, tables, now: Instant::now() }
     }
@@ -128,4 +132,15 @@ fn every_silence_is_told_once() {
     assert!(listener.changes(&[(1, Duration::from_secs(3))], LIMIT).is_empty());
     assert_eq!(listener.changes(&[], LIMIT), ["host 1 is heard again"]);
     assert_eq!(listener.changes(&silent, LIMIT).len(), 1);
+}
+
+#[test]
+fn a_monitor_of_the_own_host_that_does_not_run_is_told_once() {
+    let (mut listener, start) = (Listener::default(), Instant::now());
+    let mut look = |beats, seconds: f64| listener.own_monitor(beats, start + Duration::from_secs_f64(seconds));
+    // A long pause is no evidence: this process may have been stopped, too.
+    assert!(look(1, 0.0).is_none() && look(1, 0.1).is_none() && look(1, 60.0).is_none() && look(2, 60.1).is_none());
+    let told: Vec<_> = (1..100).filter_map(|i| look(2, 60.1 + 0.1 * f64::from(i))).collect();
+    assert!(told.len() == 1 && told[0].contains("ntbring-monitor"), "{told:?}");
+    assert!(look(3, 80.0).is_none());
 }

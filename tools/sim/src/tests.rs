@@ -231,11 +231,11 @@ fn several_messages_to_several_hosts_come_in_order() {
     let mut plan = small(plan("ring:5", Traffic::Multicast((0..200).map(call).collect())));
     assert_eq!(sound(&plan).messages, 800);
     for (wrong, what) in [
-        (Multicast { to: vec![1, 1], ..call(0) }, "no such message"),
-        (Multicast { to: vec![], ..call(0) }, "no such message"),
-        (Multicast { to: vec![0], ..call(0) }, "no such message"),
-        (Multicast { to: vec![5], ..call(0) }, "no such message"),
-        (Multicast { bytes: 201, ..call(0) }, "not as one packet"),
+        (Multicast { to: vec![1, 1], ..call(0) }, "invalid hosts"),
+        (Multicast { to: vec![], ..call(0) }, "invalid hosts"),
+        (Multicast { to: vec![0], ..call(0) }, "invalid hosts"),
+        (Multicast { to: vec![5], ..call(0) }, "invalid hosts"),
+        (Multicast { bytes: 201, ..call(0) }, "more than one packet"),
     ] {
         plan.traffic = Traffic::Multicast(vec![wrong]);
         assert!(run(&plan).unwrap_err().to_string().contains(what));
