@@ -50,20 +50,23 @@ impl Listener {
         match members.topology().local_of(members.rank()) {
             0 => {
                 let mut said = self.changes(&members.silent(), members.silence_limit());
-                said.extend(members.beats().and_then(|beats| self.own_monitor(beats, Instant::now())));
+                // Early enough before other hosts give this one up, but not at every stall of a processor.
+                let patience = members.silence_limit() / 4;
+                said.extend(members.beats().and_then(|beats| self.own_monitor(beats, Instant::now(), patience)));
                 said
             }
             _ => Vec::new(),
         }
     }
 
-    /// Takes note of the number of keep-alives of the own monitor. Returns a warning, once, if it does not grow.
-    fn own_monitor(&mut self, beats: u32, now: Instant) -> Option<String> {
+    /// Takes note of the number of keep-alives of the own monitor. Returns a warning, once, if it has not grown for
+    /// `patience`.
+    fn own_monitor(&mut self, beats: u32, now: Instant, patience: Duration) -> Option<String> {
         let passed = self.listened.map_or(Duration::ZERO, |at| now.saturating_duration_since(at).min(LOOK_MAX));
         self.listened = Some(now);
         let before = self.own;
         self.own = if beats == before.0 { (beats, before.1 + passed) } else { (beats, Duration::ZERO) };
-        (before.1 < WARN_AFTER && self.own.1 >= WARN_AFTER).then(|| {
+        (before.1 < patience && self.own.1 >= patience).then(|| {
             "the monitor process of this host (ntbring-monitor) does not run: other hosts take this one for silent, and \
              their failures are not noticed here"
                 .to_string()
