@@ -137,7 +137,8 @@ fn every_silence_is_told_once() {
 #[test]
 fn a_monitor_of_the_own_host_that_does_not_run_is_told_once() {
     let (mut listener, start) = (Listener::default(), Instant::now());
-    let mut look = |beats, seconds: f64| listener.own_monitor(beats, start + Duration::from_secs_f64(seconds), LIMIT / 4);
+    let mut look =
+        |beats, seconds: f64| listener.own_monitor(beats, start + Duration::from_secs_f64(seconds), LIMIT / 4);
     // A long pause is no evidence: this process may have been stopped, too.
     assert!(look(1, 0.0).is_none() && look(1, 0.1).is_none() && look(1, 60.0).is_none() && look(2, 60.1).is_none());
     let told: Vec<_> = (1..200).filter_map(|i| look(2, 60.1 + 0.1 * f64::from(i))).collect();
