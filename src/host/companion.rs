@@ -1,4 +1,4 @@
-//! A companion: a process beside this one that outlives it, without being noticed by the program.
+//! A companion: a process beside this one that outlives it and is not one of its children.
 
 use nix::errno::Errno;
 use nix::sys::signal::{self, SigSet, SigmaskHow};
@@ -15,8 +15,8 @@ const FIRST: libc::c_uint = 3;
 /// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
 ///
 /// The new process has this one's memory as it is now, but none of its threads and descriptors, and it is no child of
-/// this process, in a session of its own: the program does not meet it when it waits for its children, nobody waits for
-/// its output, and signals to this process's group or terminal do not reach it. Only SIGKILL ends it. The program may
+/// this process, in a session of its own: the program does not meet it when it waits for its children, readers of
+/// this process's output see its end without it, and signals to this process's group or terminal do not reach it. Only SIGKILL ends it. The program may
 /// see one SIGCHLD. `body` must not use anything that a thread of this process may have locked, such as a logger. Fails
 /// if no process can be created.
 pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
@@ -28,7 +28,8 @@ pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
     // register fork handlers, as that of the C library, put in order after a fork.
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
-        // The parent of the companion ends here, so that the companion is nobody's child, and tells whether it exists.
+        // This process ends after the second fork, so that init becomes the companion's parent. Its exit code is 0, or the
+        // error for which there is no companion.
         let settled = settle(name, &null);
         // SAFETY: as above.
         match settled.and_then(|()| unsafe { fork() }) {

@@ -66,7 +66,7 @@ impl Pair {
     }
 }
 
-/// How a receiver sleeps.
+/// State of a receiver.
 #[derive(Clone, Copy, PartialEq)]
 enum Sleep {
     Awake,
