@@ -12,6 +12,7 @@ mod mpi;
 mod mpi_programs;
 mod mpich_test;
 mod namespaces;
+mod parallel;
 mod paths;
 mod process;
 mod prose;

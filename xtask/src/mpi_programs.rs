@@ -3,12 +3,8 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
@@ -21,7 +17,7 @@ use crate::process::{self, Outcome};
 use crate::setup::{self, Installed, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::{Variant, VariantArgs};
-use crate::{lock, paths};
+use crate::{lock, parallel, paths};
 
 /// Command-line options.
 #[derive(Args, Clone, Debug)]
@@ -238,32 +234,12 @@ fn run_list(installed: &Installed, list: &Programs, selection: &Selection, varia
     let logs = place.join(variant.place("logs"));
     let _lock = lock::take(&place.join("lock"))?;
     setup::remove(&logs)?;
-    let (next, measuring, tally) = (AtomicUsize::new(0), RwLock::new(()), Mutex::new(Tally::default()));
-    let work = || loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(program) = list.program.get(index) else { return Ok(()) };
+    let run = |index: usize, program: &Program| {
         let place = logs.join(format!("{index:02}-{}", program.name));
-        let run = || run_program(installed, &binaries, program, (selection, variant), &place);
-        let ran = if program.alone {
-            let _alone = measuring.write().unwrap_or_else(PoisonError::into_inner);
-            run()
-        } else {
-            let _together = measuring.read().unwrap_or_else(PoisonError::into_inner);
-            run()
-        };
-        match ran {
-            Ok(ran) => *tally.lock().unwrap_or_else(PoisonError::into_inner) += ran,
-            Err(error) => {
-                next.store(list.program.len(), Ordering::Relaxed);
-                return Err(error);
-            }
-        }
+        run_program(installed, &binaries, program, (selection, variant), &place)
     };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..selection.jobs.max(1)).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })?;
-    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tallies = parallel::run_all(&list.program, selection.jobs, |program| program.alone, run)?;
+    let mut tally: Tally = tallies.into_iter().sum();
     let left = selection.namespaces.map_or(Ok(0), Namespaces::sweep)?;
     if left > 0 {
         ui::failed(format!("{left} window files are left behind"));

@@ -2,9 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -14,7 +11,7 @@ use super::selection::Reason;
 use super::suite::Suite;
 use super::testlist::Test;
 use crate::mpi::{Layout, Mpi};
-use crate::process;
+use crate::{parallel, process};
 
 /// Time after mpiexec's own time limit at which a test is killed.
 const LATER: Duration = Duration::from_secs(15);
@@ -94,41 +91,11 @@ pub type Job = (Test, Option<Reason>);
 impl Runner<'_> {
     /// Runs all tests and calls `seen` as each of them ends. Results are in the order of the tests.
     pub fn run_all(&self, jobs: &[Job], seen: &(dyn Fn(&Ran) + Sync)) -> Result<Vec<Ran>> {
-        let next = AtomicUsize::new(0);
-        let results: Mutex<Vec<(usize, Result<Ran>)>> = Mutex::new(Vec::new());
+        let memory = available_gigabytes();
         // Tests that need much memory run alone, and so do tests that write files, since several use the same file
         // names.
-        let alone = RwLock::new(());
-        let memory = available_gigabytes();
-        let work = || loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(index) else {
-                break;
-            };
-            let result = if job.0.writes_files() || job.0.memory * self.jobs as f64 > memory {
-                let _guard = alone.write().unwrap_or_else(PoisonError::into_inner);
-                self.run_one(index, job, memory)
-            } else {
-                let _guard = alone.read().unwrap_or_else(PoisonError::into_inner);
-                self.run_one(index, job, memory)
-            };
-            if let Ok(ran) = &result {
-                seen(ran);
-            }
-            let stop = result.is_err();
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
-            if stop {
-                next.store(jobs.len(), Ordering::Relaxed);
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..self.jobs.max(1) {
-                scope.spawn(work);
-            }
-        });
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        results.sort_by_key(|(index, _)| *index);
-        results.into_iter().map(|(_, result)| result).collect()
+        let alone = |(test, _): &Job| test.writes_files() || test.memory * self.jobs as f64 > memory;
+        parallel::run_all(jobs, self.jobs, alone, |index, job| self.run_one(index, job, memory).inspect(seen))
     }
 
     fn run_one(&self, index: usize, (test, xfail): &Job, memory: f64) -> Result<Ran> {
