@@ -67,8 +67,8 @@ enum Command {
     /// Measure ntbring side by side with the other MPIs that are installed on this machine
     Bench(bench::BenchCommand),
 
-    /// Print the crates of the workspace and their dependencies on each other
-    Graph,
+    /// Print the crates of the workspace and their dependencies on each other, or circles among files
+    Graph(graph::GraphArgs),
 
     /// Count doc sentences that begin with a relative word used as a noun
     Prose(prose::ProseArgs),
@@ -106,7 +106,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::ForeignTest(args) => foreign::run(&args).map(conclude),
         Command::Fuzz(args) => fuzz::run(&args).map(conclude),
         Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Graph => graph::run().map(|()| ExitCode::SUCCESS),
+        Command::Graph(args) => graph::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Prose(args) => prose::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(args) => sim::run(&args),
     }

@@ -1,12 +1,24 @@
 //! `cargo xtask graph`: prints the crates of the workspace and their dependencies on each other, from `cargo metadata`.
 
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use clap::Args;
 use serde::Deserialize;
 
 use crate::paths;
+
+/// Command-line options.
+#[derive(Args, Clone, Debug)]
+pub struct GraphArgs {
+    /// Print circles among the files of each crate instead: files that refer to each other
+    #[arg(long)]
+    circles: bool,
+}
 
 /// The part of the output of `cargo metadata` that is used here.
 #[derive(Deserialize)]
@@ -18,8 +30,15 @@ struct Metadata {
 struct Package {
     name: String,
     description: Option<String>,
-    manifest_path: std::path::PathBuf,
+    manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -39,10 +58,36 @@ struct Crate {
     all: BTreeSet<String>,
 }
 
-/// Prints the graph.
-pub fn run() -> Result<()> {
-    print!("{}", graph()?);
+/// Prints the graph, or circles of files.
+pub fn run(args: &GraphArgs) -> Result<()> {
+    print!("{}", if args.circles { circles_of_files()? } else { graph()? });
     Ok(())
+}
+
+/// Returns a line for each circle of files in a crate.
+fn circles_of_files() -> Result<String> {
+    let mut text = String::new();
+    for package in metadata()?.packages {
+        for target in package.targets.iter().filter(|target| target.is_product()) {
+            for circle in circles::circles(&target.src_path)? {
+                let files: Vec<String> = circle.iter().map(|file| shown(file)).collect();
+                text += &format!("{}: {} files: {}\n", short(&package.name), files.len(), files.join(", "));
+            }
+        }
+    }
+    Ok(text)
+}
+
+impl Target {
+    /// Returns true for libraries and programs, which are not tests, examples or build scripts.
+    fn is_product(&self) -> bool {
+        self.kind.iter().any(|kind| ["lib", "cdylib", "bin"].contains(&kind.as_str()))
+    }
+}
+
+/// Returns a file's path from the repository's root.
+fn shown(file: &Path) -> String {
+    file.strip_prefix(paths::root()).unwrap_or(file).display().to_string()
 }
 
 /// Returns the graph as text: one line for each crate, below all crates that depend on it.
@@ -62,20 +107,24 @@ fn short(name: &str) -> &str {
     name.strip_prefix("ntbring-").unwrap_or(name)
 }
 
-fn crates() -> Result<BTreeMap<String, Crate>> {
+fn metadata() -> Result<Metadata> {
     let output = Command::new("cargo")
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline", "--manifest-path"])
         .arg(paths::root().join("Cargo.toml"))
         .output()
         .context("cannot run cargo metadata")?;
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
+    serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")
+}
+
+fn crates() -> Result<BTreeMap<String, Crate>> {
+    let metadata = metadata()?;
     let names: BTreeSet<String> = metadata.packages.iter().map(|package| package.name.clone()).collect();
     let mut crates = BTreeMap::new();
     for package in metadata.packages {
         let normal = package.dependencies.iter().filter(|d| d.kind.is_none() && names.contains(&d.name));
         let all: BTreeSet<String> = normal.map(|d| d.name.clone()).collect();
         let folder = package.manifest_path.parent().unwrap_or(&package.manifest_path);
-        let folder = folder.strip_prefix(paths::root()).unwrap_or(folder).display().to_string();
+        let folder = shown(folder);
         let folder = if folder.is_empty() { "src/ffi".into() } else { folder };
         let description = package.description.unwrap_or_default();
         crates.insert(package.name, Crate { folder, description, uses: all.clone(), all });
