@@ -12,7 +12,7 @@ use anyhow::{bail, Context, Result};
 use clap::Args;
 use walkdir::WalkDir;
 
-use crate::setup::{self, packages, remove, SetupArgs};
+use crate::setup::{self, packages, SetupArgs};
 use crate::{paths, process, ui};
 
 /// Command-line options.
@@ -67,11 +67,11 @@ pub fn copy_movable(from: &Path, to: &Path) -> Result<()> {
     ui::step(&format!("install: into {}", to.display()), || {
         // The copy is made beside the old tree, so that a failure leaves the old tree intact.
         let temporary = to.with_extension("new");
-        remove(&temporary)?;
+        paths::remove(&temporary)?;
         copy(from, &temporary)?;
         relocate(from, &temporary)?;
         write_manual(&temporary)?;
-        remove(to)?;
+        paths::remove(to)?;
         fs::rename(&temporary, to).with_context(|| format!("cannot make {}", to.display()))
     })
 }
@@ -133,7 +133,7 @@ fn write_manual(tree: &Path) -> Result<()> {
 fn relocate(from: &Path, tree: &Path) -> Result<()> {
     let old = from.to_str().context("the path of the set-up is not valid UTF-8")?;
     let log = paths::logs().join("install.log");
-    remove(&log)?;
+    paths::remove(&log)?;
     for entry in WalkDir::new(tree) {
         let entry = entry?;
         if !entry.file_type().is_file() {

@@ -24,7 +24,6 @@ mod ui;
 mod variants;
 mod version;
 
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -117,9 +116,4 @@ fn conclude(tally: ui::Tally) -> ExitCode {
     print!("{}", ui::all_failed());
     println!("{tally}");
     ExitCode::from(u8::from(tally.failed > 0))
-}
-
-/// Returns the number of processors that this process may use; 1 if that is unknown.
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -107,7 +107,7 @@ pub fn build(installed: &Installed) -> Result<PathBuf> {
         bail!("{} holds no crate", paths::shown(&dir));
     }
     let log = paths::logs().join("mpi-programs.log");
-    setup::remove(&log)?;
+    paths::remove(&log)?;
     let mut command = cargo(installed, "build");
     command.arg("--release");
     let release = target().join("release");
@@ -233,7 +233,7 @@ fn run_list(installed: &Installed, list: &Programs, selection: &Selection, varia
     let place = paths::target().join("mpi-test");
     let logs = place.join(variant.place("logs"));
     let _lock = lock::take(&place.join("lock"))?;
-    setup::remove(&logs)?;
+    paths::remove(&logs)?;
     let run = |index: usize, program: &Program| {
         let place = logs.join(format!("{index:02}-{}", program.name));
         run_program(installed, &binaries, program, (selection, variant), &place)

@@ -1,10 +1,16 @@
 //! Running many tests, several at once.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
 
 use anyhow::Result;
+
+/// Returns the number of processors that this process may use; 1 if that is unknown.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
 
 /// Calls `run` with each item and its index, for `jobs` items at once; an item that is `alone` runs beside no other. No
 /// further items are begun after an error. Returns the results in the order of the items, or the first error.

@@ -1,6 +1,9 @@
 //! The paths of the workspace. All are absolute, so that the commands work from any directory.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use anyhow::{Context, Result};
 
 /// Returns the root of the workspace: the directory that holds `xtask/`.
 pub fn root() -> PathBuf {
@@ -36,4 +39,19 @@ pub fn mpi_programs() -> PathBuf {
 /// Returns a path as shown to the user: relative to the current directory where that is shorter.
 pub fn shown(path: &Path) -> String {
     std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
+}
+
+/// Removes a file, a link or a whole directory, if it is there.
+pub fn remove(path: &Path) -> Result<()> {
+    let result = match fs::symlink_metadata(path) {
+        Ok(data) if data.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }

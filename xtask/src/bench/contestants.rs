@@ -4,10 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench::jobs::{Shape, Who};
-use crate::bench::papers;
+use crate::bench::jobs::Shape;
 use crate::mpi::{Layout, Mpi};
-use crate::process;
 use crate::setup::Installed;
 
 /// The contestant that all others are compared with.
@@ -64,19 +62,6 @@ pub struct Contestant {
 }
 
 impl Contestant {
-    /// Returns true if it runs the jobs of this group of contestants.
-    pub fn is_one_of(&self, who: Who) -> bool {
-        match who {
-            Who::Main => matches!(self.role, Role::Ours | Role::Peer),
-            Who::Distances => matches!(self.role, Role::Ours | Role::Distance | Role::Peer),
-            Who::Model => self.role == Role::Model,
-            Who::Ablation => self.role == Role::Ablation,
-            Who::QueueManagement => papers::ablation::MODELS_2_AND_1.contains(&self.name),
-            Who::Efficiency => self.role == Role::Efficiency,
-            Who::Machine | Who::RawWindow => false,
-        }
-    }
-
     /// Returns the rank that rank 0 of a pair communicates with.
     pub fn peer(&self) -> usize {
         match self.launcher {
@@ -124,43 +109,6 @@ impl Contestant {
     }
 }
 
-/// Returns all contestants that are installed, and a note for each that is not.
-pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
-    let mut all = vec![
-        ours(installed, OURS, 1, Role::Ours, "neighbours on an emulated ring; one rank a host"),
-        ours(installed, "ntbring-d2", 2, Role::Distance, "opposite hosts on an emulated ring of 4: relayed once"),
-        ours(installed, "ntbring-d3", 3, Role::Distance, "opposite hosts on an emulated ring of 6: relayed twice"),
-    ];
-    all.extend(papers::models());
-    let mut missing = Vec::new();
-    if knows_link_models(installed) {
-        let mut model = |name, distance, what| {
-            let mut one = ours(installed, name, distance, Role::Model, what);
-            one.env.push(("NTBRING_LINK_MODEL".to_string(), "gen3x8".to_string()));
-            all.push(one);
-        };
-        model("ntbring-gen3x8", 1, "neighbours on a ring of 2 under the link model gen3x8");
-        model("ntbring-gen3x8-d2", 2, "opposite hosts on a ring of 4 under the link model gen3x8");
-        all.extend(papers::contestants(installed));
-    } else {
-        missing.push("link models: this ntbring has no NTBRING_LINK_MODEL: skipped".to_string());
-    }
-    match (on_path("mpicc.mpich"), on_path("mpiexec.mpich")) {
-        (Some(mpicc), Some(mpiexec)) => all.extend(debian_mpich(&mpicc, &mpiexec)),
-        _ => {
-            missing.push("mpich: no mpicc.mpich and mpiexec.mpich: skipped (apt-get install mpich libmpich-dev)".into())
-        }
-    }
-    match (on_path("mpicc.openmpi"), on_path("mpiexec.openmpi")) {
-        (Some(mpicc), Some(mpiexec)) => all.extend(debian_openmpi(&mpicc, &mpiexec)),
-        _ => missing.push(
-            "openmpi: no mpicc.openmpi and mpiexec.openmpi: skipped (apt-get install openmpi-bin libopenmpi-dev)"
-                .into(),
-        ),
-    }
-    (all, missing)
-}
-
 /// Returns a model of MPI-VMMC on a link.
 pub fn model(name: &'static str, what: &'static str, model: &'static str, link: &'static str) -> Contestant {
     let launcher = Launcher::None(model, link);
@@ -201,12 +149,8 @@ pub fn build(mpi: &Mpi, name: &'static str, what: String, env: Vec<(String, Stri
     }
 }
 
-fn knows_link_models(installed: &Installed) -> bool {
-    let mut info = Command::new(installed.mpi.prefix().join("bin/ntbring"));
-    process::output(info.args(["info", "--config"])).is_ok_and(|text| text.contains("NTBRING_LINK_MODEL"))
-}
-
-fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
+/// Returns Debian's MPICH, run in several ways.
+pub fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
     let one = |name, what: &str, env: &[(&str, &str)]| Contestant {
         name,
         what: what.to_string(),
@@ -224,7 +168,8 @@ fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
     ]
 }
 
-fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
+/// Returns Debian's Open MPI, run in several ways.
+pub fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
     let one = |name, what: &str, options| Contestant {
         name,
         what: what.to_string(),
@@ -272,7 +217,7 @@ mod tests {
     fn others_get_a_number_of_ranks() {
         let all = debian_mpich(Path::new("/x/mpicc"), Path::new("/x/mpiexec"));
         assert_eq!(words(&all[0].command(Shape::Hosts(8), Path::new("prog"))), "-n 8 prog");
-        assert!(all.iter().all(|one| one.is_one_of(Who::Main) && !one.is_one_of(Who::Model) && one.peer() == 1));
+        assert!(all.iter().all(|one| one.role == Role::Peer && one.peer() == 1));
         let shown = words(&model("m", "", "1-packed", "gen3x8").command(Shape::Pair, Path::new("prog")));
         assert_eq!(shown, "--model 1-packed --link-model gen3x8");
         let all = debian_openmpi(Path::new("/x/mpicc"), Path::new("/x/mpiexec"));

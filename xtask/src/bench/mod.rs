@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `jobs` | the jobs that can be run: program, ranks, tests |
-//! | `contestants` | the MPIs and builds that are measured, and how each is started |
+//! | `contestants`, `roster` | the MPIs and builds that are measured, and how each is started |
 //! | `session`, `states` | compiling, and running round by round; telling states of the machine apart |
 //! | `suites` | times of MPICH's test suite |
 //! | `figures`, `stored` | the results, and the file of `--json` |
@@ -21,6 +21,7 @@ mod jobs;
 mod machine;
 mod papers;
 mod report;
+mod roster;
 mod session;
 mod states;
 mod stored;
@@ -34,9 +35,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::setup::{self, SetupArgs};
 use crate::{paths, ui};
-use disturbance::Watch;
 use jobs::Job;
-use session::{Effort, Session};
+use session::{run_watched, Effort, Session};
 use stored::Stored;
 
 /// The benchmarks.
@@ -288,17 +288,6 @@ fn write_report(stored: &Stored) -> Result<()> {
     let file = paths::target().join("bench/report.html");
     report::write(stored, &file)?;
     println!("the report: {}", paths::shown(&file));
-    Ok(())
-}
-
-/// Runs the jobs and records in the description of the machine how much other processes disturbed them.
-fn run_watched(session: &mut Session, jobs: &[Job], machine: &mut machine::Machine) -> Result<()> {
-    let watch = Watch::start();
-    session.run(jobs)?;
-    if let Some(disturbance) = watch.end() {
-        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
-        machine.warnings.extend(disturbance.warning());
-    }
     Ok(())
 }
 

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
 
-use crate::bench::contestants::{self, Contestant, Role};
+use crate::bench::contestants::{Contestant, Role};
+use crate::bench::disturbance::Watch;
 use crate::bench::figures::{Figures, MACHINE, RAW_WINDOW};
 use crate::bench::jobs::{Job, Program, Shape, Who};
+use crate::bench::machine::Machine;
+use crate::bench::roster;
 use crate::bench::states::{self, States};
 use crate::bench::suites;
 use crate::setup::Installed;
@@ -85,7 +88,7 @@ impl Session {
     /// Creates a session with the MPIs that are installed. With `suites`, the contestants that time suites take part in
     /// any case.
     pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>, suites: bool) -> Result<Self> {
-        let (contestants, remarks) = contestants::all(installed);
+        let (contestants, remarks) = roster::all(installed);
         Ok(Self { suites, remarks, ..Self::of(contestants, effort, cores, paths::target().join("bench"))? })
     }
 
@@ -111,12 +114,12 @@ impl Session {
     /// Returns the contestants that run at least one of these jobs, or suites.
     pub fn taking_part(&self, jobs: &[Job]) -> Vec<Contestant> {
         let of_suites = |one: &Contestant| self.suites && suites::takes_part(one);
-        let takes_part = |one: &&Contestant| jobs.iter().any(|job| one.is_one_of(job.who)) || of_suites(one);
+        let takes_part = |one: &&Contestant| jobs.iter().any(|job| roster::takes_part(one, job.who)) || of_suites(one);
         self.contestants.iter().filter(takes_part).cloned().collect()
     }
 
     fn takers(&self, job: &Job) -> Vec<Contestant> {
-        self.contestants.iter().filter(|one| one.is_one_of(job.who)).cloned().collect()
+        self.contestants.iter().filter(|one| roster::takes_part(one, job.who)).cloned().collect()
     }
 
     /// Returns the path of a program's executable for a contestant.
@@ -130,7 +133,7 @@ impl Session {
     /// Compiles the programs for all contestants that take part. A peer whose compiler fails is left out.
     pub fn compile(&mut self, jobs: &[Job]) -> Result<()> {
         let log = self.dir.join("compile.log");
-        crate::setup::remove(&log)?;
+        crate::paths::remove(&log)?;
         let mut done = BTreeSet::new();
         let mut broken = BTreeSet::new();
         if jobs.iter().any(|job| job.program == Program::Papers) {
@@ -139,7 +142,7 @@ impl Session {
         for one in self.taking_part(jobs) {
             let Some(mpicc) = &one.mpicc else { continue };
             // The start-up benchmark is always needed, since it reports the version.
-            let programs = jobs.iter().filter(|job| one.is_one_of(job.who)).map(|job| job.program);
+            let programs = jobs.iter().filter(|job| roster::takes_part(&one, job.who)).map(|job| job.program);
             for program in programs.chain([Program::Startup]) {
                 let binary = self.binary(program, one.suffix);
                 if broken.contains(one.suffix) || !done.insert(binary.clone()) {
@@ -321,4 +324,15 @@ fn build(program: Program, log: &Path) -> Result<()> {
 
 fn list(cores: &[usize]) -> String {
     cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Runs the jobs and records in the description of the machine how much other processes disturbed them.
+pub fn run_watched(session: &mut Session, jobs: &[Job], machine: &mut Machine) -> Result<()> {
+    let watch = Watch::start();
+    session.run(jobs)?;
+    if let Some(disturbance) = watch.end() {
+        machine.lines.push(("while measuring".to_string(), disturbance.describe()));
+        machine.warnings.extend(disturbance.warning());
+    }
+    Ok(())
 }

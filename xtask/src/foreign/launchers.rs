@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 
-use super::{fresh, Bench};
-use crate::process;
-use crate::setup::{packages, remove};
+use super::bench::{fresh, Bench};
+use crate::setup::packages;
+use crate::{paths, process};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -74,7 +74,7 @@ fn halo(bench: &mut Bench) -> Result<Option<PathBuf>> {
 /// Tests that a job succeeds and that its ranks ran on the expected number of hosts.
 fn on_hosts(bench: &mut Bench, name: &str, command: &mut Command, ranks: usize, hosts: usize) -> Result<()> {
     let stats = bench.place.join("stats.json");
-    remove(&stats)?;
+    paths::remove(&stats)?;
     command.env("NTBRING_STATS", &stats);
     if bench.test(name, command, LIMIT, Some("ok"))? {
         let mut lines = Command::new("grep");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Bench;
+use super::bench::Bench;
 use crate::setup::packages;
 use crate::{process, ui};
 

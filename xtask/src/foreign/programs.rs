@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{fresh, Bench};
-use crate::setup::{self, packages, remove};
+use super::bench::{fresh, Bench};
+use crate::setup::{self, packages};
 use crate::{mpi_programs, paths, process};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub fn languages(bench: &mut Bench) -> Result<()> {
 pub fn debian(bench: &mut Bench) -> Result<()> {
     packages::install(&["netpipe-mpich2", "libmpich-dev"])?;
     let stats = bench.place.join("stats.json");
-    remove(&stats)?;
+    paths::remove(&stats)?;
     let mut netpipe = bench.exec("h0,h1", 2);
     netpipe.current_dir(&bench.place).args(["NPmpich2", "-u", "10000", "-o", "np.out"]);
     netpipe.env("NTBRING_STATS", &stats);

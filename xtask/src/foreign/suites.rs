@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{fresh, Bench};
+use super::bench::{fresh, Bench};
 use crate::setup::packages;
 
 const LIMIT: Duration = Duration::from_secs(120);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{fresh, Bench};
+use super::bench::{fresh, Bench};
 use crate::install;
 use crate::mpi::{Layout, Mpi};
 use crate::setup::packages;

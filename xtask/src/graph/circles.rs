@@ -26,9 +26,11 @@ struct Module {
 /// All modules of a crate, by their path from its root.
 type Modules = BTreeMap<Vec<String>, Module>;
 
-/// Returns the circles of a crate, the files of each in order. `root` is the file with which the crate begins. References
-/// of tests do not count.
-pub fn circles(root: &Path) -> Result<Vec<Vec<PathBuf>>> {
+/// Files that all refer to each other, directly or through others: each with those that it refers to directly.
+pub type Circle = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+
+/// Returns the circles of a crate. `root` is the file with which the crate begins. References of tests do not count.
+pub fn circles(root: &Path) -> Result<Vec<Circle>> {
     let mut modules = Modules::new();
     let folder = root.parent().context("a crate's first file lies in a folder")?;
     load(root, folder, Vec::new(), &mut modules)?;
@@ -42,11 +44,12 @@ pub fn circles(root: &Path) -> Result<Vec<Vec<PathBuf>>> {
         }
     }
     let found = tarjan_scc(&references).into_iter().filter(|component| component.len() > 1);
-    let sorted = found.map(|component| {
-        let files: BTreeSet<PathBuf> = component.into_iter().map(Path::to_owned).collect();
-        files.into_iter().collect()
+    let circle = found.map(|component| {
+        let inside = |file: &&Path| component.contains(file);
+        let referred = |file: &&Path| references.neighbors(file).filter(inside).map(Path::to_owned).collect();
+        component.iter().map(|file| (file.to_path_buf(), referred(file))).collect()
     });
-    Ok(sorted.collect())
+    Ok(circle.collect())
 }
 
 /// Reads the module `path` from `file`, and those below it, whose files are in `folder`.
@@ -157,6 +160,9 @@ fn import(tree: &syn::UseTree, mut before: Vec<String>, module: &mut Module) {
 struct Paths<'a>(&'a mut Vec<Vec<String>>);
 
 impl<'ast> Visit<'ast> for Paths<'_> {
+    /// `pub(super)` is not a reference.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         syn::visit::visit_path(self, path);
@@ -221,7 +227,7 @@ mod tests {
         }
         let found = circles(&folder.path().join("lib.rs")).unwrap();
         let name = |file: &PathBuf| file.strip_prefix(folder.path()).unwrap().display().to_string();
-        found.iter().map(|circle| circle.iter().map(name).collect()).collect()
+        found.iter().map(|circle| circle.keys().map(name).collect()).collect()
     }
 
     #[test]

@@ -64,14 +64,17 @@ pub fn run(args: &GraphArgs) -> Result<()> {
     Ok(())
 }
 
-/// Returns a line for each circle of files in a crate.
+/// Returns a paragraph for each circle of files in a crate.
 fn circles_of_files() -> Result<String> {
     let mut text = String::new();
     for package in metadata()?.packages {
         for target in package.targets.iter().filter(|target| target.is_product()) {
             for circle in circles::circles(&target.src_path)? {
-                let files: Vec<String> = circle.iter().map(|file| shown(file)).collect();
-                text += &format!("{}: {} files: {}\n", short(&package.name), files.len(), files.join(", "));
+                text += &format!("{}: {} files\n", short(&package.name), circle.len());
+                for (file, referred) in circle {
+                    let referred: Vec<String> = referred.iter().map(|file| shown(file)).collect();
+                    text += &format!("    {} -> {}\n", shown(&file), referred.join(", "));
+                }
             }
         }
     }

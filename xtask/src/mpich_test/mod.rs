@@ -19,10 +19,11 @@ use anyhow::{bail, Result};
 
 use crate::lock::{self, Lock};
 use crate::mpi::Mpi;
-use crate::setup::{self, packages, remove};
+use crate::parallel::cores;
+use crate::setup::{self, packages};
 use crate::ui::{self, Tally};
 use crate::variants::Variant;
-use crate::{cores, paths, version};
+use crate::{paths, version};
 pub use args::MpichTestArgs;
 use args::DEFAULT_HOSTS;
 use conformance::Column;
@@ -248,7 +249,7 @@ fn execute(
     let suffix = if args.rings().len() > 1 { format!("-{hosts}") } else { String::new() };
     let logs = place.join(format!("{}{suffix}", variant.place("logs")));
     if !args.resume {
-        remove(&logs)?;
+        paths::remove(&logs)?;
     }
     let (hosts, per_host) = (usize::from(hosts), usize::from(args.per_host));
     let (placement, jobs) = (args.placement, usize::from(args.jobs));

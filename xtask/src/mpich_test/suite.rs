@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::mpi::Mpi;
 use crate::setup::stamp::{Digest, Stamp};
-use crate::setup::{remove, Profile};
+use crate::setup::Profile;
 use crate::{paths, process, ui};
 
 /// A configured suite.
@@ -74,10 +74,10 @@ pub fn configure(against: &Against, source: &Path, source_id: &str) -> Result<Su
     }
     stamp.unless_held(&digest, || {
         ui::step("configure: MPICH's test suite", || {
-            remove(&build)?;
+            paths::remove(&build)?;
             fs::create_dir_all(&build)?;
             let log = paths::logs().join(format!("testsuite-{}.log", against.name));
-            remove(&log)?;
+            paths::remove(&log)?;
             let mut command = Command::new(source.join("configure"));
             command.current_dir(&build).args(&flags);
             process::check_logged(&mut command, &log)
@@ -114,7 +114,7 @@ impl Suite {
     /// fail.
     pub fn build(&self, dirs: &BTreeSet<String>, jobs: usize) -> Result<()> {
         let log = self.build.join("build.log");
-        remove(&log)?;
+        paths::remove(&log)?;
         let make = |dir: &str, keep_going: bool| {
             let mut command = Command::new("make");
             command.arg(format!("-j{jobs}")).arg("-C").arg(self.build.join(dir));

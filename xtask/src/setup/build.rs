@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::configure::Configured;
 use super::overlay::Overlaid;
+use super::profile::Profile;
 use super::stamp::{Digest, Stamp};
-use super::{remove, Profile};
 use crate::{paths, process, ui};
 
 /// Debian's names of the libraries, which have the same ABI: programs of its packages look for these names.
@@ -20,7 +20,7 @@ const DEBIAN_NAMES: &[(&str, &str)] = &[
 
 fn link_names(lib: &Path) -> Result<()> {
     for (name, target) in DEBIAN_NAMES.iter().filter(|(_, target)| lib.join(target).exists()) {
-        remove(&lib.join(name))?;
+        paths::remove(&lib.join(name))?;
         std::os::unix::fs::symlink(target, lib.join(name))?;
     }
     Ok(())
@@ -42,7 +42,7 @@ pub fn ensure(
     }
     stamp.unless_held(&digest, || {
         let log = paths::logs().join(format!("build-{profile}.log"));
-        remove(&log)?;
+        paths::remove(&log)?;
         let make = |args: &[&str]| {
             let mut command = Command::new("make");
             command.current_dir(&configured.dir).args(args);

@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{bail, Result};
 
 use super::overlay::Overlaid;
+use super::profile::Profile;
 use super::stamp::{Digest, Stamp};
 use super::times::Snapshot;
-use super::{remove, Profile};
 use crate::{paths, process, ui};
 
 /// A configured build directory.
@@ -75,7 +75,7 @@ pub fn ensure(profile: Profile, source: &Overlaid, prefix: &Path) -> Result<Conf
             // must change, and make rebuilds what depends on them.
             if !flags_stamp.holds(&flags_digest) {
                 flags_stamp.clear()?;
-                remove(&dir)?;
+                paths::remove(&dir)?;
             }
             let before = Snapshot::take(&dir)?;
             run(source, &dir, &flags, profile)?;
@@ -89,7 +89,7 @@ pub fn ensure(profile: Profile, source: &Overlaid, prefix: &Path) -> Result<Conf
 fn run(source: &Overlaid, dir: &Path, flags: &[String], profile: Profile) -> Result<()> {
     fs::create_dir_all(dir)?;
     let log = paths::logs().join(format!("configure-{profile}.log"));
-    remove(&log)?;
+    paths::remove(&log)?;
     let mut command = Command::new(source.dir.join("configure"));
     command.current_dir(dir).args(flags);
     // gfortran 10 and later reject MPICH's own Fortran sources without these flags; configure names the flags when it

@@ -7,7 +7,6 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{bail, Context, Result};
 
-use super::remove;
 use super::stamp::{sha256, Digest};
 use crate::{paths, process, ui};
 
@@ -46,7 +45,7 @@ pub fn build_command(root: &Path) -> Command {
 }
 
 fn build(log: &Path) -> Result<()> {
-    remove(log)?;
+    paths::remove(log)?;
     let mut command = build_command(&paths::root());
     command.arg("--verbose");
     // Cargo cannot be asked in advance if there is anything to build; the modification time of its output tells

@@ -17,65 +17,24 @@ mod configure;
 pub mod library;
 mod overlay;
 pub mod packages;
+mod profile;
 mod regenerate;
 mod smoke;
 mod source;
 pub mod stamp;
 mod times;
 
-use std::fmt;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::mpi::Mpi;
-use crate::{lock, paths, ui};
+use crate::{lock, parallel, paths, ui};
+pub use profile::Profile;
 use stamp::Digest;
-
-/// The parts of MPICH that are built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// C only, without ROMIO, with the dataloop datatype engine: minutes.
-    Quick,
-    /// As quick, without MPICH's shared memory module: ranks of one host talk through the ring's queues too.
-    NoShm,
-    /// As quick, with a lock for each VCI: threads on different communicators need not wait for each other.
-    PerVci,
-    /// As quick, with MPICH, the netmod and programs under AddressSanitizer.
-    Asan,
-    /// As quick, with MPICH not optimized and with debugging symbols: for debuggers and for memory checkers that name
-    /// lines.
-    Debug,
-    /// C, Fortran, C++ and MPI-IO, with the dataloop datatype engine.
-    Full,
-    /// As full, with MPICH's default datatype engine, yaksa: about 20 minutes.
-    Yaksa,
-}
-
-impl Profile {
-    /// Returns true if it has Fortran, C++ and MPI-IO.
-    pub fn has_all_languages(self) -> bool {
-        matches!(self, Self::Full | Self::Yaksa)
-    }
-}
-
-impl fmt::Display for Profile {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Quick => "quick",
-            Self::NoShm => "no-shm",
-            Self::PerVci => "per-vci",
-            Self::Asan => "asan",
-            Self::Debug => "debug",
-            Self::Full => "full",
-            Self::Yaksa => "yaksa",
-        })
-    }
-}
 
 /// Command-line options of all commands that need an MPI.
 #[derive(Args, Clone, Debug)]
@@ -127,7 +86,7 @@ pub struct Installed {
 pub fn ensure(args: &SetupArgs) -> Result<Installed> {
     let start = Instant::now();
     let profile = args.profile;
-    let jobs = args.jobs.unwrap_or_else(crate::cores);
+    let jobs = args.jobs.unwrap_or_else(parallel::cores);
     let _lock = lock::take(&paths::mpich().join("lock"))?;
     let prefix = paths::mpich().join(profile.to_string());
 
@@ -171,22 +130,7 @@ fn link_current(profile: Profile) -> Result<()> {
         return Ok(());
     }
     let temporary = paths::mpich().join("current.tmp");
-    remove(&temporary)?;
+    paths::remove(&temporary)?;
     std::os::unix::fs::symlink(wanted, &temporary)?;
     fs::rename(&temporary, &link).with_context(|| format!("cannot make the link {}", link.display()))
-}
-
-/// Removes a file, a link or a whole directory, if it is there.
-pub fn remove(path: &Path) -> Result<()> {
-    let result = match fs::symlink_metadata(path) {
-        Ok(data) if data.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
 }

@@ -12,9 +12,9 @@ use std::time::SystemTime;
 
 use anyhow::{bail, Context, Result};
 
+use super::regenerate;
 use super::source::{self, Pristine};
 use super::stamp::{files_below, Digest, Stamp};
-use super::{regenerate, remove};
 use crate::{paths, process, ui};
 
 /// Directory of the netmod in MPICH's tree.
@@ -100,7 +100,7 @@ fn rebuild(pristine: &Pristine, patches: &[PathBuf], dir: &Path) -> Result<()> {
             return Ok(());
         }
         sync_tree(&fresh, dir)?;
-        remove(&fresh)
+        paths::remove(&fresh)
     })
 }
 
@@ -117,7 +117,7 @@ fn sync_tree(from: &Path, to: &Path) -> Result<()> {
     let keep: BTreeSet<&PathBuf> = wanted.iter().collect();
     for file in files_below(to)? {
         if !keep.contains(&file) {
-            remove(&to.join(file))?;
+            paths::remove(&to.join(file))?;
         }
     }
     sync_files(from, &wanted, to)
@@ -134,7 +134,7 @@ fn sync_files(from: &Path, files: &[PathBuf], to: &Path) -> Result<()> {
         if let Some(parent) = dest.parent() {
             fs::create_dir_all(parent)?;
         }
-        remove(&dest)?;
+        paths::remove(&dest)?;
         copy(&source, &dest).with_context(|| format!("cannot copy {}", source.display()))?;
     }
     Ok(())

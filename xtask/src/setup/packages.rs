@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use super::Profile;
+use super::profile::Profile;
 use crate::{paths, process, ui};
 
 /// A package, and a program whose presence shows on systems other than Debian that the need is met.

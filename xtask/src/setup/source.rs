@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use super::apt;
 use super::stamp::{sha256, Digest, Stamp};
-use super::{apt, remove};
 use crate::{paths, process, ui};
 
 /// The release that `netmod/` and `mpich-patches/` are written for.
@@ -59,11 +59,11 @@ pub fn ensure(given: Option<&Path>) -> Result<Pristine> {
 fn adopt(id: String, make: impl FnOnce(&Path) -> Result<()>) -> Result<Pristine> {
     let dir = paths::mpich().join("pristine");
     let fresh = dir.with_extension("new");
-    remove(&fresh)?;
+    paths::remove(&fresh)?;
     make(&fresh)?;
     let stamp = Stamp::new("source");
     stamp.clear()?;
-    remove(&dir)?;
+    paths::remove(&dir)?;
     fs::rename(&fresh, &dir).with_context(|| format!("cannot rename {}", fresh.display()))?;
     stamp.write(&id)?;
     Ok(Pristine { dir, id })
@@ -95,7 +95,7 @@ fn download() -> Result<PathBuf> {
     }
     ui::step(&format!("source: fetching Debian's {PACKAGE} {PACKAGE_VERSION}"), || {
         // Files of an interrupted call are removed.
-        remove(&dir)?;
+        paths::remove(&dir)?;
         fs::create_dir_all(&dir)?;
         let log = paths::logs().join("source.log");
         apt::download(PACKAGE, PACKAGE_VERSION, &dir, &log).context(
@@ -114,7 +114,7 @@ fn download() -> Result<PathBuf> {
 fn unpack(tarball: &Path, fresh: &Path) -> Result<()> {
     ui::step("source: unpacking", || {
         let temporary = fresh.with_extension("unpacked");
-        remove(&temporary)?;
+        paths::remove(&temporary)?;
         fs::create_dir_all(&temporary)?;
         let log = paths::logs().join("source.log");
         let mut tar = Command::new("tar");
@@ -123,7 +123,7 @@ fn unpack(tarball: &Path, fresh: &Path) -> Result<()> {
         let top = top_of(&temporary).with_context(|| format!("{} is not a source tarball", tarball.display()))?;
         check(&top).with_context(|| format!("{} cannot be used", tarball.display()))?;
         fs::rename(&top, fresh).with_context(|| format!("cannot rename {}", top.display()))?;
-        remove(&temporary)
+        paths::remove(&temporary)
     })
 }
 
@@ -166,7 +166,7 @@ fn version_in(text: &str) -> Option<&str> {
 /// Copies a tree with all modification times: generated files must stay newer than the files that they were generated
 /// from.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    remove(to)?;
+    paths::remove(to)?;
     let log = paths::logs().join("source.log");
     let mut cp = Command::new("cp");
     cp.args(["-a", "--reflink=auto"]).arg(from).arg(to);

@@ -9,7 +9,7 @@ use anyhow::{bail, Result};
 use super::{libtest, linters};
 use crate::foreign::{self, ForeignArgs};
 use crate::mpich_test::{self, MpichTestArgs};
-use crate::setup::{packages, remove, Installed, SetupArgs};
+use crate::setup::{packages, Installed, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::VariantArgs;
 use crate::{mpi_programs, paths, process};
@@ -188,7 +188,7 @@ fn cargo() -> Command {
 
 fn fresh_log(step: &str) -> Result<PathBuf> {
     let log = paths::target().join(format!("test-{step}.log"));
-    remove(&log)?;
+    paths::remove(&log)?;
     Ok(log)
 }
 

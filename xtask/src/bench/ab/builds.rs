@@ -18,8 +18,8 @@ use walkdir::WalkDir;
 use super::c_side::{Key, Origin};
 use super::check;
 use super::git;
+use super::pair::Pair;
 use super::side::Side;
-use crate::bench::ab::Pair;
 use crate::setup::stamp::{self, sha256, Digest};
 use crate::setup::{self, library, SetupArgs};
 use crate::{install, paths, process, ui};
@@ -77,7 +77,7 @@ impl<'a> Builds<'a> {
         let base = self.kept(key);
         if base.is_dir() {
             let log = self.log("worktree");
-            setup::remove(&log)?;
+            paths::remove(&log)?;
             ui::step("build: the library of the present tree", || {
                 process::check_logged(&mut library::build_command(&paths::root()), &log)
             })?;
@@ -85,7 +85,7 @@ impl<'a> Builds<'a> {
             self.keep_present(&base)?;
         }
         let place = self.dir.join(format!("worktree-{}", key.name()));
-        setup::remove(&place)?;
+        paths::remove(&place)?;
         assemble(&base, &products(&paths::root()), &place)?;
         Ok(place)
     }
@@ -98,7 +98,7 @@ impl<'a> Builds<'a> {
             return Ok(place);
         }
         let (base, tree, log) = (self.kept(&key), self.dir.join("tree"), self.log(short));
-        setup::remove(&log)?;
+        paths::remove(&log)?;
         let origin = Origin::of(&key, self.present_key()?, base.is_dir());
         if origin == Origin::Present {
             self.keep_present(&base)?;
@@ -144,7 +144,7 @@ impl<'a> Builds<'a> {
         let movable = place.with_extension("base");
         install::copy_movable(&base, &movable)?;
         assemble(&movable, &files, &place)?;
-        setup::remove(&movable)?;
+        paths::remove(&movable)?;
         Ok(place)
     }
 
@@ -180,7 +180,7 @@ impl<'a> Builds<'a> {
         let stamp = made.join("set-up-by");
         let id = SET_UP.map(|path| git::object(hash, path)).into_iter().find(|id| !id.is_empty()).unwrap_or_default();
         if !fs::read_to_string(&stamp).is_ok_and(|present| present == id) {
-            setup::remove(&made)?;
+            paths::remove(&made)?;
         }
         self.offer_source(&made.join("download"))?;
         stamp::write_atomically(&stamp, id.as_bytes())?;
@@ -244,7 +244,7 @@ fn products(tree: &Path) -> [(PathBuf, &'static str); 2] {
 /// Makes an installation like `base` but with these files. It appears at `place` only when it is complete.
 fn assemble(base: &Path, files: &[(PathBuf, &str)], place: &Path) -> Result<()> {
     let temporary = place.with_extension("new");
-    setup::remove(&temporary)?;
+    paths::remove(&temporary)?;
     link_tree(base, &temporary)?;
     for (file, to) in files {
         library::install(file, &temporary.join(to))?;

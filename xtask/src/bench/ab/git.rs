@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{paths, process, setup};
+use crate::{paths, process};
 
 /// The object name of a path that a tree does not have: empty.
 const ABSENT: &str = "";
@@ -35,7 +35,7 @@ pub fn present_tree(index: &Path) -> Result<String> {
         let mut command = git(args);
         process::output(command.env("GIT_INDEX_FILE", index))
     };
-    setup::remove(index)?;
+    paths::remove(index)?;
     with_index(&["read-tree", "HEAD"])?;
     with_index(&["add", "--all", "."])?;
     Ok(with_index(&["write-tree"])?.trim().to_string())
@@ -59,7 +59,7 @@ pub fn check_out(hash: &str, dir: &Path, log: &Path) -> Result<()> {
         in_tree(&["checkout", "--quiet", "--force", "--detach", hash])?;
         return in_tree(&["clean", "-fdq"]);
     }
-    setup::remove(dir)?;
+    paths::remove(dir)?;
     process::check_logged(&mut git(&["worktree", "prune"]), log)?;
     let mut add = git(&unhooked);
     process::check_logged(add.args(["worktree", "add", "--force", "--detach", place, hash]), log)

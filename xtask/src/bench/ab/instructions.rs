@@ -95,7 +95,7 @@ fn count(one: &Contestant, valgrind: &Path, binary: &Path, dir: &Path, round_tri
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
         Ok(entries.map(|entry| entry.path()).filter(named).collect())
     };
-    files()?.iter().try_for_each(|file| crate::setup::remove(file))?;
+    files()?.iter().try_for_each(|file| crate::paths::remove(file))?;
     let mut command = one.command(Shape::Pair, valgrind);
     command
         .args(["-q", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no"])

@@ -13,6 +13,7 @@ mod c_side;
 mod check;
 mod git;
 mod instructions;
+mod pair;
 mod rows;
 mod side;
 
@@ -24,14 +25,14 @@ use clap::Args;
 use crate::bench::contestants::{self, Contestant};
 use crate::bench::jobs::Program;
 use crate::bench::machine::{self, Machine};
-use crate::bench::run_watched;
-use crate::bench::session::{self, Effort, Session};
+use crate::bench::session::{self, run_watched, Effort, Session};
 use crate::bench::stored::Stored;
 use crate::mpi::Mpi;
 use crate::setup::SetupArgs;
 use crate::variants::assignment;
 use crate::{lock, paths, process, ui};
 use builds::Builds;
+use pair::Pair;
 use rows::{Entry, Row};
 use side::Side;
 
@@ -46,15 +47,6 @@ const LEGEND: &str = "NEW/OLD: of the medians of as many runs as the column says
     these runs over their median, OLD's and NEW's; WORSE, better: by more than 3 % (instructions: 1 %) and by more than either \
     spread; ?: too few runs to say; cores: how far apart they were, as half the round trip of a cache line: only runs in that \
     state of the machine are compared; -: all runs are";
-
-/// A value for each side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair<T> {
-    /// The value of OLD.
-    pub old: T,
-    /// The value of NEW.
-    pub new: T,
-}
 
 /// Command-line options of `bench ab`.
 #[derive(Args, Clone, Debug)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::instructions;
-use super::Pair;
+use super::pair::Pair;
 use crate::bench::compare::rounded;
 use crate::bench::figures::{median, number, size, smaller_is_better, Figures};
 use crate::bench::jobs::{self, Job, Program, Shape, Who};

@@ -1,57 +1,18 @@
 //! `bench compare`: ntbring against the best of the other MPIs, measure by measure.
 
+mod entry;
 mod measures;
 mod queue_management;
 mod shown;
-
-use serde::Serialize;
 
 use crate::bench::figures::{size, smaller_is_better, spread, Figures, MACHINE};
 use crate::bench::jobs::Job;
 use crate::bench::states::{self, States, Wanted};
 use crate::bench::stored::Stored;
 use crate::bench::tables::limit_value;
+pub use entry::{rounded, Entry};
 use measures::{measures, Measure, Than};
 pub use shown::{cells, table, HEADER};
-
-/// The result of a measure.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct Entry {
-    pub(super) name: String,
-    pub(super) ours: Option<f64>,
-    pub(super) best_peer: Option<f64>,
-    pub(super) peer: Option<String>,
-    pub(super) ratio: Option<f64>,
-    pub(super) limit: Option<f64>,
-    pub(super) unit: String,
-    /// "lower" or "higher": the direction in which value and ratio are better.
-    pub(super) better: &'static str,
-    /// The ratio to be reached; None if the measure is only reported.
-    pub(super) to_reach: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) of_limit: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) of_limit_to_reach: Option<f64>,
-    pub(super) reached: Option<bool>,
-    /// Number of runs that the medians are taken of: of ntbring and of the peer.
-    pub(super) runs: [Option<usize>; 2],
-    /// Largest less smallest value of these runs, over the median: of ntbring and of the peer.
-    pub(super) spread: [Option<f64>; 2],
-    /// Half the round trip of a cache line between the first two cores, in us; None if the machine was not in the same
-    /// state for long enough.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cores_us: Option<f64>,
-    /// Number of tests of a suite that ran out of time: ntbring's and the peer's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) timed_out: Option<[usize; 2]>,
-}
-
-impl Entry {
-    /// Returns true if there is at least ntbring's own figure.
-    pub fn is_known(&self) -> bool {
-        self.ours.is_some()
-    }
-}
 
 /// Returns true if a measure of this name is selected.
 fn is_chosen(name: &str, only: Option<&str>) -> bool {
@@ -120,11 +81,6 @@ fn unit_of(test: &str) -> &'static str {
         "memory_pss" => "KiB",
         _ => "us",
     }
-}
-
-/// Rounds a value to the digits that the measurement supports.
-pub fn rounded(value: f64) -> f64 {
-    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {

@@ -1,6 +1,6 @@
 //! The effect of queue management under a link model: model 2 of MPI-VMMC over model 1, as in `bench ablation`.
 
-use crate::bench::compare::{rounded, Entry};
+use crate::bench::compare::entry::{rounded, Entry};
 use crate::bench::figures::Figures;
 use crate::bench::jobs::{self, Job};
 use crate::bench::papers::ablation::{self, MODELS_2_AND_1};

@@ -1,6 +1,6 @@
 //! Formats a comparison as a table.
 
-use crate::bench::compare::Entry;
+use crate::bench::compare::entry::Entry;
 use crate::bench::figures::number;
 use crate::bench::tables::factor;
 use crate::ui;

@@ -1,11 +1,22 @@
 //! `bench efficiency`: the part of the raw window's bandwidth that MPI reaches.
 
-use super::Column;
 use crate::bench::figures::{number, size, Figures, RAW_WINDOW};
 use crate::bench::tables::Table;
 
 const TEST: &str = "bandwidth";
 const RANKS: usize = 2;
+
+/// One way of running ntbring.
+pub struct Column {
+    /// Name of the contestant.
+    pub name: &'static str,
+    /// Head of its column.
+    pub head: &'static str,
+    /// Environment variables that are set for it.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Description for the legend.
+    pub what: &'static str,
+}
 
 /// The limit of the emulated NTB, measured by `benches/machine/limits.c`.
 pub const RAW: &str = "raw_bandwidth";

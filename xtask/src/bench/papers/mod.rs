@@ -6,17 +6,6 @@ pub mod efficiency;
 use crate::bench::contestants::{model, ours, Contestant, Role};
 use crate::setup::Installed;
 
-/// One way of running ntbring, for `efficiency`.
-pub struct Column {
-    /// Name of the contestant.
-    pub name: &'static str,
-    /// Head of its column.
-    pub head: &'static str,
-    /// Environment variables that are set for it.
-    env: &'static [(&'static str, &'static str)],
-    what: &'static str,
-}
-
 /// Returns the models of `benches/papers`.
 pub fn models() -> Vec<Contestant> {
     let columns = ablation::LINKS.iter().flat_map(|link| &link.columns);
@@ -25,7 +14,7 @@ pub fn models() -> Vec<Contestant> {
 
 /// Returns all ways of running ntbring that only the experiments need.
 pub fn contestants(installed: &Installed) -> Vec<Contestant> {
-    let one = |column: &'static Column| {
+    let one = |column: &'static efficiency::Column| {
         let mut one = ours(installed, column.name, 1, Role::Efficiency, column.what);
         one.env.extend(column.env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
         one
