@@ -2,7 +2,8 @@
 
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
 use super::deputy::{self, Deputy, Guarded, Owned};
-use super::{argument, variables, Failure};
+use super::{argument, Failure};
+use ::ntbring_endpoint::settings::TABLE;
 use ::ntbring_endpoint::Settings;
 use ::ntbring_endpoint::{Endpoint, Idle};
 use ntbring_host::companion;
@@ -87,11 +88,16 @@ impl Shared {
     }
 }
 
+/// Returns the values of all settings, in the table's order.
+fn values(loaded: &Loaded<Settings>) -> Vec<CString> {
+    TABLE.settings().map(|setting| CString::new(loaded.value(setting).0.to_string()).unwrap_or_default()).collect()
+}
+
 impl Handle {
     pub fn open(job: &ntbring_job_t, host_of: &[i32]) -> Result<Handle, Failure> {
         let (rank, vci) = (job.rank as u32, job.vci as u32);
         let loaded = Settings::load()?;
-        let values = variables::values(&loaded);
+        let values = values(&loaded);
         let Loaded { mut settings, remark, .. } = loaded;
         if let Some(file) = settings.links.trace.as_mut().filter(|_| vci > 0) {
             file.as_mut_os_string().push(format!(".vci{vci}"));

@@ -3,9 +3,8 @@
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::Handle;
-use ::ntbring_endpoint::settings::{Settings, TABLE};
+use ::ntbring_endpoint::settings::TABLE;
 use ::ntbring_endpoint::COUNTERS;
-use ntbring_settings::Loaded;
 use ntbring_settings::Setting;
 use std::ffi::CString;
 use std::sync::{Mutex, OnceLock};
@@ -31,11 +30,6 @@ fn counters() -> &'static [Described] {
     COUNTED.get_or_init(|| {
         COUNTERS.iter().map(|c| (text(format!("ntbring_{}", c.name)), text(c.meaning.into()))).collect()
     })
-}
-
-/// Returns the values of all settings, in the table's order.
-pub fn values(loaded: &Loaded<Settings>) -> Vec<CString> {
-    TABLE.settings().map(|setting| text(loaded.value(setting).0.to_string())).collect()
 }
 
 /// Describes the setting number `index`, with its value in this endpoint. See `include/ntbring.h`.

@@ -14,7 +14,6 @@
 //! until it next checks its mailbox: the request raises the mailbox's counter, as a note does.
 
 use crate::clock;
-use crate::mailbox::POSTED;
 use crate::memory_file::{MemoryFile, PAGE};
 use crate::HostError;
 use ntbring_memory::{InWindow, OutWindow, Region};
@@ -28,6 +27,9 @@ const MEANING: usize = 24;
 const COUNT: usize = 32;
 const LIVE: usize = 64;
 const WORDS: usize = LIVE + 8 * Bulletin::LIVE_WORDS;
+
+/// Offset in the mailbox's page of the counter of all notes ever posted and of other wake-ups of the owner, bytes.
+pub(super) const POSTED: usize = 0;
 
 /// Number of reads disturbed by the writer after which a reader gives up.
 const TRIES: usize = 1000;

@@ -2,7 +2,7 @@
 //! (notes). It has no counterpart in NTB hardware; it serves processes of different jobs, which communicate outside the
 //! ring. The process's [`Bulletin`] follows it in memory.
 
-use crate::bulletin::Bulletin;
+use crate::bulletin::{Bulletin, POSTED};
 use crate::introduction::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
 use crate::HostError;
@@ -15,8 +15,6 @@ const SLOT: usize = 128;
 /// Maximum length of a note, bytes.
 pub const NOTE_MAX: usize = SLOT - 8;
 
-/// Offset of the counter of all notes ever posted and of other wake-ups of the owner.
-pub(super) const POSTED: usize = 0;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;

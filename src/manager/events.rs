@@ -1,6 +1,6 @@
 //! Input and output of a manager.
 
-use super::packet::PacketError;
+use super::format::PacketError;
 use super::{Hwid, Table, PORTS};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub enum Action {
     Send {
         /// Port by which to send it.
         port: u8,
-        /// Bytes of the packet, at most [`super::packet::PACKET_MAX`].
+        /// Bytes of the packet, at most [`crate::PACKET_MAX`].
         bytes: Vec<u8>,
     },
     /// Use a new routing table.

@@ -15,7 +15,8 @@
 //! | `routes` | local ids and the routes of all pairs, evenly balanced; the class of each hop |
 //! | `deadlock` | detection of cycles in a wait-for graph |
 //! | `table` | the routing table that the master sends to a host: ids and routes; transferred in chunks |
-//! | `packet`, `record`, `path` | wire formats |
+//! | `packet`, `record`, `path`, `format` | wire formats, and errors in received bytes |
+//! | `ids`, `rules` | limits, ids of hosts, parameters |
 //! | `shape` | descriptions of networks: `ring:8`, `torus:4x4`, a list of links |
 //! | `network` | managers of a described network that communicate through memory, in virtual time |
 //! | `survey` | statistics of a network whose managers have agreed |
@@ -23,7 +24,9 @@
 pub mod deadlock;
 mod discovery;
 mod events;
+mod format;
 mod graph;
+mod ids;
 mod machine;
 pub mod network;
 pub mod packet;
@@ -32,6 +35,7 @@ mod ports;
 pub mod record;
 mod role;
 pub mod routes;
+mod rules;
 pub mod shape;
 pub mod survey;
 pub mod table;
@@ -40,64 +44,10 @@ pub mod table;
 mod tests;
 
 pub use events::{Action, Event, ManagerError};
+pub use format::{PacketError, HEADER, PACKET_MAX, PAYLOAD_MAX};
 pub use graph::Graph;
+pub use ids::{class_step, Hwid, Lid, CLASSES_MAX, HOSTS_MAX, PORTS};
 pub use machine::Manager;
 pub use path::{Path, HOPS_MAX};
+pub use rules::Rules;
 pub use table::Table;
-
-use serde::Serialize;
-use std::fmt;
-use std::time::Duration;
-
-/// Number of ports that a host can have.
-pub const PORTS: usize = 4;
-
-/// Largest number of hosts in one network. More distant hosts are not discovered.
-pub const HOSTS_MAX: usize = 64;
-
-/// Largest number of lane classes that routes can use.
-pub const CLASSES_MAX: u8 = 4;
-
-/// Hardware id of a host, unique in its network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct Hwid(pub u64);
-
-impl fmt::Display for Hwid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            small @ 0..=99_999 => write!(f, "{small}"),
-            large => write!(f, "{large:#x}"),
-        }
-    }
-}
-
-/// Local id, assigned to a host by the master: 1 to [`HOSTS_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct Lid(pub u8);
-
-impl fmt::Display for Lid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Parameters that all managers of a network share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rules {
-    /// Number of lane classes that forwarders have, 1 to [`CLASSES_MAX`].
-    pub classes: u8,
-    /// Time to wait for a reply before the request is repeated.
-    pub patience: Duration,
-    /// Largest number of times that a request is sent.
-    pub tries: u8,
-    /// Interval of the keep-alive requests from a standby to its master.
-    pub poll: Duration,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Rules { classes: 2, patience: Duration::from_millis(10), tries: 3, poll: Duration::from_millis(100) }
-    }
-}

@@ -2,7 +2,8 @@
 
 use super::discovery::{Discovery, Found};
 use super::events::{Action, Event, ManagerError};
-use super::packet::{Body, Header, Method, PacketError};
+use super::format::PacketError;
+use super::packet::{Body, Header, Method};
 use super::ports::PortStates;
 use super::record::{Ports, Record, Stamp, EPOCH_MAX};
 use super::role::{Lead, Look, Role, Watch};

@@ -3,19 +3,11 @@
 //! They need no addresses: packets are source-routed. The header lists the ports by which a packet leaves each host
 //! in turn. Every host that it reaches adds the port by which it arrived to a second list, which is the path back.
 
+use super::format::{PacketError, HEADER, PACKET_MAX, PAYLOAD_MAX};
 use super::path::Path;
 use super::record::Record;
 use super::table::Piece;
 use bytes::{Buf, BufMut};
-
-/// Size of a header in bytes.
-pub const HEADER: usize = 48;
-
-/// Largest size of a packet in bytes: it fits into an entry of the smallest lane.
-pub const PACKET_MAX: usize = 960;
-
-/// Largest number of bytes that can follow a header.
-pub const PAYLOAD_MAX: usize = PACKET_MAX - HEADER;
 
 /// Magic number: "ntm" and the version of this format.
 const MAGIC: u32 = u32::from_le_bytes(*b"ntm\x01");
@@ -27,41 +19,6 @@ const TABLE: u8 = 2;
 const OUT: u8 = 0;
 const BACK: u8 = 1;
 const RETURNED: u8 = 2;
-
-/// Error: an invalid packet.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PacketError {
-    /// The length does not fit the type of data.
-    #[error("{len} bytes are not {what}")]
-    Length {
-        /// Expected type of data.
-        what: &'static str,
-        /// Actual number of bytes.
-        len: usize,
-    },
-    /// The magic number is wrong: the packet does not belong to the manager, or has another version.
-    #[error("it begins with {0:#010x}")]
-    Magic(u32),
-    /// The method does not exist.
-    #[error("there is no method {method} in direction {direction}")]
-    Method {
-        /// Method in the header.
-        method: u8,
-        /// Direction in the header.
-        direction: u8,
-    },
-    /// The lists of ports are inconsistent.
-    #[error("its lists of ports cannot be: {count} of {hops} hops")]
-    Lists {
-        /// Number of hops of the path.
-        hops: u8,
-        /// Number of hops made so far.
-        count: u8,
-    },
-    /// A field has an impossible value.
-    #[error("its field {0} cannot be")]
-    Value(&'static str),
-}
 
 /// Type of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

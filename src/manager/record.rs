@@ -1,6 +1,6 @@
 //! The record that a host sends to others: its id, its ports, and its view of the network.
 
-use super::packet::PacketError;
+use super::format::PacketError;
 use super::{Hwid, Lid, HOSTS_MAX, PORTS};
 use bytes::{Buf, BufMut};
 use serde::Serialize;

@@ -15,11 +15,6 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 /// Number of passes in which each route is chosen: a first pass, and one with each port in front.
 const PASSES: usize = 5;
 
-/// Returns the increase of the class when a packet that came from `before` continues to `next`.
-pub fn class_step(before: Lid, here: Lid, next: Lid) -> u8 {
-    u8::from(before < here && next < here)
-}
-
 /// The other end of a link, as the index of its host in the plan, and the cost of a hop.
 type Link = (usize, u32);
 

@@ -2,9 +2,9 @@
 //! the routing tables that the hosts have.
 
 use super::deadlock::{Channel, Waits};
+use super::ids::class_step;
 use super::network::Network;
 use super::record::Stamp;
-use super::routes::class_step;
 use super::{Hwid, Lid, Path, PORTS};
 use serde::Serialize;
 use std::collections::BTreeMap;

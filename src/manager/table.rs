@@ -1,9 +1,9 @@
 //! The routing table that the master sends to a host: the hosts of the network, their local ids and the paths to
 //! them.
 
-use super::packet::{PacketError, PAYLOAD_MAX};
+use super::format::{PacketError, PAYLOAD_MAX};
+use super::ids::class_step;
 use super::record::{Stamp, EPOCH_MAX};
-use super::routes::class_step;
 use super::{Hwid, Lid, Path, CLASSES_MAX, HOSTS_MAX};
 use bytes::{Buf, BufMut};
 use serde::Serialize;

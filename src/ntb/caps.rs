@@ -4,6 +4,11 @@ use ntbring_memory::Mapping;
 use std::fmt;
 use std::ops::BitAnd;
 
+/// Number of scratchpad registers on each side of a link; each holds 32 bits.
+pub const SCRATCHPADS: usize = 8;
+/// Number of doorbell bits on each side of a link.
+pub const DOORBELLS: usize = 16;
+
 /// Capabilities of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,9 +43,9 @@ impl PortCaps {
         window_align: 4096,
         window_size_align: 4096,
         window_max: 1 << 40,
-        scratchpads: crate::SCRATCHPADS,
-        doorbells: crate::DOORBELLS,
-        vectors: crate::DOORBELLS,
+        scratchpads: SCRATCHPADS,
+        doorbells: DOORBELLS,
+        vectors: DOORBELLS,
         max_transfer: None,
         async_copies: false,
     };

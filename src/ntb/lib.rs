@@ -27,6 +27,6 @@ pub mod timing;
 pub mod trace;
 pub mod weak;
 
-pub use caps::{PortCaps, Shortcuts};
-pub use port::{LinkState, NtbError, Port, Side, Ticket, Vector, DOORBELLS, SCRATCHPADS};
+pub use caps::{PortCaps, Shortcuts, DOORBELLS, SCRATCHPADS};
+pub use port::{LinkState, NtbError, Port, Side, Ticket, Vector};
 pub use settings::LinkSettings;

@@ -1,15 +1,10 @@
 //! The interface of an NTB adapter to the protocol.
 
-use crate::{PortCaps, Shortcuts};
+use crate::caps::{PortCaps, Shortcuts};
 use ntbring_host::HostError;
 use ntbring_memory::{InWindow, OutWindow};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Number of scratchpad registers on each side of a link; each holds 32 bits.
-pub const SCRATCHPADS: usize = 8;
-/// Number of doorbell bits on each side of a link.
-pub const DOORBELLS: usize = 16;
 
 /// Side of a host: identifies one of its two ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@
 //! Thresholds may differ between ranks: a sender chooses the protocol, a receiver chooses the way of fetching
 //! rendezvous payloads, and each side accepts the choice of the other.
 
-use super::{Thresholds, LONG_HEADER};
+use super::selection::{Thresholds, LONG_HEADER};
 use ntbring_settings::parse::{bytes, within};
 use ntbring_settings::{Row, Setting};
 

@@ -1,12 +1,13 @@
 //! Packets that no manager has sent, and the encoding of those that managers send.
 
 use super::settled;
-use crate::packet::{Body, Header, Method, PacketError, HEADER, PACKET_MAX};
+use crate::packet::{Body, Header, Method};
 use crate::record::{Peer, Ports, Record, Stamp, EPOCH_MAX};
 use crate::routes::Plan;
 use crate::shape::Shape;
 use crate::table::{Piece, Table};
 use crate::{Event, Hwid, Lid, Manager, ManagerError, Path, Rules, HOPS_MAX, PORTS};
+use crate::{PacketError, HEADER, PACKET_MAX};
 use proptest::prelude::*;
 use std::time::Duration;
 

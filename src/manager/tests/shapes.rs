@@ -2,8 +2,9 @@
 
 use super::weigh;
 use super::{settled, survey};
+use crate::class_step;
 use crate::deadlock::{Channel, Waits};
-use crate::routes::{class_step, Plan};
+use crate::routes::Plan;
 use crate::shape::Shape;
 use crate::survey::Survey;
 use crate::{Hwid, Lid, Rules, CLASSES_MAX};

@@ -4,7 +4,7 @@
 //! writes before it, while writes before the next fence may overtake a delayed one. A background thread delivers the
 //! queue, so a delay does not block the sender, as on a real link.
 
-use super::wire::{Cable, Posted};
+use super::cable::{Cable, Posted};
 use ntbring_host::clock;
 use ntbring_host::thread;
 use ntbring_memory::OutWindow;

@@ -4,9 +4,10 @@
 //! | file | holds |
 //! |---|---|
 //! | `description` | the value of NTBRING_FAULT: kinds and rates of faults |
-//! | `links`, `outage` | names of links, and the times at which links are down |
+//! | `links`, `outage`, `times` | names of links, and the times at which links are down |
 //! | `dice` | reproducible random decisions |
 //! | `injector` | state that the ports of a process share: start time of the faults, counters |
+//! | `cable` | the link, which delivers accesses or loses them while it is down |
 //! | `wire` | injection of faults into writes and rings |
 //! | `late` | the queue of delayed writes and rings |
 //!
@@ -26,12 +27,14 @@
 //! Faults affect only outgoing accesses, never memory of the own host. A link that is down loses all that is sent, and
 //! also the writes that were delayed before it went down and are due while it is down.
 
+mod cable;
 mod description;
 mod dice;
 mod injector;
 mod late;
 mod links;
 mod outage;
+mod times;
 mod wire;
 
 pub use description::{Begin, Faults, Rate};

@@ -1,7 +1,7 @@
 //! Schedules of times at which a link is down: arithmetic only, without a clock.
 
-use super::description::{show, time};
 use super::links::LinkName;
+use super::times::{show, time};
 use std::fmt;
 use std::time::Duration;
 

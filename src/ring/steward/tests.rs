@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::LANE_MIN;
 use crate::probation::PROBATION;
-use ntbring_manager::packet::PACKET_MAX;
+use ntbring_manager::PACKET_MAX;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_queue::{Producer, Reliability};
 

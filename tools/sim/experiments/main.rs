@@ -1,6 +1,7 @@
 //! Experiments on a ring in virtual time, which `cargo xtask sim` runs. The ring itself is `ntbring_sim`;
 //! docs/simulator.md explains the output.
 
+mod lab;
 mod output;
 mod papers;
 mod retry;
@@ -9,14 +10,11 @@ mod tables;
 
 use anyhow::{bail, Context, Result};
 use clap::{Args, Parser, Subcommand};
-use ntbring_sim::Parameters;
+use lab::{parameters, Lab, PARAMETERS};
 use output::Table;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-
-/// The default parameters of all experiments.
-const PARAMETERS: &str = include_str!("../parameters.toml");
 
 /// Simulates the ring in virtual time.
 #[derive(Parser)]
@@ -55,19 +53,6 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Shows the number of attempts of messages over a link that loses packets, beside 1 - p^n
     Retry(retry::RetryArgs),
-}
-
-/// Parameters of an experiment beside its own arguments.
-pub struct Lab {
-    /// Parameters of links, hosts and protocols.
-    pub parameters: Parameters,
-    /// Seed of all random choices.
-    pub seed: u64,
-}
-
-/// Parses the parameters of a file.
-pub fn parameters(text: &str, name: &str) -> Result<Parameters> {
-    toml::from_str(text).with_context(|| format!("{name} holds no parameters"))
 }
 
 fn main() -> ExitCode {

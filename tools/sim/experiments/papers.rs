@@ -1,8 +1,8 @@
 //! `sim papers`: the papers' experiments, beside the papers' figures. Nothing here was fitted: the parameters are costs
 //! that the papers and other sources report, and deviations of the results are left as they are.
 
+use crate::lab::Lab;
 use crate::output::{number, size, Plot, Table};
-use crate::Lab;
 use anyhow::Result;
 use ntbring_sim::agenda::{ms, time_for};
 use ntbring_sim::net::Form;
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     fn lab() -> Lab {
-        Lab { parameters: crate::parameters(crate::PARAMETERS, "x").unwrap(), seed: 1 }
+        Lab { parameters: crate::lab::parameters(crate::lab::PARAMETERS, "x").unwrap(), seed: 1 }
     }
 
     #[test]

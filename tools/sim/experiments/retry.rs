@@ -1,7 +1,7 @@
 //! `sim retry`: number of attempts of messages over a link that loses packets.
 
+use crate::lab::Lab;
 use crate::output::{number, Plot, Table};
-use crate::Lab;
 use anyhow::{bail, Result};
 use clap::Args;
 use ntbring_sim::retry::attempts;

@@ -1,7 +1,7 @@
 //! `sim sweep`: latency and throughput against the options that are given as lists.
 
+use crate::lab::Lab;
 use crate::output::{number, size, Plot, Table};
-use crate::Lab;
 use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
 use ntbring_sim::agenda::{ms, us, Time};
@@ -309,7 +309,7 @@ mod tests {
 
     fn sweep(line: &str) -> Result<Vec<Table>> {
         let args = Line::try_parse_from(std::iter::once("x").chain(line.split_whitespace()))?.args;
-        run(&Lab { parameters: crate::parameters(crate::PARAMETERS, "x")?, seed: 1 }, &args)
+        run(&Lab { parameters: crate::lab::parameters(crate::lab::PARAMETERS, "x")?, seed: 1 }, &args)
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! along the row, then along the column, each of which is a ring for [`Topology`], with a dateline. On longer lines
 //! there is only one route.
 
+use ntbring_manager::class_step;
 use ntbring_manager::network::Network;
-use ntbring_manager::routes::class_step;
 use ntbring_manager::shape::Shape;
 use ntbring_manager::{Hwid, Lid, Rules, HOSTS_MAX as MANAGED_MAX};
 use ntbring_ntb::Side;

@@ -1,6 +1,6 @@
 //! Selection of thresholds from measured times.
 
-use super::Method;
+use super::plan::Method;
 use ntbring_endpoint::Settings;
 use ntbring_settings::Setting;
 use ntbring_zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};

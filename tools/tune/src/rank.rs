@@ -1,9 +1,10 @@
 //! A measuring process: rank 0 controls the measurement and takes the time, rank 1 follows.
 
 use super::choose::Figures;
+use super::control::Line;
+use super::error::TuneError;
 use super::plan::{ends, is_possible, Effort, Method};
 use super::station::{Station, CONTROL_LEN};
-use super::{Line, TuneError};
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::unistd::Pid;
 use ntbring_endpoint::Endpoint;

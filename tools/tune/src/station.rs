@@ -1,7 +1,7 @@
 //! One rank's end of one ring of two hosts, with message buffers: sends and receives.
 
+use super::error::TuneError;
 use super::plan::{Method, LARGEST};
-use super::TuneError;
 use ntbring_endpoint::wire::{Head, Packet};
 use ntbring_endpoint::{Accepted, Arrival, Endpoint, Event, Idle, Message, Sent};
 use ntbring_memory::{ForeignBytes, ForeignRoom, InWindow, OutWindow, Region};

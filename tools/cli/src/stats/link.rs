@@ -1,6 +1,6 @@
 //! Counters of the links of a job, summed over all ranks.
 
-use super::Rank;
+use super::rank::Rank;
 use ntbring_endpoint::LINK_COUNTERS;
 use ntbring_ntb::Side;
 use serde::{Serialize, Serializer};

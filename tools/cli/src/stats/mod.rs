@@ -5,13 +5,14 @@
 //! its latest values and their age. Counters of forwarder threads are always up to date.
 
 mod link;
+mod rank;
 mod table;
 
 use crate::running::{choose_of, down, running};
 use clap::Args;
-use link::Link;
 use ntbring_endpoint::Figures;
 use ntbring_host::RunningProcess;
+use rank::Rank;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -35,15 +36,6 @@ pub struct StatsArgs {
     /// Repeats the output at this interval, until the job ends
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     watch: Option<Duration>,
-}
-
-/// Counters of a rank, and their age.
-#[derive(Serialize)]
-struct Rank {
-    job: u32,
-    age_ms: u64,
-    #[serde(flatten)]
-    figures: Figures,
 }
 
 /// Shows the counters of a job.

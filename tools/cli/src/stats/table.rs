@@ -1,6 +1,7 @@
 //! The counters of a job as text.
 
-use super::{Link, Rank};
+use super::link::Link;
+use super::rank::Rank;
 use comfy_table::{presets::NOTHING, CellAlignment, Table};
 use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
 
