@@ -41,8 +41,8 @@ extern "C" {
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting,
                                  * ntbring_counter: *variable is filled in */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: no mailbox is free at all members */
-#define NTBRING_BY_MESSAGES 3   /* ntbring_exchange, ntbring_exchanged: the group has no exchanges,
-                                 * and the caller must send messages instead */
+#define NTBRING_BY_MESSAGES 3   /* ntbring_exchange, ntbring_exchanged: the group does not support
+                                 * this alltoall, and the caller must send messages instead */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
 #define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
@@ -78,7 +78,7 @@ typedef struct ntbring_limits {
     uint64_t header_max;        /* largest hdr_size of a message, bytes */
     uint64_t packed_max;        /* largest header + payload for ntbring_send_now, bytes */
     uint64_t eager_max;         /* largest header + payload to be sent without an offer, bytes */
-    uint64_t block_max;         /* largest block of a sharing, bytes; the same at all ranks */
+    uint64_t block_max;         /* largest block of a small allgather, bytes; the same at all ranks */
 } ntbring_limits_t;
 
 /* Opens an endpoint: reads the settings and allocates the memory that this process owns. The arrays
@@ -133,6 +133,7 @@ int ntbring_greet(ntbring_endpoint_t * endpoint, int32_t peer, uint32_t tag, con
 int ntbring_greeting(ntbring_endpoint_t * endpoint, uint32_t tag, void *bytes, uint64_t size);
 int ntbring_greeting_withdraw(ntbring_endpoint_t * endpoint, uint32_t tag);
 
+/* Writes the sizes that hold for this endpoint, which must be connected. */
 int ntbring_limits(ntbring_endpoint_t * endpoint, ntbring_limits_t * limits);
 
 /* Copies bytes [offset, offset + max) of a message's packed payload to dest, or
@@ -367,9 +368,10 @@ typedef struct ntbring_remote {
  * event. */
 int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remote);
 
-/* Small collectives. A group has one rank on each host of the ring. A sharing is a small allgather:
- * each member contributes a block, all of the same size, and gets the blocks of all members. */
-/* Largest size in bytes, on any ring, of a block, and of all blocks of a sharing together. */
+/* Small collectives. A group has one rank on each host of the ring. In a small allgather each member
+ * contributes a block, all of the same size, and gets the blocks of all members. */
+/* Largest size in bytes, on any ring, of a block of a small allgather, and of all its blocks
+ * together. */
 #define NTBRING_BLOCK_MAX 2040
 #define NTBRING_BLOCKS_MAX 8192
 
@@ -384,37 +386,37 @@ int ntbring_group_offer(ntbring_endpoint_t * endpoint, uint32_t * offer);
 int ntbring_group_open(ntbring_endpoint_t * endpoint, uint32_t id, const int32_t * ranks,
                        uint32_t mine, uint32_t all);
 
-/* Closes a group in which no member will start a sharing any more, at the latest with the next
+/* Closes a group in which no member will start an operation any more, at the latest with the next
  * ntbring_group_offer. A group that is not open is ignored. */
 int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
 
-/* Begins a sharing of at most limits.block_max bytes. The group's previous sharing must have
- * ended. The block is copied before the return. NULL with a size other than 0 means that this rank
- * has failed and has no block: the sharing will fail at all members. */
+/* Begins a small allgather with a block of at most limits.block_max bytes. The group's previous one
+ * must have ended. The block is copied before the return. NULL with a size other than 0 means that
+ * this rank has failed and has no block: the allgather will fail at all members. */
 int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
 
-/* Waits for the end of a sharing. NTBRING_PENDING: after that number of looks, blocks are missing;
- * the caller must poll before the next call. Between the looks the core may be yielded. NTBRING_OK:
- * the sharing has ended, and all blocks are copied to blocks, in the order of ranks. */
+/* Waits for the end of a small allgather. It checks for blocks at most `looks` times and may yield the
+ * core in between. NTBRING_PENDING: blocks are still missing, and the caller must poll before the
+ * next call. NTBRING_OK: it has ended, and `blocks` holds all blocks, in the order of ranks. */
 int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
                    uint32_t looks);
 
-/* Begins an exchange, an alltoall, in a group whose sharings have ended. from holds this rank's
- * blocks for all members, in the order of ranks, and to has room for theirs; this rank's own block
- * in both is not accessed. All blocks have the same size. The caller must not access from and to
- * until the end. NULL: this rank has failed, and the exchange will fail at all members.
- * NTBRING_BY_MESSAGES: this group has no exchanges. */
+/* Begins an exchange: an alltoall in which members copy directly between each other's memory. No
+ * small allgather of the group may be pending. `from` holds this rank's blocks for all members, in
+ * the order of ranks, and `to` has room for theirs; this rank's own block in both is not accessed.
+ * All blocks have the same size. The caller must not access `from` and `to` until the end. NULL:
+ * this rank has failed, and the exchange will fail at all members. NTBRING_BY_MESSAGES: this group
+ * does not support exchanges. */
 int ntbring_exchange(ntbring_endpoint_t * endpoint, uint32_t id, const void *from, void *to,
                      uint64_t block_size);
 
 /* Waits for the end of an exchange. NTBRING_PENDING: it is not complete; as for ntbring_shared.
- * NTBRING_OK: it has ended, and the caller may access from and to again, as after an error.
- * NTBRING_BY_MESSAGES: it has turned out that this group has no exchanges. */
+ * NTBRING_OK: it has ended, and the caller may access `from` and `to` again, as after an error.
+ * NTBRING_BY_MESSAGES: the members have found that this group does not support exchanges. */
 int ntbring_exchanged(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
 
-/* Leaves an exchange that is not complete. The caller may access from and to again, and no sharing
- * is possible in the group any more. The call may wait for a neighbour that is writing at the
- * moment. */
+/* Leaves an exchange that is not complete. The caller may access `from` and `to` again, and the group
+ * supports no further operations. The call may wait for a neighbour that is writing at the moment. */
 int ntbring_exchange_leave(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,
