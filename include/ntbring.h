@@ -368,8 +368,8 @@ typedef struct ntbring_remote {
  * event. */
 int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remote);
 
-/* Small collectives. A group has one rank on each host of the ring. In a small allgather each member
- * contributes a block, all of the same size, and gets the blocks of all members. */
+/* Small collectives. A group has one rank on each host of the ring. In a small allgather each
+ * member contributes a block, all of the same size, and gets the blocks of all members. */
 /* Largest size in bytes, on any ring, of a block of a small allgather, and of all its blocks
  * together. */
 #define NTBRING_BLOCK_MAX 2040
@@ -395,9 +395,9 @@ int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
  * this rank has failed and has no block: the allgather will fail at all members. */
 int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
 
-/* Waits for the end of a small allgather. It checks for blocks at most `looks` times and may yield the
- * core in between. NTBRING_PENDING: blocks are still missing, and the caller must poll before the
- * next call. NTBRING_OK: it has ended, and `blocks` holds all blocks, in the order of ranks. */
+/* Waits for the end of a small allgather. It checks for blocks about `looks` times and may yield
+ * the core in between. NTBRING_PENDING: blocks are still missing, and the caller must poll before
+ * the next call. NTBRING_OK: it has ended, and `blocks` holds all blocks, in the order of ranks. */
 int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
                    uint32_t looks);
 
@@ -415,8 +415,9 @@ int ntbring_exchange(ntbring_endpoint_t * endpoint, uint32_t id, const void *fro
  * NTBRING_BY_MESSAGES: the members have found that this group does not support exchanges. */
 int ntbring_exchanged(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
 
-/* Leaves an exchange that is not complete. The caller may access `from` and `to` again, and the group
- * supports no further operations. The call may wait for a neighbour that is writing at the moment. */
+/* Leaves an exchange that is not complete. The caller may access `from` and `to` again, and no small
+ * allgather is possible in the group any more. The call may wait for a neighbour that is writing at
+ * the moment. */
 int ntbring_exchange_leave(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,

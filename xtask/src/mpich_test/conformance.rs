@@ -181,14 +181,14 @@ fn kept(dir: &Path) -> Result<Vec<Column>> {
 }
 
 fn page(columns: &[Column]) -> String {
-    let mut text = "# Conformance\n\nMPICH's own test suite on the ring. `cargo xtask mpich-test --all` writes this page; each ring \
-                    can be run by itself. A ring has as many hosts as a test has ranks, if those are fewer.\n\nA cell is tests \
-                    passed / tests run; `+n`: n more failed as expected, for reasons below.\n\nMPICH's directories `util` \
-                    (helpers of the others) and `basic` (without a testlist in 4.0.2) hold nothing that MPICH's own runner \
-                    runs.\n\n"
+    let mut text = "# Conformance\n\nThis page shows the results of MPICH's own test suite on the ring, for users and developers. \
+                    `cargo xtask mpich-test --all` writes it; each column can be run by itself. If a test has fewer ranks than \
+                    the ring has hosts, the ring has one host per rank.\n\nA cell is tests passed / tests run; `+n`: n more tests \
+                    failed as expected, for the reasons below. The directories `util` (helpers of other tests) and `basic` \
+                    (without a testlist in 4.0.2) have no tests that MPICH's own runner runs.\n\n"
         .to_string();
     if columns.iter().any(|column| column.name.contains(AT_ONCE)) {
-        text.push_str("Two tests of 4 ranks at once are 8 processes on the machine's cores.\n\n");
+        text.push_str("Columns with \"2 tests at once\" have up to 8 processes of two tests of 4 ranks on the machine's cores.\n\n");
     }
     let mut row = |name: &str, cell: &dyn Fn(&Column) -> String| {
         let cells: Vec<String> = columns.iter().map(cell).collect();
