@@ -188,7 +188,10 @@ fn page(columns: &[Column]) -> String {
                     (without a testlist in 4.0.2) have no tests that MPICH's own runner runs.\n\n"
         .to_string();
     if columns.iter().any(|column| column.name.contains(AT_ONCE)) {
-        text.push_str("Columns with \"2 tests at once\" have up to 8 processes of two tests of 4 ranks on the machine's cores.\n\n");
+        text.push_str(
+            "Columns with \"2 tests at once\" have up to 8 processes of two tests of 4 ranks on the machine's \
+                       cores.\n\n",
+        );
     }
     let mut row = |name: &str, cell: &dyn Fn(&Column) -> String| {
         let cells: Vec<String> = columns.iter().map(cell).collect();
