@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ntbring_endpoint::carrier::{Parcel, Place, Receiver, Sender};
-use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use ntbring_queue::{Consumer, Producer, Tag, LINE};
 use std::time::{Duration, Instant};
 
@@ -46,9 +46,8 @@ fuzz_target!(|data: &[u8]| {
                     tag: flag(2).then_some(tag),
                     ..Parcel::default()
                 };
-                let bytes = Region::anonymous(512);
-                let bytes = InWindow::new(bytes).foreign(0, len);
-                let _ = receiver.take(&parcel, bytes, now);
+                let window = InWindow::new(Region::anonymous(512));
+                let _ = receiver.take(&parcel, window.foreign(0, len), now);
             }
             // Any bytes for a parcel.
             2 => {
@@ -58,7 +57,7 @@ fuzz_target!(|data: &[u8]| {
                 bytes[48] = step[2];
                 if let Some((route, parcel)) = Parcel::parse(bytes) {
                     assert_eq!(parcel.bytes(route), bytes);
-                    let _ = receiver.take(&parcel, InWindow::new(Region::anonymous(8)).foreign(0, 0), now);
+                    let _ = receiver.take(&parcel, ForeignBytes::EMPTY, now);
                     let _ = sender.told(&parcel, now);
                 }
             }

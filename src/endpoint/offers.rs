@@ -61,7 +61,7 @@ struct Fetch {
     src: u32,
     offer: u32,
     /// Destination of the payload; None if it is not contiguous.
-    room: Option<ForeignRoom>,
+    room: Option<ForeignRoom<'static>>,
     size: u64,
     cookie: usize,
     /// Bytes that have arrived through the lane.
@@ -81,7 +81,7 @@ struct Fetch {
 const UNASKED: u32 = u32::MAX;
 
 impl Fetch {
-    fn of(offer: u32, src: u32, room: Option<ForeignRoom>, size: u64, cookie: usize) -> Fetch {
+    fn of(offer: u32, src: u32, room: Option<ForeignRoom<'static>>, size: u64, cookie: usize) -> Fetch {
         Fetch {
             src,
             offer,
@@ -107,8 +107,8 @@ struct Copy {
 }
 
 enum Part {
-    Read { fetch: u32, to: ForeignRoom },
-    Write { dest: u32, fetch: u32, from: ForeignBytes },
+    Read { fetch: u32, to: ForeignRoom<'static> },
+    Write { dest: u32, fetch: u32, from: ForeignBytes<'static> },
 }
 
 impl Offers {
@@ -211,7 +211,7 @@ impl Endpoint {
         self.out.check(&m)?;
         let (address, total) = match m.payload {
             Payload::Contiguous(bytes) => (bytes.address() as u64, bytes.len() as u64),
-            Payload::Packed { len, .. } => (0, len),
+            Payload::Packed(_) => (0, m.payload.len()),
         };
         if total == 0 {
             return Err(EndpointError::Argument("the payload of an offer must not be empty".into()));
@@ -247,7 +247,7 @@ impl Endpoint {
         &mut self,
         src: u32,
         offer: Offer,
-        room: Option<ForeignRoom>,
+        room: Option<ForeignRoom<'static>>,
         size: u64,
         cookie: usize,
     ) -> Result<Accepted, EndpointError> {
@@ -297,7 +297,7 @@ impl Endpoint {
 
     /// Directs the payload of a message that has begun to arrive into `room`. An [`Event::Fetched`] reports its end;
     /// its chunks are not shown to the caller.
-    pub fn place_at(&mut self, begun: Token, room: ForeignRoom, cookie: usize) {
+    pub fn place_at(&mut self, begun: Token, room: ForeignRoom<'static>, cookie: usize) {
         let Some((src, _)) = begun.begun else { return };
         let size = room.len() as u64;
         let fetch = Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) };

@@ -27,9 +27,9 @@ pub struct Operation {
     /// Length in bytes.
     pub len: u64,
     /// Operands, as many bytes as the action takes. They must stay valid until the event.
-    pub operands: ForeignBytes,
+    pub operands: ForeignBytes<'static>,
     /// Destination of the result, as many bytes as the action returns.
-    pub result: Option<ForeignRoom>,
+    pub result: Option<ForeignRoom<'static>>,
     /// The cookie of the [`Event::Remote`].
     pub cookie: usize,
 }

@@ -5,9 +5,9 @@ use super::error::remember;
 use super::{argument, Failure};
 use ::ntbring_endpoint::wire::{Head, Offer, Packet};
 use ::ntbring_endpoint::{Event, Message, Plain, Token};
-use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
+use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_ring::Loss;
-use ntbring_zerocopy::Payload;
+use ntbring_zerocopy::{Packed, Payload};
 use std::ffi::c_void;
 
 /// A message as the endpoint takes it.
@@ -27,7 +27,8 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
     };
     let payload = match (m.data_size, m.pack) {
         (0, _) => Payload::NONE,
-        (len, Some(pack)) => Payload::Packed { len, pack: call, context: [pack as usize, m.cookie as usize] },
+        // SAFETY: the function packs `m.cookie`'s payload until it is released, by contract.
+        (len, Some(pack)) => Payload::Packed(unsafe { Packed::new(len, pack, m.cookie) }),
         (_, None) if m.data.is_null() => return Err(argument("a payload that is NULL")),
         // SAFETY: valid until released, by contract.
         (len, None) => Payload::Contiguous(unsafe { ForeignBytes::new(m.data.cast(), len as usize) }),
@@ -41,11 +42,11 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
 /// # Safety
 /// `data` must be valid for the call.
 #[inline(always)]
-pub unsafe fn small(dest: i32, data: *const c_void, data_size: u64) -> Result<ForeignBytes, Failure> {
+pub unsafe fn small(dest: i32, data: *const c_void, data_size: u64) -> Result<ForeignBytes<'static>, Failure> {
     if dest < 0 || data_size > 0 && data.is_null() || data_size > u64::from(u32::MAX) {
         return Err(argument("a small message without rank or payload"));
     }
-    // SAFETY: valid for the call by contract; ordinary memory of this process.
+    // SAFETY: valid for the call by contract, and a small message is not kept beyond the call.
     Ok(unsafe { ForeignBytes::new(data.cast(), data_size as usize) })
 }
 
@@ -62,17 +63,6 @@ pub fn bytes(words: [u64; 2]) -> [u8; 16] {
 pub fn offer(o: &ntbring_offer_t) -> Result<(u32, Offer), Failure> {
     let src = u32::try_from(o.src).map_err(|_| argument("an offer of a negative rank"))?;
     Ok((src, Offer { id: o.id, address: o.address, total: o.total }))
-}
-
-/// Calls the C function that packs a payload; `context` is its address and its cookie.
-fn call(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
-    // SAFETY: `outgoing` made the context from a function of this type and its cookie, and the
-    // payload that holds both is only used until it is released, for which the caller vouches.
-    let packed = unsafe {
-        let pack: unsafe extern "C" fn(*mut c_void, u64, *mut c_void, u64) -> i64 = std::mem::transmute(context[0]);
-        pack(context[1] as *mut c_void, offset, room.address().cast(), room.len() as u64)
-    };
-    usize::try_from(packed).ok()
 }
 
 /// Fills in the event of a plain message, as [`fill`] would: without the detour through [`Event`],
@@ -194,7 +184,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
 /// # Safety
 /// If `e` is the beginning of a message, `data` must be NULL or writable for `data_size` bytes until the payload is there.
 #[inline]
-pub unsafe fn place(e: &ntbring_event_t, token: Token) -> Option<ForeignRoom> {
+pub unsafe fn place(e: &ntbring_event_t, token: Token) -> Option<ForeignRoom<'static>> {
     let told = token.begun.is_some() && !e.data.is_null();
     // SAFETY: the caller's promise.
     told.then(|| unsafe { ForeignRoom::new(e.data.cast(), e.data_size as usize) })

@@ -208,7 +208,7 @@ fn send_now(
     dest: u32,
     head: Head,
     header: [u64; 2],
-    payload: ForeignBytes,
+    payload: ForeignBytes<'static>,
 ) -> Result<i32, Failure> {
     let payload = Payload::Contiguous(payload);
     let message = Message { dest, head, header: &messages::bytes(header), payload, cookie: 0 };

@@ -1,79 +1,132 @@
 //! Buffers outside the windows: sources of writes, destinations of copies, and space that a packer may fill.
 
-/// A buffer of the application that is only read: memory of this process as a copy's source (address and length).
+use std::marker::PhantomData;
+
+/// A buffer that is only read, as the source of copies: an address and a length. It may lie in the application's memory
+/// or in a window.
+///
+/// `'a` is the time for which the bytes stay readable. A buffer in a window borrows the window, which keeps the memory
+/// mapped:
+///
+/// ```compile_fail,E0505
+/// # use ntbring_memory::{InWindow, OutWindow, Region};
+/// let window = InWindow::new(Region::anonymous(64));
+/// let bytes = window.foreign(0, 8);
+/// drop(window);
+/// OutWindow::new(Region::anonymous(64)).write(0, bytes);
+/// ```
+///
+/// A part lives no longer than the whole:
+///
+/// ```compile_fail,E0597
+/// # use ntbring_memory::{ForeignBytes, OutWindow, Region};
+/// let part = {
+///     let whole = vec![1; 64];
+///     ForeignBytes::from(&whole[..]).part(8, 8)
+/// };
+/// OutWindow::new(Region::anonymous(64)).write(0, part);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct ForeignBytes {
+pub struct ForeignBytes<'a> {
     pub(super) at: *const u8,
     pub(super) len: usize,
+    memory: PhantomData<&'a u8>,
 }
 
-// SAFETY: the type holds an address and no reference; the constructor's contract (the bytes stay readable) covers every
-// later access, from any thread.
-unsafe impl Send for ForeignBytes {}
+// SAFETY: the type holds an address and no reference; the bytes stay readable for `'a`, from any thread.
+unsafe impl Send for ForeignBytes<'_> {}
 
-/// An address in this process. The holder must know for how long the memory there is valid.
+/// An address in this process. Dereferencing it is unsafe: the holder must know for how long the memory there is valid.
 #[derive(Clone, Copy)]
 pub struct Address(pub *mut u8);
 
 // SAFETY: the type is an address; dereferencing it is unsafe, and the code that does so upholds validity and exclusion.
 unsafe impl Send for Address {}
 
-impl ForeignBytes {
+impl<'a> ForeignBytes<'a> {
     /// The empty buffer.
-    pub const EMPTY: ForeignBytes = ForeignBytes { at: std::ptr::null(), len: 0 };
+    pub const EMPTY: ForeignBytes<'static> = ForeignBytes { at: std::ptr::null(), len: 0, memory: PhantomData };
 
     /// Returns the buffer of `len` bytes at `at`.
     ///
     /// # Safety
-    /// The bytes must stay readable for as long as the value or a part of it is used.
+    /// The bytes must stay readable for `'a`. A caller that hands the buffer to an operation which ends after the call
+    /// chooses `'static` and keeps the bytes until that operation reports its end; the operation keeps no copy of
+    /// the buffer beyond that.
+    #[inline(always)]
     pub unsafe fn new(at: *const u8, len: usize) -> Self {
-        ForeignBytes { at, len }
+        ForeignBytes { at, len, memory: PhantomData }
     }
 
-    /// Returns the address of the first byte.
+    /// Returns the address of the first byte, as [`slice::as_ptr`] does.
+    #[inline(always)]
     pub fn address(&self) -> *const u8 {
         self.at
     }
 
     /// Returns the number of bytes.
+    #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if the length is 0.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the bytes `[from, from + len)`. Panics if the range reaches beyond the end.
-    pub fn part(&self, from: usize, len: usize) -> ForeignBytes {
+    pub fn part(&self, from: usize, len: usize) -> ForeignBytes<'a> {
         assert!(from <= self.len && len <= self.len - from, "part beyond the bytes");
-        ForeignBytes { at: self.at.wrapping_add(from), len }
+        ForeignBytes { at: self.at.wrapping_add(from), len, memory: PhantomData }
     }
 }
 
-/// A buffer of the application that is only written: memory of this process as a copy's destination (address and
-/// length).
-#[derive(Clone, Copy, Debug)]
-pub struct ForeignRoom {
-    pub(super) at: *mut u8,
-    pub(super) len: usize,
+impl<'a> From<&'a [u8]> for ForeignBytes<'a> {
+    #[inline(always)]
+    fn from(bytes: &'a [u8]) -> Self {
+        ForeignBytes { at: bytes.as_ptr(), len: bytes.len(), memory: PhantomData }
+    }
 }
 
-// SAFETY: the type holds an address and no reference; the constructor's contract (the bytes stay writable) covers every
-// later access, from any thread.
-unsafe impl Send for ForeignRoom {}
+/// A buffer that is only written, as the destination of copies: an address and a length. It may lie in the
+/// application's memory or in a region.
+///
+/// `'a` is the time for which the bytes stay writable. A buffer in a region borrows the region, which keeps the memory
+/// mapped:
+///
+/// ```compile_fail,E0505
+/// # use ntbring_memory::{InWindow, Region};
+/// let region = Region::anonymous(64);
+/// let room = region.room(0, 8);
+/// drop(region);
+/// InWindow::new(Region::anonymous(64)).copy_out(0, room);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignRoom<'a> {
+    pub(super) at: *mut u8,
+    pub(super) len: usize,
+    memory: PhantomData<&'a u8>,
+}
 
-impl ForeignRoom {
+// SAFETY: the type holds an address and no reference; the bytes stay writable for `'a`, from any thread.
+unsafe impl Send for ForeignRoom<'_> {}
+
+impl<'a> ForeignRoom<'a> {
     /// Returns the buffer of `len` bytes at `at`.
     ///
     /// # Safety
-    /// The bytes must stay writable for as long as the value or a part of it is used.
+    /// The bytes must stay writable for `'a`, and no reference to them may be used while a copy into the buffer, or into
+    /// a part of it, is running. A caller that hands the buffer to an operation which ends after the call chooses
+    /// `'static` and leaves the bytes alone until that operation reports its end; the operation keeps no copy
+    /// of the buffer beyond that.
+    #[inline(always)]
     pub unsafe fn new(at: *mut u8, len: usize) -> Self {
-        ForeignRoom { at, len }
+        ForeignRoom { at, len, memory: PhantomData }
     }
 
-    /// Returns the address of the first byte.
+    /// Returns the address of the first byte, as [`slice::as_mut_ptr`] does.
     pub fn address(&self) -> *mut u8 {
         self.at
     }
@@ -89,20 +142,41 @@ impl ForeignRoom {
     }
 
     /// Returns the bytes `[from, from + len)`. Panics if the range reaches beyond the end.
-    pub fn part(&self, from: usize, len: usize) -> ForeignRoom {
+    pub fn part(&self, from: usize, len: usize) -> ForeignRoom<'a> {
         assert!(from <= self.len && len <= self.len - from, "part beyond the room");
-        ForeignRoom { at: self.at.wrapping_add(from), len }
+        ForeignRoom { at: self.at.wrapping_add(from), len, memory: PhantomData }
     }
 }
 
-/// Space to be filled by code that packs a payload in place, such as the payload of a slot.
+/// Space to be filled by code that packs a payload in place, such as the payload of a slot. It cannot be kept beyond the
+/// call that received it:
+///
+/// ```compile_fail,E0521
+/// # use ntbring_memory::{OutWindow, Region, Room};
+/// let window = OutWindow::new(Region::anonymous(64));
+/// let mut kept = None;
+/// window.fill(0, 8, |room: Room| {
+///     kept = Some(room);
+///     0
+/// });
+/// ```
 #[derive(Debug)]
-pub struct Room {
-    pub(super) at: *mut u8,
-    pub(super) len: usize,
+pub struct Room<'a> {
+    at: *mut u8,
+    len: usize,
+    memory: PhantomData<&'a mut u8>,
 }
 
-impl Room {
+impl Room<'_> {
+    /// Returns the room of `len` bytes at `at`.
+    ///
+    /// # Safety
+    /// The bytes must stay writable for the lifetime, and no reference to them may be used for as long.
+    #[cfg(not(loom))]
+    pub(super) unsafe fn new(at: *mut u8, len: usize) -> Self {
+        Room { at, len, memory: PhantomData }
+    }
+
     /// Returns the address of the first byte. All `len` bytes may be written, and none may be read, until the
     /// function that was given the `Room` returns.
     pub fn address(&self) -> *mut u8 {
@@ -117,6 +191,36 @@ impl Room {
     /// Returns true if no byte may be written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+/// Copies `len` bytes out of memory that others may be writing. Up to 64 bytes are read by volatile loads of whole words:
+/// each byte is loaded once, and the compiler cannot reload a value after it was checked. More are copied by one call of
+/// `memmove` ([the crate's documentation](crate) says why).
+///
+/// # Safety
+/// `from` must be readable and `to` be writable for `len` bytes.
+#[cfg(not(loom))]
+#[inline]
+pub(super) unsafe fn copy_shared(from: *const u8, to: *mut u8, len: usize) {
+    /// Copies the `N` bytes at `at`.
+    #[inline(always)]
+    unsafe fn word<const N: usize>(from: *const u8, to: *mut u8, at: usize) {
+        // SAFETY: the caller guarantees that `at + N` bytes are readable at `from` and writable at `to`; arrays of bytes
+        // need no alignment.
+        unsafe { to.add(at).cast::<[u8; N]>().write(from.add(at).cast::<[u8; N]>().read_volatile()) }
+    }
+    // SAFETY: every access lies within `len` bytes, which the caller guarantees to be valid.
+    unsafe {
+        match len {
+            0..=3 => (0..len).for_each(|at| word::<1>(from, to, at)),
+            4..=7 => [0, len - 4].into_iter().for_each(|at| word::<4>(from, to, at)),
+            8..=64 => {
+                (0..len - 8).step_by(8).for_each(|at| word::<8>(from, to, at));
+                word::<8>(from, to, len - 8);
+            }
+            _ => std::ptr::copy(from, to, len),
+        }
     }
 }
 

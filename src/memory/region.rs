@@ -57,12 +57,12 @@ impl Region {
         unsafe { Region::new(base, len, Arc::new(Owner(std::cell::UnsafeCell::new(words)))) }
     }
 
-    /// Returns `len` bytes at `from` as an application buffer to be written; for private memory such as
-    /// [`Region::anonymous`] returns. The caller keeps the region alive while it uses the buffer. Panics if the range
-    /// reaches beyond the end.
-    pub fn room(&self, from: usize, len: usize) -> ForeignRoom {
+    /// Returns `len` bytes at `from` as a destination of copies. Panics if the range reaches beyond the end.
+    pub fn room(&self, from: usize, len: usize) -> ForeignRoom<'_> {
         self.check(from, len);
-        ForeignRoom { at: self.base.wrapping_add(from), len }
+        // SAFETY: the bytes are inside the mapping (checked), which `_owner` keeps for the lifetime of `&self`; the
+        // contract of `Region::new` excludes references to them.
+        unsafe { ForeignRoom::new(self.base.add(from), len) }
     }
 
     /// Returns the region of the bytes `[from, from + len)`. Panics if the range reaches beyond the end or `from` is

@@ -5,7 +5,7 @@
 
 use super::bytes::ForeignBytes;
 #[cfg(not(loom))]
-use super::bytes::{copy, ForeignRoom, Room};
+use super::bytes::{copy, copy_shared, ForeignRoom, Room};
 use super::mapping::Mapping;
 use super::region::Region;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl InWindow {
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         self.region.check(offset, to.len());
         // SAFETY: the source is inside the mapping (checked); the destination is an exclusive slice outside of it.
-        unsafe { std::ptr::copy_nonoverlapping(self.region.base.add(offset), to.as_mut_ptr(), to.len()) }
+        unsafe { copy_shared(self.region.base.add(offset), to.as_mut_ptr(), to.len()) }
     }
 
     /// Copies the bytes at `offset` into `to`.
@@ -135,8 +135,9 @@ impl InWindow {
         }
     }
 
-    /// Returns the address of the `len` bytes at `offset`, to be passed to code outside Rust. Panics if they reach
-    /// beyond the end.
+    /// Returns the address of the `len` bytes at `offset`, to be passed to code outside Rust. As with
+    /// [`slice::as_ptr`], dereferencing it is unsafe: the memory stays mapped only while this window, a part or a clone
+    /// of it exists. Panics if the bytes reach beyond the end.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn address(&self, offset: usize, len: usize) -> *mut u8 {
@@ -154,9 +155,25 @@ impl InWindow {
     }
 
     /// Returns the `len` bytes at `offset` as a source, so that they can be forwarded without an intermediate copy.
+    /// Panics if they reach beyond the end.
     #[cfg(not(loom))]
-    pub fn foreign(&self, offset: usize, len: usize) -> ForeignBytes {
-        ForeignBytes { at: self.address(offset, len), len }
+    pub fn foreign(&self, offset: usize, len: usize) -> ForeignBytes<'_> {
+        // SAFETY: the bytes are inside the mapping (`address` checks that), which the region keeps for the lifetime of
+        // `&self`.
+        unsafe { ForeignBytes::new(self.address(offset, len), len) }
+    }
+}
+
+/// The memory behind an outgoing window, as the device at its other end sees it. Only the sink of a window receives it
+/// ([`OutWindow::with_device_sink`]): on hardware an outgoing window cannot be read.
+#[cfg(not(loom))]
+pub struct DeviceMemory(Region);
+
+#[cfg(not(loom))]
+impl DeviceMemory {
+    /// Returns the word at `offset`, which a store is about to replace.
+    pub fn word(&self, offset: usize) -> u64 {
+        self.0.word(offset).load(Ordering::Relaxed)
     }
 }
 
@@ -194,6 +211,13 @@ impl OutWindow {
         assert_eq!(self.start, 0, "a sink wraps a whole window, not a part");
         let (region, mapping) = (self.region.clone(), self.mapping);
         OutWindow { region, start: 0, sink: Some(wrap(self)), mapping, plain: false }
+    }
+
+    /// Like [`OutWindow::with_sink`], for a sink that models the device: it is also given the memory behind the window.
+    #[cfg(not(loom))]
+    pub fn with_device_sink(self, wrap: impl FnOnce(OutWindow, DeviceMemory) -> Arc<dyn WriteSink>) -> Self {
+        let memory = DeviceMemory(self.region.clone());
+        self.with_sink(|plain| wrap(plain, memory))
     }
 
     /// Returns the size, bytes.
@@ -254,13 +278,15 @@ impl OutWindow {
     #[cfg(not(loom))]
     pub fn fill(&self, offset: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         self.region.check(offset, max);
-        let in_place = || Room { at: self.region.base.wrapping_add(offset), len: max };
+        // SAFETY: the bytes are inside the mapping (checked), which the region keeps while `pack` runs.
+        let in_place = || unsafe { Room::new(self.region.base.add(offset), max) };
         match &self.sink {
             None => pack(in_place()).min(max),
             Some(sink) if sink.let_through(self.start + offset, max) => pack(in_place()).min(max),
             Some(sink) => {
                 let mut copy = vec![0u8; max];
-                let n = pack(Room { at: copy.as_mut_ptr(), len: max }).min(max);
+                // SAFETY: `copy` has `max` bytes and is used again only after `pack` has returned.
+                let n = pack(unsafe { Room::new(copy.as_mut_ptr(), max) }).min(max);
                 sink.write(self.start + offset, &copy[..n]);
                 n
             }
@@ -269,7 +295,7 @@ impl OutWindow {
 
     /// Writes `bytes` at `offset`.
     pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
-        self.write(offset, ForeignBytes { at: bytes.as_ptr(), len: bytes.len() });
+        self.write(offset, bytes.into());
     }
 
     /// Stores one word at `offset`. The store is never torn and becomes visible after all writes before the latest
@@ -284,13 +310,6 @@ impl OutWindow {
                 sink.store(self.start + offset, value)
             }
         }
-    }
-
-    /// Returns the word that a store to `offset` will replace. Only for decorators that model a device:
-    /// on hardware an outgoing window cannot be read.
-    #[cfg(not(loom))]
-    pub fn replaced(&self, offset: usize) -> u64 {
-        self.region.word(offset).load(Ordering::Relaxed)
     }
 
     /// Adds 1 to the word at `offset` atomically, after all writes before it. Only for memory of the own host, which

@@ -145,7 +145,7 @@ impl BoardReader {
 
     /// Bytes of a posted slot, to be forwarded without a copy in between.
     #[cfg(not(loom))]
-    pub fn foreign(&self, place: usize, len: usize) -> ForeignBytes {
+    pub fn foreign(&self, place: usize, len: usize) -> ForeignBytes<'_> {
         self.window.foreign(self.plan.offset(self.turn, place) + TAG, len)
     }
 

@@ -30,6 +30,6 @@ mod selection;
 pub mod table;
 
 pub use cut::Cut;
-pub use payload::{PackFailed, PackFn, Payload};
+pub use payload::{PackFailed, PackFn, Packed, Payload};
 pub use selection::{Fetching, Thresholds, Way, LONG_HEADER, SHORT_HEADER};
 pub use table::{BothCopy, Limits, SingleCopy};

@@ -2,26 +2,51 @@
 
 use ntbring_memory::{ForeignBytes, OutWindow, Room};
 use ntbring_queue::Slot;
+use std::ffi::c_void;
 
-/// Packs bytes of a non-contiguous payload, from byte `offset` on, into the room. Returns the number of bytes, or
-/// None on failure. It packs fewer than there is room for if an element would be split. `context` is the value stored
-/// in the payload.
-pub type PackFn = fn(context: [usize; 2], offset: u64, room: Room) -> Option<usize>;
+/// C function that packs bytes of a non-contiguous payload, from byte `offset` on, into the `len` bytes at `room`.
+/// Returns the number of bytes, or a negative number on failure. It packs fewer than `len` if an element would be
+/// split. `cookie` is the value stored in the payload.
+pub type PackFn = unsafe extern "C" fn(cookie: *mut c_void, offset: u64, room: *mut c_void, len: u64) -> i64;
+
+/// A payload that a function packs.
+#[derive(Clone, Copy)]
+pub struct Packed {
+    len: u64,
+    pack: PackFn,
+    cookie: *mut c_void,
+}
+
+// SAFETY: the cookie is only passed to the function, which may be called from any thread (contract of `Packed::new`).
+unsafe impl Send for Packed {}
+
+impl Packed {
+    /// Returns the payload of `len` bytes that `pack` packs.
+    ///
+    /// # Safety
+    /// Until the operation that received the payload reports its end, `pack(cookie, offset, room, n)` must be sound for
+    /// every `offset + n <= len` and `n` writable bytes at `room`, from the thread that runs the operation; `pack` writes
+    /// only those bytes.
+    pub unsafe fn new(len: u64, pack: PackFn, cookie: *mut c_void) -> Packed {
+        Packed { len, pack, cookie }
+    }
+
+    /// Packs bytes from `offset` on into the room; returns None on failure.
+    fn pack(&self, offset: u64, room: Room) -> Option<usize> {
+        // SAFETY: the room's bytes are writable during the call, and `offset` and the room's length are within the
+        // payload; the rest is the contract of `Packed::new`.
+        let packed = unsafe { (self.pack)(self.cookie, offset, room.address().cast(), room.len() as u64) };
+        usize::try_from(packed).ok()
+    }
+}
 
 /// The payload of a message: application memory that is read when there is room in the lane.
 #[derive(Clone, Copy)]
 pub enum Payload {
     /// Contiguous bytes; may be empty.
-    Contiguous(ForeignBytes),
+    Contiguous(ForeignBytes<'static>),
     /// Bytes that a function packs.
-    Packed {
-        /// Number of bytes.
-        len: u64,
-        /// Function that packs them.
-        pack: PackFn,
-        /// Argument for `pack`.
-        context: [usize; 2],
-    },
+    Packed(Packed),
 }
 
 /// Destination of payload bytes.
@@ -72,7 +97,7 @@ impl Payload {
     pub fn len(&self) -> u64 {
         match self {
             Payload::Contiguous(bytes) => bytes.len() as u64,
-            Payload::Packed { len, .. } => *len,
+            Payload::Packed(packed) => packed.len,
         }
     }
 
@@ -92,11 +117,11 @@ impl Payload {
                 target.write(at, bytes.part(offset as usize, n));
                 Ok(n)
             }
-            Payload::Packed { pack, context, len } => {
-                let failed = PackFailed { offset, len: *len };
+            Payload::Packed(payload) => {
+                let failed = PackFailed { offset, len: payload.len };
                 let mut packed = None;
                 target.fill(at, n, |room| {
-                    packed = pack(*context, offset, room);
+                    packed = payload.pack(offset, room);
                     packed.unwrap_or(0)
                 });
                 match packed {

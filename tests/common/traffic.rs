@@ -4,9 +4,10 @@ use super::ring::{Rank, DEPUTIZES};
 use ntbring_endpoint::wire::Offer;
 use ntbring_endpoint::wire::{Head, Packet, HANDLERS};
 use ntbring_endpoint::{Accepted, Arrival, Event, Message, Sent};
-use ntbring_memory::{ForeignBytes, ForeignRoom, Room};
-use ntbring_zerocopy::Payload;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_zerocopy::{Packed, Payload};
 use std::collections::HashMap;
+use std::ffi::c_void;
 
 /// Sizes and layout of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,19 +64,26 @@ fn head(number: usize) -> Head {
     Head { handler: number as u16 % HANDLERS }
 }
 
-/// Packs a message; the context holds its id and element size. Stops before an element that would be split, and fills
-/// the rest of the room with a pattern, since the whole room is lent.
-fn pack(context: [usize; 2], offset: u64, room: Room) -> Option<usize> {
+/// A message to be packed.
+struct Parts {
+    id: u64,
+    element: usize,
+    len: usize,
+}
+
+/// Packs a message; the cookie points to its [`Parts`]. Stops before an element that would be split, and fills the rest
+/// of the room with a pattern, since the whole room is lent.
+unsafe extern "C" fn pack(cookie: *mut c_void, offset: u64, room: *mut c_void, space: u64) -> i64 {
     assert!(!DEPUTIZES.get(), "only the rank packs");
-    let [id, element_and_len] = context;
-    let (element, len) = (element_and_len & 0xffff, element_and_len >> 16);
-    let left = len - offset as usize;
-    let n = if room.len() >= left { left } else { room.len() / element * element };
-    let mut bytes = content(id as u64, offset, n);
-    bytes.resize(room.len(), 0xee);
-    // SAFETY: the room is valid for writes of `room.len()` bytes until this function returns.
-    unsafe { room.address().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    Some(n)
+    // SAFETY: `Traffic::send` passes the parts, which live as long as the traffic.
+    let &Parts { id, element, len } = unsafe { &*cookie.cast::<Parts>() };
+    let (left, space) = (len - offset as usize, space as usize);
+    let n = if space >= left { left } else { space / element * element };
+    let mut bytes = content(id, offset, n);
+    bytes.resize(space, 0xee);
+    // SAFETY: the room is valid for writes of `space` bytes until this function returns.
+    unsafe { room.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    n as i64
 }
 
 /// A message of which a part has arrived.
@@ -117,6 +125,9 @@ pub struct Traffic {
     /// Buffers that are lent to the library, by cookie.
     lent: HashMap<usize, Vec<u8>>,
     cookies: usize,
+    /// The messages that are packed: a payload points to its own.
+    #[allow(clippy::vec_box)]
+    parts: Vec<Box<Parts>>,
     open: HashMap<usize, Open>,
     /// Number of messages that have begun to arrive, by source.
     begun: Vec<usize>,
@@ -151,8 +162,11 @@ impl Traffic {
         let payload = match shape.element {
             _ if shape.payload == 0 => Payload::NONE,
             Some(element) => {
-                let context = [id as usize, element | shape.payload << 16];
-                Payload::Packed { len: shape.payload as u64, pack, context }
+                let parts = Box::new(Parts { id, element, len: shape.payload });
+                let cookie: *const Parts = &*parts;
+                self.parts.push(parts);
+                // SAFETY: the parts are kept with the traffic, which outlives its messages; `pack` only reads them.
+                Payload::Packed(unsafe { Packed::new(shape.payload as u64, pack, cookie.cast_mut().cast()) })
             }
             None => {
                 buffer = content(id, 0, shape.payload);

@@ -1,13 +1,15 @@
 //! Errors: messages that are impossible, hosts that disagree, and hosts that do not join.
 
 use super::*;
+use ntbring_zerocopy::Packed;
+use std::ffi::c_void;
 
 #[test]
 fn what_cannot_be_sent_is_refused_and_does_no_harm() {
-    fn fails(_: [usize; 2], _: u64, room: ntbring_memory::Room) -> Option<usize> {
+    unsafe extern "C" fn fails(_: *mut c_void, _: u64, room: *mut c_void, len: u64) -> i64 {
         // SAFETY: the room is valid for writes of its length.
-        unsafe { room.address().write_bytes(0x77, room.len()) };
-        None
+        unsafe { room.cast::<u8>().write_bytes(0x77, len as usize) };
+        -1
     }
     const ROUNDS: usize = 300;
     let layout = Layout::blocks(&[1, 1]);
@@ -34,7 +36,8 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
             let header = vec![0; rank.endpoint.header_max() + 1];
             let ordinary = Message { dest: 1, head: Head::default(), header: &[], payload: Payload::NONE, cookie: 0 };
             let handler = Head { handler: 64 };
-            let failing = Payload::Packed { len: 700, pack: fails, context: [0; 2] };
+            // SAFETY: the function writes only to the room.
+            let failing = Payload::Packed(unsafe { Packed::new(700, fails, std::ptr::null_mut()) });
             let bad = [
                 Message { dest: 2, ..ordinary },
                 Message { head: handler, ..ordinary },

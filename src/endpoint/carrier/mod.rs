@@ -162,7 +162,7 @@ impl Carrier {
         let mut sent = 0;
         while let Some(entry) = sender.outgoing().filter(|_| sent < BURST) {
             let parcel = Parcel { tag: Some(entry.tag), ..receiver.telling(entry.place) };
-            if !hop.put(topology, *route, &parcel, entry.bytes) {
+            if !hop.put(topology, *route, &parcel, sender.bytes(&entry)) {
                 break;
             }
             receiver.has_told(&parcel);

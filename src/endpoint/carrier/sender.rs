@@ -39,8 +39,8 @@ pub struct Outgoing {
     pub place: Place,
     /// Its tag, as a word.
     pub tag: u64,
-    /// Its bytes.
-    pub bytes: ForeignBytes,
+    /// Number of its bytes; [`Sender::bytes`] returns them.
+    pub len: usize,
     /// Lines that it occupies.
     lines: usize,
 }
@@ -67,8 +67,13 @@ impl Sender {
         if lines > self.lines - at {
             return None;
         }
-        let bytes = self.lane.foreign(at * LINE + TAG, len);
-        Some(Outgoing { place: self.next, tag: word, bytes, lines })
+        Some(Outgoing { place: self.next, tag: word, len, lines })
+    }
+
+    /// Returns the bytes of an entry to be sent.
+    pub fn bytes(&self, entry: &Outgoing) -> ForeignBytes<'_> {
+        let at = (entry.place.lines % self.lines as u64) as usize;
+        self.lane.foreign(at * LINE + TAG, entry.len)
     }
 
     /// Records that `entry` was sent.

@@ -64,7 +64,7 @@ impl Pair {
         let mut flying = Vec::new();
         while let Some(entry) = self.sender.outgoing() {
             let parcel = Parcel { place: entry.place, tag: Some(entry.tag), ..Parcel::default() };
-            flying.push(Flying::new(parcel, entry.bytes));
+            flying.push(Flying::new(parcel, self.sender.bytes(&entry)));
             self.sender.sent(&entry, self.now);
         }
         if self.sender.is_to_ask(self.now) {
@@ -76,8 +76,8 @@ impl Pair {
     }
 
     fn arrive(&mut self, flying: &Flying) -> Result<bool, Odd> {
-        let bytes = InWindow::new(flying.bytes.clone()).foreign(0, flying.len);
-        self.receiver.take(&flying.parcel, bytes, self.now)
+        let window = InWindow::new(flying.bytes.clone());
+        self.receiver.take(&flying.parcel, window.foreign(0, flying.len), self.now)
     }
 
     /// Returns the acknowledgement that the receiver has to send now, if any.

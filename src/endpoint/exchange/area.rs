@@ -119,7 +119,7 @@ impl Area {
     }
 
     /// Returns the bytes of a slot.
-    pub fn bytes(&self, to: Side, slot: Slot, round: usize, len: usize) -> ForeignBytes {
+    pub fn bytes(&self, to: Side, slot: Slot, round: usize, len: usize) -> ForeignBytes<'_> {
         self.source.foreign(self.layout.offset(to, slot, round), len)
     }
 

@@ -48,9 +48,9 @@ const HOSTS_MOST: usize = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     /// Outgoing blocks. The rank's own block is ignored.
-    pub from: ForeignBytes,
+    pub from: ForeignBytes<'static>,
     /// Room for incoming blocks.
-    pub to: ForeignRoom,
+    pub to: ForeignRoom<'static>,
 }
 
 /// Progress of an alltoall.

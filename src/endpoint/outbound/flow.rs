@@ -74,7 +74,7 @@ impl Line {
 
     /// True if any of its payloads must be packed.
     pub fn is_packed(&self) -> bool {
-        let packed = |payload: &Payload| matches!(payload, Payload::Packed { .. });
+        let packed = |payload: &Payload| matches!(payload, Payload::Packed(_));
         let waiting = |waiting: &Waiting| match waiting {
             Waiting::Bare { .. } => false,
             Waiting::Whole { payload, .. } | Waiting::Pieces { payload, .. } => packed(payload),

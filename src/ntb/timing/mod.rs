@@ -27,7 +27,7 @@ use super::{NtbError, Port, PortCaps, Shortcuts, Vector, DOORBELLS};
 use line::Line;
 use meter::{Bells, Direction, TimedVector};
 use ntbring_host::clock;
-use ntbring_memory::{InWindow, OutWindow, ReadGate, Region, WriteSink};
+use ntbring_memory::{DeviceMemory, InWindow, OutWindow, ReadGate, Region, WriteSink};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -85,6 +85,7 @@ impl<P: Port> Timing<P> {
 
 struct Sink {
     plain: OutWindow,
+    memory: DeviceMemory,
     accounts: Region,
     direction: Direction,
     /// Largest transfer, bytes.
@@ -114,7 +115,7 @@ impl WriteSink for Sink {
         let now = clock::now();
         let arrival = self.direction.send(now, 8);
         let line = Line::new(&self.accounts, offset);
-        line.enter(arrival, now, clock::now, || self.plain.replaced(offset), || self.plain.store(offset, value));
+        line.enter(arrival, now, clock::now, || self.memory.word(offset), || self.plain.store(offset, value));
     }
 
     fn fence(&self) {
@@ -164,7 +165,7 @@ impl<P: Port + Accounts> Port for Timing<P> {
         let plain = self.inner.outgoing(offset, len)?;
         let accounts = self.inner.outgoing_accounts(offset, len)?;
         let (direction, max) = (self.direction.clone(), self.model.transfer.map_or(usize::MAX, |max| max as usize));
-        Ok(plain.with_sink(|plain| Arc::new(Sink { plain, accounts, direction, max })))
+        Ok(plain.with_device_sink(|plain, memory| Arc::new(Sink { plain, memory, accounts, direction, max })))
     }
 
     fn scratchpad(&self, register: usize) -> u32 {

@@ -8,7 +8,7 @@ use ntbring_endpoint::carrier::parcel::Parcel;
 use ntbring_endpoint::carrier::receiver::Receiver;
 use ntbring_endpoint::carrier::sender::Sender;
 use ntbring_endpoint::carrier::{receiving_half, sending_half};
-use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
@@ -76,10 +76,10 @@ impl Simulation<'_> {
         if let (Some(side), false) = (end.side, end.queued) {
             if let Some(entry) = end.sender.outgoing() {
                 let head = Parcel { tag: Some(entry.tag), ..end.receiver.telling(entry.place) };
-                let copy = Region::anonymous(entry.bytes.len().max(8));
-                let len = entry.bytes.len();
+                let len = entry.len;
+                let copy = Region::anonymous(len.max(8));
+                OutWindow::new(copy.clone()).write(0, end.sender.bytes(&entry));
                 end.sender.sent(&entry, now);
-                OutWindow::new(copy.clone()).write(0, entry.bytes);
                 parcel = Some((side, head, copy, len));
             } else {
                 let asks = end.sender.is_to_ask(now);
@@ -157,11 +157,11 @@ impl Simulation<'_> {
         len: usize,
     ) -> Result<(), SimError> {
         let now = self.instant();
-        let bytes = if len == 0 { ForeignBytes::EMPTY } else { InWindow::new(bytes.clone()).foreign(0, len) };
+        let window = InWindow::new(bytes.clone());
         let end = self.end(host, src);
         let odd = |what: String| SimError::Protocol { host, what };
         end.sender.told(parcel, now).map_err(|error| odd(error.to_string()))?;
-        end.receiver.take(parcel, bytes, now).map_err(|error| odd(error.to_string()))?;
+        end.receiver.take(parcel, window.foreign(0, len), now).map_err(|error| odd(error.to_string()))?;
         let mut pieces = Vec::new();
         while let Some(entry) = end.consumer.take().map_err(|error| odd(error.to_string()))? {
             let [mut message, mut piece] = [[0; 8]; 2];

@@ -7,7 +7,7 @@ use super::agenda::{ms, us, Agenda, Time};
 use fastrand::Rng;
 use ntbring_endpoint::carrier::parcel::Parcel;
 use ntbring_endpoint::carrier::{receiving_half, sending_half, Odd};
-use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::timing::TICKS_PER_NS;
 use std::time::{Duration, Instant};
 
@@ -44,10 +44,10 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                 }
                 while let Some(entry) = sender.outgoing() {
                     let parcel = Parcel { place: entry.place, tag: Some(entry.tag), ..Parcel::default() };
-                    let len = entry.bytes.len();
+                    let len = entry.len;
                     let copy = Region::anonymous(len.max(8));
+                    OutWindow::new(copy.clone()).write(0, sender.bytes(&entry));
                     sender.sent(&entry, now);
-                    OutWindow::new(copy.clone()).write(0, entry.bytes);
                     // The padding at a wrap is not a message: it is not counted, and never lost.
                     tries += u32::from(len > 0);
                     if len == 0 || rng.f64() >= loss {
@@ -64,8 +64,7 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                 }
             }
             Event::There(parcel, copy, len) => {
-                let bytes = if len == 0 { ForeignBytes::EMPTY } else { InWindow::new(copy.clone()).foreign(0, len) };
-                receiver.take(&parcel, bytes, now)?;
+                receiver.take(&parcel, InWindow::new(copy).foreign(0, len), now)?;
                 while let Ok(Some(_)) = consumer.take() {
                     consumer.release();
                     taken.push(tries);

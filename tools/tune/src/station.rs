@@ -37,12 +37,21 @@ impl Buffer {
         buffer
     }
 
-    fn room(&self, at: usize, len: usize) -> ForeignRoom {
+    fn room(&self, at: usize, len: usize) -> ForeignRoom<'_> {
         self.region.room(self.start + at, len)
     }
 
-    fn bytes(&self, len: usize) -> ForeignBytes {
-        InWindow::new(self.region.clone()).foreign(self.start, len)
+    /// Returns the buffer as the destination of an operation that ends after the call.
+    fn lasting_room(&self, len: usize) -> ForeignRoom<'static> {
+        // SAFETY: a station keeps its buffers until it is dropped with its endpoint, which runs the operations; there
+        // are no references to a region's bytes.
+        unsafe { ForeignRoom::new(self.room(0, len).address(), len) }
+    }
+
+    /// Returns the buffer as the source of an operation that ends after the call.
+    fn lasting_bytes(&self, len: usize) -> ForeignBytes<'static> {
+        // SAFETY: as in `lasting_room`.
+        unsafe { ForeignBytes::new(self.room(0, len).address(), len) }
     }
 
     fn copy_to(&self, other: &Buffer, len: usize) {
@@ -169,7 +178,7 @@ impl Station {
             dest: self.peer,
             head: Head { handler: DATA },
             header: &header[..way.header()],
-            payload: Payload::Contiguous(self.outgoing.bytes(len)),
+            payload: Payload::Contiguous(self.outgoing.lasting_bytes(len)),
             cookie: 0,
         };
         self.lent = match way.is_offered() {
@@ -228,7 +237,7 @@ impl Station {
                 self.complete = arrival.last;
             }
             Packet::Offer { offer, .. } => {
-                let room = self.incoming.room(0, offer.total as usize);
+                let room = self.incoming.lasting_room(offer.total as usize);
                 let accepted = self.endpoint.accept(arrival.src, offer, Some(room), offer.total, 0)?;
                 self.complete = accepted == Accepted::Done;
             }
