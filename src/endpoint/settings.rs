@@ -188,6 +188,9 @@ const REMOVED: &[(&str, &str)] = &[(
     " any more (the models of MPI-VMMC are a program of their own: `cargo xtask bench ablation`)",
 )];
 
+/// Former and present names of renamed settings.
+const RENAMED: &[(&str, &str)] = &[];
+
 /// The table of all settings.
 pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
     Table::new()
@@ -197,6 +200,7 @@ pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {
         .with(ROWS, |s| &mut s.endpoint)
         .with(ntbring_host::settings::ROWS, |s| &mut s.host)
         .with(ntbring_ntb::settings::ROWS, |s| &mut s.links)
+        .renamed(RENAMED)
         .without(REMOVED)
 });
 

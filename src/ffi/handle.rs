@@ -98,7 +98,7 @@ impl Handle {
         let (rank, vci) = (job.rank as u32, job.vci as u32);
         let loaded = Settings::load()?;
         let values = values(&loaded);
-        let Loaded { mut settings, remark, .. } = loaded;
+        let Loaded { mut settings, remark, warnings, .. } = loaded;
         if let Some(file) = settings.links.trace.as_mut().filter(|_| vci > 0) {
             file.as_mut_os_string().push(format!(".vci{vci}"));
         }
@@ -110,6 +110,9 @@ impl Handle {
         // All ranks of a host, and all endpoints of a rank, have the same remark; one of them logs it.
         if let Some(remark) = remark.filter(|_| topology.local_of(rank) == 0 && vci == 0) {
             log::info!("rank {rank}: {remark}");
+        }
+        for warning in warnings.iter().filter(|_| rank == 0 && vci == 0) {
+            log::warn!("{warning}");
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
         let (state, charged) = (State::Open(Box::new(candidate)), job.charged);

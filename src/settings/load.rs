@@ -34,6 +34,8 @@ pub struct Loaded<S> {
     pub settings: S,
     /// A remark on the tuned file, if there is one, for the log.
     pub remark: Option<String>,
+    /// Warnings about variables with former names of settings.
+    pub warnings: Vec<String>,
     /// The values that differ from their built-in defaults, by name.
     set: HashMap<&'static str, (String, Origin)>,
 }
@@ -47,10 +49,11 @@ impl<S: Default + 'static> Loaded<S> {
         tuned: impl Fn(&S) -> (TunedFile, String),
     ) -> Result<Loaded<S>, SettingError> {
         let vars: HashMap<String, String> = vars.into_iter().collect();
-        let mut settings = table.from_vars(vars.clone())?;
-        let mut set: HashMap<&'static str, (String, Origin)> = table
-            .settings()
-            .filter_map(|s| Some((s.name, (vars.get(s.name)?.trim().to_string(), Origin::Environment))))
+        let (given, warnings) = table.given(vars.clone())?;
+        let mut settings = table.parse(&given)?;
+        let mut set: HashMap<&'static str, (String, Origin)> = given
+            .into_iter()
+            .map(|(name, given)| (name, (given.value.trim().to_string(), Origin::Environment)))
             .collect();
         let mut remark = None;
         let (file, link_model) = tuned(&settings);
@@ -70,7 +73,7 @@ impl<S: Default + 'static> Loaded<S> {
                 }
             }
         }
-        Ok(Loaded { settings, remark, set })
+        Ok(Loaded { settings, remark, warnings, set })
     }
 
     /// The value of a setting in the notation of the environment, and its origin.

@@ -1,5 +1,6 @@
 //! Rows of settings, and the table of them all.
 
+use std::collections::HashMap;
 use std::fmt;
 
 /// The description of a setting.
@@ -35,13 +36,27 @@ type Parse<S> = Box<dyn Fn(&mut S, &str) -> Result<(), String> + Send + Sync>;
 /// All settings of a composite struct `S`, whose fields are the structs of several crates.
 pub struct Table<S> {
     rows: Vec<(Setting, Parse<S>)>,
+    /// Former and present names of renamed settings.
+    former: Vec<(&'static str, &'static str)>,
     removed: &'static [(&'static str, &'static str)],
 }
+
+/// The value of a setting as the user gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// The name that the user used: the present one or a former one.
+    pub name: &'static str,
+    /// The value.
+    pub value: String,
+}
+
+/// The values that the user gave, by present name.
+pub(crate) type AllGiven = HashMap<&'static str, Given>;
 
 impl<S: Default + 'static> Table<S> {
     /// A table without rows.
     pub fn new() -> Table<S> {
-        Table { rows: Vec::new(), removed: &[] }
+        Table { rows: Vec::new(), former: Vec::new(), removed: &[] }
     }
 
     /// The same table with the rows of one crate, whose struct is the part of `S` that `part` returns.
@@ -50,6 +65,13 @@ impl<S: Default + 'static> Table<S> {
             let parse = row.parse;
             self.rows.push((row.setting, Box::new(move |all: &mut S, value: &str| parse(part(all), value))));
         }
+        self
+    }
+
+    /// The same table, which also accepts former names of settings: pairs of a former and the present name. A setting
+    /// may have several former names; an earlier pair takes precedence.
+    pub fn renamed(mut self, former: &'static [(&'static str, &'static str)]) -> Table<S> {
+        self.former.extend(former);
         self
     }
 
@@ -66,31 +88,84 @@ impl<S: Default + 'static> Table<S> {
     /// The values of these variables, and the defaults of all others; variables that do not begin with `NTBRING_` are
     /// ignored.
     pub fn from_vars(&self, vars: impl IntoIterator<Item = (String, String)>) -> Result<S, SettingError> {
+        self.parse(&self.given(vars)?.0)
+    }
+
+    /// Returns one warning for each of these variables that is a former name of a setting.
+    pub fn warnings(&self, vars: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+        self.given(vars).map_or_else(|_| Vec::new(), |(_, warnings)| warnings)
+    }
+
+    /// Parses the given values; settings without one have their defaults.
+    pub(crate) fn parse(&self, given: &AllGiven) -> Result<S, SettingError> {
         let mut all = S::default();
-        for (name, value) in vars.into_iter().filter(|(name, _)| name.starts_with("NTBRING_")) {
-            if !self.settings().any(|setting| setting.name == name) {
-                return Err(SettingError::Unknown { hint: self.hint(&name), name });
-            }
-            self.set(&mut all, &name, &value)?;
+        for Given { name, value } in self.settings().filter_map(|setting| given.get(setting.name)) {
+            self.set(&mut all, name, value)?;
         }
         Ok(all)
     }
 
-    /// Stores the value of one setting. Names that are not in the table are ignored.
+    /// Assigns these variables to settings, also those with former names. Returns warnings about the latter. A value
+    /// under the present name has precedence over one under a former name.
+    pub(crate) fn given(
+        &self,
+        vars: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(AllGiven, Vec<String>), SettingError> {
+        let mut vars: HashMap<_, _> = vars.into_iter().filter(|(name, _)| name.starts_with("NTBRING_")).collect();
+        let mut given = AllGiven::new();
+        for name in self.settings().map(|setting| setting.name) {
+            if let Some(value) = vars.remove(name) {
+                given.insert(name, Given { name, value });
+            }
+        }
+        let mut warnings = Vec::new();
+        for &(former, present) in &self.former {
+            let Some(value) = vars.remove(former) else { continue };
+            match given.get(present) {
+                Some(other) => warnings
+                    .push(format!("{former} is ignored: it is a former name of {present}, and {} is set", other.name)),
+                None => {
+                    warnings.push(format!("{former} is now called {present}; please use the new name"));
+                    given.insert(present, Given { name: former, value });
+                }
+            }
+        }
+        match vars.into_keys().min() {
+            Some(name) => Err(SettingError::Unknown { hint: self.hint(&name), name }),
+            None => Ok((given, warnings)),
+        }
+    }
+
+    /// Returns the setting with this present or former name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Setting> {
+        self.row(name).map(|(setting, ..)| setting)
+    }
+
+    /// Returns the row with this present or former name, and the name as a static string.
+    fn row(&self, name: &str) -> Option<(&Setting, &Parse<S>, &'static str)> {
+        let former = self.former.iter().find(|(former, _)| *former == name);
+        let present = former.map_or(name, |(_, present)| present);
+        let (setting, parse) = self.rows.iter().find(|(setting, _)| setting.name == present)?;
+        Some((setting, parse, former.map_or(setting.name, |(former, _)| former)))
+    }
+
+    /// Stores the value of one setting, by its present or a former name. Names that are not in the table are ignored.
     pub fn set(&self, all: &mut S, name: &str, value: &str) -> Result<(), SettingError> {
-        let Some((setting, parse)) = self.rows.iter().find(|(setting, _)| setting.name == name) else { return Ok(()) };
-        let Setting { name, allowed, .. } = *setting;
+        let Some((setting, parse, name)) = self.row(name) else { return Ok(()) };
+        let allowed = setting.allowed;
         parse(all, value.trim()).map_err(|problem| SettingError::Value { name, value: value.into(), problem, allowed })
     }
 
-    /// Returns the text behind the name of an unknown setting: the hint for one that was removed, or the most similar
-    /// name, if any is close.
-    /// any is close.
+    /// Returns the text behind the name of an unknown setting: the hint for one that was removed, or the present name
+    /// of the setting with the most similar present or former name, if any is close.
     fn hint(&self, name: &str) -> String {
         if let Some((_, hint)) = self.removed.iter().find(|(removed, _)| *removed == name) {
             return hint.to_string();
         }
-        let distances = self.settings().map(|setting| (strsim::levenshtein(setting.name, name), setting.name));
+        let present = self.settings().map(|setting| (setting.name, setting.name));
+        let distances = present
+            .chain(self.former.iter().copied())
+            .map(|(known, present)| (strsim::levenshtein(known, name), present));
         let nearest = distances.min().filter(|(distance, _)| *distance <= 3);
         nearest.map_or_else(String::new, |(_, nearest)| format!(" (did you mean {nearest}?)"))
     }
@@ -114,7 +189,7 @@ pub enum SettingError {
     /// A value that is not allowed.
     #[error("{name}={value:?}: {problem}; allowed: {allowed}")]
     Value {
-        /// The variable.
+        /// The variable, by the name that the user used.
         name: &'static str,
         /// Its value.
         value: String,

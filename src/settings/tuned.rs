@@ -109,14 +109,14 @@ pub struct Entry {
     pub made_for: Place,
     /// The version of ntbring that measured them.
     pub ntbring: String,
-    /// Values of settings, by name; others stay at their defaults.
+    /// Values of settings, by present or former name; others stay at their defaults.
     pub thresholds: BTreeMap<String, String>,
 }
 
 impl Entry {
     /// Returns the settings and their values. Fails, with a description, unless each of them is tunable and valid.
     fn set<S: Default + 'static>(&self, table: &Table<S>) -> Result<Vec<(&'static str, &str)>, String> {
-        let tunable = |name: &str| table.settings().find(|setting| setting.tunable && setting.name == name);
+        let tunable = |name: &str| table.find(name).filter(|setting| setting.tunable);
         let one = |(name, value): (&String, &'_ String)| match tunable(name) {
             Some(setting) => match table.set(&mut S::default(), name, value) {
                 Ok(()) => Ok(setting.name),

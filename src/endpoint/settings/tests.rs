@@ -72,6 +72,15 @@ fn unknown_variables_are_errors_with_a_hint() {
     assert!(with("PATH", "x").is_ok());
 }
 
+#[test]
+fn former_names_are_of_settings_that_are_there() {
+    for (former, present) in RENAMED {
+        assert!(TABLE.settings().any(|setting| setting.name == *present), "{present}");
+        assert!(TABLE.settings().all(|setting| setting.name != *former), "{former}");
+        assert!(REMOVED.iter().all(|(removed, _)| removed != former), "{former}");
+    }
+}
+
 fn loaded(vars: &[(&str, &str)]) -> Result<Loaded<Settings>, SettingError> {
     Settings::load_from(vars.iter().map(|(name, value)| (name.to_string(), value.to_string())))
 }

@@ -8,6 +8,9 @@ use std::error::Error;
 /// Prints versions and the device; with `config` also every setting.
 pub fn run(config: bool) -> Result<(), Box<dyn Error>> {
     let loaded = Settings::load()?;
+    for warning in &loaded.warnings {
+        eprintln!("warning: {warning}");
+    }
     if config {
         settings(&loaded);
     } else {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use comfy_table::{presets, CellAlignment, Table};
-use ntbring_endpoint::Settings;
+use ntbring_endpoint::settings::{Settings, TABLE};
 use ntbring_settings::environment;
 use ntbring_settings::tuned::{self, Entry, Place};
 use ntbring_settings::TunedFile;
@@ -64,6 +64,9 @@ pub fn rank(args: &RankArgs) -> Result<(), Box<dyn Error>> {
 pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
     // Earlier tuned values are ignored, because they may be wrong.
     let settings = Settings::from_vars(environment())?;
+    for warning in TABLE.warnings(environment()) {
+        eprintln!("warning: {warning}");
+    }
     let file = file(args, &settings)?;
     let here = Place::here(settings.link_model());
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
