@@ -8,8 +8,8 @@ use super::arrival::{Arrival, Event};
 use super::{Endpoint, EndpointError};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_ring::relay::Route;
-use ntbring_ring::served::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
 use ntbring_ring::Membership;
+use ntbring_rma::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
 use slab::Slab;
 use std::collections::VecDeque;
 

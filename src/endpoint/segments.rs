@@ -2,8 +2,8 @@
 
 use super::{Endpoint, EndpointError};
 use ntbring_host::{Segment, SegmentAddress};
-use ntbring_ring::served::registry::Wish;
 use ntbring_ring::{Loss, FORWARDER_DOORBELL};
+use ntbring_rma::Change;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Endpoint {
     pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
         let (segment, address) = Segment::create(&self.settings.host.shm_dir, size).map_err(EndpointError::Segment)?;
         if self.members.is_served() {
-            if !self.wish(Wish::Open(address))? {
+            if !self.request(Change::Register(address))? {
                 return Err(EndpointError::Unserved(self.members.host()));
             }
             self.segments.published.insert(segment.token(), address);
@@ -49,19 +49,19 @@ impl Endpoint {
     /// Deregisters a segment. To be called before it is destroyed.
     pub fn withdraw_segment(&mut self, segment: &Segment) -> Result<(), EndpointError> {
         if let Some(address) = self.segments.published.remove(&segment.token()) {
-            self.wish(Wish::Close(address))?;
+            self.request(Change::Deregister(address))?;
         }
         Ok(())
     }
 
     /// Sends the host's forwarder a registration request and waits for its answer. The forwarder never blocks, so the
     /// answer is prompt unless its process has died.
-    fn wish(&self, wish: Wish) -> Result<bool, EndpointError> {
+    fn request(&self, change: Change) -> Result<bool, EndpointError> {
         let topology = self.members.topology();
         let (me, registry) = (self.members.rank(), self.members.registry());
         let leader = topology.ranks_of(self.members.host())[0];
         let (mut tries, mut glanced) = (0u32, Instant::now());
-        registry.wish(topology.local_of(me), me, wish);
+        registry.request(topology.local_of(me), me, change);
         loop {
             self.members.ring(FORWARDER_DOORBELL);
             if let Some(transfer) = &self.transfer {

@@ -17,7 +17,7 @@ pub use parts::{About, GreetingKind, Offer, Request};
 use bytes::Buf;
 use ntbring_queue::{LINE, META_MAX, TAG};
 use ntbring_ring::relay::{Route, ROUTED};
-use ntbring_ring::served::{Reply, REPLY};
+use ntbring_rma::{Reply, REPLY};
 
 /// A whole message.
 pub const MESSAGE: u8 = 1;

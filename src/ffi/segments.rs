@@ -6,8 +6,8 @@ use super::handle::Handle;
 use ::ntbring_endpoint::Operation;
 use ntbring_host::Segment;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_ring::served::registry::{address, words};
-use ntbring_ring::served::Action;
+use ntbring_rma::Action;
+use ntbring_rma::{address, words};
 use std::ffi::c_void;
 
 /// Returns the segment behind a pointer.

@@ -4,12 +4,11 @@
 use super::crew::thread_of;
 use super::plan::Class;
 use super::relay::Route;
-use super::served::registry::Registry;
-use super::served::server::{Answer, Server};
 use super::ways::Ways;
 use super::{Herald, Membership, FORWARDER_DOORBELL};
 use ntbring_memory::InWindow;
 use ntbring_ntb::Side;
+use ntbring_rma::{Answer, Ranks, Registry, Server};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,7 +33,7 @@ pub(super) struct Desk {
     server: Mutex<Server>,
     /// The registry with requests of local ranks: shows without a lock that there are any.
     registry: Registry,
-    /// The wishes that it has seen.
+    /// Number of registration requests seen.
     seen: AtomicU64,
     /// Requests of the server that wait for locks, and how often these have become more or fewer.
     waiting: AtomicUsize,
@@ -58,7 +57,7 @@ impl Desk {
         Desk {
             members: members.clone(),
             threads,
-            server: Mutex::new(Server::new(members)),
+            server: Mutex::new(server(members)),
             registry: members.registry(),
             seen: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
@@ -134,13 +133,13 @@ impl Desk {
 
     /// Has the server do what it can do now. Returns how much has moved.
     pub fn step(&self) -> usize {
-        let wishes = self.registry.wishes();
-        if wishes == self.seen.load(Ordering::Relaxed) && self.lock_queue_version().is_none() {
+        let requests = self.registry.requests();
+        if requests == self.seen.load(Ordering::Relaxed) && self.lock_queue_version().is_none() {
             return 0;
         }
-        self.seen.store(wishes, Ordering::Relaxed);
+        self.seen.store(requests, Ordering::Relaxed);
         let mut server = self.server();
-        let moved = server.step();
+        let moved = server.step(self.members.as_ref(), Instant::now());
         self.hand_over(&mut server);
         moved
     }
@@ -148,7 +147,7 @@ impl Desk {
     /// Has the server take a request, as [`Server::take`] does.
     pub fn take(&self, route: Route, lane: &InWindow, offset: usize, len: usize) -> bool {
         let mut server = self.server();
-        let taken = server.take(route, lane, offset, len);
+        let taken = server.take((route.src, route.dst), lane, offset, len);
         self.hand_over(&mut server);
         taken
     }
@@ -181,7 +180,7 @@ impl Desk {
         }
         let topology = self.members.topology();
         while let Some(answer) = server.answers.pop_front() {
-            let to = topology.host_of(answer.route.dst);
+            let to = topology.host_of(answer.to);
             // Without a way at present it is dropped by its track, if links have not changed by then.
             let ways = self.ways.as_ref().map(Ways::read).filter(|ways| ways.is_published());
             let way = ways.and_then(|ways| ways.side(to));
@@ -207,6 +206,23 @@ impl Desk {
     /// Lines on what waits, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
         self.server().describe()
+    }
+}
+
+/// Returns the server of one-sided operations of this process's host.
+fn server(members: &Membership) -> Server {
+    let local = members.topology().ranks_of(members.host()).len();
+    let packet_max = members.packet_max() - Route::LEN;
+    Server::new(members.rank(), local, packet_max, members.registry(), Instant::now())
+}
+
+impl Ranks for Membership {
+    fn is_process(&self, rank: u32, pid: u32) -> bool {
+        (rank as usize) < self.topology().size() && self.pid(rank) == pid
+    }
+
+    fn is_gone(&self, rank: u32) -> bool {
+        rank as usize >= self.topology().size() || self.dead().iter().any(|dead| dead.rank == rank)
     }
 }
 

@@ -20,7 +20,6 @@
 //! | `desk` | state that all tracks of a host share |
 //! | `steward`, `probation` | driver of the network manager in a job; hysteresis of link states |
 //! | `ways` | the current routes of a host, published to all its ranks |
-//! | `served` | operations on window memory that the host's forwarder carries out for remote ranks |
 //! | `liveness` | keep-alives and obituaries between hosts whose processes cannot be watched |
 //! | `settings` | settings of the ring |
 //! | `transfer`, `crew` | transfer threads, which forward while the host's ranks compute; their division of tracks |
@@ -48,7 +47,6 @@ pub mod plan;
 mod probation;
 pub mod relay;
 mod route;
-pub mod served;
 pub mod settings;
 pub mod steward;
 mod tally;

@@ -5,7 +5,6 @@ use super::link::Link;
 use super::liveness::{Monitor, Table, WARN_AFTER};
 use super::near::is_near;
 use super::plan::LocalPlan;
-use super::served::registry::Registry;
 use super::ways::Ways;
 use super::{Dead, Topology};
 use ntbring_host::{cores, sessions};
@@ -16,6 +15,7 @@ use ntbring_ntb::fault::Injector;
 use ntbring_ntb::trace::Record;
 use ntbring_ntb::{LinkState, Side, Vector};
 use ntbring_queue::{Consumer, Producer};
+use ntbring_rma::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Source and destination of a packet, and the check of its route.
 
-use super::served::{Request, REQUEST};
 use super::Topology;
 use ntbring_manager::ManagerError;
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Corrupt, Entry, GaveUp};
+use ntbring_rma::{Request, REQUEST};
 
 /// Errors that stop forwarding.
 #[derive(Clone, Debug, thiserror::Error)]

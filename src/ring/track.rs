@@ -10,12 +10,12 @@ use super::join::Link;
 use super::plan::{Class, End};
 use super::rank_doorbell;
 use super::relay::{RelayError, Route};
-use super::route::{check, is_request, wrong, Allowed};
-use super::served::server::Answer;
+use super::route::{check, is_request, wrong, Allowed, ROUTED};
 use super::tally::{count, RelayCounters};
 use super::Topology;
 use ntbring_ntb::{Port, Side};
 use ntbring_queue::{Consumer, Entry, Producer};
+use ntbring_rma::{Answer, Reply, REPLY};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -182,7 +182,7 @@ impl Track {
     fn send_answers(&mut self) -> usize {
         let office = self.office.clone();
         while let Some(answer) = office.desk.answer(self.side) {
-            let way = self.way_on(answer.route, false);
+            let way = self.way_on(route_of(&answer), false);
             self.outputs[way].answers.push_back(answer);
             self.unsent += 1;
         }
@@ -192,9 +192,9 @@ impl Track {
         let (down, mut gone) = (!office.desk.is_up(self.side), 0);
         for Output { lane, bell, answers } in &mut self.outputs {
             while let Some(answer) = answers.pop_front() {
-                if down || office.desk.is_gone(answer.route.dst) {
+                if down || office.desk.is_gone(answer.to) {
                     count(&office.counters.dropped[self.side as usize], 1);
-                } else if answer.put(lane) {
+                } else if put(&answer, lane) {
                     self.ports[1].ring(*bell);
                     count(&office.counters.doorbells, 1);
                 } else {
@@ -314,4 +314,21 @@ fn bell_of(link: &Link, end: End, side: Side, class: Class) -> usize {
         End::Rank(local) => rank_doorbell(local),
         End::Forwarder => link.bell(side, class),
     }
+}
+
+/// Returns the route of a reply.
+fn route_of(answer: &Answer) -> Route {
+    Route { src: answer.from, dst: answer.to }
+}
+
+/// Writes a reply into a lane; returns false if there is no room.
+fn put(answer: &Answer, lane: &mut Producer) -> bool {
+    let len = Route::LEN + answer.len();
+    let Some(mut slot) = lane.reserve(len) else { return false };
+    let (head, payload) = answer.parts();
+    slot.write_bytes(0, &route_of(answer).bytes());
+    slot.write_bytes(Route::LEN, &head);
+    slot.write_bytes(Route::LEN + Reply::LEN, payload);
+    slot.commit(ROUTED | REPLY, len, 0);
+    true
 }

@@ -4,8 +4,8 @@ use super::*;
 use ntbring_endpoint::{Event, Operation};
 use ntbring_host::{Segment, SegmentAddress};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_ring::served::operate::{accumulate, Kind, Op};
-use ntbring_ring::served::{Action, GRAIN};
+use ntbring_rma::operate::{accumulate, Kind, Op};
+use ntbring_rma::{Action, GRAIN};
 use std::sync::Mutex;
 
 /// Layout of every segment, bytes: a counter, a counter that the window's lock guards, and a part for each rank.
@@ -108,13 +108,13 @@ fn everything(client: &mut Client) -> Result<(), String> {
                 found => old = found,
             }
         }
-        client.ask(Action::Hold(true), 0, 0, &[])?;
+        client.ask(Action::Acquire(true), 0, 0, &[])?;
         let number = client.ask(Action::Get, GUARDED, 8, &[])?;
         let number = i64::from_ne_bytes(number.try_into().map_err(|_| "not a number")?);
         client.ask(Action::Put, GUARDED, 8, &(number + 1).to_ne_bytes())?;
-        client.ask(Action::LetGo(true), 0, 0, &[])?;
-        client.ask(Action::Hold(false), 0, 0, &[])?;
-        client.ask(Action::LetGo(false), 0, 0, &[])?;
+        client.ask(Action::Release(true), 0, 0, &[])?;
+        client.ask(Action::Acquire(false), 0, 0, &[])?;
+        client.ask(Action::Release(false), 0, 0, &[])?;
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn refusals(client: &mut Client) -> Result<(), String> {
         refused(client.ask(Action::Put, offset, 8, &[0; 8]), "not all in the window")?;
         refused(client.ask(Action::Fetch(Op::Sum, Kind::U64), offset, 8, &[0; 8]), "not all in the window")?;
     }
-    refused(client.ask(Action::LetGo(true), 0, 0, &[]), "makes no sense")?;
+    refused(client.ask(Action::Release(true), 0, 0, &[]), "makes no sense")?;
     let right = std::mem::replace(&mut client.segment, 1);
     refused(client.ask(Action::Get, 0, 8, &[]), "no such window")?;
     client.segment = right;

@@ -1,7 +1,7 @@
 //! The records that the members of a group exchange about their alltoalls, as blocks of small allgathers.
 
 use ntbring_host::SegmentAddress;
-use ntbring_ring::served::registry::{address, words};
+use ntbring_rma::{address, words};
 
 /// The record that each member sends before the first alltoall of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

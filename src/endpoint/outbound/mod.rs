@@ -23,7 +23,7 @@ pub(super) use flow::TURN_BYTES;
 use flow::{put_message, Flow, Opening, Waiting};
 use ntbring_memory::ForeignBytes;
 use ntbring_ring::relay::{Route, ROUTED};
-use ntbring_ring::served::{Request, REQUEST};
+use ntbring_rma::{Request, REQUEST};
 use ntbring_zerocopy::{Cut, Payload, Thresholds};
 pub(super) use outbox::Outbox;
 use smallvec::SmallVec;

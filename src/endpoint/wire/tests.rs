@@ -1,5 +1,5 @@
 use super::*;
-use ntbring_ring::served::Status;
+use ntbring_rma::Status;
 use proptest::prelude::*;
 
 fn packets() -> impl Strategy<Value = Packet> {

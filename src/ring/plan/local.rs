@@ -2,10 +2,10 @@
 
 use super::LANE_MIN;
 use crate::liveness::Table;
-use crate::served::registry::Registry;
 use crate::Topology;
 use ntbring_ntb::notice;
 use ntbring_queue::{LINE, LINES_MAX};
+use ntbring_rma::Registry;
 
 /// The division of a host's local part: a control block, then lanes between its own ranks, for
 /// messages that MPICH gives to the netmod although both ranks are on one host, the registry of segments and the table

@@ -20,13 +20,13 @@ const CLOSE: u64 = 2;
 const DONE: u64 = 3;
 const REFUSED: u64 = 4;
 
-/// Request of a rank to its host's forwarder.
+/// Change of the registered segments that a rank requests from its host's forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Change {
     /// Register a segment, which is served from now on.
-    Open(SegmentAddress),
+    Register(SegmentAddress),
     /// Deregister a segment.
-    Close(SegmentAddress),
+    Deregister(SegmentAddress),
 }
 
 /// The slots of a host.
@@ -51,10 +51,10 @@ impl Registry {
     }
 
     /// Makes a request in the name of a rank, which must wait for its answer before it makes another.
-    pub fn wish(&self, local: usize, owner: u32, wish: Wish) {
-        let (state, address) = match wish {
-            Wish::Open(address) => (OPEN, address),
-            Wish::Close(address) => (CLOSE, address),
+    pub fn request(&self, local: usize, owner: u32, change: Change) {
+        let (state, address) = match change {
+            Change::Register(address) => (OPEN, address),
+            Change::Deregister(address) => (CLOSE, address),
         };
         let at = local * SLOT;
         self.write.store(at + OWNER, owner.into());
@@ -78,25 +78,25 @@ impl Registry {
     /// Returns true if there has been a request since the latest [`Registry::grant`].
     #[inline]
     pub fn has_news(&self) -> bool {
-        self.wishes() != self.seen
+        self.requests() != self.seen
     }
 
     /// Returns the number of requests so far.
-    pub fn wishes(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         self.read.load(self.ranks * SLOT)
     }
 
     /// Answers all open requests with the result of `grant`, which gets the owner's rank and the request.
-    pub fn grant(&mut self, mut grant: impl FnMut(u32, Wish) -> bool) {
+    pub fn grant(&mut self, mut grant: impl FnMut(u32, Change) -> bool) {
         self.seen = self.read.load(self.ranks * SLOT);
         for at in (0..self.ranks).map(|local| local * SLOT) {
             let address = || address(std::array::from_fn(|i| self.read.load(at + ADDRESS + 8 * i)));
-            let wish = match self.read.load(at + STATE) {
-                OPEN => Wish::Open(address()),
-                CLOSE => Wish::Close(address()),
+            let change = match self.read.load(at + STATE) {
+                OPEN => Change::Register(address()),
+                CLOSE => Change::Deregister(address()),
                 _ => continue,
             };
-            let granted = grant(self.read.load(at + OWNER) as u32, wish);
+            let granted = grant(self.read.load(at + OWNER) as u32, change);
             self.write.store(at + STATE, if granted { DONE } else { REFUSED });
         }
     }
@@ -118,23 +118,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_granted_once_each() {
+    fn requests_are_granted_once_each() {
         let region = Region::anonymous(Registry::bytes(3));
         let (mut forwarder, ranks) = (Registry::new(region.clone(), 3), Registry::new(region, 3));
         assert!(!forwarder.has_news());
         let at = |n: u64| address([n << 32 | 7, n + 1, n + 2, n + 3]);
-        ranks.wish(0, 10, Wish::Open(at(5)));
-        ranks.wish(2, 12, Wish::Close(at(6)));
+        ranks.request(0, 10, Change::Register(at(5)));
+        ranks.request(2, 12, Change::Deregister(at(6)));
         assert!(forwarder.has_news() && ranks.answer(0).is_none() && ranks.answer(1).is_none());
         let mut seen = Vec::new();
-        forwarder.grant(|owner, wish| {
-            seen.push((owner, wish));
+        forwarder.grant(|owner, change| {
+            seen.push((owner, change));
             owner == 10
         });
-        assert_eq!(seen, [(10, Wish::Open(at(5))), (12, Wish::Close(at(6)))]);
+        assert_eq!(seen, [(10, Change::Register(at(5))), (12, Change::Deregister(at(6)))]);
         assert!(!forwarder.has_news());
         assert_eq!((ranks.answer(0), ranks.answer(2)), (Some(true), Some(false)));
         assert_eq!((ranks.answer(0), ranks.answer(2)), (None, None), "an answer is given once");
-        forwarder.grant(|_, _| panic!("nothing is wished"));
+        forwarder.grant(|_, _| panic!("nothing is requested"));
     }
 }

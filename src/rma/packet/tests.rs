@@ -13,8 +13,8 @@ fn actions() -> impl Strategy<Value = Action> {
         numbers.clone().prop_map(|(op, kind)| Action::Accumulate(op, kind)),
         numbers.prop_map(|(op, kind)| Action::Fetch(op, kind)),
         Just(Action::Swap),
-        any::<bool>().prop_map(Action::Hold),
-        any::<bool>().prop_map(Action::LetGo),
+        any::<bool>().prop_map(Action::Acquire),
+        any::<bool>().prop_map(Action::Release),
     ]
 }
 
@@ -23,7 +23,7 @@ proptest! {
     fn requests_survive_their_bytes(id: u32, action in actions(), segment: u64, offset: u64, count in 0u64..1000) {
         let len = match action {
             Action::Swap => count % (SWAP_MAX + 1),
-            Action::Hold(_) | Action::LetGo(_) => 0,
+            Action::Acquire(_) | Action::Release(_) => 0,
             _ => count * GRAIN as u64,
         };
         let request = Request { id, action, segment, offset, len };

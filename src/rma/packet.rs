@@ -1,25 +1,11 @@
-//! RMA server: operations on window memory that a host's forwarder carries out for ranks which cannot access the memory
-//! directly. The rank that owns the memory may compute meanwhile.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `operate` | arithmetic of accumulate operations |
-//! | `registry` | registration of segments by the ranks of a host with its forwarder |
-//! | `server` | execution of requests, and replies to them |
-//!
-//! A request is a packet to the forwarder of the host of the rank that it names; a reply is one to the rank that sent
-//! the request:
+//! Wire format of requests and replies. A packet is a route of 8 bytes (the relay's, see `ntbring-ring`) and:
 //!
 //! ```text
-//! request  route 8 | id 4, action, op, kind, 0 | segment 8 | offset 8 | length 8 | operands
-//! reply    route 8 | id 4, status, 0, 0, 0     | detail 8                        | previous contents
+//! request  id 4, action, op, kind, 0 | segment 8 | offset 8 | length 8 | operands
+//! reply    id 4, status, 0, 0, 0     | detail 8                        | previous contents
 //! ```
 
-pub mod operate;
-pub mod registry;
-pub mod server;
-
-use operate::{Kind, Op};
+use super::operate::{Kind, Op};
 
 /// Entry kind of a request, without the route bit.
 pub const REQUEST: u8 = 9;
@@ -51,9 +37,9 @@ pub enum Action {
     /// previous contents.
     Swap,
     /// Acquires the window's lock, exclusively if true, else shared. The reply is sent once it is acquired.
-    Hold(bool),
+    Acquire(bool),
     /// Releases the window's lock, which is held exclusively if true, else shared.
-    LetGo(bool),
+    Release(bool),
 }
 
 impl Action {
@@ -69,8 +55,8 @@ impl Action {
             2 => numbers().map(|(op, kind)| Action::Accumulate(op, kind))?,
             3 => numbers().map(|(op, kind)| Action::Fetch(op, kind))?,
             4 => Action::Swap,
-            5 if op <= 1 => Action::Hold(op == 1),
-            6 if op <= 1 => Action::LetGo(op == 1),
+            5 if op <= 1 => Action::Acquire(op == 1),
+            6 if op <= 1 => Action::Release(op == 1),
             _ => return None,
         })
     }
@@ -82,8 +68,8 @@ impl Action {
             Action::Accumulate(op, kind) => [2, op as u8, kind as u8],
             Action::Fetch(op, kind) => [3, op as u8, kind as u8],
             Action::Swap => [4, 0, 0],
-            Action::Hold(alone) => [5, alone.into(), 0],
-            Action::LetGo(alone) => [6, alone.into(), 0],
+            Action::Acquire(alone) => [5, alone.into(), 0],
+            Action::Release(alone) => [6, alone.into(), 0],
         }
     }
 
@@ -116,7 +102,7 @@ impl Action {
             Action::Put | Action::Get => true,
             Action::Accumulate(_, kind) | Action::Fetch(_, kind) => len % kind.size() as u64 == 0,
             Action::Swap => len <= SWAP_MAX,
-            Action::Hold(_) | Action::LetGo(_) => len == 0,
+            Action::Acquire(_) | Action::Release(_) => len == 0,
         }
     }
 }
