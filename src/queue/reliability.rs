@@ -13,6 +13,11 @@ impl Reliability {
         found.map(|(_, reliability)| *reliability).ok_or_else(|| "unknown".into())
     }
 
+    /// Returns true if packets that were damaged or lost are sent again (`retry`).
+    pub fn retransmits(self) -> bool {
+        self == Retry
+    }
+
     /// Code of the level in the handshake; 0 for `off`.
     pub fn code(self) -> u8 {
         NAMED.iter().position(|(_, r)| *r == self).unwrap_or(0) as u8

@@ -1,10 +1,10 @@
 //! One link of a host, and the ends of the lanes in its windows.
 
-use super::crew::thread_of;
-use super::plan::{Class, End, WindowPlan};
-use super::FORWARDER_DOORBELL;
+use crate::forwarding::crew::thread_of;
+use crate::plan::{Class, End, WindowPlan};
+use crate::protocol::FORWARDER_DOORBELL;
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::{Port, Shortcuts, Side};
+use ntbring_ntb::{Port, Side};
 use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
 
@@ -19,27 +19,23 @@ fn is_direct(from: End, to: End) -> bool {
 
 /// One link of this process's host.
 pub struct Link {
-    pub(super) neighbour: usize,
-    pub(super) port: Arc<dyn Port>,
-    pub(super) incoming: InWindow,
-    pub(super) outgoing: OutWindow,
+    pub(crate) neighbour: usize,
+    pub(crate) port: Arc<dyn Port>,
+    pub(crate) incoming: InWindow,
+    pub(crate) outgoing: OutWindow,
     /// Layout of this host's incoming window.
-    pub(super) plan: WindowPlan,
+    pub(crate) plan: WindowPlan,
     /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
-    pub(super) peer_plan: WindowPlan,
+    pub(crate) peer_plan: WindowPlan,
     /// The window into which the neighbour's other neighbour writes, with its layout, for reading; None where that is not
     /// possible or of no use.
-    pub(super) view: Option<(WindowPlan, InWindow)>,
+    pub(crate) view: Option<(WindowPlan, InWindow)>,
     /// Number of the neighbour's transfer threads.
-    pub(super) threads: usize,
+    pub(crate) threads: usize,
     /// Reliability level of its lanes.
-    pub(super) reliability: Reliability,
-    /// Shortcuts to the neighbour that may be used.
-    pub(super) shortcuts: Shortcuts,
-    /// Set if the outgoing window is coherent memory of this machine.
-    pub(super) near: bool,
+    pub(crate) reliability: Reliability,
     /// Number of times that the link had gone down, and come up again, before this process joined.
-    pub(super) outages_before: u64,
+    pub(crate) outages_before: u64,
 }
 
 impl Link {
@@ -51,27 +47,6 @@ impl Link {
     /// Returns the side of this host that the link is on.
     pub fn side(&self) -> Side {
         self.port.side()
-    }
-
-    /// Returns the reliability level of its lanes.
-    pub fn reliability(&self) -> Reliability {
-        self.reliability
-    }
-
-    /// Returns true if its lanes are checked (`detect` or `retry`).
-    pub fn is_checked(&self) -> bool {
-        self.reliability != Reliability::Off
-    }
-
-    /// Returns the shortcuts to the neighbour that may be used; there are none if links are checked, since the checks
-    /// cover lanes only.
-    pub fn shortcuts(&self) -> Shortcuts {
-        self.shortcuts
-    }
-
-    /// Returns true if the outgoing window is coherent memory of this machine, and the link is not checked.
-    pub fn is_coherent(&self) -> bool {
-        self.near && self.reliability == Reliability::Off
     }
 
     /// Returns true if the link has gone down since this process joined.

@@ -1,6 +1,6 @@
 //! The settings of the ring: windows, lanes, forwarders, reliability.
 
-use crate::crew::THREADS_MAX;
+use crate::protocol::THREADS_MAX;
 use ntbring_host::HostSettings;
 use ntbring_ntb::LinkSettings;
 use ntbring_queue::Reliability;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Settings of the ring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RingSettings {
-    /// Bytes of each incoming window; None: chosen by [`super::plan::WindowPlan`].
+    /// Bytes of each incoming window; None: chosen by [`crate::plan::WindowPlan`].
     pub window: Option<u64>,
     /// Largest chunk of a message that is sent in chunks, bytes; None: chosen by its size.
     pub chunk: Option<usize>,

@@ -140,12 +140,19 @@ impl Topology {
             Side::Left => next > from,
         }
     }
+
+    /// Returns the number of the link on a side of a host.
+    pub fn link(&self, host: usize, side: Side) -> usize {
+        match side {
+            Side::Left => self.neighbour(host, side),
+            Side::Right => host,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Class;
 
     fn ring(hosts: usize) -> Topology {
         Topology::new(hosts, &(0..hosts as i32).collect::<Vec<_>>()).unwrap()
@@ -191,10 +198,9 @@ mod tests {
     }
 
     /// The transit lanes that a packet takes one after the other, each with the next one that it may wait for.
-    fn waits_of(t: &Topology, from: usize, to: usize, side: Side, class: Class) -> Vec<(usize, usize)> {
+    fn waits_of(t: &Topology, from: usize, to: usize, side: Side, class: usize) -> Vec<(usize, usize)> {
         // Lane (at, side, class, beyond): forwarder of `at` to forwarder of its neighbour. A packet stays in its class.
-        let index =
-            |at: usize, side: Side, beyond: bool| ((at * 2 + side as usize) * 2 + class as usize) * 2 + beyond as usize;
+        let index = |at: usize, side: Side, beyond: bool| ((at * 2 + side as usize) * 2 + class) * 2 + beyond as usize;
         let mut lanes = vec![];
         // The first link is crossed by the sender's own lane.
         let mut at = t.neighbour(from, side);
@@ -217,7 +223,7 @@ mod tests {
             let mut longest = 0;
             for (from, to) in (0..hosts * hosts).map(|i| (i / hosts, i % hosts)).filter(|(from, to)| from != to) {
                 for side in Side::BOTH {
-                    let waiting = Class::BOTH.into_iter().flat_map(|class| waits_of(&t, from, to, side, class));
+                    let waiting = (0..2).flat_map(|class| waits_of(&t, from, to, side, class));
                     waiting.for_each(|(lane, next)| waits[lane].push(next));
                     longest = longest.max(t.links(from, to, side));
                 }
@@ -239,5 +245,16 @@ mod tests {
         assert_eq!(Topology::new(2, &[0, 2]), Err(TopologyError::Host { rank: 1, host: 2, hosts: 2 }));
         assert_eq!(Topology::new(2, &[0, -1]), Err(TopologyError::Host { rank: 1, host: -1, hosts: 2 }));
         assert_eq!(Topology::new(2, &[1]), Err(TopologyError::Empty(0)));
+    }
+
+    #[test]
+    fn each_link_has_one_number_at_both_ends() {
+        for hosts in 2..=HOSTS_MAX {
+            let topology = Topology::simulated(hosts);
+            for host in 0..hosts {
+                let next = topology.neighbour(host, Side::Right);
+                assert_eq!(topology.link(host, Side::Right), topology.link(next, Side::Left));
+            }
+        }
     }
 }

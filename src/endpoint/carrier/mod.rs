@@ -32,7 +32,7 @@ use super::EndpointError;
 use hop::Hop;
 use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use ntbring_ntb::Side;
-use ntbring_queue::{Consumer, Producer, Reliability, LINE};
+use ntbring_queue::{Consumer, Producer, LINE};
 use ntbring_ring::relay::Route;
 use ntbring_ring::ways::{Snapshot, Ways};
 use ntbring_ring::{Membership, Topology};
@@ -89,12 +89,10 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    /// Builds the carrier of a rank and the ends of its connections. Returns None unless all links use
-    /// `Reliability::Retry`.
+    /// Builds the carrier of a rank and the ends of its connections. Returns None in rings that do not reroute.
     pub fn new(members: &Membership) -> Option<(Carrier, Ends)> {
         let (topology, rank) = (members.topology().clone(), members.rank());
-        let links =
-            members.links().filter(|links| links.iter().all(|link| link.reliability() == Reliability::Retry))?;
+        let links = members.links().filter(|_| members.policy().reroutes())?;
         let (host, local) = (members.host(), topology.local_of(rank));
         let hops = links.map(|link| Hop::new(link, &topology, local)).into();
         let mut ends = Ends::default();

@@ -37,7 +37,6 @@ use ntbring_host::HostError;
 use ntbring_host::Segment;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_ntb::Side;
-use ntbring_queue::Reliability;
 use ntbring_zerocopy::contest::{Mover, Outcome};
 use smallvec::SmallVec;
 
@@ -113,8 +112,7 @@ impl Endpoint {
         let rank_on = |side| ranks[t.neighbour(me, side)];
         let sides = Side::BOTH.map(|side| (rank_on(side), self.members.reach(rank_on(side))));
         // All ranks evaluate these conditions alike, and the loss of a rank meanwhile cannot change them.
-        let trusted = self.settings.ring.reliability == Reliability::Off;
-        let possible = trusted && (2..=HOSTS_MOST).contains(&t.hosts());
+        let possible = !self.members.policy().is_checked() && (2..=HOSTS_MOST).contains(&t.hosts());
         self.exchanges.open(id, Exchange::new(me, t.hosts(), sides, self.settings.limits.single_copy, possible));
     }
 

@@ -42,6 +42,7 @@ impl Outbound {
         }
         // Ranks that take turns on a core had better fill a lane in each.
         let near = !members.is_crowded();
+        let policy = members.policy();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
             flows[rank as usize].line.outbox = boxed(lane, Bell::Carrier, false);
@@ -53,8 +54,8 @@ impl Outbound {
                 if topology.direction(host, next) == side {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
                     let lane = link.producer(me, End::Rank(local), false);
-                    let lane = if near && link.is_coherent() { lane.near() } else { lane };
-                    flows[rank as usize].line.outbox = boxed(lane, bell, link.is_coherent());
+                    let lane = if near && policy.is_coherent() { lane.near() } else { lane };
+                    flows[rank as usize].line.outbox = boxed(lane, bell, policy.is_coherent());
                 }
             }
             let bell = |class| Bell::Port(link.port(), link.bell(side, class));
@@ -93,7 +94,7 @@ impl Outbound {
             stalls: 0,
             cuts: [false, true].map(cut),
             packet_max,
-            checked: members.links().into_iter().flatten().any(|link| link.is_checked()),
+            checked: policy.is_checked(),
             packs: true,
             caretaker: None,
             doorbells: 0,

@@ -3,7 +3,7 @@
 //! Knowledge only grows: counters of keep-alives by their maximum, the set of ended ranks by union. So the order, the
 //! number and the direction in which it travels make no difference, and a lost transmission is made up for by the next.
 
-use crate::Topology;
+use crate::topology::Topology;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_queue::LINE;
 

@@ -4,7 +4,7 @@
 use super::census::Census;
 use super::table::Table;
 use crate::plan::WindowPlan;
-use crate::Topology;
+use crate::topology::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::OpenPort;

@@ -1,11 +1,13 @@
 //! The table in a host's memory in which its monitor publishes what it knows, for the ranks of the host.
 
 use super::census::Census;
-use crate::plan::LocalPlan;
-use crate::Topology;
+use crate::topology::Topology;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Silence of a host after which its neighbours warn of it.
+pub const WARN_AFTER: Duration = Duration::from_secs(2);
 
 /// The table of a host. After the knowledge itself there is a word for each host, its silence in milliseconds, and a word
 /// that is set when the ranks have left the job.
@@ -26,9 +28,9 @@ impl Table {
         Census::bytes(topology) + 8 * topology.hosts()
     }
 
-    /// Returns the table in the memory of a host with this plan.
-    pub fn new(topology: &Arc<Topology>, memory: &Region, plan: &LocalPlan) -> Table {
-        let region = memory.part(plan.liveness_offset(), Table::bytes(topology));
+    /// Returns the table at an offset in the memory of a host.
+    pub fn new(topology: &Arc<Topology>, memory: &Region, offset: usize) -> Table {
+        let region = memory.part(offset, Table::bytes(topology));
         Table { topology: topology.clone(), read: InWindow::new(region.clone()), write: OutWindow::new(region) }
     }
 
@@ -67,5 +69,11 @@ impl Table {
     /// Returns the time for which a host has been silent.
     pub fn silence(&self, host: usize) -> Duration {
         Duration::from_millis(self.read.load(Census::bytes(&self.topology) + 8 * host))
+    }
+
+    /// Returns the hosts that have been silent for at least [`WARN_AFTER`], with the time since their last keep-alive.
+    pub fn silent(&self) -> Vec<(usize, Duration)> {
+        let silences = (0..self.topology.hosts()).map(|host| (host, self.silence(host)));
+        silences.filter(|(_, silence)| *silence >= WARN_AFTER).collect()
     }
 }

@@ -1,15 +1,16 @@
 //! Rings of monitors on loopback adapters, in virtual time.
 
+use super::table::Table;
 use super::*;
 use crate::plan::{LocalPlan, WindowPlan};
-use crate::Topology;
+use crate::topology::Topology;
 use ntbring_memory::Region;
 use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
 use ntbring_ntb::loopback::Loopback;
 use ntbring_ntb::notice::{Notices, STATE};
 use ntbring_ntb::{LinkState, Port, Side};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const WINDOW: u64 = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -42,7 +43,7 @@ impl Ring {
                 Channel::new(&topology, open(host, side, neighbour), offset, WINDOW, plans).unwrap()
             };
             let local = LocalPlan::new(&topology, host, 4096);
-            let table = Table::new(&topology, &Region::anonymous(local.total() as usize), &local);
+            let table = Table::new(&topology, &Region::anonymous(local.total() as usize), local.liveness_offset());
             tables.push(table.clone());
             let pids = vec![1; topology.size()];
             let channels = Side::BOTH.map(channel);
@@ -121,27 +122,4 @@ fn news_go_round_a_link_that_is_down() {
     assert_eq!(ring.ended(&[0]), [[1]]);
     ring.pass(LIMIT * 2, &[]);
     assert_eq!(ring.silence(&[0, 2, 3]), Duration::ZERO);
-}
-
-#[test]
-fn every_silence_is_told_once() {
-    let mut listener = Listener::default();
-    let silent = [(1, Duration::from_secs(2))];
-    let told = listener.changes(&silent, LIMIT);
-    assert!(told.len() == 1 && told[0].contains("host 1") && told[0].contains("NTBRING_SILENCE"), "{told:?}");
-    assert!(listener.changes(&[(1, Duration::from_secs(3))], LIMIT).is_empty());
-    assert_eq!(listener.changes(&[], LIMIT), ["host 1 is heard again"]);
-    assert_eq!(listener.changes(&silent, LIMIT).len(), 1);
-}
-
-#[test]
-fn a_monitor_of_the_own_host_that_does_not_run_is_told_once() {
-    let (mut listener, start) = (Listener::default(), Instant::now());
-    let mut look =
-        |beats, seconds: f64| listener.own_monitor(beats, start + Duration::from_secs_f64(seconds), LIMIT / 4);
-    // A long pause is no evidence: this process may have been stopped, too.
-    assert!(look(1, 0.0).is_none() && look(1, 0.1).is_none() && look(1, 60.0).is_none() && look(2, 60.1).is_none());
-    let told: Vec<_> = (1..200).filter_map(|i| look(2, 60.1 + 0.1 * f64::from(i))).collect();
-    assert!(told.len() == 1 && told[0].contains("ntbring-monitor"), "{told:?}");
-    assert!(look(3, 90.0).is_none());
 }

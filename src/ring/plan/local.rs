@@ -1,8 +1,8 @@
 //! The layout of the memory that the processes of a host share.
 
-use super::LANE_MIN;
-use crate::liveness::Table;
-use crate::Topology;
+use super::ends::LANE_MIN;
+use crate::liveness::table::Table;
+use crate::topology::Topology;
 use ntbring_ntb::notice;
 use ntbring_queue::{LINE, LINES_MAX};
 use ntbring_rma::Registry;

@@ -1,0 +1,308 @@
+//! A process that joins the ring: it allocates its own resources, publishes a card, and connects to its neighbours when
+//! it has the cards of all ranks.
+
+use super::card::{Card, HostCard};
+use super::cards::Cards;
+use super::connect::{ask_for_rings, Connect};
+use super::dress;
+use super::error::JoinError;
+use super::meeting::{died, Control, Meeting};
+use super::ports::Ports;
+use super::reach::find_reach;
+use crate::forwarding::crew;
+use crate::link::Link;
+use crate::liveness::{Channel, Monitor};
+use crate::membership::{Adapters, Limits, Membership, Peers, Processors, Shared};
+use crate::plan::{LocalPlan, WindowPlan};
+use crate::policy::LinkPolicy;
+use crate::protocol::PROTOCOL_VERSION;
+use crate::settings::JoinSettings;
+use crate::topology::Topology;
+use ntbring_host::cores;
+use ntbring_host::{check_space, place, size_of, FileAddress, HostMemory, Introduction, Mailbox, Reach, Watch};
+use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::fabric::{Backend, Fabric, Windows};
+use ntbring_ntb::notice::Notices;
+use ntbring_ntb::settings::Device;
+use ntbring_ntb::Port;
+use ntbring_queue::{entry_max, LINE};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of shared memory that MPICH's shared-memory module may allocate for each of several ranks of a host: 64 cells
+/// of 68 KiB and their metadata.
+const MPICH_SHM_PER_RANK: u64 = 64 * (68 << 10) + (256 << 10);
+
+/// Size of a process's bulletin in words: a fixed part, and a part for each rank.
+const BULLETIN: usize = 128;
+const BULLETIN_PER_RANK: usize = 3;
+
+/// Directory in which MPICH creates its shared memory.
+const MPICH_SHM_DIR: &str = "/dev/shm";
+
+/// A process that is about to join: it has allocated its own resources and is not connected to any peer yet.
+pub struct Candidate {
+    topology: Arc<Topology>,
+    rank: u32,
+    settings: JoinSettings,
+    backend: Arc<dyn Backend>,
+    windows: Windows,
+    local_plan: LocalPlan,
+    /// Windows and host memory; present only in the first rank of a host, which creates them.
+    created: Option<(Box<dyn Fabric>, HostMemory)>,
+    mailbox: (Mailbox, FileAddress),
+    /// Number of transfer threads of this process's host, if the process is its first rank.
+    threads: usize,
+}
+
+impl Candidate {
+    /// Checks that the job makes a ring whose windows fit, and creates the host's memory if this is the first rank of
+    /// its host.
+    pub fn new(topology: Topology, rank: u32, settings: impl Into<JoinSettings>) -> Result<Candidate, JoinError> {
+        let settings = settings.into();
+        let backend = ntbring_devices::open(&settings.links.device, &settings.host.shm_dir)?;
+        Candidate::with_backend(topology, rank, settings, backend)
+    }
+
+    /// As [`Candidate::new`], with a backend that the caller provides.
+    pub fn with_backend(
+        topology: Topology,
+        rank: u32,
+        settings: JoinSettings,
+        backend: Arc<dyn Backend>,
+    ) -> Result<Candidate, JoinError> {
+        let host = topology.host_of(rank);
+        let local_plan = LocalPlan::new(&topology, host, settings.ring.local_lane);
+        let managed = settings.ring.reliability.retransmits();
+        let accounts = settings.links.model.is_some();
+        let window = match topology.hosts() {
+            1 => 0,
+            _ => settings.ring.window.unwrap_or_else(|| {
+                let room = size_of(match &settings.links.device {
+                    Device::Shared(dir) => dir,
+                    _ => &settings.host.shm_dir,
+                });
+                WindowPlan::good_window(&topology, managed, accounts, room)
+            }),
+        };
+        if topology.hosts() > 1 {
+            WindowPlan::smallest_lane(&topology, window, managed)?;
+        }
+        if let Some(faults) = &settings.links.faults {
+            dress::check(faults, &topology)?;
+        }
+        let windows = Windows { bytes: window, accounts };
+        let created = match topology.local_of(rank) {
+            0 => Some((backend.create(windows)?, HostMemory::create(&settings.host.shm_dir, local_plan.total())?)),
+            _ => None,
+        };
+        let mailbox = Mailbox::create(&settings.host.shm_dir, BULLETIN + BULLETIN_PER_RANK * topology.size())?;
+        let threads = crew::threads(settings.ring.xfer_threads, &topology, cores::own());
+        Ok(Candidate {
+            topology: Arc::new(topology),
+            rank,
+            settings,
+            backend,
+            windows,
+            local_plan,
+            created,
+            mailbox,
+            threads,
+        })
+    }
+
+    /// Checks that all hosts of this machine have room for the shared memory that MPICH's shared-memory module will
+    /// allocate; with `NTBRING_DEVICE=emu:DIR` only the own host is known to share it. To be called when all hosts have
+    /// their memory and before MPICH has allocated its own.
+    pub fn check_space(&self) -> Result<(), JoinError> {
+        let own = self.topology.host_of(self.rank);
+        let is_here = |host: &usize| *host == own || !matches!(self.settings.links.device, Device::Shared(_));
+        let shared = |host: usize| Some(self.topology.ranks_of(host).len() as u64).filter(|&n| n > 1);
+        let ranks: u64 = (0..self.topology.hosts()).filter(is_here).filter_map(shared).sum();
+        Ok(check_space(Path::new(MPICH_SHM_DIR), ranks * MPICH_SHM_PER_RANK)?)
+    }
+
+    /// Returns the card that all other ranks need to join with this one.
+    pub fn card(&self) -> Card {
+        let host = |(fabric, memory): &(Box<dyn Fabric>, HostMemory)| HostCard {
+            fabric: fabric.address(),
+            memory: memory.address(),
+        };
+        Card {
+            version: PROTOCOL_VERSION.into(),
+            pid: std::process::id(),
+            place: place(),
+            threads: self.threads as u8,
+            host: self.created.as_ref().map(host),
+            mailbox: self.mailbox.1,
+            probe: Reach::probe_address(),
+            cores: cores::mine(),
+        }
+    }
+
+    /// Joins the ring, given the cards of all ranks in rank order. Waits for the neighbours, at most for the connect
+    /// timeout.
+    pub fn join(mut self, cards: &[Card]) -> Result<Membership, JoinError> {
+        let topology = self.topology.clone();
+        let (rank, host) = (self.rank, topology.host_of(self.rank));
+        let cards = Cards::check(&topology, host, cards)?;
+        let (pids, guests) = (cards.pids(), cards.guests()?);
+        let (fabric, shared) = self.open_host(cards)?;
+        self.introduce(fabric.as_ref(), &shared, pids[0])?;
+        let Ports { ports, injector, record } = Ports::open(fabric.as_ref(), &topology, rank, &self.settings, cards)?;
+        let policy = LinkPolicy::new(topology.hosts(), &ports, &self.settings);
+        let watch = self.watch(policy, &pids)?;
+        let offsets = self.meet(policy, &ports, &shared, &watch, &pids)?;
+        let limits = self.limits(policy)?;
+        let (mut links, channels) = self.connect(policy, ports, &offsets, fabric.as_ref(), cards)?;
+        let table = policy.is_monitored().then(|| shared.table(&topology));
+        let notices = notices(&mut links, &channels, &shared);
+        let silence = self.settings.ring.silence;
+        let leads = rank == topology.ranks_of(host)[0];
+        let monitor = table.clone().zip(notices).filter(|_| leads).map(|(table, notices)| {
+            Monitor::new(&topology, host, &pids, (channels, notices), table, silence, fabric.leftover())
+        });
+        let reach = match self.settings.kernel_copies {
+            true => find_reach(&topology, rank, policy, cards),
+            false => vec![None; topology.size()],
+        };
+        let processors = self.processors(cards);
+        // All that the neighbours still have to read of the handshake has been written, so faults may begin.
+        injector.iter().for_each(|injector| injector.begin());
+        let links = links.try_into().ok();
+        Ok(Membership {
+            rank,
+            policy,
+            limits,
+            threads: cards.threads(host),
+            adapters: Adapters { backend: self.backend, fabric, links, injector, record },
+            shared,
+            peers: Peers { pids, guests, reach, watch, table, silence },
+            processors,
+            monitor,
+            mailbox: Some(self.mailbox.0),
+            topology,
+        })
+    }
+
+    /// Opens the windows and the memory of the host, unless this process has created them.
+    fn open_host(&mut self, cards: Cards) -> Result<(Box<dyn Fabric>, Shared), JoinError> {
+        let plan = self.local_plan;
+        let (fabric, memory) = match self.created.take() {
+            Some(created) => created,
+            None => {
+                let card = cards.host(self.topology.host_of(self.rank))?;
+                (self.backend.attach(&card.fabric, self.windows)?, HostMemory::open(card.memory, plan.total())?)
+            }
+        };
+        Ok((fabric, Shared { memory, plan }))
+    }
+
+    /// Returns true if this process is the first rank of its host.
+    fn leads(&self) -> bool {
+        self.topology.local_of(self.rank) == 0
+    }
+
+    /// Records the host's place in job `job` for tools.
+    fn introduce(&self, fabric: &dyn Fabric, shared: &Shared, job: u32) -> Result<(), JoinError> {
+        if self.leads() {
+            let (host, hosts) = (self.topology.host_of(self.rank) as u8, self.topology.hosts() as u8);
+            let is = Introduction { job, host, hosts, faulty: self.settings.links.faults.is_some() };
+            fabric.introduce(is)?;
+            shared.memory.introduce(is)?;
+        }
+        Ok(self.mailbox.0.introduce(job)?)
+    }
+
+    /// Watches the processes of other ranks: all of them, or those of the own host if hosts have monitors.
+    fn watch(&self, policy: LinkPolicy, pids: &[u32]) -> Result<Watch, JoinError> {
+        let host = self.topology.host_of(self.rank);
+        let is_watched = |&r: &u32| r != self.rank && (!policy.is_monitored() || self.topology.host_of(r) == host);
+        let others = (0..self.topology.size() as u32).filter(is_watched);
+        Watch::new(others.map(|r| (r, pids[r as usize]))).map_err(|(r, _)| died(&self.topology, pids, r))
+    }
+
+    /// Runs the handshakes with the neighbours, in the first rank of a host, and tells the others their result. Returns
+    /// the offsets of the windows that the neighbours provide.
+    fn meet(
+        &self,
+        policy: LinkPolicy,
+        ports: &[Arc<dyn Port>],
+        shared: &Shared,
+        watch: &Watch,
+        pids: &[u32],
+    ) -> Result<Vec<u64>, JoinError> {
+        let (topology, settings, window) = (&*self.topology, &self.settings, self.windows.bytes);
+        let host = topology.host_of(self.rank);
+        let meeting = Meeting { topology, host, window, settings, policy, watch, pids };
+        let memory = shared.memory.bytes();
+        let control = Control { block: InWindow::new(memory.clone()), out: OutWindow::new(memory) };
+        if !self.leads() {
+            return meeting.leader(&control, topology.ranks_of(host)[0]);
+        }
+        let result = meeting.neighbours(ports);
+        control.publish(&result);
+        if result.is_err() {
+            // Long enough for the neighbours to find the error for themselves.
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        result
+    }
+
+    /// Returns the most bytes of a packet that fits all lanes on its way, and of a block of small collectives.
+    fn limits(&self, policy: LinkPolicy) -> Result<Limits, JoinError> {
+        let (topology, window) = (&*self.topology, self.windows.bytes);
+        let packet = match policy.is_forwarded() {
+            // No packet is forwarded in such a ring, so none has to fit a lane on the way.
+            false => usize::MAX,
+            true => {
+                let lines = WindowPlan::smallest_lane(topology, window, policy.reroutes())? / LINE;
+                entry_max(lines) - policy.reliability().trailer()
+            }
+        };
+        Ok(Limits { packet, block: WindowPlan::block_max(topology, window) })
+    }
+
+    /// Creates the links over the ports, and the monitor's channels beside them if hosts have monitors.
+    fn connect(
+        &self,
+        policy: LinkPolicy,
+        ports: Vec<Arc<dyn Port>>,
+        offsets: &[u64],
+        fabric: &dyn Fabric,
+        cards: Cards,
+    ) -> Result<(Vec<Link>, Vec<Channel>), JoinError> {
+        let (topology, window) = (&*self.topology, self.windows.bytes);
+        let connect = Connect { topology, host: topology.host_of(self.rank), window, policy, fabric, cards };
+        let (mut links, mut channels) = (Vec::new(), Vec::new());
+        for (port, &offset) in ports.into_iter().zip(offsets) {
+            if policy.is_monitored() {
+                channels.push(connect.channel(port.side(), offset)?);
+            }
+            links.push(connect.link(port, offset)?);
+        }
+        Ok((links, channels))
+    }
+
+    /// Returns the ranks and cores of this machine.
+    fn processors(&self, cards: Cards) -> Processors {
+        let thread_cores = self.settings.host.thread_cores.clone();
+        if let Some(set) = thread_cores.as_ref().filter(|set| self.leads() && !cores::are_usable(set)) {
+            log::warn!(
+                "NTBRING_THREAD_CORES: this process may use none of the cores {set:?}; its threads stay where they are"
+            );
+        }
+        let cores = cores::count(cards.here().map(|card| card.cores));
+        Processors { pids: cards.here().map(|card| card.pid).collect(), cores, thread_cores }
+    }
+}
+
+/// Creates the requests for rings between a host and its neighbours, if it has channels to them: ports then ask by
+/// notices whether a ring is needed.
+fn notices(links: &mut [Link], channels: &[Channel], shared: &Shared) -> Option<Arc<Notices>> {
+    let [left, right] = channels else { return None };
+    let notices = Arc::new(Notices::new(shared.notices(), [left.notices(), right.notices()]));
+    ask_for_rings(links, &notices);
+    Some(notices)
+}

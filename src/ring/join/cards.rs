@@ -1,0 +1,70 @@
+//! The cards of all ranks: the checks of them, and what a rank learns from them.
+
+use super::card::{Card, HostCard};
+use super::error::JoinError;
+use crate::guest::GuestAddress;
+use crate::protocol::{rank_doorbell, PROTOCOL_VERSION};
+use crate::topology::Topology;
+use ntbring_host::place;
+
+/// The cards of all ranks, in rank order.
+#[derive(Clone, Copy)]
+pub(super) struct Cards<'a> {
+    topology: &'a Topology,
+    cards: &'a [Card],
+}
+
+impl<'a> Cards<'a> {
+    /// Checks that all ranks speak one version of the protocol, and that the ranks of this process's host are on its
+    /// machine.
+    pub fn check(topology: &'a Topology, host: usize, cards: &'a [Card]) -> Result<Cards<'a>, JoinError> {
+        if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
+            let what = format!("it speaks protocol version {}, this rank {PROTOCOL_VERSION}", cards[other].version);
+            return Err(JoinError::Address { rank: other as u32, what });
+        }
+        let here = place();
+        match topology.ranks_of(host).iter().find(|&&rank| cards[rank as usize].place != here) {
+            Some(&rank) => Err(JoinError::Elsewhere { rank, host }),
+            None => Ok(Cards { topology, cards }),
+        }
+    }
+
+    /// Returns the addresses of a host's windows and memory.
+    pub fn host(&self, host: usize) -> Result<HostCard, JoinError> {
+        let rank = self.topology.ranks_of(host)[0];
+        let what = || "the first rank of its host gave no memory".to_string();
+        self.cards[rank as usize].host.ok_or_else(|| JoinError::Address { rank, what: what() })
+    }
+
+    /// Returns the number of a host's transfer threads.
+    pub fn threads(&self, host: usize) -> usize {
+        usize::from(self.cards[self.topology.ranks_of(host)[0] as usize].threads)
+    }
+
+    /// Returns the process ids of all ranks.
+    pub fn pids(&self) -> Vec<u32> {
+        self.cards.iter().map(|card| card.pid).collect()
+    }
+
+    /// Returns the addresses of all ranks for processes of other jobs.
+    pub fn guests(&self) -> Result<Vec<GuestAddress>, JoinError> {
+        let guest = |(rank, card): (usize, &Card)| {
+            let rank = rank as u32;
+            let doorbell = rank_doorbell(self.topology.local_of(rank)) as u32;
+            let host = self.host(self.topology.host_of(rank))?.fabric;
+            Ok(GuestAddress { mailbox: card.mailbox, place: card.place, host, doorbell })
+        };
+        self.cards.iter().enumerate().map(guest).collect()
+    }
+
+    /// Returns the card of a rank.
+    pub fn of(&self, rank: u32) -> &'a Card {
+        &self.cards[rank as usize]
+    }
+
+    /// Returns the cards of the ranks on this process's machine and in its process namespace.
+    pub fn here(&self) -> impl Iterator<Item = &'a Card> {
+        let here = place();
+        self.cards.iter().filter(move |card| card.place == here)
+    }
+}

@@ -1,0 +1,81 @@
+//! Links over the ports of a host, once the handshakes have told where the neighbours' windows are.
+
+use super::cards::Cards;
+use super::error::JoinError;
+use crate::link::Link;
+use crate::liveness::Channel;
+use crate::plan::WindowPlan;
+use crate::policy::LinkPolicy;
+use crate::topology::Topology;
+use ntbring_memory::InWindow;
+use ntbring_ntb::cut::cut;
+use ntbring_ntb::fabric::Fabric;
+use ntbring_ntb::notice::Notices;
+use ntbring_ntb::{LinkState, Port, Side};
+use std::sync::Arc;
+
+/// Facts on which the links of a host depend.
+pub(super) struct Connect<'a> {
+    pub topology: &'a Topology,
+    pub host: usize,
+    /// Size of each window, bytes.
+    pub window: u64,
+    pub policy: LinkPolicy,
+    pub fabric: &'a dyn Fabric,
+    pub cards: Cards<'a>,
+}
+
+impl Connect<'_> {
+    fn plan(&self, host: usize, side: Side) -> Result<WindowPlan, JoinError> {
+        Ok(WindowPlan::new(self.topology, host, side, self.window, self.policy.reroutes())?)
+    }
+
+    /// Creates the link over a port, whose neighbour provides its window at `offset`.
+    pub fn link(&self, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
+        let side = port.side();
+        let neighbour = self.topology.neighbour(self.host, side);
+        let outgoing = port.outgoing(offset, self.window)?;
+        Ok(Link {
+            neighbour,
+            incoming: port.incoming(),
+            outgoing: match port.caps().max_transfer {
+                Some(max) => cut(outgoing, max),
+                None => outgoing,
+            },
+            plan: self.plan(self.host, side)?,
+            peer_plan: self.plan(neighbour, side.opposite())?,
+            view: self.view(neighbour, side)?,
+            threads: self.cards.threads(neighbour),
+            reliability: self.policy.reliability(),
+            outages_before: port.outages().saturating_sub((port.link() == LinkState::Down).into()),
+            port,
+        })
+    }
+
+    /// Returns the window into which the neighbour's other neighbour writes, with its layout, if this host may read it
+    /// and that is of use: with several ranks on a host, boards may be in different rounds, and the neighbour must pass
+    /// blocks on to this side.
+    fn view(&self, neighbour: usize, side: Side) -> Result<Option<(WindowPlan, InWindow)>, JoinError> {
+        let one_rank_each = self.topology.hosts() == self.topology.size();
+        if !self.policy.shortcuts().windows || !one_rank_each || self.topology.reach(side == Side::Left) <= 1 {
+            return Ok(None);
+        }
+        let window = self.fabric.view(side, &self.cards.host(neighbour)?.fabric)?;
+        let plan = self.plan(neighbour, side)?;
+        Ok(window.map(|window| (plan, window)))
+    }
+
+    /// Returns the tables of liveness and of notices beside a link, reached past the port's decorators.
+    pub fn channel(&self, side: Side, offset: u64) -> Result<Channel, JoinError> {
+        let neighbour = self.topology.neighbour(self.host, side);
+        let bare = self.fabric.port(side, &self.cards.host(neighbour)?.fabric)?;
+        let plans = [self.plan(self.host, side)?, self.plan(neighbour, side.opposite())?];
+        Ok(Channel::new(self.topology, bare, offset, self.window, plans)?)
+    }
+}
+
+/// Makes links ask, by notices, for rings of doorbells that are needed: no process may read the registers of another
+/// host to find out.
+pub(super) fn ask_for_rings(links: &mut [Link], notices: &Arc<Notices>) {
+    links.iter_mut().for_each(|link| link.port = notices.port(link.port.clone()));
+}

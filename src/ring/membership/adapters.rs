@@ -1,0 +1,40 @@
+//! A process's access to the ports and links of its host.
+
+use crate::link::Link;
+use ntbring_ntb::fabric::{Backend, Fabric};
+use ntbring_ntb::fault::Injector;
+use ntbring_ntb::trace::Record;
+use ntbring_ntb::Vector;
+use std::sync::Arc;
+
+/// A process's access to the ports and links of its host.
+pub(crate) struct Adapters {
+    pub backend: Arc<dyn Backend>,
+    pub fabric: Box<dyn Fabric>,
+    /// Left and right; None in a ring of one host.
+    pub links: Option<[Link; 2]>,
+    /// None without faults.
+    pub injector: Option<Arc<Injector>>,
+    /// None without `NTBRING_TRACE`.
+    pub record: Option<Record>,
+}
+
+impl Adapters {
+    /// Returns a vector of this process's host.
+    pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        match &self.links {
+            // Through the port's decorators.
+            Some([left, _]) => left.port.vector(doorbell),
+            None => self.fabric.vector(doorbell),
+        }
+    }
+
+    /// Writes the buffered part of the record of accesses.
+    pub fn flush_record(&self) {
+        if let Some(record) = &self.record {
+            if let Err(error) = record.flush() {
+                log::warn!("NTBRING_TRACE: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Failures as a process observes them.
+
+use super::member::Membership;
+use crate::failures::{forwarder, losses, Bond, Damage, Dead, LinkSet, Loss, Obstacle, NEWS};
+use crate::link::Link;
+use crate::protocol::FORWARDER_DOORBELL;
+use ntbring_ntb::{LinkState, Side};
+
+impl Membership {
+    /// Returns the failures that this process can observe.
+    pub fn damage(&self) -> Damage {
+        Damage { dead: self.dead(), outages: self.outages() }
+    }
+
+    /// Returns the failure that cuts the full circle which small collectives need; None if there is none.
+    pub fn gap(&self, damage: &Damage) -> Option<Obstacle> {
+        let (topology, hosts) = (self.topology(), 0..self.topology().hosts());
+        let gone = |link: &usize| damage.outages.contains(*link);
+        hosts.into_iter().find(gone).map(|left| Obstacle::Link(left, topology.neighbour(left, Side::Right)))
+    }
+
+    /// Returns the peers that are unreachable for this process, given these failures.
+    pub fn losses(&self, damage: &Damage) -> Vec<Loss> {
+        losses(self.topology(), self.host(), self.bond(), damage)
+    }
+
+    fn bond(&self) -> Bond {
+        if self.policy().reroutes() {
+            Bond::Heals
+        } else if self.policy().shortcuts().segments {
+            Bond::Near
+        } else {
+            Bond::Served
+        }
+    }
+
+    /// In rings that reroute, marks the links to dead hosts as down at this host's ports, for all users of the ports:
+    /// adapters of real hosts report it by themselves.
+    pub fn part_from(&self, dead: &[Dead]) {
+        if self.policy().reroutes() {
+            self.sides_to(dead).for_each(|side| self.set_link(side, LinkState::Down));
+        }
+    }
+
+    /// Returns the sides on which the neighbour is a host that is among the dead.
+    pub fn sides_to<'a>(&'a self, dead: &'a [Dead]) -> impl Iterator<Item = Side> + 'a {
+        let is_dead = |link: &&Link| forwarder(self.topology(), link.neighbour(), dead).is_some();
+        self.links().into_iter().flatten().filter(is_dead).map(Link::side)
+    }
+}
+
+impl Membership {
+    /// Returns the links that have gone down, as far as this host has observed or been told. In rings that reroute, the
+    /// set is always empty.
+    pub fn outages(&self) -> LinkSet {
+        let Some(links) = self.links().filter(|_| !self.policy().reroutes()) else { return LinkSet::default() };
+        let (topology, mut known) = (self.topology(), LinkSet::default());
+        for link in links {
+            if link.has_been_down() {
+                known.insert(topology.link(self.host(), link.side()));
+            }
+            known = known.and(LinkSet::parse(link.port.scratchpad(NEWS), topology.hosts()));
+        }
+        known
+    }
+
+    /// Returns the sides of this host whose link is in the set.
+    pub fn sides_over(&self, links: LinkSet) -> impl Iterator<Item = Side> + '_ {
+        let (topology, host) = (self.topology(), self.host());
+        Side::BOTH.into_iter().filter(move |side| links.contains(topology.link(host, *side)))
+    }
+
+    /// Returns true if the link on a side has gone down in a ring that does not reroute.
+    pub fn has_been_down(&self, side: Side) -> bool {
+        self.outages().contains(self.topology().link(self.host(), side))
+    }
+
+    /// Tells the neighbours that these links have gone down, and wakes their forwarders if that is `new`.
+    pub(crate) fn tell(&self, links: LinkSet, new: bool) {
+        for link in self.links().into_iter().flatten() {
+            // Links that have gone down are written to as well: some come up again.
+            link.port.peer_scratchpad(NEWS, links.word());
+            if new {
+                link.port.ring(FORWARDER_DOORBELL);
+            }
+        }
+    }
+}
