@@ -1,6 +1,7 @@
 //! The consumer of a lane.
 
-use super::checked::{Finding, Reliability, Verifier, CHECK};
+use super::checked::{Finding, Verifier, CHECK};
+use super::reliability::Reliability;
 use super::{entry_max, lines_for, Corrupt, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 use ntbring_memory::{InWindow, OutWindow};
 

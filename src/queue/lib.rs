@@ -33,6 +33,9 @@
 mod board;
 mod checked;
 mod consumer;
+mod corrupt;
+mod laps;
+mod line;
 mod pace;
 mod pieces;
 mod producer;
@@ -40,87 +43,13 @@ mod reliability;
 mod tag;
 
 pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
-pub use checked::{Damage, GaveUp, Reliability};
+pub use checked::GaveUp;
 pub use consumer::{Consumer, Entry, Taken};
+pub use corrupt::{Corrupt, Damage};
+pub use line::{entry_max, lines_for, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 pub use producer::{Producer, Slot};
+pub use reliability::Reliability;
 pub use tag::{Tag, LEN_MAX, META_MAX};
-
-/// Size of a line in bytes.
-pub const LINE: usize = 64;
-/// Size of the tag in bytes, at the start of an entry's first line.
-pub const TAG: usize = 8;
-/// Largest number of lines in a lane: the sequence numbers of one lap must be distinct from those of the next.
-pub const LINES_MAX: usize = 32 * 1024 - 1;
-/// Smallest number of lines in a lane.
-#[cfg(not(loom))]
-pub const LINES_MIN: usize = 16;
-/// Smallest number of lines in a lane: small enough for loom to try all interleavings of a lap.
-#[cfg(loom)]
-pub const LINES_MIN: usize = 8;
-
-/// Kind of the padding entry that fills the rest of a lap. All other kinds are defined by the layers above.
-pub const PAD: u8 = 0xff;
-
-/// Protocol violation found in data that a peer wrote into a lane or a board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Corrupt {
-    /// The word is neither a tag nor zero.
-    #[error("line {line} holds {word:#018x}, which is not a tag")]
-    NoTag {
-        /// Line at which the word was read.
-        line: usize,
-        /// The word that was read.
-        word: u64,
-    },
-    /// The sequence number of the tag belongs neither to this lap nor to the previous one.
-    #[error("line {line} has sequence number {found}, {expected} was expected")]
-    Sequence {
-        /// Line at which the tag was read.
-        line: usize,
-        /// Sequence number that the consumer expects.
-        expected: u16,
-        /// Sequence number in the tag.
-        found: u16,
-    },
-    /// The entry is too long, or reaches beyond the end of the lane.
-    #[error("the entry at line {line} claims {len} bytes, at most {max} are possible there")]
-    Length {
-        /// Line at which the entry begins.
-        line: usize,
-        /// Length in bytes that the tag claims.
-        len: usize,
-        /// Largest length in bytes that is possible at this line.
-        max: usize,
-    },
-    /// The entry was lost or damaged on the link.
-    #[error("the entry at line {line} {damage}: the link has lost or changed it")]
-    Damaged {
-        /// Line at which the entry begins.
-        line: usize,
-        /// Kind of damage.
-        damage: Damage,
-    },
-    /// The tag of a board's slot is valid neither for this round nor for the time before it.
-    #[error("slot {place} of an allgather mailbox holds {word:#018x} in round {turn}")]
-    Place {
-        /// Index of the slot.
-        place: usize,
-        /// The word that was read.
-        word: u64,
-        /// Number of the round.
-        turn: u32,
-    },
-}
-
-/// Number of lines that an entry with `len` bytes takes.
-pub fn lines_for(len: usize) -> usize {
-    (TAG + len).div_ceil(LINE)
-}
-
-/// Largest number of bytes in an entry of a lane with `lines` lines.
-pub fn entry_max(lines: usize) -> usize {
-    ((lines / 4).max(1) * LINE - TAG).min(LEN_MAX)
-}
 
 #[cfg(test)]
 mod tests;

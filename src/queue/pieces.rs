@@ -17,41 +17,12 @@
 //! Words beyond a short lap may be older than one lap. The producer counts them as stale, as it does with all lines
 //! of padding.
 
-use super::pace::{Pace, GAITS};
+#[cfg(test)]
+use super::laps::{Gait, SHORT};
+use super::laps::{Laps, ALL};
+use super::pace::Pace;
 use super::{lines_for, Producer, Slot};
 use std::time::Instant;
-
-/// A chunking policy.
-#[derive(Clone, Copy)]
-struct Gait {
-    /// Number of lines after which a lap ends early if possible; None: at the end of the lane.
-    lap: Option<usize>,
-    /// Largest size of a chunk in bytes.
-    piece: usize,
-}
-
-/// The policy with short laps. Chunks are large enough for the overhead per chunk not to matter beside the copy, and
-/// small enough for several in a lap: a lap holds three chunks and the small entries between one stream and the next.
-const SHORT: Gait = Gait { lap: Some(208), piece: 4096 };
-
-/// The policies from which the auto-tuner selects, in its order.
-const ALL: [Gait; GAITS] = [Gait { lap: None, piece: usize::MAX }, Gait { lap: None, piece: 16 << 10 }, SHORT];
-
-/// State of chunking for one lane.
-pub(super) struct Laps {
-    gait: Gait,
-    /// Auto-tuner; None if the policy is fixed.
-    pace: Option<Pace>,
-}
-
-impl Laps {
-    /// Records `lines` lines of padding that begin at `tail`.
-    pub(super) fn filled(&mut self, tail: u64, lines: usize) {
-        if let Some(pace) = &mut self.pace {
-            pace.filled(tail, lines as u64);
-        }
-    }
-}
 
 impl Producer {
     /// Returns this producer with auto-tuned chunking, for a lane in memory that both ends have in their caches. Over

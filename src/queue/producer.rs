@@ -1,7 +1,8 @@
 //! The producer of a lane.
 
-use super::checked::{GaveUp, Keeper, Reliability, CHECK};
-use super::pieces::Laps;
+use super::checked::{GaveUp, Keeper, CHECK};
+use super::laps::Laps;
+use super::reliability::Reliability;
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
 use ntbring_memory::Room;

@@ -1,12 +1,35 @@
-//! Names and handshake codes of the reliability levels.
+//! Reliability levels, with their names and handshake codes.
 
-use crate::Reliability::{self, *};
+use crate::checked::CHECK;
 use std::fmt;
+
+/// Degree to which lanes trust their links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// Full trust: links detect and correct errors themselves, as PCIe does.
+    #[default]
+    Off,
+    /// Loss and damage are reported as errors.
+    Detect,
+    /// Lost and damaged entries are retransmitted.
+    Retry,
+}
+
+use Reliability::{Detect, Off, Retry};
 
 /// All levels with their names. The index is the code in the handshake.
 const NAMED: [(&str, Reliability); 3] = [("off", Off), ("detect", Detect), ("retry", Retry)];
 
 impl Reliability {
+    /// Bytes at the end of every entry that do not belong to the caller (the checksum).
+    pub fn trailer(self) -> usize {
+        if self == Reliability::Off {
+            0
+        } else {
+            CHECK
+        }
+    }
+
     /// Returns the level with this name.
     pub fn parse(text: &str) -> Result<Reliability, String> {
         let found = NAMED.iter().find(|(name, _)| *name == text);

@@ -1,7 +1,8 @@
 //! Verification of entries in a checked lane, and the control words that its consumer sends to the producer.
 
-use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
+use super::word::{checksum, seal, unseal, Word, CHECK};
 use crate::{Corrupt, Tag, LINE, TAG};
+use crate::{Damage, Reliability};
 use ntbring_memory::{InWindow, OutWindow, Region};
 
 /// Number of looks at a damaged entry between two complaints: the first complaint may have been lost.

@@ -1,6 +1,7 @@
 //! Retransmission in a checked lane: the entries that its producer keeps, and its timers.
 
-use super::{checksum, seal, unseal, Damage, Reliability, Word, CHECK};
+use super::word::{checksum, seal, unseal, Word, CHECK};
+use crate::{Damage, Reliability};
 use crate::{LINE, TAG};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::collections::VecDeque;
