@@ -7,6 +7,7 @@
 //! | [`OutWindow`] | memory of a neighbour: it can be written and never read |
 //! | [`Mapping`] | the kind of a mapping, which decides the fences it needs |
 //! | [`Word`] | one word of a region, as an atomic |
+//! | [`CopyEngine`] | a device that copies into an outgoing window |
 //! | [`ForeignBytes`], [`ForeignRoom`] | the application's buffers: source and destination of copies |
 //!
 //! The rule of this crate: shared memory is never turned into a Rust reference. Every access is checked against the
@@ -25,10 +26,12 @@
 //! compiler concludes nothing about the bytes: they are unspecified, and no check was made on them.
 
 mod bytes;
+mod copy;
 mod mapping;
 mod region;
 mod window;
 pub use bytes::{Address, ForeignBytes, ForeignRoom, Room};
+pub use copy::{CopyEngine, CopySource, CopyTicket};
 pub use mapping::Mapping;
 pub use region::Region;
 pub use window::{InWindow, OutWindow, ReadGate, WriteSink};

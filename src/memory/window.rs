@@ -236,6 +236,11 @@ impl OutWindow {
         OutWindow { region: self.region.part(from, len), start: start + from, sink: self.sink.clone(), mapping, plain }
     }
 
+    /// Returns the offset of this part in the port's whole window, bytes.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
     /// Enters all pages of the window into this process's page table ([`Region::populate`]).
     pub fn populate(&self) {
         self.region.populate();

@@ -31,8 +31,18 @@ pub struct PortCaps {
     pub vectors: usize,
     /// Largest transfer into the outgoing window, bytes; None: unlimited. The writer must keep to it ([`crate::cut`]).
     pub max_transfer: Option<usize>,
-    /// True if copies are asynchronous: they can be submitted and complete later.
-    pub async_copies: bool,
+    /// Asynchronous copies by an engine of the port ([`Port::copy_engine`](crate::Port::copy_engine)); None if there is
+    /// no engine, and the processor makes all copies.
+    pub async_copies: Option<AsyncCopies>,
+}
+
+/// Capabilities of a port's copy engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsyncCopies {
+    /// Largest number of copies in flight.
+    pub in_flight: usize,
+    /// Smallest copy for which the engine is faster than the processor, bytes.
+    pub min: usize,
 }
 
 impl PortCaps {
@@ -47,13 +57,13 @@ impl PortCaps {
         doorbells: DOORBELLS,
         vectors: DOORBELLS,
         max_transfer: None,
-        async_copies: false,
+        async_copies: None,
     };
 
     /// Returns the capabilities of the port behind a decorator that models a link: its window does not behave like
-    /// memory of this machine.
+    /// memory of this machine, and no engine bypasses the decorator.
     pub fn modelled(self) -> PortCaps {
-        PortCaps { mapping: Mapping::WriteCombining, ..self }
+        PortCaps { mapping: Mapping::WriteCombining, async_copies: None, ..self }
     }
 }
 

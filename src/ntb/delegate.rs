@@ -8,6 +8,14 @@ macro_rules! left_to_inner {
     (@ caps) => { fn caps(&self) -> $crate::PortCaps { self.inner.caps() } };
     (@ shortcuts) => { fn shortcuts(&self) -> $crate::Shortcuts { self.inner.shortcuts() } };
     (@ incoming) => { fn incoming(&self) -> ntbring_memory::InWindow { self.inner.incoming() } };
+    (@ copy_engine) => {
+        fn copy_engine(
+            &self,
+            window: &ntbring_memory::OutWindow,
+        ) -> Option<std::sync::Arc<dyn ntbring_memory::CopyEngine>> {
+            self.inner.copy_engine(window)
+        }
+    };
     (@ incoming_offset) => { fn incoming_offset(&self) -> u64 { self.inner.incoming_offset() } };
     (@ scratchpad) => { fn scratchpad(&self, register: usize) -> u32 { self.inner.scratchpad(register) } };
     (@ peer_scratchpad) => {

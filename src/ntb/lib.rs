@@ -6,6 +6,7 @@
 //! | [`fabric`] | backends, which open the ports of a host |
 //! | `caps` | capabilities of ports, and shortcuts: faster paths between hosts on one machine |
 //! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators, which wrap a port or a window |
+//! | [`deferred`] | a copy engine whose copies complete later, for tests |
 //! | [`notice`] | doorbells that are rung only if a thread sleeps, without a read across the link |
 //! | [`settings`] | settings of links |
 //! | [`software`], [`loopback`] | ports whose bridge is shared memory; the backend between threads of one process |
@@ -15,6 +16,7 @@
 
 mod caps;
 pub mod cut;
+pub mod deferred;
 mod delegate;
 pub mod fabric;
 pub mod fault;
@@ -27,6 +29,6 @@ pub mod timing;
 pub mod trace;
 pub mod weak;
 
-pub use caps::{PortCaps, Shortcuts, DOORBELLS, SCRATCHPADS};
+pub use caps::{AsyncCopies, PortCaps, Shortcuts, DOORBELLS, SCRATCHPADS};
 pub use port::{LinkState, NtbError, Port, Side, Ticket, Vector};
 pub use settings::LinkSettings;

@@ -175,7 +175,10 @@ struct OnRequest {
 }
 
 impl Port for OnRequest {
-    left_to_inner!(side caps shortcuts incoming incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells link outages);
+    left_to_inner! {
+        side caps shortcuts incoming copy_engine incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells
+        link outages
+    }
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         self.inner.outgoing(offset, len)

@@ -2,7 +2,7 @@
 
 use crate::caps::{PortCaps, Shortcuts};
 use ntbring_host::HostError;
-use ntbring_memory::{InWindow, OutWindow};
+use ntbring_memory::{CopyEngine, InWindow, OutWindow};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +128,13 @@ pub trait Port: Send + Sync {
     /// Sets the address translation and returns the outgoing window: `len` bytes at `offset` of the neighbour's memory.
     /// The neighbour sends both values through the scratchpads.
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
+    /// Returns an engine that makes asynchronous copies into `window`: the whole window that [`Port::outgoing`] returned,
+    /// possibly [cut](crate::cut) into smaller transfers. None if there is no engine; the processor makes all copies
+    /// then. [`PortCaps::async_copies`] says for which copies the engine is worth it. A decorator that intercepts writes
+    /// has an engine of its own or none, since the engine of the port inside would bypass it.
+    fn copy_engine(&self, _window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
+        None
+    }
     /// Returns the offset of the incoming window in this host's memory, bytes. The neighbour needs it for its
     /// translation.
     fn incoming_offset(&self) -> u64;
@@ -189,6 +196,9 @@ impl<P: Port + ?Sized> Port for Arc<P> {
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         (**self).outgoing(offset, len)
+    }
+    fn copy_engine(&self, window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
+        (**self).copy_engine(window)
     }
     fn incoming_offset(&self) -> u64 {
         (**self).incoming_offset()

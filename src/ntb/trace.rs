@@ -6,7 +6,7 @@
 //! `register` and `value`). Offsets are bytes in the outgoing window.
 
 use super::delegate::left_to_inner;
-use super::{NtbError, Port, Side};
+use super::{NtbError, Port, PortCaps, Side};
 use ntbring_memory::{OutWindow, WriteSink};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -78,8 +78,11 @@ impl WriteSink for Sink {
 
 impl<P: Port> Port for Trace<P> {
     left_to_inner! {
-        side caps shortcuts incoming incoming_offset scratchpad doorbells clear_doorbells vector link
+        side shortcuts incoming incoming_offset scratchpad doorbells clear_doorbells vector link
         outages
+    }
+    fn caps(&self) -> PortCaps {
+        PortCaps { async_copies: None, ..self.inner.caps() }
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         let (side, record) = (self.side(), self.record.clone());

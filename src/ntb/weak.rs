@@ -1,14 +1,20 @@
 //! A decorator that makes any port as weakly ordered as a link may be: between two fences writes arrive late, in any
 //! order, and split into chunks as small as a byte, regardless of the size of the original writes.
 //!
+//! Its copy engine ([`deferred`](super::deferred)) completes copies late and in any order, too.
+//!
 //! A protocol that works over this decorator works over write-combining mappings and on machines that reorder stores.
 
+use super::deferred::{Deferred, Order};
 use super::delegate::left_to_inner;
-use super::{NtbError, Port, PortCaps, Shortcuts};
-use ntbring_memory::{OutWindow, WriteSink};
+use super::{AsyncCopies, NtbError, Port, PortCaps, Shortcuts};
+use ntbring_memory::{CopyEngine, OutWindow, WriteSink};
 use std::sync::{Arc, Mutex};
 
-/// A port whose outgoing window is weakly ordered.
+/// Capabilities of the copy engine.
+const COPIES: AsyncCopies = AsyncCopies { in_flight: 6, min: 512 };
+
+/// A port whose outgoing window is weakly ordered, and whose copy engine completes copies late and in any order.
 pub struct Weak<P> {
     inner: P,
     seed: u64,
@@ -94,12 +100,16 @@ impl<P: Port> Port for Weak<P> {
         link outages
     }
     fn caps(&self) -> PortCaps {
-        self.inner.caps().modelled()
+        PortCaps { async_copies: Some(COPIES), ..self.inner.caps().modelled() }
     }
     fn shortcuts(&self) -> Shortcuts {
         self.inner.shortcuts().past_links()
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ self.side() as u64))
+    }
+    fn copy_engine(&self, window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
+        let seed = self.seed ^ self.side() as u64;
+        Some(Arc::new(Deferred::new(window.clone(), Order::Any, COPIES.in_flight, seed)))
     }
 }

@@ -33,6 +33,7 @@
 mod board;
 mod checked;
 mod consumer;
+mod copies;
 mod corrupt;
 mod laps;
 mod line;

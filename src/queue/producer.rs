@@ -1,18 +1,19 @@
 //! The producer of a lane.
 
 use super::checked::{GaveUp, Keeper, CHECK};
+use super::copies::Copies;
 use super::laps::Laps;
 use super::reliability::Reliability;
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
 use ntbring_memory::Room;
-use ntbring_memory::{ForeignBytes, InWindow, OutWindow};
+use ntbring_memory::{CopyTicket, ForeignBytes, InWindow, OutWindow};
 use std::mem::ManuallyDrop;
 use std::time::Instant;
 
 /// The only producer of a lane. It is on the other side of the link than the lane's memory.
 pub struct Producer {
-    lane: OutWindow,
+    pub(super) lane: OutWindow,
     /// Local memory. The consumer writes its head into the first word.
     credit: InWindow,
     pub(super) lines: usize,
@@ -32,6 +33,10 @@ pub struct Producer {
     pub(super) trailer: usize,
     /// State for retransmission and error detection on links that are not trusted.
     keeper: Option<Box<Keeper>>,
+    /// State of copies by an engine; None if the processor makes all copies.
+    pub(super) copies: Option<Box<Copies>>,
+    /// Line up to which [`Producer::put`] may produce entries: the end of the lane, or 0 if it may not at all.
+    pub(super) plain_end: usize,
 }
 
 impl Producer {
@@ -54,6 +59,8 @@ impl Producer {
             laps: None,
             trailer: 0,
             keeper: None,
+            copies: None,
+            plain_end: lines,
         }
     }
 
@@ -63,8 +70,14 @@ impl Producer {
         if mode != Reliability::Off {
             self.keeper = Some(Box::new(Keeper::new(mode, self.lines, tail)));
             (self.trailer, self.entry_max) = (CHECK, self.entry_max - CHECK);
+            self.plain_end = 0;
         }
         self
+    }
+
+    /// Returns true if the lane is checked.
+    pub(super) fn is_checked(&self) -> bool {
+        self.keeper.is_some()
     }
 
     /// Returns true if the consumer has acknowledged all entries, and always true if the lane is not checked.
@@ -152,7 +165,7 @@ impl Producer {
         let len = first.len() + then.len();
         let lines = lines_for(len);
         let end = self.at + lines;
-        if len > self.entry_max || end > self.lines || self.taken() + lines + 1 > self.lines || self.keeper.is_some() {
+        if len > self.entry_max || end > self.plain_end || self.taken() + lines + 1 > self.lines {
             return false;
         }
         let next = if end == self.lines { 0 } else { end };
@@ -183,14 +196,15 @@ impl Producer {
             return;
         }
         let head = self.credit.load(0);
-        if head > self.head && head <= self.tail {
+        let published = self.copies.as_ref().and_then(|copies| copies.published()).unwrap_or(self.tail);
+        if head > self.head && head <= published {
             self.head = head;
         }
     }
 
-    /// Publishes the `lines` lines at `at` as an entry, after its bytes have been written.
+    /// Publishes the `lines` lines at `at` as an entry, after its bytes have been written, or when `copy` is complete.
     #[inline]
-    fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), asks: bool) {
+    fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), asks: bool, copy: Option<CopyTicket>) {
         let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
         let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks };
         if let Some(keeper) = &mut self.keeper {
@@ -201,9 +215,17 @@ impl Producer {
                 self.set_stale(next, false);
             }
             self.spoil(self.at, 1..lines);
-            self.lane.fence();
-            self.lane.store(self.at * LINE, tag.word());
-            self.lane.fence();
+            match &mut self.copies {
+                Some(copies) if copies.must_wait(copy) => {
+                    copies.wait(self.tail, self.at, tag.word(), copy);
+                    self.plain_end = 0;
+                }
+                _ => {
+                    self.lane.fence();
+                    self.lane.store(self.at * LINE, tag.word());
+                    self.lane.fence();
+                }
+            }
             self.set_stale(self.at, false);
         }
         self.advance(lines, next);
@@ -269,7 +291,7 @@ impl Slot<'_> {
         }
     }
 
-    fn offset(&self, at: usize, len: usize) -> usize {
+    pub(super) fn offset(&self, at: usize, len: usize) -> usize {
         assert!(at <= self.room && len <= self.room - at, "write beyond the reserved room");
         self.at * LINE + TAG + at
     }
@@ -300,6 +322,12 @@ impl Slot<'_> {
     #[inline]
     pub fn commit(self, kind: u8, len: usize, meta: u16) {
         assert!(len <= self.room && kind != PAD);
+        self.finish(kind, len, meta, None);
+    }
+
+    /// Publishes the entry, when `copy` is complete if there is one.
+    #[inline]
+    pub(super) fn finish(self, kind: u8, len: usize, meta: u16, copy: Option<CopyTicket>) {
         let mut slot = ManuallyDrop::new(self);
         if slot.at != slot.lane.at {
             // The padding is published only when an entry follows it, because the consumer returns the head when it
@@ -309,7 +337,7 @@ impl Slot<'_> {
             if let Some(laps) = &mut slot.lane.laps {
                 laps.filled(tail, rest);
             }
-            slot.lane.publish(rest, (PAD, 0, 0), false);
+            slot.lane.publish(rest, (PAD, 0, 0), false, None);
         }
         let trailer = slot.lane.trailer;
         let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
@@ -321,7 +349,7 @@ impl Slot<'_> {
             slot.lane.lane.fence();
         }
         let asks = slot.asks;
-        slot.lane.publish(lines, (kind, len, meta), asks);
+        slot.lane.publish(lines, (kind, len, meta), asks, copy);
     }
 }
 

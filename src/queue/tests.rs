@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `faults` | links and ends that break one rule each; the other tests must notice every one |
 //! | `boards` | boards: all interleavings of a few rounds, and arbitrary writes by a peer |
+//! | `copies` | entries that an engine copies, among others: copies complete late and in any order |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
 //! | `laps` | chunks that wrap early |
 //! | `link` | a simulated link that delays, splits and reorders writes, step by step |
@@ -23,6 +24,8 @@ mod faults;
 #[cfg(loom)]
 mod model;
 
+#[cfg(not(loom))]
+mod copies;
 #[cfg(not(loom))]
 mod damage;
 #[cfg(not(loom))]

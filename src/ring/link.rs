@@ -3,7 +3,7 @@
 use crate::forwarding::crew::thread_of;
 use crate::plan::{Class, End, WindowPlan};
 use crate::protocol::FORWARDER_DOORBELL;
-use ntbring_memory::{InWindow, OutWindow};
+use ntbring_memory::{CopyEngine, InWindow, OutWindow};
 use ntbring_ntb::{Port, Side};
 use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub struct Link {
     pub(crate) port: Arc<dyn Port>,
     pub(crate) incoming: InWindow,
     pub(crate) outgoing: OutWindow,
+    /// Copy engine of the outgoing window, and the smallest copy for which it is used, bytes.
+    pub(crate) engine: Option<(Arc<dyn CopyEngine>, usize)>,
     /// Layout of this host's incoming window.
     pub(crate) plan: WindowPlan,
     /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
@@ -75,10 +77,14 @@ impl Link {
         self.producer_of(lane)
     }
 
-    /// Creates the sending end of the lane for bulk between two such ends, if there is one. To be called once a lane,
-    /// in one process.
+    /// Creates the sending end of the lane for bulk between two such ends, if there is one. Its entries may be copied by
+    /// the port's engine. To be called once a lane, in one process.
     pub fn bulk_producer(&self, from: End, to: End, beyond: bool) -> Option<Producer> {
-        self.peer_plan.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))
+        let producer = self.peer_plan.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))?;
+        Some(match &self.engine {
+            Some((engine, min)) => producer.with_engine(engine.clone(), *min),
+            None => producer,
+        })
     }
 
     /// Creates the sending end of the control lane from this host's network manager to the neighbour's, if there is

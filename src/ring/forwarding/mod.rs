@@ -19,4 +19,3 @@ mod route;
 mod tally;
 mod track;
 pub mod transfer;
-

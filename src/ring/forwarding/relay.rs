@@ -128,6 +128,11 @@ impl Forwarder {
         self.home.as_ref().map(|home| home.steward.rest())
     }
 
+    /// Returns true if an engine is copying packets: steps must be repeated without a doorbell.
+    pub fn is_copying(&self) -> bool {
+        self.bulk.iter().any(Track::is_copying)
+    }
+
     /// Returns true if [`Forwarder::look_after`] has to be called soon.
     pub fn is_unsettled(&self) -> bool {
         let orders = self.home.iter().flat_map(|home| &home.orders);

@@ -12,6 +12,7 @@ use crate::link::Link;
 use crate::plan::{Class, End};
 use crate::protocol::rank_doorbell;
 use crate::topology::Topology;
+use ntbring_memory::CopySource;
 use ntbring_ntb::{Port, Side};
 use ntbring_queue::{Consumer, Entry, Producer};
 use ntbring_rma::{Answer, Reply, REPLY};
@@ -37,6 +38,8 @@ struct Input {
     bell: usize,
     /// A packet that found its way out full.
     blocked: Option<Entry>,
+    /// Packets whose bytes an engine is copying: the output of each, and the number of its copy there.
+    copying: VecDeque<(usize, u64)>,
 }
 
 impl Input {
@@ -57,6 +60,16 @@ struct Output {
     answers: VecDeque<Answer>,
 }
 
+/// Result of forwarding a packet.
+enum Forwarded {
+    /// Its bytes are in the next lane.
+    Copied,
+    /// An engine is copying its bytes.
+    Copying,
+    /// The next lane is full.
+    NoRoom,
+}
+
 /// The transit of a host to one side, of one class.
 pub(super) struct Track {
     office: Arc<Office>,
@@ -73,6 +86,8 @@ pub(super) struct Track {
     ports: [Arc<dyn Port>; 2],
     /// Answers that wait for room.
     unsent: usize,
+    /// Packets whose bytes an engine is copying.
+    copying: usize,
     /// Packets damaged and sent again, as counted so far.
     mended: [u64; 2],
     /// True once incoming packets cannot be parsed any more, since the link has gone down.
@@ -97,14 +112,27 @@ impl Track {
         let forwarders = [(End::Forwarder, false), (End::Forwarder, true)];
         for (end, beyond) in (0..ranks(from)).map(|local| (End::Rank(local), false)).chain(forwarders) {
             let bell = bell_of(back, end, side, class);
-            inputs.push(Input { lane: consumer(end, beyond)?, bell, blocked: None });
+            inputs.push(Input { lane: consumer(end, beyond)?, bell, blocked: None, copying: VecDeque::new() });
         }
         for (end, beyond) in (0..ranks(to)).map(|local| (End::Rank(local), false)).chain(forwarders) {
             let bell = bell_of(on, end, side, class);
             outputs.push(Output { lane: producer(end, beyond)?, bell, answers: VecDeque::new() });
         }
         let (office, ports) = (office.clone(), [back.port(), on.port()]);
-        Some(Track { office, side, class, from, to, inputs, outputs, ports, unsent: 0, mended: [0; 2], deaf: false })
+        Some(Track {
+            office,
+            side,
+            class,
+            from,
+            to,
+            inputs,
+            outputs,
+            ports,
+            unsent: 0,
+            copying: 0,
+            mended: [0; 2],
+            deaf: false,
+        })
     }
 
     /// Returns true if [`Track::look_after`] must be called soon.
@@ -136,7 +164,7 @@ impl Track {
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let (mut moved, turn) = match self.class {
             Class::Urgent => (self.send_answers(), TURN),
-            Class::Bulk => (0, 1),
+            Class::Bulk => (self.publish_copied(), 1),
         };
         if self.deaf {
             return Ok(moved);
@@ -220,13 +248,49 @@ impl Track {
             self.serve(i, &entry, route)?;
         } else if !self.office.desk.is_up(self.side) || self.office.desk.is_gone(route.dst) {
             count(&self.office.counters.dropped[self.side as usize], 1);
-        } else if !self.forward(i, &entry, route)? {
-            self.inputs[i].blocked = Some(entry);
-            self.office.desk.watch(Instant::now());
-            return Ok(false);
+        } else {
+            match self.forward(i, &entry, route)? {
+                Forwarded::Copied => {}
+                Forwarded::Copying => return Ok(true),
+                Forwarded::NoRoom => {
+                    self.inputs[i].blocked = Some(entry);
+                    self.office.desk.watch(Instant::now());
+                    return Ok(false);
+                }
+            }
         }
         self.taken(i);
         Ok(true)
+    }
+
+    /// Returns true if an engine is copying packets: [`Track::step`] must be called soon, without a doorbell.
+    pub fn is_copying(&self) -> bool {
+        self.copying > 0
+    }
+
+    /// Publishes packets whose copies are complete, and gives back their space in the inputs. Returns their number.
+    fn publish_copied(&mut self) -> usize {
+        if self.copying == 0 {
+            return 0;
+        }
+        for Output { lane, bell, .. } in &mut self.outputs {
+            if lane.publish_copied() > 0 {
+                self.ports[1].ring(*bell);
+                count(&self.office.counters.doorbells, 1);
+            }
+        }
+        let before = self.copying;
+        for i in 0..self.inputs.len() {
+            while let Some(&(way, copy)) = self.inputs[i].copying.front() {
+                if self.outputs[way].lane.copied() < copy {
+                    break;
+                }
+                self.inputs[i].copying.pop_front();
+                self.copying -= 1;
+                self.taken(i);
+            }
+        }
+        before - self.copying
     }
 
     /// Takes a request that is for this host.
@@ -239,25 +303,41 @@ impl Track {
         Ok(())
     }
 
-    /// Copies a packet into the next lane; false if there is no room.
-    fn forward(&mut self, i: usize, entry: &Entry, route: Route) -> Result<bool, RelayError> {
+    /// Copies a packet into the next lane, or has an engine copy it.
+    fn forward(&mut self, i: usize, entry: &Entry, route: Route) -> Result<Forwarded, RelayError> {
         let way = self.way_on(route, is_request(entry));
         let Output { lane, bell, .. } = &mut self.outputs[way];
         if entry.len > lane.entry_max() {
             return Err(wrong(self.from, entry, Some(route), "it is too long for the next lane"));
         }
-        let Some(mut slot) = lane.reserve(entry.len) else { return Ok(false) };
-        slot.write(0, self.inputs[i].lane.window().foreign(entry.offset, entry.len));
-        slot.commit(entry.kind, entry.len, entry.meta);
-        self.ports[1].ring(*bell);
+        let by_engine = lane.has_engine_for(entry.len);
+        let Some(mut slot) = lane.reserve(entry.len) else { return Ok(Forwarded::NoRoom) };
+        let window = self.inputs[i].lane.window();
+        let copy = if by_engine {
+            let from = CopySource::of_window(window, entry.offset, entry.len);
+            slot.commit_copy(entry.kind, entry.len, entry.meta, 0, from)
+        } else {
+            slot.write(0, window.foreign(entry.offset, entry.len));
+            slot.commit(entry.kind, entry.len, entry.meta);
+            None
+        };
         let counters = &self.office.counters;
-        count(&counters.doorbells, 1);
+        match copy {
+            None => {
+                self.ports[1].ring(*bell);
+                count(&counters.doorbells, 1);
+            }
+            Some(copy) => {
+                self.inputs[i].copying.push_back((way, copy));
+                self.copying += 1;
+            }
+        }
         count(&counters.chunks[self.side as usize], 1);
         count(&counters.bytes[self.side as usize], entry.len as u64);
         if self.class == Class::Bulk {
             count(&counters.bulk, 1);
         }
-        Ok(true)
+        Ok(copy.map_or(Forwarded::Copied, |_| Forwarded::Copying))
     }
 
     /// Gives back the space of the entry that was taken from an input.

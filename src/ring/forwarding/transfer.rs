@@ -29,6 +29,9 @@ const LOOK_EVERY: u32 = 64;
 /// Sleep of a thread while packets may have been damaged or lost on their way.
 const CARE: Duration = Duration::from_millis(1);
 
+/// Sleep of a thread while a copy engine works, since no doorbell rings when a copy is complete.
+const COPYING: Duration = Duration::from_micros(20);
+
 /// First sleep of a thread with requests that wait for a lock, since no doorbell rings when the lock is released.
 /// Further sleeps back off.
 const NAP: Duration = Duration::from_micros(50);
@@ -133,6 +136,7 @@ impl Shared {
         let again = look.then(|| forwarder.look_at_links(Instant::now())).flatten();
         let moved = self.step(&mut forwarder);
         let pause = match self.checked && forwarder.is_unsettled() {
+            _ if forwarder.is_copying() => COPYING,
             true => CARE,
             false => forwarder.rest().map_or(SLEEP, |rest| rest.min(SLEEP)),
         };

@@ -34,14 +34,17 @@ impl Connect<'_> {
     pub fn link(&self, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
         let side = port.side();
         let neighbour = self.topology.neighbour(self.host, side);
-        let outgoing = port.outgoing(offset, self.window)?;
+        let (caps, outgoing) = (port.caps(), port.outgoing(offset, self.window)?);
+        let outgoing = match caps.max_transfer {
+            Some(max) => cut(outgoing, max),
+            None => outgoing,
+        };
+        let engine = caps.async_copies.and_then(|copies| Some((port.copy_engine(&outgoing)?, copies.min)));
         Ok(Link {
             neighbour,
             incoming: port.incoming(),
-            outgoing: match port.caps().max_transfer {
-                Some(max) => cut(outgoing, max),
-                None => outgoing,
-            },
+            engine,
+            outgoing,
             plan: self.plan(self.host, side)?,
             peer_plan: self.plan(neighbour, side.opposite())?,
             view: self.view(neighbour, side)?,
