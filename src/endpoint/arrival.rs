@@ -1,6 +1,6 @@
 //! Results of polling: events, and packets that have arrived in a lane.
 
-use super::wire::{Head, Packet};
+use crate::wire::{Head, Packet};
 use ntbring_memory::Address;
 use ntbring_ring::Loss;
 
@@ -26,7 +26,7 @@ pub enum Event {
         cookie: usize,
     },
     /// A sender holds messages back because its flow-control credit is used up. If a receive waits for one of them,
-    /// the caller must call [`super::Endpoint::allow_more`].
+    /// the caller must call [`crate::Endpoint::allow_more`].
     Stalled {
         /// The stalled sender.
         src: u32,
@@ -54,16 +54,16 @@ pub struct Arrival {
     /// True for the last chunk of a message.
     pub last: bool,
     /// For a chunk of a rendezvous payload: the id of the fetch that it belongs to.
-    pub(super) fetch: Option<u32>,
+    pub(crate) fetch: Option<u32>,
     /// Offset in bytes of `header` in the lane.
-    pub(super) offset: usize,
+    pub(crate) offset: usize,
     /// The token to release when the bytes are no longer needed.
     pub token: Token,
 }
 
 impl Arrival {
     /// Returns the bytes of payload if this is a chunk, else 0.
-    pub(super) fn piece(&self) -> usize {
+    pub(crate) fn piece(&self) -> usize {
         match self.packet {
             Packet::Chunk { payload, .. } => payload,
             _ => 0,
@@ -72,7 +72,7 @@ impl Arrival {
 }
 
 /// A chunk of a payload whose destination is known; it was sent by the rank at the other end of the lane.
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Index of the lane.
     pub lane: usize,
     /// Offset in bytes of the payload in the lane.
@@ -99,7 +99,7 @@ pub struct Plain {
     /// Address of the header.
     pub address: *mut u8,
     /// Offset in bytes of the header in the lane.
-    pub(super) offset: usize,
+    pub(crate) offset: usize,
     /// Index of the lane; it is released as with [`Token`].
     pub lane: usize,
     /// True if another entry is already in the lane.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A doorbell, reached in one of several ways.
 #[derive(Clone)]
-pub(super) enum Bell {
+pub enum Bell {
     /// A doorbell of a neighbouring host, rung through a port.
     Port(Arc<dyn Port>, usize),
     /// A doorbell of another rank of this host, or of this rank itself.

@@ -1,7 +1,7 @@
 //! Errors of an endpoint.
 
-use super::carrier::Odd;
-use super::wire::WireError;
+use crate::carrier::Odd;
+use crate::wire::WireError;
 use ntbring_host::HostError;
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Corrupt, GaveUp};

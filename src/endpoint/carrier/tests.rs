@@ -1,10 +1,11 @@
 //! Tests of one connection over a network that loses, duplicates and reorders parcels, in virtual time.
 
 use super::*;
-use ntbring_queue::Slot;
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
+use ntbring_queue::{Consumer, Producer, Slot};
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -1,5 +1,12 @@
 //! Parts of packets of some kinds.
 
+/// The description of a message, beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Head {
+    /// The number of its handler.
+    pub handler: u16,
+}
+
 /// The description of an offered payload (RTS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {

@@ -1,5 +1,11 @@
+//! Encoding and decoding.
+
+use super::tag::*;
 use super::*;
-use ntbring_rma::Status;
+use ntbring_queue::{LINE, META_MAX, TAG};
+use ntbring_ring::relay::Route;
+use ntbring_ring::served::Reply;
+use ntbring_ring::served::Status;
 use proptest::prelude::*;
 
 fn packets() -> impl Strategy<Value = Packet> {

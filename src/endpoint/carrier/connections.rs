@@ -1,0 +1,270 @@
+//! All connections of a rank, and their transfer over the links.
+
+use super::halves::{receiving_half, sending_half};
+use super::hop::Hop;
+use super::odd::Odd;
+use super::parcel::Parcel;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use crate::error::EndpointError;
+use ntbring_memory::ForeignBytes;
+use ntbring_ntb::Side;
+use ntbring_queue::{Consumer, Producer, Reliability};
+use ntbring_ring::relay::Route;
+use ntbring_ring::ways::{Snapshot, Ways};
+use ntbring_ring::{Membership, Topology};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Maximum number of parcels taken from one lane, or sent on one connection, before the next one has its turn.
+const BURST: usize = 16;
+
+/// The connection to one rank of another host.
+struct Connection {
+    route: Route,
+    host: usize,
+    /// The side by which parcels leave; None if there is no route.
+    side: Option<Side>,
+    /// True if the rank is lost: no parcels are sent to it or accepted from it.
+    lost: bool,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+/// The ends of all connections, each with the rank at its other end: messages are put into and taken from them.
+#[derive(Default)]
+pub struct Ends {
+    /// Producers; an entry put into one is sent to that rank.
+    pub out: Vec<(u32, Producer)>,
+    /// Consumers of the entries that come from that rank.
+    pub inbound: Vec<(u32, Consumer)>,
+}
+
+/// All connections of a rank.
+pub struct Carrier {
+    topology: Arc<Topology>,
+    rank: u32,
+    ways: Ways,
+    /// The routes as last read.
+    snapshot: Option<Snapshot>,
+    hops: Vec<Hop>,
+    /// Indexed by rank; None for ranks of the same host.
+    connections: Vec<Option<Connection>>,
+    /// The first error. The carrier does nothing after it.
+    fault: Option<Arc<EndpointError>>,
+    /// Number of steps so far.
+    steps: u64,
+}
+
+impl Carrier {
+    /// Builds the carrier of a rank and the ends of its connections. Returns None unless all links use
+    /// `Reliability::Retry`.
+    pub fn new(members: &Membership) -> Option<(Carrier, Ends)> {
+        let (topology, rank) = (members.topology().clone(), members.rank());
+        let links =
+            members.links().filter(|links| links.iter().all(|link| link.reliability() == Reliability::Retry))?;
+        let (host, local) = (members.host(), topology.local_of(rank));
+        let hops = links.map(|link| Hop::new(link, &topology, local)).into();
+        let mut ends = Ends::default();
+        let mut connect = |dst: u32| {
+            let to = topology.host_of(dst);
+            (to != host).then(|| {
+                let (out, sender) = sending_half();
+                let (inbound, receiver) = receiving_half();
+                ends.out.push((dst, out));
+                ends.inbound.push((dst, inbound));
+                let (route, side) = (Route { src: rank, dst }, Some(topology.direction(host, to)));
+                Connection { route, host: to, side, lost: false, sender, receiver }
+            })
+        };
+        let connections = (0..topology.size() as u32).map(&mut connect).collect();
+        let ways = members.ways();
+        Some((Carrier { topology, rank, ways, snapshot: None, hops, connections, fault: None, steps: 0 }, ends))
+    }
+
+    /// Returns the largest entry, in bytes, if all lanes on the way accept `packet_max` bytes.
+    pub fn entry_max(&self, packet_max: usize) -> usize {
+        let hops = self.hops.iter().map(Hop::entry_max).min().unwrap_or(0);
+        hops.min(packet_max) - Parcel::HEAD
+    }
+
+    /// Sends and receives pending parcels. Returns true if a new entry was sent or has arrived.
+    pub fn step(&mut self, now: Instant) -> Result<bool, EndpointError> {
+        if self.fault.is_none() {
+            match self.carry_on(now) {
+                Ok(moved) => return Ok(moved),
+                Err(error) => {
+                    log::error!("rank {}: {error}; the carrier has stopped", self.rank);
+                    self.fault = Some(Arc::new(error));
+                }
+            }
+        }
+        self.fault.clone().map_or(Ok(false), |fault| Err(EndpointError::Carrier(fault)))
+    }
+
+    /// Number of steps so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// True if the carrier has stopped because of an error.
+    pub fn has_failed(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// Stops the carrier with an error, unless it has stopped already.
+    pub fn fail(&mut self, text: &str) {
+        self.fault.get_or_insert_with(|| Arc::new(EndpointError::Argument(text.to_string())));
+    }
+
+    fn carry_on(&mut self, now: Instant) -> Result<bool, EndpointError> {
+        self.steps = self.steps.wrapping_add(1);
+        self.turn(now);
+        let mut moved = self.take_in(now)?;
+        let ranks = self.connections.len();
+        for i in 0..ranks {
+            // The first connection to be served rotates, because the connections share lanes.
+            let rank = (self.steps as usize % ranks + i) % ranks;
+            moved |= self.send(rank as u32, now);
+            self.inform(rank as u32, now);
+        }
+        self.hops.iter_mut().try_for_each(|hop| hop.look_after(now))?;
+        Ok(moved)
+    }
+
+    /// Sends entries that are in the lane to `rank`, as far as the outgoing lanes have room. Returns true if any was
+    /// sent.
+    pub fn send(&mut self, rank: u32, now: Instant) -> bool {
+        let Carrier { topology, hops, connections, fault: None, .. } = self else { return false };
+        let Some(Some(Connection { route, side: Some(side), sender, receiver, .. })) =
+            connections.get_mut(rank as usize)
+        else {
+            return false;
+        };
+        let hop = &mut hops[*side as usize];
+        let mut sent = 0;
+        while let Some(entry) = sender.outgoing().filter(|_| sent < BURST) {
+            let parcel = Parcel { tag: Some(entry.tag), ..receiver.telling(entry.place) };
+            if !hop.put(topology, *route, &parcel, entry.bytes) {
+                break;
+            }
+            receiver.has_told(&parcel);
+            sender.sent(&entry, now);
+            sent += 1;
+        }
+        sent > 0
+    }
+
+    /// Sends an acknowledgement to a rank, or asks it for one, if either is due.
+    fn inform(&mut self, rank: u32, now: Instant) {
+        let Carrier { topology, hops, connections, .. } = self;
+        let Some(Some(Connection { route, side: Some(side), sender, receiver, .. })) =
+            connections.get_mut(rank as usize)
+        else {
+            return;
+        };
+        let asks = sender.is_to_ask(now);
+        if asks || receiver.is_to_tell(now) {
+            let parcel = Parcel { asks, ..receiver.telling(sender.place()) };
+            if hops[*side as usize].put(topology, *route, &parcel, ForeignBytes::EMPTY) {
+                receiver.has_told(&parcel);
+                if asks {
+                    sender.has_asked(now);
+                }
+            }
+        }
+    }
+
+    /// Takes parcels from all incoming lanes.
+    fn take_in(&mut self, now: Instant) -> Result<bool, EndpointError> {
+        let Carrier { hops, connections, rank, .. } = self;
+        let mut news = false;
+        for hop in hops {
+            hop.take(BURST, |route, parcel, bytes| {
+                let connection = connections.get_mut(route.src as usize).filter(|_| route.dst == *rank);
+                let odd = |what| EndpointError::Parcel { from: format!("rank {}", route.src), what };
+                let Some(Some(Connection { lost, sender, receiver, .. })) = connection else {
+                    return Err(odd(Odd("has no connection to this rank")));
+                };
+                if *lost {
+                    return Ok(());
+                }
+                news |= sender.told(&parcel, now).map_err(odd)?;
+                news |= receiver.take(&parcel, bytes, now).map_err(odd)?;
+                Ok(())
+            })?;
+        }
+        Ok(news)
+    }
+
+    /// Follows changes of the host's routes. Entries sent by the old route are retransmitted.
+    fn turn(&mut self, now: Instant) {
+        let snapshot = self.ways.read();
+        if self.snapshot == Some(snapshot) || !snapshot.is_published() {
+            return;
+        }
+        self.snapshot = Some(snapshot);
+        for connection in self.connections.iter_mut().flatten() {
+            let side = snapshot.side(connection.host).filter(|_| !connection.lost);
+            if side != connection.side {
+                connection.side = side;
+                connection.sender.turned(now);
+                connection.receiver.repeat(now);
+            }
+        }
+    }
+
+    /// Stops all transfers to and from a lost rank.
+    pub fn lose(&mut self, rank: u32) {
+        if let Some(Some(connection)) = self.connections.get_mut(rank as usize) {
+            (connection.lost, connection.side) = (true, None);
+        }
+    }
+
+    /// True if another step is needed soon even though no doorbell will ring.
+    pub fn is_waiting(&self) -> bool {
+        let waits = |connection: &Connection| {
+            connection.side.is_some() && (!connection.sender.is_settled() || connection.receiver.owes())
+        };
+        self.connections.iter().flatten().any(waits) || !self.hops.iter().all(Hop::is_settled)
+    }
+
+    /// Returns three counts: entries retransmitted over a link, entries that links had damaged, entries retransmitted
+    /// end to end.
+    pub fn mended(&self) -> (u64, u64, u64) {
+        let (resent, damaged) = self.hops.iter().map(Hop::mended).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        (resent, damaged, self.connections.iter().flatten().map(|c| c.sender.resent).sum())
+    }
+
+    /// Returns for one link: bytes of lane space sent by it, entries retransmitted over it, entries that arrived
+    /// damaged.
+    pub fn crossed(&self, side: Side) -> [u64; 3] {
+        let of = self.hops.iter().filter(|hop| hop.side() == side);
+        of.map(|hop| [hop.produced(), hop.mended().0, hop.mended().1])
+            .fold([0; 3], |sum, more| std::array::from_fn(|i| sum[i] + more[i]))
+    }
+
+    /// Returns the number of doorbells rung and of heads returned.
+    pub fn writes(&self) -> (u64, u64) {
+        self.hops.iter().map(|hop| (hop.doorbells, hop.head_updates)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    }
+
+    /// Returns a line for each connection that has unacknowledged entries or no route.
+    pub fn describe(&self) -> Vec<String> {
+        let line = |connection: &Connection| {
+            let Connection { route, side, sender, receiver, .. } = connection;
+            let way = side.map_or_else(|| "there is no route".to_string(), |side| format!("to the {side}"));
+            let (has, _) = receiver.state();
+            format!(
+                "connection to rank {}: {way}, {} entries not known to be there, {} lines not known to be consumed; {} \
+                 entries have come",
+                route.dst,
+                sender.open(),
+                sender.taken(),
+                has.entries
+            )
+        };
+        let odd = |connection: &&Connection| connection.sender.taken() > 0 || connection.side.is_none();
+        self.connections.iter().flatten().filter(odd).map(line).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! The end of a rank: it posts no more receives, waits until its peers have what was sent to them, and leaves.
+
+use super::Endpoint;
+use crate::background::Linger;
+use crate::carrier::Caretaker;
+use crate::error::EndpointError;
+use ntbring_ring::transfer::Transfer;
+use std::time::Instant;
+
+impl Endpoint {
+    /// Returns true if everything sent has been deposited.
+    pub fn is_flushed(&self) -> bool {
+        let lanes = self.out.lanes();
+        let settled = !lanes.is_checked() || lanes.has_reminded();
+        !self.out.has_work() && self.offers.is_settled() && self.onesided.remotes.is_settled() && settled
+    }
+
+    /// Returns true if everything sent to guests outlives this process, or will never be read. For that
+    /// they have to poll.
+    pub fn has_reached_guests(&self) -> bool {
+        self.dynamic.guests.has_reached_all(|peer| self.out.has_used(peer))
+    }
+
+    /// Lifts all limits, because this rank posts no more receives: peers may send it everything they hold, so that
+    /// they can leave, too.
+    pub fn leave(&mut self) -> Result<(), EndpointError> {
+        self.credits.leave().into_iter().try_for_each(|(src, allowed)| self.grant(src, allowed))
+    }
+
+    /// Returns true once everything that was sent has been deposited and outlives this process. To be called
+    /// repeatedly, with polls in between, when no more receives will be posted.
+    pub fn flush(&mut self) -> Result<bool, EndpointError> {
+        self.leave()?;
+        let done = self.is_flushed() && !self.is_holding() && self.has_reached_guests();
+        if !done {
+            self.wait_to_leave(Instant::now());
+        }
+        Ok(done)
+    }
+
+    /// Watches guests while the rank waits to leave, and warns once if it takes long.
+    fn wait_to_leave(&mut self, now: Instant) {
+        let (look, tell) = self.waiting.farewell.wait(now);
+        if look {
+            self.look_for_guests(true);
+        }
+        if tell {
+            let (rank, state) = (self.members.rank(), self.describe());
+            log::warn!("rank {rank} waits in MPI_Finalize until others take what was sent:\n{state}");
+        }
+    }
+
+    /// To be called when the endpoint will not be used any more. Until it is dropped a thread retransmits entries
+    /// that peers have not taken, because this process may wait for those peers in a place where it does not poll.
+    pub fn linger(&mut self) -> Result<(), EndpointError> {
+        self.background.transfer.iter().for_each(Transfer::leave);
+        self.dynamic.guests.take_leave();
+        if self.out.lanes().is_unsettled() {
+            let outboxes = self.out.lanes_mut().give_away();
+            self.background.lingering = Some(Linger::start(outboxes).map_err(EndpointError::Thread)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // The threads first: they count, too.
+        self.background.transfer = None;
+        self.out.caretaker.iter_mut().for_each(Caretaker::stop);
+        if let Some(lingering) = self.background.lingering.take() {
+            self.out.lanes_mut().take_back(lingering.end());
+        }
+        self.write_stats();
+        self.members.flush_record();
+    }
+}

@@ -1,0 +1,127 @@
+//! Counters, statistics and the description of a rank's state, collected from all parts.
+
+use super::Endpoint;
+use crate::observation::{
+    Counter, Faults, Figures, LinkFigures, LinkTotals, Peer, Totals, Traffic, COUNTERS, LINK_COUNTERS,
+};
+use ntbring_ntb::Side;
+
+impl Endpoint {
+    /// Returns the value of a counter.
+    pub fn count(&self, counter: &Counter) -> u64 {
+        counter.own(&self.totals()) + counter.relayed(&self.background.relay)
+    }
+
+    /// Returns what this rank has counted.
+    fn totals(&self) -> Totals {
+        let mut by_distance = [Traffic::default(); 3];
+        for (distance, msgs, bytes) in self.out.traffic() {
+            let of = &mut by_distance[distance.min(2)];
+            (of.msgs, of.bytes) = (of.msgs + msgs, of.bytes + bytes);
+        }
+        let [local, direct, relayed] = by_distance;
+        let (counts, groups, exchanges) = (self.out.counts(), &self.collective.groups, &self.collective.exchanges);
+        let ((doorbells, heads), (resent, damaged, repeated)) = (self.out.writes(), self.out.mended());
+        let injector = self.members.injector();
+        Totals {
+            local,
+            direct,
+            relayed,
+            packed: counts.packed,
+            separate: counts.separate,
+            offered: self.offers.offered,
+            held: counts.held,
+            streamed: self.offers.streamed,
+            copied: self.offers.copied + exchanges.copied,
+            received: Traffic { msgs: self.inbound.msgs, bytes: self.inbound.bytes + self.offers.received },
+            segments_own: self.onesided.segments.own,
+            segments_near: self.onesided.segments.near,
+            remote: self.onesided.remotes.begun,
+            shared: groups.begun,
+            exchanged: exchanges.ended,
+            head_updates: self.inbound.head_updates + heads,
+            doorbells: doorbells + self.inbound.doorbells + groups.doorbells,
+            resent,
+            damaged: self.inbound.damaged() + damaged,
+            repeated,
+            overlaps: self.background.interim.steps,
+            sleeps: self.waiting.idle.sleeps(),
+            faults: injector.map_or_else(Faults::default, |injector| injector.injected().into()),
+        }
+    }
+
+    /// Returns what this rank has counted for the link on one side.
+    fn link_totals(&self, side: Side) -> LinkTotals {
+        let [sent_bytes, resent, damaged] = self.out.crossed(side);
+        LinkTotals { sent_bytes, resent, damaged: damaged + self.inbound.damaged_by(side) }
+    }
+
+    /// Returns the rank's own counters.
+    fn figures(&self) -> Figures {
+        let topology = self.members.topology();
+        let traffic = self.out.traffic().take(topology.size()).enumerate();
+        let peers = traffic.filter(|(_, (_, msgs, _))| *msgs > 0).map(|(rank, (distance, msgs, bytes))| Peer {
+            rank: rank as u64,
+            host: topology.host_of(rank as u32) as u64,
+            distance: distance as u64,
+            msgs,
+            bytes,
+        });
+        let links = self.members.links().into_iter().flatten().map(|link| {
+            let totals = self.link_totals(link.side());
+            let counters = LINK_COUNTERS.iter().map(|counter| counter.own(&totals)).collect();
+            LinkFigures { side: link.side(), to: link.neighbour() as u64, counters }
+        });
+        let totals = self.totals();
+        Figures {
+            rank: self.members.rank().into(),
+            vci: self.observation.vci.into(),
+            host: self.members.host() as u64,
+            hosts: topology.hosts() as u64,
+            size: topology.size() as u64,
+            lane_bytes: self.out.lanes().smallest() as u64,
+            counters: COUNTERS.iter().map(|counter| counter.own(&totals)).collect(),
+            links: links.collect(),
+            peers: peers.collect(),
+        }
+    }
+
+    /// Publishes the rank's counters in its bulletin.
+    #[cold]
+    pub(super) fn publish_figures(&mut self) {
+        let figures = self.figures();
+        self.observation.publisher.publish(&figures);
+    }
+
+    /// Appends the line to the file of NTBRING_STATS, if there is one.
+    pub(super) fn write_stats(&self) {
+        if let Some(path) = &self.settings.endpoint.stats {
+            self.figures().and(&self.background.relay).append(path);
+        }
+    }
+
+    /// Returns the state as lines, each of which names the rank.
+    pub fn describe(&self) -> String {
+        let topology = self.members.topology();
+        let vci = match self.observation.vci {
+            0 => String::new(),
+            vci => format!(", VCI {vci},"),
+        };
+        let (rank, host) = (self.members.rank(), self.members.host());
+        let who = format!("ntbring rank {rank}{vci} on host {host} of {}", topology.hosts());
+        let mut lines = self.out.describe();
+        lines.extend(self.out.caretaker.iter().flat_map(|caretaker| caretaker.carrier().describe()));
+        lines.extend(self.inbound.describe());
+        lines.extend(self.credits.describe());
+        lines.push(self.offers.describe());
+        lines.push(self.onesided.remotes.describe());
+        lines.extend(self.collective.groups.describe());
+        lines.extend(self.dynamic.guests.describe(|peer| self.out.has_used(peer)));
+        lines.extend(self.dynamic.greetings.describe());
+        lines.extend(self.background.transfer.iter().flat_map(|t| t.describe()));
+        lines.extend(self.members.injector().map(|i| format!("faults injected: {}", i.injected())));
+        let (sleeps, heads) = (self.waiting.idle.sleeps(), self.inbound.head_updates);
+        lines.push(format!("slept {sleeps} times, returned {heads} heads"));
+        lines.iter().map(|line| format!("{who}: {line}\n")).collect()
+    }
+}

@@ -1,0 +1,68 @@
+//! One-sided operations: segments, and operations on those of ranks that are not near.
+
+use super::Endpoint;
+use crate::error::EndpointError;
+use crate::onesided::Operation;
+use ntbring_host::{Segment, SegmentAddress};
+
+impl Endpoint {
+    /// True if this rank can map a rank's segments, and that rank this one's.
+    pub fn is_near(&self, rank: u32) -> bool {
+        self.members.is_near(rank)
+    }
+
+    /// Creates a segment of this rank. Its host performs operations on it for ranks that cannot map it.
+    pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
+        self.onesided.segments.create(size, self.background.transfer.as_ref())
+    }
+
+    /// Deregisters a segment. To be called before it is destroyed.
+    pub fn withdraw_segment(&mut self, segment: &Segment) -> Result<(), EndpointError> {
+        self.onesided.segments.withdraw(segment, self.background.transfer.as_ref())
+    }
+
+    /// Opens a segment of a near rank.
+    pub fn open_segment(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
+        self.onesided.segments.open(rank, address)
+    }
+
+    /// Tries to acquire the window lock (shared, or exclusive if `alone`) of the segment. Returns false if it is not
+    /// available now.
+    pub fn hold(&self, segment: &Segment, alone: bool) -> bool {
+        let held = self.onesided.segments.hold(segment, alone);
+        if held {
+            self.waiting.idle.busy();
+        }
+        held
+    }
+
+    /// Acquires the lock of the bytes of a segment; waits for it as long as its holder is alive.
+    #[inline]
+    pub fn lock(&self, segment: &Segment) -> Result<(), EndpointError> {
+        self.onesided.segments.lock(segment)
+    }
+
+    /// True if the host of a rank whose segments are not mappable performs operations on them for this rank. Requests
+    /// to hosts are not carried end to end: where links may go down, ranks send each other messages instead.
+    pub fn is_served(&self, rank: u32) -> bool {
+        let served = self.members.is_served() && self.out.caretaker.is_none();
+        served && (rank as usize) < self.members.topology().size() && !self.is_near(rank)
+    }
+
+    /// Begins an operation. An [`crate::Event::Remote`] reports its end.
+    pub fn begin(&mut self, what: Operation) -> Result<(), EndpointError> {
+        what.check(self.is_served(what.dest))?;
+        self.onesided.remotes.begun += 1;
+        if self.out.is_lost(what.dest) {
+            return Ok(());
+        }
+        self.onesided.remotes.begin(what);
+        self.request_some();
+        Ok(())
+    }
+
+    /// Sends as many waiting requests as the limits allow. Returns true if any was sent.
+    pub(super) fn request_some(&mut self) -> bool {
+        self.onesided.remotes.send_some(|dest, request, operands| self.out.request(dest, request, operands))
+    }
+}

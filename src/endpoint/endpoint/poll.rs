@@ -1,0 +1,186 @@
+//! The progress engine: polls for arrivals and advances all other pending work.
+
+use super::Endpoint;
+use crate::arrival::{Event, Look};
+use crate::error::EndpointError;
+use crate::sending::TURN_BYTES;
+use crate::waiting::TESTS;
+use crate::wire::Packet;
+use ntbring_ring::transfer::Transfer;
+use std::time::Instant;
+
+/// Maximum number of arrivals that one poll handles without returning an event.
+pub(super) const INTERNAL_MAX: usize = 8;
+
+impl Endpoint {
+    /// Returns an event, if there is one. Also sends queued packets and forwards transit traffic.
+    pub fn poll(&mut self) -> Result<Option<Event>, EndpointError> {
+        let look = self.look();
+        self.follow(look)
+    }
+
+    /// Completes a poll that began with [`Endpoint::look`].
+    #[inline]
+    pub fn follow(&mut self, look: Look) -> Result<Option<Event>, EndpointError> {
+        match look {
+            Look::Nothing => Ok(None),
+            Look::Vain { thorough } => self.nothing_found(thorough).map(|()| None),
+            Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
+            Look::Other => self.look_closer(),
+        }
+    }
+
+    /// True if there is work to do before anything new is received.
+    #[inline(always)]
+    pub(super) fn has_work(&self) -> bool {
+        self.out.has_work() || self.onesided.remotes.has_work() || self.offers.is_copying() || !self.events.is_empty()
+    }
+
+    /// The fast half of a poll, for callers that handle single-entry messages without an event. The other half is
+    /// [`Endpoint::follow`].
+    #[inline(always)]
+    pub fn look(&mut self) -> Look {
+        if self.has_work() || self.waiting.polls.odd {
+            return Look::Other;
+        }
+        let thorough = self.waiting.polls.begin(|| self.waiting.idle.is_spinning());
+        match self.inbound.look(thorough) {
+            Look::Nothing if thorough || self.waiting.polls.is_relaying() => Look::Vain { thorough },
+            Look::Plain(plain) => {
+                self.waiting.idle.busy();
+                Look::Plain(plain)
+            }
+            other => other,
+        }
+    }
+
+    /// The slow half of a poll.
+    #[inline]
+    fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
+        // Events come before kept arrivals: no further entries are taken from a lane behind a kept one, so an
+        // operation that has ended did so before it, and a payload is complete before any later message of its sender
+        // is seen.
+        if let Some(event) = self.events.pop_front() {
+            self.waiting.idle.busy();
+            return Ok(Some(event));
+        }
+        if self.waiting.polls.odd {
+            if self.out.lanes().is_checked() {
+                self.look_after()?;
+            }
+            if let Some(event) = self.take_kept()? {
+                self.waiting.idle.busy();
+                return Ok(Some(event));
+            }
+        }
+        if self.out.has_work() {
+            if self.out.advance()? {
+                self.waiting.idle.busy();
+            }
+            if let Some(sent) = self.out.take_sent() {
+                self.waiting.idle.busy();
+                return Ok(Some(match sent.offered {
+                    true => Event::Taken { cookie: sent.cookie },
+                    false => Event::Sent { cookie: sent.cookie, handler: sent.handler },
+                }));
+            }
+        }
+        if self.onesided.remotes.has_work() && self.request_some() {
+            self.waiting.idle.busy();
+        }
+        if self.offers.is_copying() {
+            self.waiting.idle.busy();
+            self.offers.copy_some();
+            self.carry_out()?;
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
+        let mut taken = 0;
+        for _ in 0..INTERNAL_MAX {
+            if taken >= TURN_BYTES {
+                break;
+            }
+            if let Some(bytes) = self.settle_piece()? {
+                self.waiting.idle.busy();
+                taken += bytes;
+                match self.events.pop_front() {
+                    None => continue,
+                    event => return Ok(event),
+                }
+            }
+            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
+            self.waiting.idle.busy();
+            taken += arrival.piece();
+            if let Packet::Message { .. } = arrival.packet {
+                return Ok(Some(Event::Arrival(arrival)));
+            }
+            if let Some(event) = self.settle(arrival)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does the rest of a poll that found no event; `thorough` if it looked at all lanes.
+    fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
+        self.forward_some();
+        if let Some(error) = self.background.transfer.as_ref().and_then(Transfer::fault) {
+            return Err(error.into());
+        }
+        if self.dynamic.guests.has_news() {
+            self.read_mail()?;
+        }
+        if self.observation.dump.fired() {
+            eprint!("{}", self.describe());
+        }
+        if self.waiting.patience.is_some() {
+            self.check_patience()?;
+        }
+        let due = self.waiting.polls.found_nothing();
+        if due.stalled && self.credits.any_stalled() {
+            self.serve_stalled()?;
+        }
+        if due.tested {
+            self.waiting.idle.tested(TESTS);
+        }
+        if due.glance {
+            self.waiting.idle.glance();
+        }
+        if !thorough {
+            return Ok(());
+        }
+        self.check_guests();
+        self.check_losses()
+    }
+
+    /// Sends credit for what was consumed meanwhile to stalled senders, and reports the other stalled senders to the
+    /// caller.
+    fn serve_stalled(&mut self) -> Result<(), EndpointError> {
+        for (src, allowed) in self.credits.review() {
+            match allowed {
+                Some(allowed) => self.grant(src, allowed)?,
+                None => self.events.push_back(Event::Stalled { src }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the receive timeout. To be called after a poll that found nothing to do.
+    #[cold]
+    fn check_patience(&mut self) -> Result<(), EndpointError> {
+        let (inbound, groups) = (&self.inbound, &self.collective.groups);
+        let received = inbound.msgs + inbound.bytes + inbound.head_updates + self.offers.received;
+        let mark = received + self.out.lanes().doorbells() + groups.begun + groups.doorbells;
+        let Some(patience) = &mut self.waiting.patience else { return Ok(()) };
+        if !patience.is_over(mark, Instant::now()) {
+            return Ok(());
+        }
+        let (after, first) = (patience.limit(), patience.is_first());
+        if first {
+            eprint!("{}", self.describe());
+        }
+        let injected = self.members.injector().map(|injector| injector.injected().to_string()).unwrap_or_default();
+        Err(EndpointError::Stuck { rank: self.members.rank(), after, injected })
+    }
+}

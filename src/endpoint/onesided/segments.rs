@@ -1,0 +1,112 @@
+//! Segments: memory of this rank that directly mappable ("near") ranks map, and theirs.
+
+use super::locking::{lock, GLANCE, NAP, SPINS};
+use crate::error::EndpointError;
+use ntbring_host::{Segment, SegmentAddress};
+use ntbring_ring::served::registry::Wish;
+use ntbring_ring::transfer::Transfer;
+use ntbring_ring::{Loss, Membership, FORWARDER_DOORBELL};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The segments that this rank has created or opened.
+pub struct Segments {
+    members: Arc<Membership>,
+    /// Directory of segments' files.
+    dir: PathBuf,
+    /// Number of segments created by this rank.
+    pub own: u64,
+    /// Number of segments of near ranks that this rank has opened.
+    pub near: u64,
+    /// Segments that are registered with the host's forwarder.
+    published: HashMap<u64, SegmentAddress>,
+}
+
+impl Segments {
+    pub fn new(members: Arc<Membership>, dir: PathBuf) -> Segments {
+        Segments { members, dir, own: 0, near: 0, published: HashMap::new() }
+    }
+
+    /// Creates a segment of this rank. Its host performs operations on it for ranks that cannot map it.
+    pub fn create(
+        &mut self,
+        size: u64,
+        transfer: Option<&Transfer>,
+    ) -> Result<(Segment, SegmentAddress), EndpointError> {
+        let (segment, address) = Segment::create(&self.dir, size).map_err(EndpointError::Segment)?;
+        if self.members.is_served() {
+            if !self.wish(Wish::Open(address), transfer)? {
+                return Err(EndpointError::Unserved(self.members.host()));
+            }
+            self.published.insert(segment.token(), address);
+        }
+        self.own += 1;
+        Ok((segment, address))
+    }
+
+    /// Deregisters a segment. To be called before it is destroyed.
+    pub fn withdraw(&mut self, segment: &Segment, transfer: Option<&Transfer>) -> Result<(), EndpointError> {
+        if let Some(address) = self.published.remove(&segment.token()) {
+            self.wish(Wish::Close(address), transfer)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the host's forwarder a registration request and waits for its answer. The forwarder never blocks, so the
+    /// answer is prompt unless its process has died. `transfer` is the forwarder if it runs in this process.
+    fn wish(&self, wish: Wish, transfer: Option<&Transfer>) -> Result<bool, EndpointError> {
+        let topology = self.members.topology();
+        let (me, registry) = (self.members.rank(), self.members.registry());
+        let leader = topology.ranks_of(self.members.host())[0];
+        let (mut tries, mut glanced) = (0u32, Instant::now());
+        registry.wish(topology.local_of(me), me, wish);
+        loop {
+            self.members.ring(FORWARDER_DOORBELL);
+            if let Some(transfer) = transfer {
+                transfer.assist();
+                if let Some(fault) = transfer.fault() {
+                    return Err(fault.into());
+                }
+            }
+            if let Some(granted) = registry.answer(topology.local_of(me)) {
+                return Ok(granted);
+            }
+            tries = tries.saturating_add(1);
+            match tries < SPINS {
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(NAP),
+            }
+            if glanced.elapsed() >= GLANCE {
+                glanced = Instant::now();
+                let dead = self.members.dead();
+                if let Some(dead) = dead.into_iter().find(|dead| dead.rank == leader) {
+                    return Err(Loss::Died(dead).into());
+                }
+            }
+        }
+    }
+
+    /// Opens a segment of a near rank.
+    pub fn open(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
+        if !self.members.is_near(rank) || address.file.pid != self.members.pid(rank) {
+            return Err(EndpointError::Argument(format!("rank {rank} is not near, or has no such segment")));
+        }
+        let opened = Segment::open(address).map_err(EndpointError::Segment)?;
+        self.near += 1;
+        Ok(opened)
+    }
+
+    /// Tries to acquire the window lock (shared, or exclusive if `alone`) of the segment. Returns false if it is not
+    /// available now.
+    pub fn hold(&self, segment: &Segment, alone: bool) -> bool {
+        segment.try_hold(self.members.rank(), alone)
+    }
+
+    /// Acquires the lock of the bytes of a segment; waits for it as long as its holder is alive.
+    #[inline]
+    pub fn lock(&self, segment: &Segment) -> Result<(), EndpointError> {
+        lock(&self.members, segment)
+    }
+}

@@ -1,0 +1,106 @@
+//! Which lanes a rank receives from.
+
+use super::inbound::Inbound;
+use super::inbox::{Inbox, VACANT};
+use crate::bell::Bell;
+use ntbring_queue::Consumer;
+use ntbring_ring::plan::{Class, End};
+use ntbring_ring::{rank_doorbell, Membership};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Inbound {
+    /// Of a rank; `connections` are the lanes from ranks of other hosts that a carrier fills, if those over links are not
+    /// used.
+    pub fn new(members: &Arc<Membership>, connections: Option<Vec<(u32, Consumer)>>) -> Inbound {
+        let topology = members.topology();
+        let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
+        let mut boxes = Vec::new();
+        let links = members.links().filter(|_| connections.is_none());
+        for (rank, lane) in connections.into_iter().flatten() {
+            boxes.push(Inbox::new(lane, Bell::Carrier, Some(rank)));
+        }
+        for link in links.into_iter().flatten() {
+            let next = link.neighbour();
+            for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
+                if topology.direction(next, host) == link.side().opposite() {
+                    let bell = Bell::Port(link.port(), rank_doorbell(local));
+                    let lane = link.consumer(End::Rank(local), me, false);
+                    boxes.push(Inbox::new(lane, bell, Some(rank)));
+                }
+            }
+            if members.is_served() {
+                let bell = |class| Bell::Port(link.port(), link.bell(link.side().opposite(), class));
+                let lane = link.consumer(End::Forwarder, me, false);
+                boxes.push(Inbox::new(lane, bell(Class::Urgent), None));
+                let bulk = link.bulk_consumer(End::Forwarder, me, false);
+                boxes.extend(bulk.map(|lane| Inbox { bulk: true, ..Inbox::new(lane, bell(Class::Bulk), None) }));
+            }
+        }
+        for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
+            let bell = Bell::Local(members.clone(), rank_doorbell(local));
+            boxes.push(Inbox::new(members.local_consumer(local), bell, Some(rank)));
+        }
+        let streams = (0..topology.size()).map(|_| None).collect();
+        Inbound {
+            boxes,
+            next: 0,
+            burst: 0,
+            burst_over: false,
+            size: topology.size() as u32,
+            me: members.rank(),
+            streams,
+            members: members.clone(),
+            lost: SmallVec::new(),
+            msgs: 0,
+            bytes: 0,
+            head_updates: 0,
+            doorbells: 0,
+        }
+    }
+
+    /// Makes room for peers up to this number.
+    pub fn admit(&mut self, peer: usize) {
+        if self.streams.len() <= peer {
+            self.streams.resize_with(peer + 1, || None);
+        }
+    }
+
+    /// Forgets what has come from a rank in part, and drops what still comes.
+    pub fn lose(&mut self, rank: u32) {
+        self.streams[rank as usize] = None;
+        self.lost.push(rank);
+    }
+
+    /// Takes in what a peer writes to this lane.
+    pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
+        self.clear();
+        self.boxes.push(Inbox::new(lane, bell, Some(peer)));
+    }
+
+    /// Removes the lanes of peers that are gone. Entries of a lane that are still held are released by its index, so such lanes stay, and
+    /// where they are.
+    fn clear(&mut self) {
+        let is_free = |inbox: &Inbox| inbox.lane.held() == 0;
+        let is_over = |inbox: &Inbox| inbox.shut & VACANT != 0 && is_free(inbox);
+        while let Some(i) = self.boxes.iter().position(is_over) {
+            if i + 1 < self.boxes.len() && !self.boxes.last().is_some_and(is_free) {
+                break;
+            }
+            self.boxes.swap_remove(i);
+        }
+        if self.next >= self.boxes.len() {
+            self.next = 0;
+        }
+    }
+
+    /// Takes a peer's lane away: nothing more will come.
+    pub fn disconnect(&mut self, peer: u32) {
+        self.streams[peer as usize] = None;
+        for inbox in self.boxes.iter_mut().filter(|inbox| inbox.from == Some(peer)) {
+            inbox.shut |= VACANT;
+            inbox.bell = Bell::Carrier;
+        }
+        self.clear();
+    }
+}

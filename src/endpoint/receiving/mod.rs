@@ -1,0 +1,15 @@
+//! Receiving: the lanes from other ranks, and the streams that are open in them.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `inbox` | one incoming lane |
+//! | `inbound` | taking entries from all lanes in turns |
+//! | `attach` | which lanes there are; peers that come and go |
+//! | `describe` | descriptions and counters |
+
+mod attach;
+mod describe;
+mod inbound;
+mod inbox;
+
+pub use inbound::Inbound;

@@ -1,0 +1,69 @@
+//! The state of one offer, one fetch and one kernel copy.
+
+use ntbring_host::Reach;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_zerocopy::contest::Mover;
+use ntbring_zerocopy::Payload;
+
+/// A payload that was offered.
+pub struct Given {
+    pub dest: u32,
+    pub payload: Payload,
+    pub cookie: usize,
+}
+
+/// A payload that this rank fetches.
+pub struct Fetch {
+    pub src: u32,
+    pub offer: u32,
+    /// Destination of the payload; None if it is not contiguous.
+    pub room: Option<ForeignRoom>,
+    pub size: u64,
+    pub cookie: usize,
+    /// Bytes that have arrived through the lane.
+    pub arrived: u64,
+    /// Bytes that this rank copies itself if CMA is used; the sender copies the others.
+    pub mine: u64,
+    /// Number of copies still to be made, by either side.
+    pub pending: u8,
+    pub refused: bool,
+    /// True once the payload has begun to arrive through a lane.
+    pub fed: bool,
+    /// The copy path that the A/B tuner has chosen; None if there was no choice.
+    pub mover: Option<Mover>,
+}
+
+/// Offer number of a payload that was sent without an offer.
+pub const UNASKED: u32 = u32::MAX;
+
+impl Fetch {
+    pub fn of(offer: u32, src: u32, room: Option<ForeignRoom>, size: u64, cookie: usize) -> Fetch {
+        Fetch {
+            src,
+            offer,
+            room,
+            size,
+            cookie,
+            arrived: 0,
+            mine: size,
+            pending: 0,
+            refused: false,
+            fed: false,
+            mover: None,
+        }
+    }
+}
+
+/// A copy in progress.
+pub struct Copy {
+    pub with: Reach,
+    /// Address, in the other process, at which the remaining bytes begin.
+    pub address: u64,
+    pub what: Part,
+}
+
+/// The rest of a copy.
+pub enum Part {
+    Read { fetch: u32, to: ForeignRoom },
+    Write { dest: u32, fetch: u32, from: ForeignBytes },
+}

@@ -1,0 +1,27 @@
+//! Rendezvous: payloads that a sender offers (RTS) and the receiver fetches once it knows their destination.
+//!
+//! ```text
+//! sender                      receiver
+//!   | -- OFFER header, address -> |   matched: ntbring_accept
+//!   |                             |
+//!   |                             |   single: copies it all (CMA) \
+//!   | <---------- TAKEN --------- |                               /  one message back
+//!   |                             |
+//!   | <- ACCEPT push second half -|   both (pipelined CMA): copies the first half
+//!   | copies the second half      |   meanwhile
+//!   | -- DONE ------------------> |
+//!   | <---------- TAKEN --------- |
+//!   |                             |
+//!   | <- ACCEPT stream ---------- |   streamed (CTS)
+//!   | -- FEED, CHUNK, CHUNK ... ->|   each chunk is copied straight from the lane to its destination
+//! ```
+//!
+//! If the kernel refuses a copy, the whole payload is streamed instead.
+
+mod actions;
+mod fetch;
+mod offers;
+mod preferences;
+
+pub use actions::{Accepted, Action, Destination, Next};
+pub use offers::Offers;

@@ -1,0 +1,150 @@
+//! The lane of each peer's flow, and peers that come and go.
+
+use super::allowance::Allowance;
+use super::flow::Flow;
+use super::lanes::Lanes;
+use super::line::Line;
+use super::outbound::{Counts, Outbound};
+use super::outbox::{LOST, NOWHERE};
+use crate::bell::Bell;
+use crate::flow_control::Tariff;
+use ntbring_queue::Producer;
+use ntbring_ring::plan::{Class, End};
+use ntbring_ring::relay::Route;
+use ntbring_ring::{rank_doorbell, Membership};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+impl Outbound {
+    /// Attaches the lanes of a rank. `chunk` is the chunk size of the settings. `packet_max` bytes fit into all lanes
+    /// on the way to any rank; `connections` are the lanes to ranks of other hosts that a carrier empties, if those
+    /// over links are not used.
+    pub fn new(
+        members: &Arc<Membership>,
+        chunk: Option<usize>,
+        tariff: Tariff,
+        packet_max: usize,
+        connections: Option<Vec<(u32, Producer)>>,
+    ) -> Outbound {
+        let topology = members.topology();
+        let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
+        let checked = members.links().into_iter().flatten().any(|link| link.is_checked());
+        let mut lanes = Lanes::new(chunk, packet_max, checked, topology.size());
+        let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
+        for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
+            let bell = Bell::Local(members.clone(), rank_doorbell(local));
+            flows[rank as usize].line.outbox = lanes.push(members.local_producer(local), bell, true);
+        }
+        // Ranks that take turns on a core had better fill a lane in each.
+        let near = !members.is_crowded();
+        let links = members.links().filter(|_| connections.is_none());
+        for (rank, lane) in connections.into_iter().flatten() {
+            flows[rank as usize].line.outbox = lanes.push(lane, Bell::Carrier, false);
+        }
+        for link in links.into_iter().flatten() {
+            let side = link.side();
+            let next = link.neighbour();
+            for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
+                if topology.direction(host, next) == side {
+                    let bell = Bell::Port(link.port(), rank_doorbell(local));
+                    let lane = link.producer(me, End::Rank(local), false);
+                    let lane = if near && link.is_coherent() { lane.near() } else { lane };
+                    flows[rank as usize].line.outbox = lanes.push(lane, bell, link.is_coherent());
+                }
+            }
+            let bell = |class| Bell::Port(link.port(), link.bell(side, class));
+            let transit = lanes.push(link.producer(me, End::Forwarder, false), bell(Class::Urgent), false);
+            let bulk = link.bulk_producer(me, End::Forwarder, false);
+            let bulk = bulk.map(|lane| lanes.push(lane, bell(Class::Bulk), false));
+            for rank in 0..topology.size() as u32 {
+                let dest = topology.host_of(rank);
+                if dest == host || topology.direction(host, dest) != side {
+                    continue;
+                }
+                lanes.requests[rank as usize] = transit;
+                if topology.distance(host, dest) >= 2 {
+                    let flow = &mut flows[rank as usize];
+                    flow.line.outbox = transit;
+                    flow.bulk = bulk.map(|bulk| Box::new(Line::bulk(bulk)));
+                    flow.route = Some(Route { src: members.rank(), dst: rank });
+                }
+            }
+        }
+        for (rank, flow) in flows.iter_mut().enumerate() {
+            flow.distance = topology.distance(host, topology.host_of(rank as u32));
+            flow.allowance = Allowance::new(tariff.share);
+        }
+        Outbound {
+            lanes,
+            flows,
+            work: VecDeque::new(),
+            sent: VecDeque::new(),
+            me: members.rank(),
+            tariff,
+            held: 0,
+            stalls: 0,
+            packs: true,
+            caretaker: None,
+            turns: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Makes room for peers up to this number.
+    pub fn admit(&mut self, peer: usize) {
+        while self.flows.len() <= peer {
+            self.flows.push(Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share)));
+        }
+    }
+
+    /// Gives a flow its lane.
+    pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
+        self.flows[peer as usize].line.outbox = self.lanes.push(lane, bell, true);
+    }
+
+    /// Takes the lane away from a peer outside the job, which is lost.
+    pub fn disconnect(&mut self, peer: u32) {
+        let place = self.flows[peer as usize].line.outbox;
+        self.lose(peer);
+        let boxes = &mut self.lanes.boxes;
+        if place < boxes.len() {
+            boxes.swap_remove(place);
+            // The last one is of such a peer, too, and has no other flow.
+            let moved = boxes.len();
+            let flow = self.flows.iter_mut().find(|flow| flow.line.outbox == moved);
+            flow.into_iter().for_each(|flow| flow.line.outbox = place);
+        }
+    }
+
+    /// Gives the flow of a lost peer to another, which has no lane yet. Its counters stay.
+    pub fn renew(&mut self, peer: u32) {
+        let Flow { listed, msgs, bytes, .. } = self.flows[peer as usize];
+        let new = Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share));
+        self.flows[peer as usize] = Flow { listed, msgs, bytes, ..new };
+    }
+
+    /// Returns true if anything was ever deposited for a peer.
+    pub fn has_used(&self, peer: u32) -> bool {
+        self.lanes.boxes.get(self.flows[peer as usize].line.outbox).is_some_and(|o| o.lane.is_used())
+    }
+
+    /// Returns true if a rank is lost.
+    #[inline]
+    pub fn is_lost(&self, rank: u32) -> bool {
+        self.flows.get(rank as usize).is_some_and(|flow| flow.line.outbox == LOST)
+    }
+
+    /// Forgets what waits for a rank, and all that is sent to it later.
+    pub fn lose(&mut self, rank: u32) {
+        self.held -= self.flows[rank as usize].lose(LOST);
+        if let Some(caretaker) = &self.caretaker {
+            caretaker.carrier().lose(rank);
+        }
+    }
+
+    /// Returns the lane to a rank.
+    #[cfg(test)]
+    pub fn lane_to(&mut self, rank: u32) -> &mut Producer {
+        &mut self.lanes.boxes[self.flows[rank as usize].line.outbox].lane
+    }
+}

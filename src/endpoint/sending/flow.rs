@@ -1,0 +1,63 @@
+//! All traffic to one peer.
+
+use super::allowance::Allowance;
+use super::line::{Line, Opening, Waiting};
+use ntbring_ring::relay::Route;
+
+/// All traffic to one rank.
+#[derive(Default)]
+pub struct Flow {
+    pub line: Line,
+    /// The line for bulk data, if there is a bulk lane.
+    pub bulk: Option<Box<Line>>,
+    pub route: Option<Route>,
+    pub distance: usize,
+    pub allowance: Allowance,
+    pub listed: bool,
+    pub msgs: u64,
+    pub bytes: u64,
+}
+
+impl Flow {
+    /// Creates the flow to a rank to which there is no lane yet.
+    pub fn nowhere(outbox: usize, allowance: Allowance) -> Flow {
+        Flow { line: Line::new(outbox), allowance, ..Flow::default() }
+    }
+
+    /// Drops the queue and detaches the flow from its lanes. Returns the number of messages that waited for credit.
+    pub fn lose(&mut self, outbox: usize) -> usize {
+        self.line = Line::new(outbox);
+        (self.bulk, self.route) = (None, None);
+        self.allowance.forget()
+    }
+
+    /// True if a message may be sent before anything that is queued here.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.line.waiting.is_empty()
+    }
+
+    /// True if nothing is left to be sent.
+    pub fn is_idle(&self) -> bool {
+        self.line.is_idle() && self.bulk.as_ref().is_none_or(|bulk| bulk.is_idle())
+    }
+
+    /// Returns the line of a packet. A rendezvous payload need not keep its order among the messages of the flow.
+    pub fn line_of(&mut self, waiting: &Waiting) -> &mut Line {
+        match (waiting, &mut self.bulk) {
+            (Waiting::Pieces { opening: Opening::Feed(_), .. }, Some(bulk)) => bulk,
+            _ => &mut self.line,
+        }
+    }
+
+    /// Describes what is left to be sent, for the diagnosis of a hang.
+    pub fn describe(&self) -> String {
+        let lines = || std::iter::once(&self.line).chain(self.bulk.as_deref());
+        let (streams, rest) = lines().map(Line::streaming).fold((0, 0), |sum, line| (sum.0 + line.0, sum.1 + line.1));
+        format!(
+            "{} messages wait, {streams} under way with {rest} bytes to go, {} held until the receiver asks for earlier ones",
+            lines().map(|line| line.waiting.len()).sum::<usize>(),
+            self.allowance.len(),
+        )
+    }
+}

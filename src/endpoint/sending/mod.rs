@@ -1,0 +1,29 @@
+//! Sending: one flow to each peer, and what waits in it for room in its lane or for credit.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `message` | a message to be sent, and the outcome of sending it |
+//! | `outbox`, `lanes` | the outgoing lanes, and retransmission in them |
+//! | `line` | the queue of packets and streams for one lane |
+//! | `allowance` | the credit that one receiver has given |
+//! | `flow` | all traffic to one peer |
+//! | `outbound` | all flows of a rank |
+//! | `plain` | the fast path of small messages |
+//! | `held` | messages that wait for credit, and the cancellation of messages |
+//! | `attach` | which peer's flow uses which lane; peers that come and go |
+
+mod allowance;
+mod attach;
+mod flow;
+mod held;
+mod lanes;
+mod line;
+mod message;
+mod outbound;
+mod outbox;
+mod plain;
+
+pub use line::TURN_BYTES;
+pub use message::{Message, Sent};
+pub use outbound::Outbound;
+pub use outbox::Outbox;

@@ -1,0 +1,34 @@
+//! The fast path of most eager messages: a contiguous payload to a neighbour while no other work is pending. All of
+//! it is inlined, because it determines the latency of small messages.
+
+use super::outbound::Outbound;
+use crate::wire::{plain_meta, Head, HANDLERS, MESSAGE};
+use ntbring_memory::ForeignBytes;
+
+impl Outbound {
+    /// Deposits a message of at most `most` bytes if nothing is queued before it and there is room. All other cases
+    /// are left to [`Outbound::send_now`].
+    #[inline(always)]
+    pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
+        let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
+        let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return false };
+        let bytes = (header.len() + payload.len()) as u64;
+        let cost = self.tariff.cost(head.handler, payload.len() as u64);
+        let Some(meta) = plain_meta(head, header.len()) else { return false };
+        if flow.route.is_some()
+            || bytes > most as u64
+            || !flow.is_clear()
+            || !flow.allowance.admits(cost)
+            || head.handler >= HANDLERS
+            || !outbox.lane.put(MESSAGE, meta, header, payload)
+        {
+            return false;
+        }
+        flow.msgs += 1;
+        flow.bytes += bytes;
+        flow.allowance.spend(cost);
+        self.lanes.doorbells += outbox.bell.ring();
+        self.counts.packed += 1;
+        true
+    }
+}

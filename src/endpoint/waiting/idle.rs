@@ -1,0 +1,381 @@
+//! Waiting: a rank spins, then yields, then sleeps until its doorbell rings. While it waits, it also notices that a
+//! process of the job has died or that a link has gone down.
+
+use crate::settings::Settings;
+use ntbring_host::backoff;
+use ntbring_host::Bulletin;
+use ntbring_ntb::{Ticket, Vector};
+use ntbring_ring::liveness::Listener;
+use ntbring_ring::transfer::Lease;
+use ntbring_ring::{rank_doorbell, Damage, Herald, Membership};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Interval between two checks for dead processes and failed links.
+const WATCH_EVERY: Duration = Duration::from_millis(100);
+/// Maximum age of the published counters, and of the knowledge about guests, while the rank looks at the clock at
+/// all.
+const STOCK_EVERY: Duration = Duration::from_secs(1);
+/// Longest sleep of a rank that may have to retransmit messages.
+const HURRY: Duration = Duration::from_millis(1);
+/// Fruitless polls between two looks at the clock, on ranks that do not sleep.
+const CLOCK_EVERY: u32 = 1024;
+
+/// A number of calls that no rank reaches.
+const NEVER: u32 = u32::MAX;
+
+/// Further polls that one call of [`Idle::wait`] permits before the next call, while the rank spins with many polls
+/// to go.
+const FREE: u32 = 7;
+
+/// Polls between two yields on a host that is not oversubscribed, while no other process wants the core.
+const SPINS_ALONE: u32 = 2000;
+/// Polls between two yields on a core that other processes want, in the job or outside it.
+const SPINS_CROWDED: u32 = 2;
+/// Polls between two yields of a rank on an oversubscribed host, while no other process wants the core. The number is
+/// small because a thread that is woken meanwhile, for instance to forward something, waits for the next yield.
+const SPINS_QUIET: u32 = 16;
+/// From this number of polls between two yields on, a rank may poll without checking the clock or whether it should
+/// yield.
+const SPINS_FREE: u32 = 128;
+/// A yield shorter than this did not switch to another process: it then takes about 0.2 us, else more than 1 us.
+const NOBODY: Duration = Duration::from_nanos(600);
+/// The same limit on a host that is not oversubscribed: other programs keep the core for longer than that, and a
+/// yield that is slow for other reasons must not slow a rank down.
+const NO_STRANGER: Duration = Duration::from_micros(20);
+
+/// The waiting strategy of one rank. Any thread may use it at any time.
+pub struct Idle {
+    members: Arc<Membership>,
+    vector: Arc<dyn Vector>,
+    /// The rank's duty to do the transfer thread's work while it polls, if there is such a thread.
+    lease: Option<Arc<Lease>>,
+    spins: AtomicU32,
+    /// Upper limit of `spins` while yields show that no other process wants the core, and the longest such yield;
+    /// None: `spins` is fixed.
+    quiet: Option<(u32, Duration)>,
+    yields: u32,
+    /// Longest sleep, regardless of the caller's limit: bounded so that receive timeouts are checked.
+    longest: Duration,
+    /// Calls since the last event, and their number at the last [`Idle::tested`].
+    calls: AtomicU32,
+    calls_when_tested: AtomicU32,
+    armed: AtomicBool,
+    /// True while the rank sleeps.
+    asleep: AtomicBool,
+    /// Sleeps since the last event, for the back-off.
+    vain: AtomicU32,
+    /// True if work may be due soon even though no doorbell rings.
+    hurried: AtomicBool,
+    waiter: Mutex<Waiter>,
+    /// Failures observed so far (dead processes and links that are down), and their number; both only grow.
+    damage: Mutex<Damage>,
+    extent: AtomicUsize,
+    sleeps: AtomicU64,
+    /// The page on which the rank publishes its counters.
+    bulletin: Bulletin,
+    /// True if the published counters are out of date.
+    stock: AtomicBool,
+}
+
+struct Waiter {
+    ticket: Option<Ticket>,
+    watched: Instant,
+    stocked: Instant,
+    /// Passes on which links are down, if no other process of the host does.
+    herald: Option<Herald>,
+    listener: Listener,
+}
+
+impl Idle {
+    /// Creates the strategy of a rank that has joined the ring.
+    pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>, bulletin: Bulletin) -> Idle {
+        let topology = members.topology();
+        let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
+        // The emulated hosts share one machine.
+        let crowded = members.is_crowded();
+        let spins = settings.endpoint.spin.unwrap_or(if crowded { SPINS_CROWDED } else { SPINS_ALONE });
+        let quiet = if crowded { (SPINS_QUIET, NOBODY) } else { (SPINS_ALONE, NO_STRANGER) };
+        let quiet = settings.endpoint.spin.is_none().then_some(quiet);
+        let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
+        log::debug!("{spins} polls{range}, {} yields, then sleep", settings.endpoint.yields);
+        let herald = (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| Herald::new(&members));
+        let listener = Listener::default();
+        let patience = settings.links.faults.as_ref().and_then(|faults| faults.patience);
+        Idle {
+            vector,
+            lease,
+            spins: AtomicU32::new(spins),
+            quiet,
+            yields: settings.endpoint.yields,
+            longest: patience.map_or(Duration::MAX, |patience| patience / 4),
+            calls: AtomicU32::new(0),
+            calls_when_tested: AtomicU32::new(0),
+            armed: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            vain: AtomicU32::new(0),
+            hurried: AtomicBool::new(false),
+            waiter: Mutex::new(Waiter {
+                ticket: None,
+                watched: Instant::now(),
+                stocked: Instant::now(),
+                herald,
+                listener,
+            }),
+            damage: Mutex::default(),
+            extent: AtomicUsize::new(0),
+            sleeps: AtomicU64::new(0),
+            bulletin,
+            stock: AtomicBool::new(false),
+            members,
+        }
+    }
+
+    /// Restarts with spinning. To be called whenever something was found.
+    #[inline]
+    pub fn busy(&self) {
+        self.calls.store(0, Ordering::Relaxed);
+        if self.armed.load(Ordering::Relaxed) {
+            self.disarm();
+        }
+    }
+
+    /// True if the next [`Idle::wait`] would return at once.
+    #[inline]
+    pub fn is_spinning(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) < self.spins.load(Ordering::Relaxed)
+    }
+
+    /// To be called when nothing was found. Sleeps for at most about `max`, or longer after many sleeps without an
+    /// event, and only if nothing was found since the previous call either. Returns the number of polls that may
+    /// follow before the next call; that call then stands for them, too.
+    pub fn wait(&self, max: Duration) -> u32 {
+        // Two threads may count the same call; it is sufficient that the count grows.
+        let calls = self.calls.load(Ordering::Relaxed);
+        let spins = self.spins.load(Ordering::Relaxed);
+        if calls == 0 {
+            self.vain.store(0, Ordering::Relaxed);
+        }
+        if calls < spins {
+            // No pause instruction: the caller's work between two polls takes longer than one.
+            let free = if spins < SPINS_FREE { 0 } else { FREE };
+            self.calls.store(calls + 1 + free, Ordering::Relaxed);
+            return free;
+        }
+        self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
+        if calls - spins < self.yields || max.is_zero() {
+            self.vain.store(0, Ordering::Relaxed);
+            self.give_way(spins);
+            if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
+                self.watch();
+            }
+            return 0;
+        }
+        let Ok(mut waiter) = self.waiter.try_lock() else {
+            std::thread::yield_now();
+            return 0;
+        };
+        // Prevents the counter from wrapping back to the spinning range.
+        self.calls.store(spins + self.yields, Ordering::Relaxed);
+        match waiter.ticket.take() {
+            // Any ring after arming ends the sleep; the caller polls once more before it sleeps.
+            None => {
+                waiter.ticket = Some(self.vector.arm());
+                if let Some(lease) = &self.lease {
+                    lease.hand_over();
+                }
+                self.armed.store(true, Ordering::Relaxed);
+            }
+            Some(ticket) => {
+                self.sleeps.fetch_add(1, Ordering::Relaxed);
+                // Tells `tested` that the rank sleeps between polls, which the constant number of calls does not show.
+                self.calls_when_tested.store(NEVER, Ordering::Relaxed);
+                let hurried = self.hurried.load(Ordering::Relaxed);
+                let vain = self.vain.fetch_add(1, Ordering::Relaxed);
+                let max = backoff(max, vain).min(self.longest);
+                self.asleep.store(true, Ordering::Relaxed);
+                self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
+                self.asleep.store(false, Ordering::Relaxed);
+                self.awake();
+                drop(waiter);
+                self.watch();
+            }
+        }
+        0
+    }
+
+    /// Spins or yields between two polls of one location, for a caller that regularly polls everything and then calls
+    /// [`Idle::wait`]. It is not counted, and it does not measure the yield, because that takes as long as a poll.
+    #[inline]
+    pub fn pause(&self) {
+        if self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Yields, and adapts `spins` to the duration of the yield, which shows if others want the core.
+    fn give_way(&self, spins: u32) {
+        let Some(quiet) = self.quiet else { return std::thread::yield_now() };
+        let before = Instant::now();
+        std::thread::yield_now();
+        self.spins.store(spins_after(spins, before.elapsed(), quiet), Ordering::Relaxed);
+    }
+
+    fn disarm(&self) {
+        if let Ok(mut waiter) = self.waiter.try_lock() {
+            if waiter.ticket.take().is_some() {
+                self.vain.store(0, Ordering::Relaxed);
+                self.awake();
+            }
+        }
+    }
+
+    /// Undoes the arming of the doorbell.
+    fn awake(&self) {
+        self.vector.disarm();
+        if let Some(lease) = &self.lease {
+            lease.take_back();
+        }
+        self.armed.store(false, Ordering::Relaxed);
+    }
+
+    /// Checks for dead processes and failed links, if the last check is long enough ago.
+    fn watch(&self) {
+        let Ok(mut waiter) = self.waiter.try_lock() else { return };
+        if waiter.watched.elapsed() < WATCH_EVERY {
+            return;
+        }
+        waiter.watched = Instant::now();
+        if let Some(herald) = &mut waiter.herald {
+            herald.attend(Instant::now());
+        }
+        for said in waiter.listener.listen(&self.members) {
+            log::warn!("{said}");
+        }
+        let damage = self.members.damage();
+        let extent = damage.extent();
+        if extent > self.extent() {
+            *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = damage;
+            self.extent.store(extent, Ordering::Release);
+        }
+        if waiter.stocked.elapsed() >= STOCK_EVERY {
+            waiter.stocked = Instant::now();
+            // The rank finds out when it next looks into its mailbox.
+            self.stock.store(true, Ordering::Relaxed);
+            self.bulletin.nudge();
+        }
+    }
+
+    /// Returns true once when the rank's counters are due to be published.
+    pub fn takes_stock(&self) -> bool {
+        self.stock.swap(false, Ordering::Relaxed)
+    }
+
+    /// Sets or clears the flag that work may be due soon even though no doorbell rings.
+    pub fn hurry(&self, hurried: bool) {
+        self.hurried.store(hurried, Ordering::Relaxed);
+    }
+
+    /// Returns the number of failures observed so far ([`Damage::extent`]).
+    #[inline]
+    pub fn extent(&self) -> usize {
+        self.extent.load(Ordering::Acquire)
+    }
+
+    /// Returns the failures observed so far.
+    pub fn damage(&self) -> Damage {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// True if the rank sleeps.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the thread that sleeps on the rank's doorbell.
+    pub fn ring(&self) {
+        self.members.ring(rank_doorbell(self.members.topology().local_of(self.members.rank())));
+    }
+
+    /// Arms the doorbell for a thread that polls in the rank's place: any ring from now on ends its sleep. The caller
+    /// must poll once more before it sleeps.
+    pub fn doze(&self) -> Doze<'_> {
+        Doze { ticket: self.vector.arm(), vector: self.vector.as_ref() }
+    }
+
+    /// Performs the periodic checks for callers whose polls are not followed by [`Idle::wait`].
+    pub fn glance(&self) {
+        self.watch();
+    }
+
+    /// To be called after `polls` fruitless polls. If none of them was followed by [`Idle::wait`], as when a program
+    /// calls MPI_Test in a loop, they count as waits, except that the rank does not sleep: the peer that the program
+    /// waits for may need the core.
+    pub fn tested(&self, polls: u32) {
+        let mut calls = self.calls.load(Ordering::Relaxed);
+        if calls == self.calls_when_tested.load(Ordering::Relaxed) {
+            let spins = self.spins.load(Ordering::Relaxed);
+            if calls < spins {
+                calls = spins.min(calls + polls);
+                self.calls.store(calls, Ordering::Relaxed);
+            } else {
+                self.give_way(spins);
+            }
+        }
+        self.calls_when_tested.store(calls, Ordering::Relaxed);
+    }
+
+    /// Returns the number of sleeps.
+    pub fn sleeps(&self) -> u64 {
+        self.sleeps.load(Ordering::Relaxed)
+    }
+}
+
+/// An armed doorbell, before the sleep.
+pub struct Doze<'a> {
+    vector: &'a dyn Vector,
+    ticket: Ticket,
+}
+
+impl Doze<'_> {
+    /// Sleeps until the rank's doorbell rings, at most for `max`.
+    pub fn sleep(self, max: Duration) {
+        self.vector.sleep(self.ticket, max);
+    }
+}
+
+impl Drop for Doze<'_> {
+    fn drop(&mut self) {
+        self.vector.disarm();
+    }
+}
+
+/// Returns the number of polls before the next yield, if the last yield took `yielded`.
+fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) -> u32 {
+    if yielded < nobody {
+        (2 * spins).min(quiet)
+    } else {
+        SPINS_CROWDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spins_grow_while_nobody_wants_the_core() {
+        let quick = Duration::from_nanos(200);
+        let crowded = (SPINS_QUIET, NOBODY);
+        assert_eq!(spins_after(SPINS_CROWDED, quick, crowded), 2 * SPINS_CROWDED);
+        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick, crowded));
+        assert_eq!(grown, SPINS_QUIET);
+        // Another process has had the core.
+        assert_eq!(spins_after(grown, Duration::from_micros(3), crowded), SPINS_CROWDED);
+        // A rank with a core of its own reacts only to processes that keep the core for long.
+        let alone = (SPINS_ALONE, NO_STRANGER);
+        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
+        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_CROWDED);
+    }
+}

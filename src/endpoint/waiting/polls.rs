@@ -1,0 +1,113 @@
+//! Which polls look at what: cold lanes, transit traffic, and the rare checks of a rank that polls in vain.
+
+/// While a rank spins, one of this number of polls looks at everything: cold lanes, transit traffic, failures.
+const THOROUGH_EVERY: u32 = 8;
+
+/// Fruitless polls that each also check for transit traffic, after some has been forwarded.
+const RELAY_HEAT: u32 = 1 << 14;
+
+/// Thorough fruitless polls between two checks for dead processes, for callers that never wait.
+const GLANCE_EVERY: u32 = 1 << 6;
+
+/// Fruitless polls between two checks if their caller waits or only tests.
+pub const TESTS: u32 = 1 << 4;
+
+/// Number of fruitless polls between two questions to the caller about stalled senders.
+const ASK_EVERY: u32 = 16;
+
+/// The polls of a rank so far.
+#[derive(Default)]
+pub struct Polls {
+    /// True if polls cannot go the short way: links are not trusted, or something was left for the rank.
+    pub odd: bool,
+    /// Polls that went the short way.
+    looks: u32,
+    /// Polls that found nothing.
+    fruitless: u32,
+    /// Polls that still look for transit each time, since there was some.
+    relay_heat: u32,
+}
+
+/// Checks that are due after a fruitless poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Stalled senders are looked at.
+    pub stalled: bool,
+    /// [`super::Idle::tested`] is called for [`TESTS`] polls.
+    pub tested: bool,
+    /// [`super::Idle::glance`] is called.
+    pub glance: bool,
+}
+
+impl Polls {
+    /// Creates the state of a rank before its first poll; `odd` as described there.
+    pub fn new(odd: bool) -> Polls {
+        Polls { odd, ..Polls::default() }
+    }
+
+    /// Begins a poll on the short way. Returns true if it is a thorough one, which includes cold lanes. A rank that
+    /// spins polls so often that cold lanes can wait; one that yields or sleeps has the time to look at them.
+    #[inline(always)]
+    pub fn begin(&mut self, is_spinning: impl FnOnce() -> bool) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        self.looks % THOROUGH_EVERY == 0 || !is_spinning()
+    }
+
+    /// True if each poll looks for transit traffic.
+    #[inline(always)]
+    pub fn is_relaying(&self) -> bool {
+        self.relay_heat > 0
+    }
+
+    /// Records that a poll has looked for transit traffic, and whether there was any.
+    #[inline]
+    pub fn has_looked_for_transit(&mut self, any: bool) {
+        if any {
+            self.relay_heat = RELAY_HEAT;
+        }
+        self.relay_heat = self.relay_heat.saturating_sub(1);
+    }
+
+    /// Records a fruitless poll. Returns the checks that are due.
+    #[inline]
+    pub fn found_nothing(&mut self) -> Due {
+        self.fruitless = self.fruitless.wrapping_add(1);
+        let every = |n| self.fruitless % n == 0;
+        Due { stalled: every(ASK_EVERY), tested: every(TESTS), glance: every(GLANCE_EVERY) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_spins_seldom_looks_at_cold_lanes() {
+        let mut polls = Polls::default();
+        let thorough = (0..THOROUGH_EVERY * 10).filter(|_| polls.begin(|| true)).count();
+        assert_eq!(thorough, 10);
+        assert!((0..THOROUGH_EVERY).all(|_| polls.begin(|| false)));
+    }
+
+    #[test]
+    fn polls_look_for_transit_for_a_while_after_there_was_some() {
+        let mut polls = Polls::default();
+        polls.has_looked_for_transit(false);
+        assert!(!polls.is_relaying());
+        polls.has_looked_for_transit(true);
+        let more = (0..).take_while(|_| {
+            polls.has_looked_for_transit(false);
+            polls.is_relaying()
+        });
+        assert_eq!(more.count() as u32, RELAY_HEAT - 2);
+    }
+
+    #[test]
+    fn checks_are_due_once_in_so_many_fruitless_polls() {
+        let mut polls = Polls::default();
+        let due: Vec<Due> = (0..GLANCE_EVERY).map(|_| polls.found_nothing()).collect();
+        let count = |is: fn(&Due) -> bool| due.iter().filter(|due| is(due)).count() as u32;
+        assert_eq!(count(|due| due.stalled), GLANCE_EVERY / ASK_EVERY);
+        assert_eq!((count(|due| due.tested), count(|due| due.glance)), (GLANCE_EVERY / TESTS, 1));
+    }
+}

@@ -1,0 +1,129 @@
+//! Encoding: the first bytes of an entry.
+
+use super::packet::Packet;
+use super::parts::{Head, Request};
+use super::tag::*;
+use ntbring_ring::relay::{Route, ROUTED};
+use ntbring_ring::served::REPLY;
+
+/// The first bytes of an entry, and what its tag needs.
+pub struct Prefix {
+    /// For the tag.
+    pub kind: u8,
+    /// For the tag.
+    pub meta: u16,
+    bytes: [u8; PREFIX_MAX],
+    len: usize,
+    end: usize,
+}
+
+impl Prefix {
+    /// The bytes to be written.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Offset of MPICH's header or of a chunk's payload: at least these bytes.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.len.max(self.end)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+}
+
+impl Packet {
+    /// The prefix of this packet, routed if a route is given.
+    #[inline]
+    pub fn prefix(&self, route: Option<Route>) -> Prefix {
+        let mut p = Prefix { kind: 0, meta: 0, bytes: [0; PREFIX_MAX], len: 0, end: 0 };
+        if let Some(route) = route {
+            p.kind |= ROUTED;
+            p.push(&route.bytes());
+        }
+        match *self {
+            Packet::Message { head, header, .. } => {
+                p.kind |= MESSAGE;
+                p.head(head, header);
+            }
+            Packet::Begin { head, header, stream, total } => {
+                p.kind |= BEGIN;
+                p.head(head, header);
+                p.words(&[total, stream.into()]);
+            }
+            Packet::Chunk { stream, payload } => {
+                p.kind |= CHUNK;
+                p.meta = stream.into();
+                if payload >= APART_MIN {
+                    p.meta |= APART;
+                    p.end = PREFIX_MAX;
+                }
+            }
+            Packet::Offer { head, header, offer } => {
+                p.kind |= OFFER;
+                p.head(head, header);
+                p.words(&[offer.id.into(), offer.address, offer.total]);
+            }
+            Packet::Accept { offer, fetch, request } => {
+                p.kind |= ACCEPT;
+                let (address, from, len) = match request {
+                    Request::Stream { len, gladly } => (0, gladly.into(), len),
+                    Request::Push { address, from, len } => (address, from, len),
+                };
+                p.words(&[u64::from(offer) | u64::from(fetch) << 32, address, from, len]);
+            }
+            Packet::Feed { fetch, stream, total } => {
+                p.kind |= FEED;
+                p.words(&[fetch.into(), stream.into(), total]);
+            }
+            Packet::Done { fetch, ok } => {
+                p.kind |= DONE;
+                p.words(&[fetch.into(), ok.into()]);
+            }
+            Packet::Taken { offer } => {
+                p.kind |= TAKEN;
+                p.words(&[offer.into()]);
+            }
+            Packet::Credit { allowed } => {
+                p.kind |= CREDIT;
+                p.words(&[allowed]);
+            }
+            Packet::Stalled { origin, number, allowed } => {
+                p.kind |= STALLED;
+                p.words(&[u64::from(origin) | u64::from(number) << 32, allowed]);
+            }
+            Packet::Served { reply, .. } => {
+                p.kind |= REPLY;
+                p.push(&reply.bytes());
+            }
+            Packet::Greeting { what, kind, .. } => {
+                p.kind |= GREETING;
+                p.meta = kind as u16;
+                p.push(&(u64::from(what.tag) | u64::from(what.number) << 32).to_le_bytes());
+            }
+        }
+        p
+    }
+}
+
+impl Prefix {
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|word| self.push(&word.to_le_bytes()));
+    }
+
+    #[inline]
+    fn head(&mut self, head: Head, header: usize) {
+        if let Some(meta) = plain_meta(head, header) {
+            self.meta = meta;
+        } else {
+            self.meta = head.handler;
+            self.kind |= EXTENDED;
+            self.push(&(header as u32).to_le_bytes());
+            self.push(&[0; 4]);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The kinds of entries, and what their tags say.
+
+use super::parts::Head;
+use ntbring_queue::{LINE, META_MAX, TAG};
+use ntbring_ring::relay::Route;
+
+/// A whole message.
+pub const MESSAGE: u8 = 1;
+/// The header of a message whose payload follows in chunks.
+pub const BEGIN: u8 = 2;
+/// A piece of a payload.
+pub const CHUNK: u8 = 3;
+/// The header of a message whose payload the receiver will ask for.
+pub const OFFER: u8 = 4;
+/// Packets about a payload that was offered.
+pub const ACCEPT: u8 = 5;
+/// The payload that was asked for follows in chunks.
+pub const FEED: u8 = 6;
+/// The part of it that the sender was to copy is there.
+pub const DONE: u8 = 7;
+/// A payload that was offered is not needed any more.
+pub const TAKEN: u8 = 8;
+/// A greeting between processes without a common communicator.
+pub const GREETING: u8 = 11;
+/// The credit for unexpected messages.
+pub const CREDIT: u8 = 12;
+/// Some of it has to wait.
+pub const STALLED: u8 = 13;
+/// Has an extension.
+pub const EXTENDED: u8 = 0x20;
+
+pub const EXTENSION: usize = 8;
+pub const WORDS_MAX: usize = 4;
+/// The most bytes before MPICH's header, or a chunk's payload: the rest of an entry's first line.
+pub const PREFIX_MAX: usize = LINE - TAG;
+const _: () = assert!(Route::LEN + EXTENSION + 8 * WORDS_MAX <= PREFIX_MAX && STREAMS <= APART as usize);
+/// In a `CHUNK`'s meta: its payload has lines of its own.
+pub const APART: u16 = 0x10;
+/// From so many bytes on that is worth the first line: processors copy much faster to where a line begins. Checked lanes copy
+/// from elsewhere and gain nothing; they lose no more than that line.
+pub const APART_MIN: usize = 1024;
+/// Handlers are below this.
+pub const HANDLERS: u16 = 64;
+/// Streams that one rank may have open to another.
+pub const STREAMS: usize = 16;
+
+/// The most bytes that a payload may have.
+pub const MOST: u64 = i64::MAX as u64;
+const HEADER_WORDS_MAX: usize = (META_MAX >> 6) as usize;
+
+/// The contents of the tag of a message without an extension: its description, and the bytes of its header.
+#[inline]
+pub fn plain(meta: u16) -> (Head, usize) {
+    (Head { handler: meta & (HANDLERS - 1) }, (meta >> 6) as usize * 8)
+}
+
+/// The tag's `meta` for a message that needs no extension; None if it does.
+#[inline]
+pub fn plain_meta(head: Head, header: usize) -> Option<u16> {
+    let plain = header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX;
+    plain.then_some(head.handler | ((header / 8) as u16) << 6)
+}
+
+/// The contents of a chunk's meta: its stream, which may be none, and the offset of its payload, `at` unless it has lines of its own.
+#[inline(always)]
+pub fn chunk(meta: u16, at: usize) -> (u16, usize) {
+    (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { at })
+}
+
+/// The stream of a piece that has come straight from its sender, and where its payload begins, by what its tag says; None if it
+/// is none, or wrong.
+#[inline(always)]
+pub fn plain_chunk(kind: u8, len: usize, meta: u16) -> Option<(u8, usize)> {
+    let (stream, at) = chunk(meta, 0);
+    (kind == CHUNK && (stream as usize) < STREAMS && len > at).then_some((stream as u8, at))
+}
