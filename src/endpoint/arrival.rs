@@ -71,7 +71,15 @@ impl Arrival {
     }
 }
 
-/// A chunk of a payload whose destination is known; it was sent by the rank at the other end of the lane.
+/// The next arrival of a poll.
+pub(crate) enum Polled {
+    /// A chunk whose destination is known.
+    Piece(Piece),
+    /// Any other packet.
+    Arrival(Arrival),
+}
+
+/// A chunk of a payload whose destination is known.
 pub(crate) struct Piece {
     /// Index of the lane.
     pub lane: usize,

@@ -66,6 +66,20 @@ pub enum Taken {
     Other,
 }
 
+/// The first bytes of an entry that was not taken yet.
+pub struct Beginning<'a> {
+    lane: &'a InWindow,
+    offset: usize,
+}
+
+impl Beginning<'_> {
+    /// Returns the first eight bytes as a word; those behind the entry's end have no meaning.
+    #[inline]
+    pub fn word(&self) -> u64 {
+        self.lane.load(self.offset)
+    }
+}
+
 impl Consumer {
     /// Returns the consumer of the lane that `lane` covers. It writes its head into the first word of `credit`.
     /// Panics if the size of the lane is not allowed.
@@ -176,16 +190,20 @@ impl Consumer {
         }
     }
 
-    /// Takes the next entry if `know` recognises its kind, length and meta, and returns it with the value that `know`
-    /// returned. All other cases, errors included, are left to [`Consumer::take`].
+    /// Takes the next entry if `know` recognises its kind, length, meta and beginning, and returns it with the value
+    /// that `know` returned. All other cases, errors included, are left to [`Consumer::take`].
     #[inline(always)]
-    pub fn take_known<K>(&mut self, know: impl FnOnce(u8, usize, u16) -> Option<K>) -> Option<(Entry, K)> {
+    pub fn take_known<K>(
+        &mut self,
+        know: impl FnOnce(u8, usize, u16, Beginning<'_>) -> Option<K>,
+    ) -> Option<(Entry, K)> {
         let word = self.lane.load(self.at * LINE);
         if self.verifier.is_some() || !Tag::carries(word, self.sequence) {
             return None;
         }
         let tag = Tag::parse(word)?;
-        let known = know(tag.kind, tag.len as usize, tag.meta)?;
+        let beginning = Beginning { lane: &self.lane, offset: self.at * LINE + TAG };
+        let known = know(tag.kind, tag.len as usize, tag.meta, beginning)?;
         Some((self.accept(tag).ok()?, known))
     }
 

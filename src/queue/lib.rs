@@ -45,7 +45,7 @@ mod tag;
 
 pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
 pub use checked::GaveUp;
-pub use consumer::{Consumer, Entry, Taken};
+pub use consumer::{Beginning, Consumer, Entry, Taken};
 pub use corrupt::{Corrupt, Damage};
 pub use line::{entry_max, lines_for, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 pub use producer::{Producer, Slot};

@@ -1,7 +1,7 @@
 //! The progress engine: polls for arrivals and advances all other pending work.
 
 use super::Endpoint;
-use crate::arrival::{Event, Look};
+use crate::arrival::{Event, Look, Polled};
 use crate::error::EndpointError;
 use crate::sending::TURN_BYTES;
 use crate::waiting::TESTS;
@@ -101,22 +101,26 @@ impl Endpoint {
             if taken >= TURN_BYTES {
                 break;
             }
-            if let Some(bytes) = self.settle_piece()? {
-                self.waiting.idle.busy();
-                taken += bytes;
-                match self.events.pop_front() {
-                    None => continue,
-                    event => return Ok(event),
-                }
-            }
-            let Some(arrival) = self.inbound.poll()? else { return self.nothing_found(true).map(|()| None) };
+            let Some(polled) = self.inbound.poll(|fetch| self.offers.has_room(fetch))? else {
+                return self.nothing_found(true).map(|()| None);
+            };
             self.waiting.idle.busy();
-            taken += arrival.piece();
-            if let Packet::Message { .. } = arrival.packet {
-                return Ok(Some(Event::Arrival(arrival)));
-            }
-            if let Some(event) = self.settle(arrival)? {
-                return Ok(Some(event));
+            let event = match polled {
+                Polled::Piece(piece) => {
+                    taken += piece.len;
+                    self.settle_piece(&piece)?;
+                    self.events.pop_front()
+                }
+                Polled::Arrival(arrival) => {
+                    taken += arrival.piece();
+                    match arrival.packet {
+                        Packet::Message { .. } => Some(Event::Arrival(arrival)),
+                        _ => self.settle(arrival)?,
+                    }
+                }
+            };
+            if event.is_some() {
+                return Ok(event);
             }
         }
         Ok(None)

@@ -3,7 +3,7 @@
 
 use super::poll::INTERNAL_MAX;
 use super::Endpoint;
-use crate::arrival::{Arrival, Event};
+use crate::arrival::{Arrival, Event, Polled};
 use crate::background;
 use crate::error::EndpointError;
 use crate::sending::TURN_BYTES;
@@ -50,13 +50,21 @@ impl Endpoint {
             if taken >= TURN_BYTES {
                 break;
             }
-            let Some(arrival) = self.inbound.poll_free()? else { break };
+            let Some(polled) = self.inbound.poll_free(|fetch| self.offers.has_room(fetch))? else { break };
             any = true;
-            taken += arrival.piece();
-            if self.is_for_rank(&arrival) {
-                self.background.interim.keep(arrival);
-            } else if let Some(event) = self.settle(arrival)? {
-                self.events.push_front(event);
+            match polled {
+                Polled::Piece(piece) => {
+                    taken += piece.len;
+                    self.settle_piece(&piece)?;
+                }
+                Polled::Arrival(arrival) => {
+                    taken += arrival.piece();
+                    if self.is_for_rank(&arrival) {
+                        self.background.interim.keep(arrival);
+                    } else if let Some(event) = self.settle(arrival)? {
+                        self.events.push_front(event);
+                    }
+                }
             }
         }
         Ok(any)

@@ -30,16 +30,12 @@ impl Endpoint {
         self.inbound.copy_out(arrival.token.lane, arrival.offset + at, room);
     }
 
-    /// Takes the next chunk if it is the next entry and has a known destination. Returns its bytes; None if the next
-    /// entry is something else.
+    /// Copies a chunk with a known destination there.
     #[inline]
-    pub(super) fn settle_piece(&mut self) -> Result<Option<usize>, EndpointError> {
-        let offers = &self.offers;
-        let Some(piece) = self.inbound.poll_piece(|fetch| offers.has_room(fetch)) else { return Ok(None) };
-        self.place(&piece);
+    pub(super) fn settle_piece(&mut self, piece: &Piece) -> Result<(), EndpointError> {
+        self.place(piece);
         self.inbound.release_entry(piece.lane)?;
-        self.carry_out()?;
-        Ok(Some(piece.len))
+        self.carry_out()
     }
 
     /// Copies a chunk to its destination. Returns the bytes and the cookie of a chunk that the application takes.

@@ -1,12 +1,13 @@
 //! Taking entries from all lanes in turns.
 
 use super::inbox::{Inbox, Incoming, BEGINNING, CUT, HEAT};
-use crate::arrival::{Arrival, Look, Piece, Plain, Token};
+use crate::arrival::{Arrival, Look, Piece, Plain, Polled, Token};
 use crate::error::EndpointError;
 use crate::wire::{self, Packet, PREFIX_MAX, STREAMS};
 use ntbring_memory::{Address, ForeignRoom};
 use ntbring_ntb::Side;
 use ntbring_queue::{Entry, Taken};
+use ntbring_ring::relay::Route;
 use ntbring_ring::Membership;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -38,32 +39,39 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Returns the next arrival; the lanes are served in turns.
+    /// Returns the next arrival; the lanes are served in turns. `has_room` is true for fetches with a contiguous
+    /// destination.
     #[inline]
-    pub fn poll(&mut self) -> Result<Option<Arrival>, EndpointError> {
-        self.poll_those(|_| true)
+    pub fn poll(&mut self, has_room: impl Fn(u32) -> bool) -> Result<Option<Polled>, EndpointError> {
+        self.poll_those(|_| true, has_room)
     }
 
     /// Returns the next arrival from a lane of which no entry is held, so that the next release in that lane is for
     /// it.
-    pub fn poll_free(&mut self) -> Result<Option<Arrival>, EndpointError> {
-        self.poll_those(|inbox| inbox.lane.held() == 0)
+    pub fn poll_free(&mut self, has_room: impl Fn(u32) -> bool) -> Result<Option<Polled>, EndpointError> {
+        self.poll_those(|inbox| inbox.lane.held() == 0, has_room)
     }
 
     #[inline(always)]
-    fn poll_those(&mut self, open: impl Fn(&Inbox) -> bool) -> Result<Option<Arrival>, EndpointError> {
+    fn poll_those(
+        &mut self,
+        open: impl Fn(&Inbox) -> bool,
+        has_room: impl Fn(u32) -> bool,
+    ) -> Result<Option<Polled>, EndpointError> {
         let count = self.boxes.len();
         for _ in 0..count {
             let i = self.next;
-            let inbox = &mut self.boxes[i];
+            let inbox = &self.boxes[i];
             if inbox.shut == 0 && open(inbox) {
+                if let Some(piece) = self.take_piece(i, &has_room) {
+                    self.has_taken(i);
+                    return Ok(Some(Polled::Piece(piece)));
+                }
+                let inbox = &mut self.boxes[i];
                 match inbox.lane.take() {
                     Ok(None) => {}
                     Ok(Some(entry)) => {
-                        self.has_served(i);
-                        if self.boxes[i].bulk {
-                            self.next = self.after(i);
-                        }
+                        self.has_taken(i);
                         let arrival = match self.arrive(i, entry) {
                             Ok(arrival) => arrival,
                             Err(error) => {
@@ -75,7 +83,7 @@ impl Inbound {
                             self.release(arrival.token, 0)?;
                             continue;
                         }
-                        return Ok(Some(arrival));
+                        return Ok(Some(Polled::Arrival(arrival)));
                     }
                     Err(error) => {
                         let error = EndpointError::Corrupt { from: inbox.describe(), error };
@@ -88,27 +96,44 @@ impl Inbound {
         Ok(None)
     }
 
-    /// Returns the next arrival if it is a chunk with a known destination in a direct lane, and no rank is lost.
+    /// Takes the next entry of a lane if it is a chunk with a known destination, direct or relayed, and no rank is
+    /// lost. All other cases, errors included, are left to the full parser.
     #[inline]
-    pub fn poll_piece(&mut self, has_room: impl Fn(u32) -> bool) -> Option<Piece> {
-        let i = self.next;
-        let Inbox { lane, from, shut, .. } = self.boxes.get_mut(i)?;
-        if *shut != 0 || !self.lost.is_empty() {
+    fn take_piece(&mut self, i: usize, has_room: impl Fn(u32) -> bool) -> Option<Piece> {
+        if !self.lost.is_empty() {
             return None;
         }
-        let src = (*from)? as usize;
-        let row = self.streams.get_mut(src)?.as_mut()?;
-        let (entry, (stream, fetch, at, left)) = lane.take_known(|kind, len, meta| {
-            let (stream, at) = wire::plain_chunk(kind, len, meta)?;
-            let open = row[stream as usize].as_ref()?;
+        let Inbound { boxes, streams, size, me, .. } = self;
+        let Inbox { lane, from, .. } = &mut boxes[i];
+        let (entry, (slot, fetch, at, left)) = lane.take_known(|kind, len, meta, beginning| {
+            let (stream, at) = wire::plain_chunk(kind, len, meta, from.is_none())?;
+            let src = match *from {
+                Some(rank) => rank,
+                None => {
+                    let route = Route::parse(beginning.word().to_le_bytes());
+                    (route.src < *size && route.dst == *me).then_some(route.src)?
+                }
+            };
+            let slot = &mut streams.get_mut(src as usize)?.as_mut()?[stream as usize];
+            let open = slot.as_ref()?;
             let fetch = open.fetch.filter(|&fetch| has_room(fetch))?;
-            Some((stream, fetch, at, open.left.checked_sub((len - at) as u64)?))
+            let left = open.left.checked_sub((len - at) as u64)?;
+            Some((slot, fetch, at, left))
         })?;
-        shrink(&mut row[stream as usize], left);
-        self.has_served(i);
+        shrink(slot, left);
         let (offset, len) = (entry.offset + at, entry.len - at);
         self.bytes += len as u64;
         Some(Piece { lane: i, offset, len, fetch, last: left == 0 })
+    }
+
+    /// Records that an entry was taken from a lane by a poll. Other lanes have their turn after each entry of a bulk
+    /// lane.
+    #[inline(always)]
+    fn has_taken(&mut self, i: usize) {
+        self.has_served(i);
+        if self.boxes[i].bulk {
+            self.next = self.after(i);
+        }
     }
 
     /// Suppresses an error in a lane whose link has gone down: the failure is noticed soon, and nothing more is taken

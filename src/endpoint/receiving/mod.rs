@@ -11,5 +11,7 @@ mod attach;
 mod describe;
 mod inbound;
 mod inbox;
+#[cfg(test)]
+mod tests;
 
 pub use inbound::Inbound;

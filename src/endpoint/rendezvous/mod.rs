@@ -23,5 +23,8 @@ mod fetch;
 mod offers;
 mod preferences;
 
+#[cfg(test)]
+mod tests;
+
 pub use actions::{Accepted, Action, Destination, Next};
 pub use offers::Offers;

@@ -2,7 +2,7 @@
 
 use super::parts::Head;
 use ntbring_queue::{LINE, META_MAX, TAG};
-use ntbring_ring::relay::Route;
+use ntbring_ring::relay::{Route, ROUTED};
 
 /// A whole message.
 pub const MESSAGE: u8 = 1;
@@ -67,10 +67,11 @@ pub fn chunk(meta: u16, at: usize) -> (u16, usize) {
     (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { at })
 }
 
-/// The stream of a piece that has come straight from its sender, and where its payload begins, by what its tag says; None if it
-/// is none, or wrong.
+/// Returns the stream of a chunk, and the offset of its payload, as its tag describes it; `routed` if it was relayed.
+/// None if it is no valid chunk.
 #[inline(always)]
-pub fn plain_chunk(kind: u8, len: usize, meta: u16) -> Option<(u8, usize)> {
-    let (stream, at) = chunk(meta, 0);
-    (kind == CHUNK && (stream as usize) < STREAMS && len > at).then_some((stream as u8, at))
+pub fn plain_chunk(kind: u8, len: usize, meta: u16, routed: bool) -> Option<(u8, usize)> {
+    let (wanted, at) = if routed { (CHUNK | ROUTED, Route::LEN) } else { (CHUNK, 0) };
+    let (stream, at) = chunk(meta, at);
+    (kind == wanted && (stream as usize) < STREAMS && len > at).then_some((stream as u8, at))
 }
