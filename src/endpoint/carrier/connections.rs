@@ -9,7 +9,7 @@ use super::sender::Sender;
 use crate::error::EndpointError;
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::Side;
-use ntbring_queue::{Consumer, Producer, Reliability};
+use ntbring_queue::{Consumer, Producer};
 use ntbring_ring::relay::Route;
 use ntbring_ring::ways::{Snapshot, Ways};
 use ntbring_ring::{Membership, Topology};
@@ -57,12 +57,10 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// Builds the carrier of a rank and the ends of its connections. Returns None unless all links use
-    /// `Reliability::Retry`.
+    /// Builds the carrier of a rank and the ends of its connections. Returns None in rings that do not reroute.
     pub fn new(members: &Membership) -> Option<(Carrier, Ends)> {
         let (topology, rank) = (members.topology().clone(), members.rank());
-        let links =
-            members.links().filter(|links| links.iter().all(|link| link.reliability() == Reliability::Retry))?;
+        let links = members.links().filter(|_| members.policy().reroutes())?;
         let (host, local) = (members.host(), topology.local_of(rank));
         let hops = links.map(|link| Hop::new(link, &topology, local)).into();
         let mut ends = Ends::default();
@@ -145,7 +143,7 @@ impl Carrier {
         let mut sent = 0;
         while let Some(entry) = sender.outgoing().filter(|_| sent < BURST) {
             let parcel = Parcel { tag: Some(entry.tag), ..receiver.telling(entry.place) };
-            if !hop.put(topology, *route, &parcel, entry.bytes) {
+            if !hop.put(topology, *route, &parcel, sender.bytes(&entry)) {
                 break;
             }
             receiver.has_told(&parcel);

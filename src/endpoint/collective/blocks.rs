@@ -6,9 +6,9 @@ use ntbring_memory::{ForeignBytes, ForeignRoom};
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     /// Outgoing blocks. The rank's own block is ignored.
-    pub from: ForeignBytes,
+    pub from: ForeignBytes<'static>,
     /// Room for incoming blocks.
-    pub to: ForeignRoom,
+    pub to: ForeignRoom<'static>,
 }
 
 /// Progress of an alltoall.

@@ -38,7 +38,6 @@ use crate::rendezvous::Offers;
 use crate::sending::Outbound;
 use crate::settings::Settings;
 use crate::waiting::{Farewell, Idle, Patience, Polls, Waiting};
-use ntbring_queue::Reliability;
 use ntbring_ring::relay::RelayCounters;
 use ntbring_ring::transfer::Transfer;
 use ntbring_ring::Membership;
@@ -94,7 +93,7 @@ impl Endpoint {
             .map_err(EndpointError::Thread)?;
         let groups = Groups::new(&members);
         let dir = &settings.host.shm_dir;
-        let trusted = settings.ring.reliability == Reliability::Off;
+        let trusted = !members.policy().is_checked();
         let exchanges = Exchanges::new(members.clone(), dir.clone(), settings.limits.single_copy, trusted);
         let onesided = OneSided {
             segments: Segments::new(members.clone(), dir.clone()),

@@ -94,7 +94,7 @@ impl Endpoint {
         &mut self,
         src: u32,
         offer: Offer,
-        room: Option<ForeignRoom>,
+        room: Option<ForeignRoom<'static>>,
         size: u64,
         cookie: usize,
     ) -> Result<Accepted, EndpointError> {
@@ -115,7 +115,7 @@ impl Endpoint {
 
     /// Directs the payload of a message that has begun to arrive into `room`. An [`crate::Event::Fetched`] reports its
     /// end; its chunks are not shown to the caller.
-    pub fn place_at(&mut self, begun: Token, room: ForeignRoom, cookie: usize) {
+    pub fn place_at(&mut self, begun: Token, room: ForeignRoom<'static>, cookie: usize) {
         let Some((src, _)) = begun.begun else { return };
         // The sender may be lost by now.
         if self.inbound.direct(begun, self.offers.next_fetch()) {

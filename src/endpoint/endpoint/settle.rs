@@ -7,7 +7,7 @@ use crate::flow_control::Answer;
 use crate::rendezvous::Destination;
 use crate::wire::Packet;
 use ntbring_memory::ForeignRoom;
-use ntbring_ring::served::Reply;
+use ntbring_rma::Reply;
 use std::time::Instant;
 
 impl Endpoint {

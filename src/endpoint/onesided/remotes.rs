@@ -6,7 +6,7 @@
 
 use crate::error::EndpointError;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_ring::served::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
+use ntbring_rma::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -24,9 +24,9 @@ pub struct Operation {
     /// Length in bytes.
     pub len: u64,
     /// Operands, as many bytes as the action takes. They must stay valid until the event.
-    pub operands: ForeignBytes,
+    pub operands: ForeignBytes<'static>,
     /// Destination of the result, as many bytes as the action returns.
-    pub result: Option<ForeignRoom>,
+    pub result: Option<ForeignRoom<'static>>,
     /// The cookie of the [`crate::Event::Remote`].
     pub cookie: usize,
 }
@@ -76,7 +76,7 @@ struct Queue {
 #[derive(Debug)]
 pub struct Reported {
     /// Destination of the reply's payload.
-    pub room: Option<ForeignRoom>,
+    pub room: Option<ForeignRoom<'static>>,
     /// The error of the operation, if it has failed.
     pub result: Result<(), EndpointError>,
     /// The cookie of the operation if this was its last reply. Also after a failure: the caller is given the error
@@ -154,7 +154,7 @@ impl Remotes {
 
     /// Sends as many waiting requests as the limits allow; `send` returns false if there is no room for one. Returns
     /// true if any was sent.
-    pub fn send_some(&mut self, mut send: impl FnMut(u32, &Request, ForeignBytes) -> bool) -> bool {
+    pub fn send_some(&mut self, mut send: impl FnMut(u32, &Request, ForeignBytes<'static>) -> bool) -> bool {
         let mut any = false;
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
@@ -175,7 +175,7 @@ impl Remotes {
     }
 
     /// Sends the next request to a rank. Returns false if there is no room for it.
-    fn send_next(&mut self, dest: u32, send: &mut impl FnMut(u32, &Request, ForeignBytes) -> bool) -> bool {
+    fn send_next(&mut self, dest: u32, send: &mut impl FnMut(u32, &Request, ForeignBytes<'static>) -> bool) -> bool {
         let Remotes { queues, operations, pieces, piece, .. } = self;
         let queue = &mut queues[dest as usize];
         let Some(&number) = queue.waiting.front() else { return true };
@@ -281,7 +281,7 @@ mod tests {
         let mut remotes = Remotes::new(4, CHUNK);
         let pieces = OPEN_MAX as u64 + 2;
         // Holding a lock takes no bytes, so its request is one of any length.
-        remotes.begin(operation(2, Action::Hold(true), pieces * CHUNK as u64 - 1, 7));
+        remotes.begin(operation(2, Action::Acquire(true), pieces * CHUNK as u64 - 1, 7));
         assert!(!remotes.send_some(|_, _, _| false) && remotes.has_work());
         let first = sent(&mut remotes);
         assert_eq!(first.len(), OPEN_MAX);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_reply_without_a_request_and_a_reply_of_another_rank_are_errors() {
         let mut remotes = Remotes::new(4, CHUNK);
-        remotes.begin(operation(2, Action::LetGo(true), 8, 7));
+        remotes.begin(operation(2, Action::Release(true), 8, 7));
         let id = sent(&mut remotes)[0].id;
         assert!(answer(&mut remotes, 3, id, Status::Done).is_err());
         assert!(answer(&mut remotes, 2, id + 1, Status::Done).is_err());
@@ -313,10 +313,10 @@ mod tests {
     #[test]
     fn operations_on_segments_of_a_lost_rank_are_forgotten() {
         let mut remotes = Remotes::new(4, CHUNK);
-        remotes.begin(operation(1, Action::Hold(true), 3 * CHUNK as u64, 1));
-        remotes.begin(operation(2, Action::Hold(true), 8, 2));
+        remotes.begin(operation(1, Action::Acquire(true), 3 * CHUNK as u64, 1));
+        remotes.begin(operation(2, Action::Acquire(true), 8, 2));
         let requests = sent(&mut remotes);
-        remotes.begin(operation(1, Action::Hold(false), 8, 3));
+        remotes.begin(operation(1, Action::Acquire(false), 8, 3));
         remotes.lose(1);
         assert!(sent(&mut remotes).is_empty() && !remotes.is_settled());
         assert!(answer(&mut remotes, 1, requests[0].id, Status::Done).is_err());

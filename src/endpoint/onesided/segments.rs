@@ -3,9 +3,9 @@
 use super::locking::{lock, GLANCE, NAP, SPINS};
 use crate::error::EndpointError;
 use ntbring_host::{Segment, SegmentAddress};
-use ntbring_ring::served::registry::Wish;
 use ntbring_ring::transfer::Transfer;
 use ntbring_ring::{Loss, Membership, FORWARDER_DOORBELL};
+use ntbring_rma::Change;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Segments {
     ) -> Result<(Segment, SegmentAddress), EndpointError> {
         let (segment, address) = Segment::create(&self.dir, size).map_err(EndpointError::Segment)?;
         if self.members.is_served() {
-            if !self.wish(Wish::Open(address), transfer)? {
+            if !self.request(Change::Register(address), transfer)? {
                 return Err(EndpointError::Unserved(self.members.host()));
             }
             self.published.insert(segment.token(), address);
@@ -49,19 +49,19 @@ impl Segments {
     /// Deregisters a segment. To be called before it is destroyed.
     pub fn withdraw(&mut self, segment: &Segment, transfer: Option<&Transfer>) -> Result<(), EndpointError> {
         if let Some(address) = self.published.remove(&segment.token()) {
-            self.wish(Wish::Close(address), transfer)?;
+            self.request(Change::Deregister(address), transfer)?;
         }
         Ok(())
     }
 
     /// Sends the host's forwarder a registration request and waits for its answer. The forwarder never blocks, so the
     /// answer is prompt unless its process has died. `transfer` is the forwarder if it runs in this process.
-    fn wish(&self, wish: Wish, transfer: Option<&Transfer>) -> Result<bool, EndpointError> {
+    fn request(&self, change: Change, transfer: Option<&Transfer>) -> Result<bool, EndpointError> {
         let topology = self.members.topology();
         let (me, registry) = (self.members.rank(), self.members.registry());
         let leader = topology.ranks_of(self.members.host())[0];
         let (mut tries, mut glanced) = (0u32, Instant::now());
-        registry.wish(topology.local_of(me), me, wish);
+        registry.request(topology.local_of(me), me, change);
         loop {
             self.members.ring(FORWARDER_DOORBELL);
             if let Some(transfer) = transfer {

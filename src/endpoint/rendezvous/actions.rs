@@ -33,7 +33,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug)]
 pub enum Destination {
     /// The chunk, or its beginning, is copied there.
-    Room(ForeignRoom),
+    Room(ForeignRoom<'static>),
     /// The application takes this many bytes of the chunk; they are of the fetch with this cookie.
     Shown {
         /// Number of bytes.

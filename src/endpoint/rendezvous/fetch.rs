@@ -17,7 +17,7 @@ pub struct Fetch {
     pub src: u32,
     pub offer: u32,
     /// Destination of the payload; None if it is not contiguous.
-    pub room: Option<ForeignRoom>,
+    pub room: Option<ForeignRoom<'static>>,
     pub size: u64,
     pub cookie: usize,
     /// Bytes that have arrived through the lane.
@@ -37,7 +37,7 @@ pub struct Fetch {
 pub const UNASKED: u32 = u32::MAX;
 
 impl Fetch {
-    pub fn of(offer: u32, src: u32, room: Option<ForeignRoom>, size: u64, cookie: usize) -> Fetch {
+    pub fn of(offer: u32, src: u32, room: Option<ForeignRoom<'static>>, size: u64, cookie: usize) -> Fetch {
         Fetch {
             src,
             offer,
@@ -64,6 +64,6 @@ pub struct Copy {
 
 /// The rest of a copy.
 pub enum Part {
-    Read { fetch: u32, to: ForeignRoom },
-    Write { dest: u32, fetch: u32, from: ForeignBytes },
+    Read { fetch: u32, to: ForeignRoom<'static> },
+    Write { dest: u32, fetch: u32, from: ForeignBytes<'static> },
 }

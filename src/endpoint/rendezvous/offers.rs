@@ -97,7 +97,7 @@ impl Offers {
     pub fn offer(&mut self, dest: u32, payload: Payload, cookie: usize) -> Offer {
         let (address, total) = match payload {
             Payload::Contiguous(bytes) => (bytes.address() as u64, bytes.len() as u64),
-            Payload::Packed { len, .. } => (0, len),
+            Payload::Packed(_) => (0, payload.len()),
         };
         let id = self.given.insert(Given { dest, payload, cookie }) as u32;
         self.offered += 1;
@@ -119,7 +119,7 @@ impl Offers {
     pub fn accept(
         &mut self,
         (src, offer): (u32, Offer),
-        room: Option<ForeignRoom>,
+        room: Option<ForeignRoom<'static>>,
         size: u64,
         cookie: usize,
         reach: Option<Reach>,
@@ -177,7 +177,7 @@ impl Offers {
     }
 
     /// Begins a fetch of a payload that its sender streams without an offer: into `room`.
-    pub fn receive(&mut self, src: u32, room: ForeignRoom, cookie: usize) {
+    pub fn receive(&mut self, src: u32, room: ForeignRoom<'static>, cookie: usize) {
         let size = room.len() as u64;
         self.fetches.insert(Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) });
     }

@@ -17,7 +17,7 @@ fn bytes(of: &[u8]) -> Payload {
     Payload::Contiguous(unsafe { ForeignBytes::new(of.as_ptr(), of.len()) })
 }
 
-fn room(of: &mut [u8]) -> ForeignRoom {
+fn room(of: &mut [u8]) -> ForeignRoom<'static> {
     // SAFETY: all callers keep the array, and do not touch it, while the room is used.
     unsafe { ForeignRoom::new(of.as_mut_ptr(), of.len()) }
 }
@@ -27,7 +27,13 @@ fn thresholds() -> Thresholds {
 }
 
 /// Accepts an offer of the sender.
-fn accept(offers: &mut Offers, offer: Offer, room: Option<ForeignRoom>, size: u64, reach: Option<Reach>) -> Next {
+fn accept(
+    offers: &mut Offers,
+    offer: Offer,
+    room: Option<ForeignRoom<'static>>,
+    size: u64,
+    reach: Option<Reach>,
+) -> Next {
     offers.accept((SENDER, offer), room, size, 20, reach, &thresholds()).unwrap()
 }
 

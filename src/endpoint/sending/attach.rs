@@ -28,7 +28,7 @@ impl Outbound {
     ) -> Outbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
-        let checked = members.links().into_iter().flatten().any(|link| link.is_checked());
+        let checked = members.policy().is_checked();
         let mut lanes = Lanes::new(chunk, packet_max, checked, topology.size());
         let mut flows: Vec<Flow> = (0..topology.size()).map(|_| Flow::default()).collect();
         for (local, &rank) in topology.ranks_of(host).iter().enumerate() {
@@ -48,8 +48,8 @@ impl Outbound {
                 if topology.direction(host, next) == side {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
                     let lane = link.producer(me, End::Rank(local), false);
-                    let lane = if near && link.is_coherent() { lane.near() } else { lane };
-                    flows[rank as usize].line.outbox = lanes.push(lane, bell, link.is_coherent());
+                    let lane = if near && members.policy().is_coherent() { lane.near() } else { lane };
+                    flows[rank as usize].line.outbox = lanes.push(lane, bell, members.policy().is_coherent());
                 }
             }
             let bell = |class| Bell::Port(link.port(), link.bell(side, class));

@@ -9,7 +9,7 @@ use ntbring_memory::ForeignBytes;
 use ntbring_ntb::Side;
 use ntbring_queue::{Producer, LINE};
 use ntbring_ring::relay::{Route, ROUTED};
-use ntbring_ring::served::{Request, REQUEST};
+use ntbring_rma::{Request, REQUEST};
 use ntbring_zerocopy::Cut;
 use std::time::Instant;
 

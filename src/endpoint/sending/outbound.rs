@@ -16,7 +16,7 @@ use crate::wire::{Packet, HANDLERS};
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::Side;
 use ntbring_ring::relay::Route;
-use ntbring_ring::served::Request;
+use ntbring_rma::Request;
 use ntbring_zerocopy::{Payload, Thresholds};
 use smallvec::SmallVec;
 use std::collections::VecDeque;

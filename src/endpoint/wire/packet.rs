@@ -1,7 +1,7 @@
 //! The packets that ranks exchange.
 
 use super::parts::{About, GreetingKind, Head, Offer, Request};
-use ntbring_ring::served::Reply;
+use ntbring_rma::Reply;
 
 /// An entry, valid by construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::parts::{About, GreetingKind, Head, Offer, Request};
 use super::tag::*;
 use bytes::Buf;
 use ntbring_ring::relay::{Route, ROUTED};
-use ntbring_ring::served::{Reply, REPLY};
+use ntbring_rma::{Reply, REPLY};
 
 impl Packet {
     /// Understands an entry of `len` bytes from its tag and its first bytes (all of them, or at

@@ -4,7 +4,7 @@ use super::packet::Packet;
 use super::parts::{Head, Request};
 use super::tag::*;
 use ntbring_ring::relay::{Route, ROUTED};
-use ntbring_ring::served::REPLY;
+use ntbring_rma::REPLY;
 
 /// The first bytes of an entry, and what its tag needs.
 pub struct Prefix {

@@ -4,8 +4,8 @@ use super::tag::*;
 use super::*;
 use ntbring_queue::{LINE, META_MAX, TAG};
 use ntbring_ring::relay::Route;
-use ntbring_ring::served::Reply;
-use ntbring_ring::served::Status;
+use ntbring_rma::Reply;
+use ntbring_rma::Status;
 use proptest::prelude::*;
 
 fn packets() -> impl Strategy<Value = Packet> {
