@@ -1,6 +1,5 @@
 //! Errors of an endpoint.
 
-use crate::carrier::Odd;
 use crate::wire::WireError;
 use ntbring_host::HostError;
 use ntbring_ntb::NtbError;
@@ -9,6 +8,11 @@ use ntbring_ring::relay::RelayError;
 use ntbring_ring::{Loss, Obstacle};
 use ntbring_zerocopy::PackFailed;
 use std::sync::Arc;
+
+/// A violation of the protocol by the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Odd(pub(crate) &'static str);
 
 /// The reason for which an endpoint cannot continue.
 #[derive(Debug, thiserror::Error)]

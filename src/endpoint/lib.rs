@@ -1,7 +1,9 @@
 //! Messages between ranks: sending, receiving, rendezvous, flow control, reliability, waiting.
 //!
-//! Each part has its own state and knows no other part; its methods take what they need as arguments and return what
-//! is to be done. Only the coordinator, `endpoint`, knows all parts and passes results from one to the other.
+//! Each part has its own state; its methods take what they need as arguments and return what is to be done. Only the
+//! coordinator, `endpoint`, knows all parts and passes results from one to the other; no part refers to it. Parts use
+//! each other in two places: `sending` deposits entries for the `carrier` and charges messages by the tariff of
+//! `flow_control`, and `collective` takes the locks of `onesided`.
 //!
 //! | folder or file | holds |
 //! |---|---|
@@ -21,6 +23,7 @@
 //! | `wire` | the packets that entries of lanes hold |
 //! | `arrival` | results of polls |
 //! | `bell` | doorbells, reached in several ways |
+//! | `progress_thread` | the kind of thread that retransmits while the rank does not poll |
 //! | `settings`, `error` | settings and errors |
 
 mod arrival;
@@ -35,6 +38,7 @@ mod flow_control;
 mod losses;
 mod observation;
 mod onesided;
+mod progress_thread;
 mod receiving;
 mod rendezvous;
 mod sending;
@@ -43,11 +47,10 @@ mod waiting;
 pub mod wire;
 
 pub use arrival::{Arrival, Event, Look, Plain, Token};
-pub use carrier::Odd;
 pub use collective::{Blocks, Exchanged, BLOCK_MAX};
 pub use dynamic::GREETING_MAX;
 pub use endpoint::Endpoint;
-pub use error::EndpointError;
+pub use error::{EndpointError, Odd};
 pub use observation::{Counter, Figures, LinkCounter, LinkFigures, Peer, COUNTERS, LINK_COUNTERS};
 pub use onesided::Operation;
 pub use rendezvous::Accepted;

@@ -1,11 +1,10 @@
 //! The background threads of a rank.
 
-use crate::carrier::{Caretaker, Carrier};
 use ntbring_host::cores;
 use ntbring_host::thread;
 use ntbring_ring::relay::{Forwarder, RelayCounters};
 use ntbring_ring::transfer::Transfer;
-use ntbring_ring::{rank_doorbell, Membership, FORWARDER_DOORBELL};
+use ntbring_ring::{Membership, FORWARDER_DOORBELL};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -25,12 +24,6 @@ pub fn start_forwarding(members: &Arc<Membership>, counters: &Arc<RelayCounters>
     let wake = move |thread| for_wake.ring(FORWARDER_DOORBELL + thread);
     let vectors = (0..threads).map(|thread| members.vector(FORWARDER_DOORBELL + thread)).collect();
     Transfer::start(forwarders, counters.clone(), vectors, wake, members.cores_beside_ranks()).map(Some)
-}
-
-/// Starts the retransmission thread, which steps the carrier while this rank does not poll.
-pub fn take_care(carrier: Carrier, members: &Arc<Membership>) -> std::io::Result<Caretaker> {
-    let (members, bell) = (members.clone(), rank_doorbell(members.topology().local_of(members.rank())));
-    Caretaker::start(carrier, move || members.ring(bell))
 }
 
 /// Starts a thread that makes asynchronous progress while the rank computes; `asked` is the setting for it. Returns

@@ -1,8 +1,9 @@
 //! The progress thread of the carrier: it steps the carrier while the rank computes or waits without polling.
 
 use super::connections::Carrier;
-use crate::background::ProgressThread;
-use std::sync::{MutexGuard, PoisonError};
+use crate::progress_thread::ProgressThread;
+use ntbring_ring::{rank_doorbell, Membership};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval between two steps while the carrier has work pending.
@@ -14,8 +15,9 @@ const REST: Duration = Duration::from_millis(10);
 pub struct Caretaker(ProgressThread<Carrier>);
 
 impl Caretaker {
-    /// Starts the thread. `wake` wakes the rank if it sleeps.
-    pub fn start(carrier: Carrier, wake: impl Fn() + Send + 'static) -> std::io::Result<Caretaker> {
+    /// Starts the thread of a rank. It wakes the rank if that sleeps and has to look at its lanes.
+    pub fn start(carrier: Carrier, members: &Arc<Membership>) -> std::io::Result<Caretaker> {
+        let (members, bell) = (members.clone(), rank_doorbell(members.topology().local_of(members.rank())));
         let mut seen = 0;
         let step = move |carrier: &mut Carrier| {
             // If the rank polls, its own steps have lower latency.
@@ -23,7 +25,7 @@ impl Caretaker {
             if !rank_is_at_it && !carrier.has_failed() {
                 // The rank must see the new entries, or the error.
                 if carrier.step(Instant::now()).unwrap_or(true) {
-                    wake();
+                    members.ring(bell);
                 }
                 seen = carrier.steps();
             }

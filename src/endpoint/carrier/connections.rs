@@ -2,11 +2,10 @@
 
 use super::halves::{receiving_half, sending_half};
 use super::hop::Hop;
-use super::odd::Odd;
 use super::parcel::Parcel;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::error::EndpointError;
+use crate::error::{EndpointError, Odd};
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Producer};

@@ -1,8 +1,7 @@
 //! The lanes over one link: parcels leave and arrive in them.
 
-use super::odd::Odd;
 use super::parcel::{Parcel, PARCEL};
-use crate::error::EndpointError;
+use crate::error::{EndpointError, Odd};
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::{LinkState, Port, Side};
 use ntbring_queue::{Consumer, Producer};

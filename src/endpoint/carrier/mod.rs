@@ -20,17 +20,16 @@ mod caretaker;
 mod connections;
 mod halves;
 mod hop;
-mod odd;
 pub mod parcel;
 pub mod receiver;
 pub mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use crate::error::Odd;
 pub(crate) use caretaker::Caretaker;
 pub(crate) use connections::{Carrier, Ends};
 pub use halves::{receiving_half, sending_half};
-pub use odd::Odd;
 pub use parcel::{Parcel, Place};
 pub use receiver::Receiver;
 pub use sender::{Outgoing, Sender};

@@ -1,7 +1,7 @@
 //! The receiving half of a connection.
 
-use super::odd::Odd;
 use super::parcel::{Parcel, Place};
+use crate::error::Odd;
 use ntbring_memory::{ForeignBytes, InWindow, OutWindow};
 use ntbring_queue::{lines_for, Tag, LINE, PAD, TAG};
 use std::time::{Duration, Instant};

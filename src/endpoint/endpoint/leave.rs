@@ -1,7 +1,6 @@
 //! The end of a rank: it posts no more receives, waits until its peers have what was sent to them, and leaves.
 
 use super::Endpoint;
-use crate::background::Linger;
 use crate::carrier::Caretaker;
 use crate::error::EndpointError;
 use ntbring_ring::transfer::Transfer;
@@ -55,11 +54,7 @@ impl Endpoint {
     pub fn linger(&mut self) -> Result<(), EndpointError> {
         self.background.transfer.iter().for_each(Transfer::leave);
         self.dynamic.guests.take_leave();
-        if self.out.lanes().is_unsettled() {
-            let outboxes = self.out.lanes_mut().give_away();
-            self.background.lingering = Some(Linger::start(outboxes).map_err(EndpointError::Thread)?);
-        }
-        Ok(())
+        self.out.lanes_mut().linger().map_err(EndpointError::Thread)
     }
 }
 
@@ -68,9 +63,7 @@ impl Drop for Endpoint {
         // The threads first: they count, too.
         self.background.transfer = None;
         self.out.caretaker.iter_mut().for_each(Caretaker::stop);
-        if let Some(lingering) = self.background.lingering.take() {
-            self.out.lanes_mut().take_back(lingering.end());
-        }
+        self.out.lanes_mut().end();
         self.write_stats();
         self.members.flush_record();
     }

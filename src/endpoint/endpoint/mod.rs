@@ -25,7 +25,7 @@ mod tests;
 
 use crate::arrival::Event;
 use crate::background::{self, Background, Interim};
-use crate::carrier::{Carrier, Ends};
+use crate::carrier::{Caretaker, Carrier, Ends};
 use crate::collective::{Collective, Exchanges, Groups};
 use crate::dynamic::{Dynamic, Greetings, Guests};
 use crate::error::EndpointError;
@@ -87,10 +87,8 @@ impl Endpoint {
         let contests = thresholds.contested.then(|| Contests::new(members.is_crowded()));
         let idle = Arc::new(Idle::new(members.clone(), &settings, lease, bulletin.clone()));
         let inbound = Inbound::new(&members, inward);
-        out.caretaker = carrier
-            .map(|carrier| background::take_care(carrier, &members))
-            .transpose()
-            .map_err(EndpointError::Thread)?;
+        out.caretaker =
+            carrier.map(|carrier| Caretaker::start(carrier, &members)).transpose().map_err(EndpointError::Thread)?;
         let groups = Groups::new(&members);
         let dir = &settings.host.shm_dir;
         let trusted = !members.policy().is_checked();
@@ -131,7 +129,7 @@ impl Endpoint {
             dynamic: Dynamic { guests: Guests::new(mailbox, me, ranks), greetings: Greetings::default() },
             losses: Losses::default(),
             waiting,
-            background: Background { transfer, relay, interim: Interim::default(), lingering: None },
+            background: Background { transfer, relay, interim: Interim::default() },
             observation: Observation { publisher: Publisher::new(bulletin), dump, vci: 0 },
             settings,
             events: VecDeque::new(),

@@ -21,7 +21,7 @@ impl Endpoint {
 
     /// True if there are payloads for which [`Endpoint::carry_on`] may have work now or later.
     pub fn has_bulk(&self) -> bool {
-        let able = self.background.lingering.is_none() && self.background.interim.is_able();
+        let able = !self.out.lanes().is_lingering() && self.background.interim.is_able();
         able && (self.offers.is_open() || self.out.is_sending())
     }
 

@@ -1,6 +1,7 @@
 //! The outgoing lanes of a rank: their sizes, and retransmission of what links may have damaged in them
 //! (`queue::checked`).
 
+use super::linger::Linger;
 use super::outbox::{Outbox, NOWHERE};
 use crate::bell::Bell;
 use crate::error::EndpointError;
@@ -14,7 +15,7 @@ use ntbring_zerocopy::Cut;
 use std::time::Instant;
 
 /// Reminders to a receiver about entries that it has not taken, before their sender may leave; a thread
-/// (`background::linger`) continues after that.
+/// (`linger`) continues after that.
 const REMINDERS: u32 = 4;
 
 /// The outgoing lanes of a rank.
@@ -29,6 +30,8 @@ pub struct Lanes {
     /// True if links are not trusted.
     pub(super) checked: bool,
     pub(super) doorbells: u64,
+    /// Has the lanes once the rank has left.
+    lingering: Option<Linger>,
 }
 
 impl Lanes {
@@ -36,7 +39,8 @@ impl Lanes {
     pub fn new(chunk: Option<usize>, packet_max: usize, checked: bool, ranks: usize) -> Lanes {
         // What others relay has to fit into their lanes, too.
         let cuts = [false, true].map(|near| Cut::new(chunk, near).within(packet_max - PREFIX_MAX));
-        Lanes { boxes: Vec::new(), requests: vec![NOWHERE; ranks], cuts, packet_max, checked, doorbells: 0 }
+        let (boxes, requests) = (Vec::new(), vec![NOWHERE; ranks]);
+        Lanes { boxes, requests, cuts, packet_max, checked, doorbells: 0, lingering: None }
     }
 
     /// Adds a lane and returns its index; `near` if it is plain memory at its receiver.
@@ -121,14 +125,25 @@ impl Lanes {
         self.boxes.iter().all(|outbox| outbox.is_settled() || outbox.lane.reminders() >= REMINDERS)
     }
 
-    /// Moves out the lanes for another thread to retransmit what is in them. Nothing can be sent afterwards.
-    pub fn give_away(&mut self) -> Vec<Outbox> {
-        std::mem::take(&mut self.boxes)
+    /// Makes a thread retransmit what is in the lanes from now on, if anything is left to be retransmitted. Nothing can
+    /// be sent afterwards.
+    pub fn linger(&mut self) -> std::io::Result<()> {
+        if self.is_unsettled() {
+            self.lingering = Some(Linger::start(std::mem::take(&mut self.boxes))?);
+        }
+        Ok(())
     }
 
-    /// Takes the lanes back.
-    pub fn take_back(&mut self, outboxes: Vec<Outbox>) {
-        self.boxes = outboxes;
+    /// True if a thread retransmits what is in the lanes.
+    pub fn is_lingering(&self) -> bool {
+        self.lingering.is_some()
+    }
+
+    /// Stops that thread.
+    pub fn end(&mut self) {
+        if let Some(lingering) = self.lingering.take() {
+            self.boxes = lingering.end();
+        }
     }
 
     /// Returns the number of entries that links had lost or damaged and that were retransmitted.

@@ -10,6 +10,7 @@
 //! | `outbound` | all flows of a rank |
 //! | `plain` | the fast path of small messages |
 //! | `held` | messages that wait for credit, and the cancellation of messages |
+//! | `linger` | the thread that retransmits for a rank that has left |
 //! | `attach` | which peer's flow uses which lane; peers that come and go |
 
 mod allowance;
@@ -18,6 +19,7 @@ mod flow;
 mod held;
 mod lanes;
 mod line;
+mod linger;
 mod message;
 mod outbound;
 mod outbox;
@@ -26,4 +28,3 @@ mod plain;
 pub use line::TURN_BYTES;
 pub use message::{Message, Sent};
 pub use outbound::Outbound;
-pub use outbox::Outbox;

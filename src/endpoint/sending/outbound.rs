@@ -161,7 +161,7 @@ impl Outbound {
         let before = self.sent.len();
         let cost = self.tariff.cost(m.head.handler, m.payload.len());
         let held = !self.flows[dest as usize].allowance.admits(cost);
-        // Whoever has no credit has to wait, even with nothing but a header.
+        // A message without credit has to wait, even if it is nothing but a header.
         let awaited = !empty || held && cookie != 0;
         // A header alone always fits.
         let whole = empty || thresholds.packs(m.header.len(), m.payload.len());

@@ -81,7 +81,7 @@ pub enum Packet {
     },
     /// Bytes that the receiver of this packet may have sent to its sender in all.
     Credit {
-        /// As `endpoint::credit` counts.
+        /// Number of bytes, as `flow_control` counts them.
         allowed: u64,
     },
     /// The sender of this packet waits for credit.

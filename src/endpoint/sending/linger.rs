@@ -1,7 +1,7 @@
 //! Retransmission for peers after a rank has left: its process may wait for them in a place where it does not poll.
 
-use super::progress_thread::ProgressThread;
-use crate::sending::Outbox;
+use super::outbox::Outbox;
+use crate::progress_thread::ProgressThread;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
