@@ -12,7 +12,7 @@ use ntbring_memory::{CopyEngine, OutWindow, WriteSink};
 use std::sync::{Arc, Mutex};
 
 /// Capabilities of the copy engine.
-const COPIES: AsyncCopies = AsyncCopies { in_flight: 6, min: 512 };
+const COPIES: AsyncCopies = AsyncCopies { in_flight: 6, min: 128 };
 
 /// A port whose outgoing window is weakly ordered, and whose copy engine completes copies late and in any order.
 pub struct Weak<P> {

@@ -61,6 +61,12 @@ impl Producer {
         self
     }
 
+    /// Returns true if an engine copies large entries.
+    #[inline]
+    pub fn has_engine(&self) -> bool {
+        self.copies.is_some()
+    }
+
     /// Returns true if an engine copies entries' bytes of this number, unless too many copies are in flight.
     #[inline]
     pub fn has_engine_for(&self, bytes: usize) -> bool {
@@ -107,7 +113,7 @@ impl Producer {
             published += 1;
         }
         if copies.waiting.is_empty() {
-            self.plain_end = self.lines;
+            self.plain_end = self.lines as u16;
         }
         published
     }

@@ -57,7 +57,7 @@ impl Producer {
     #[inline]
     pub fn reserve_piece(&mut self, len: usize) -> Option<Slot<'_>> {
         let Some((end, asks)) = self.choose_laps() else { return self.reserve(len) };
-        let lines = lines_for(len + self.trailer);
+        let lines = lines_for(len + self.trailer());
         if end.is_some_and(|end| self.at + lines > end) {
             // At the start of a lap this is more than the lane has, so the chunk does not wrap: the consumer requires
             // an entry in every lap.

@@ -25,18 +25,18 @@ pub struct Producer {
     /// Cached copy of the consumer's head.
     pub(super) head: u64,
     sequence: u16,
+    /// Line up to which [`Producer::put`] may produce entries: the end of the lane, or 0 if it may not at all.
+    pub(super) plain_end: u16,
+    /// Bytes at the end of every entry that do not belong to the caller (the checksum).
+    trailer: u16,
     /// Bitmap of the lines whose first word is neither a tag nor zero, but bytes of an entry.
     stale: Vec<u64>,
     /// Chunking policy and early wraps; None if chunks are treated like all other entries.
     pub(super) laps: Option<Box<Laps>>,
-    /// Bytes at the end of every entry that do not belong to the caller (the checksum).
-    pub(super) trailer: usize,
     /// State for retransmission and error detection on links that are not trusted.
     keeper: Option<Box<Keeper>>,
     /// State of copies by an engine; None if the processor makes all copies.
     pub(super) copies: Option<Box<Copies>>,
-    /// Line up to which [`Producer::put`] may produce entries: the end of the lane, or 0 if it may not at all.
-    pub(super) plain_end: usize,
 }
 
 impl Producer {
@@ -60,7 +60,7 @@ impl Producer {
             trailer: 0,
             keeper: None,
             copies: None,
-            plain_end: lines,
+            plain_end: lines as u16,
         }
     }
 
@@ -69,10 +69,16 @@ impl Producer {
     pub fn checked(mut self, mode: Reliability, tail: OutWindow) -> Self {
         if mode != Reliability::Off {
             self.keeper = Some(Box::new(Keeper::new(mode, self.lines, tail)));
-            (self.trailer, self.entry_max) = (CHECK, self.entry_max - CHECK);
+            (self.trailer, self.entry_max) = (CHECK as u16, self.entry_max - CHECK);
             self.plain_end = 0;
         }
         self
+    }
+
+    /// Bytes at the end of every entry that do not belong to the caller.
+    #[inline(always)]
+    pub(super) fn trailer(&self) -> usize {
+        usize::from(self.trailer)
     }
 
     /// Returns true if the lane is checked.
@@ -139,7 +145,7 @@ impl Producer {
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Option<Slot<'_>> {
         assert!(len <= self.entry_max(), "an entry of {len} bytes in a lane for {}", self.entry_max());
-        let lines = lines_for(len + self.trailer);
+        let lines = lines_for(len + self.trailer());
         let rest = self.lines - self.at;
         // One more line than the entry takes, because the producer clears the word after it.
         let need = if lines <= rest { lines } else { rest + lines } + 1;
@@ -165,7 +171,7 @@ impl Producer {
         let len = first.len() + then.len();
         let lines = lines_for(len);
         let end = self.at + lines;
-        if len > self.entry_max || end > self.plain_end || self.taken() + lines + 1 > self.lines {
+        if len > self.entry_max || end > usize::from(self.plain_end) || self.taken() + lines + 1 > self.lines {
             return false;
         }
         let next = if end == self.lines { 0 } else { end };
@@ -339,7 +345,7 @@ impl Slot<'_> {
             }
             slot.lane.publish(rest, (PAD, 0, 0), false, None);
         }
-        let trailer = slot.lane.trailer;
+        let trailer = slot.lane.trailer();
         let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
         if lines < reserved && slot.lane.keeper.is_none() {
             // Unused lines of the reservation may have been written to. Those writes must arrive before the one that

@@ -94,6 +94,43 @@ fn what_is_urgent_passes_a_transfer_of_64_mib() {
     assert_eq!((sent, taken), (pieces, pieces));
 }
 
+/// An engine copies chunks late and in any order; they arrive in the order in which they were sent, and the forwarder
+/// forwards urgent packets meanwhile.
+#[test]
+fn bulk_that_an_engine_copies_keeps_its_order() {
+    const PIECES: usize = 300;
+    let mut ring = Ring::with(6, settings().with(|s| s.links.weak = Some(5)));
+    let (mut bulk, mut arrived) = bulk_lanes(&ring, 3);
+    let (mut out, mut inbox) = (ring.out(0, Side::Right), ring.inbox(3, Side::Left));
+    let urgent = packet(0, 3);
+    let piece = |number: usize| {
+        let mut piece = packet(0, 3);
+        piece.resize(2000 + number, number as u8);
+        piece
+    };
+    let (mut sent, mut taken, mut passed) = (0, 0, 0);
+    while taken < PIECES {
+        while sent < PIECES && put(&mut bulk, KIND, &piece(sent)) {
+            sent += 1;
+        }
+        ring.step();
+        if ring.forwarders[1].is_copying() && put(&mut out, KIND, &urgent) {
+            ring.step();
+            assert!(took(&mut inbox, &urgent), "it waits for copies of bulk");
+            passed += 1;
+        }
+        while let Some(entry) = arrived.take().unwrap() {
+            let mut bytes = vec![0; entry.len];
+            arrived.window().read(entry.offset, &mut bytes);
+            assert_eq!(bytes, piece(taken));
+            arrived.release();
+            taken += 1;
+        }
+    }
+    assert!(passed > 20, "an engine was seen at work {passed} times");
+    assert!(!ring.forwarders.iter().any(|forwarder| forwarder.is_copying()));
+}
+
 /// Bulk does not starve under a constant load of urgent packets: every step forwards some of it.
 #[test]
 fn bulk_is_not_left_to_wait() {
@@ -114,7 +151,9 @@ fn bulk_is_not_left_to_wait() {
 #[test]
 fn messages_of_both_classes_between_everybody() {
     for layout in [Layout::blocks(&[1; 5]), Layout::blocks(&[2, 1, 1, 2])] {
-        for settings in [settings(), tiny(&layout)] {
+        // Ports with weak ordering have an engine, which copies bulk.
+        let weak = |s: Settings| s.with(|s| s.links.weak = Some(11));
+        for settings in [settings(), tiny(&layout), weak(settings()), weak(tiny(&layout))] {
             let settings = settings.with(|s| {
                 s.limits.single_copy = SingleCopy::Never;
                 s.limits.eager_max = 1000;

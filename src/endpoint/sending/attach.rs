@@ -86,6 +86,7 @@ impl Outbound {
             packs: true,
             caretaker: None,
             turns: 0,
+            copying: false,
             counts: Counts::default(),
         }
     }
@@ -134,8 +135,13 @@ impl Outbound {
         self.flows.get(rank as usize).is_some_and(|flow| flow.line.outbox == LOST)
     }
 
-    /// Forgets what waits for a rank, and all that is sent to it later.
+    /// Forgets what waits for a rank, and all that is sent to it later. An engine that is reading payloads for it finishes
+    /// first.
     pub fn lose(&mut self, rank: u32) {
+        let bulk = self.flows[rank as usize].bulk.as_ref().map(|line| line.outbox);
+        if let Some(outbox) = bulk.and_then(|outbox| self.lanes.boxes.get_mut(outbox)) {
+            outbox.lane.finish_copies();
+        }
         self.held -= self.flows[rank as usize].lose(LOST);
         if let Some(caretaker) = &self.caretaker {
             caretaker.carrier().lose(rank);

@@ -45,6 +45,15 @@ struct Stream {
     offset: u64,
     released: Released,
     id: u8,
+    /// Number of the latest chunk that an engine copies into the lane; 0 if none was copied so.
+    copy: u64,
+}
+
+impl Stream {
+    /// True if all chunks are in the lane, or are being copied by an engine.
+    fn is_sent(&self) -> bool {
+        self.offset == self.payload.len()
+    }
 }
 
 /// The packets to one rank through one lane.
@@ -106,7 +115,7 @@ impl Line {
         cut: Cut,
         sent: &mut VecDeque<Released>,
     ) -> Result<Option<usize>, EndpointError> {
-        let mut moved = false;
+        let mut moved = lane.has_engine() && self.publish_copied(lane, sent);
         while self.put_first(lane, route, sent)? {
             moved = true;
         }
@@ -114,11 +123,15 @@ impl Line {
         let piece = self.next_piece(lane, cut);
         while i < self.streams.len() && bytes < TURN_BYTES {
             let stream = &mut self.streams[i];
+            if stream.is_sent() {
+                i += 1;
+                continue;
+            }
             if !put_chunk(lane, route, stream, piece)? {
                 break;
             }
             bytes += piece;
-            if stream.offset == stream.payload.len() {
+            if stream.is_sent() && stream.copy <= lane.copied() {
                 self.used &= !(1 << (stream.id - self.first));
                 sent.push_back(stream.released);
                 // Not taken from the return value of `remove`: moving the stream out would wait for the recent store
@@ -133,6 +146,22 @@ impl Line {
             self.streams.rotate_left(i);
         }
         Ok((moved || bytes > 0).then_some(bytes))
+    }
+
+    /// Publishes chunks that an engine has copied, and releases payloads that it does not read any more. Returns true if
+    /// any chunk was published.
+    fn publish_copied(&mut self, lane: &mut Producer, sent: &mut VecDeque<Released>) -> bool {
+        let published = lane.publish_copied() > 0;
+        let Line { streams, used, first, .. } = self;
+        streams.retain(|stream| {
+            let done = stream.is_sent() && stream.copy <= lane.copied();
+            if done {
+                *used &= !(1 << (stream.id - *first));
+                sent.push_back(stream.released);
+            }
+            !done
+        });
+        published
     }
 
     /// Returns the maximum number of bytes of each stream's next chunk.
@@ -178,7 +207,7 @@ impl Line {
                 let put = put_bare(lane, route, packet, header);
                 if put {
                     self.used |= 1 << number;
-                    self.streams.push(Stream { id, payload: *payload, offset: 0, released });
+                    self.streams.push(Stream { id, payload: *payload, offset: 0, released, copy: 0 });
                 }
                 put
             }
@@ -233,6 +262,7 @@ pub fn put_bare(lane: &mut Producer, route: Option<Route>, packet: Packet, heade
     true
 }
 
+/// Deposits the next chunk of a payload, or has an engine copy it. Returns false if there is no room.
 fn put_chunk(
     lane: &mut Producer,
     route: Option<Route>,
@@ -242,8 +272,15 @@ fn put_chunk(
     let size = (stream.payload.len() - stream.offset).min(piece.min(lane.piece_max()) as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
     let at = prefix.end();
+    let by_engine = lane.has_engine_for(size);
     let Some(mut slot) = lane.reserve_piece(at + size) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
+    if let (true, Payload::Contiguous(bytes)) = (by_engine, &stream.payload) {
+        let from = bytes.part(stream.offset as usize, size).into();
+        stream.copy = slot.commit_copy(prefix.kind, at + size, prefix.meta, at, from).unwrap_or(stream.copy);
+        stream.offset += size as u64;
+        return Ok(true);
+    }
     let put = stream.payload.put(stream.offset, &mut slot, at, size)?;
     slot.commit(prefix.kind, at + put, prefix.meta);
     stream.offset += put as u64;

@@ -50,6 +50,8 @@ pub struct Outbound {
     pub(super) held: usize,
     /// Number of times that this rank has asked for credit.
     pub(super) stalls: u32,
+    /// True if an engine was copying chunks when they were last looked at.
+    pub(super) copying: bool,
     /// True if payloads can be packed at present.
     pub packs: bool,
     /// Transfers what lies in the outboxes of other hosts to them, where links retransmit what they have lost.
@@ -221,9 +223,11 @@ impl Outbound {
         self.queue(dest, Waiting::Pieces { opening, header: SmallVec::new(), payload, cookie })
     }
 
-    /// Sends as many waiting messages as there is room for. Returns true if any was sent.
+    /// Sends as many waiting messages as there is room for. Returns true if any was sent, or if an engine is copying one:
+    /// no doorbell rings when it has finished, so the caller must not sleep.
     pub fn advance(&mut self) -> Result<bool, EndpointError> {
         let before = (self.lanes.doorbells, self.turns);
+        self.copying = false;
         for _ in 0..self.work.len() {
             let Some(dest) = self.work.pop_front() else { break };
             match self.serve(dest) {
@@ -235,7 +239,7 @@ impl Outbound {
                 }
             }
         }
-        Ok((self.lanes.doorbells, self.turns) != before)
+        Ok((self.lanes.doorbells, self.turns) != before || self.copying)
     }
 
     /// A turn for one flow: first messages that wait, then a piece of each stream, and again.
@@ -260,6 +264,7 @@ impl Outbound {
                     break;
                 }
             }
+            self.copying |= lane.is_copying();
         }
         let idle = flow.is_idle();
         self.carry(dest);

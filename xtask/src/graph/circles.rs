@@ -108,9 +108,14 @@ fn is_for_tests(item: &syn::Item) -> bool {
         _ => return false,
     };
     attributes.iter().any(|attribute| match &attribute.meta {
-        syn::Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string().starts_with("test"),
+        syn::Meta::List(list) => list.path.is_ident("cfg") && is_test(&list.tokens.to_string()),
         _ => false,
     })
+}
+
+/// Returns true for conditions such as `test` and `all(test, not(loom))`.
+fn is_test(condition: &str) -> bool {
+    ["test", "all (test", "all(test"].iter().any(|start| condition.starts_with(start))
 }
 
 fn name_of(item: &syn::Item) -> Option<String> {
