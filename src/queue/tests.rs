@@ -48,7 +48,7 @@ mod whole;
 /// Takes the next entry with the fast paths, or with `take` if it is not of this kind.
 fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {
     if kind % 2 == 1 {
-        let know = |found, len, meta, _: Beginning<'_>| (found == kind).then_some((found, len, meta));
+        let know = |found, len, meta, _: crate::Beginning<'_>| (found == kind).then_some((found, len, meta));
         if let Some((entry, known)) = consumer.take_known(know) {
             assert_eq!((entry.kind, entry.len, entry.meta), known);
             return Ok(Some(entry));

@@ -200,21 +200,17 @@ impl Guests {
         gone
     }
 
-    /// To be called after a poll that looked everywhere and found nothing. Returns the guests to be forgotten now:
-    /// those that were gone at the previous such poll.
+    /// True if [`Guests::settle`] may have anything to do.
     #[inline]
-    pub fn settle(&mut self) -> SmallVec<[(usize, Loss); 2]> {
-        if !self.called.is_empty() {
-            self.close_opened();
-        }
-        match self.leaving {
-            0 => SmallVec::new(),
-            _ => self.part(),
-        }
+    pub fn is_changing(&self) -> bool {
+        self.leaving > 0 || !self.called.is_empty()
     }
 
+    /// To be called after a poll that looked everywhere and found nothing. Returns the guests to be forgotten now:
+    /// those that were gone at the previous such poll.
     #[cold]
-    fn part(&mut self) -> SmallVec<[(usize, Loss); 2]> {
+    pub fn settle(&mut self) -> SmallVec<[(usize, Loss); 2]> {
+        self.close_opened();
         let mut over = SmallVec::new();
         for (i, guest) in self.known.iter_mut().enumerate() {
             match guest.stage {
@@ -227,7 +223,6 @@ impl Guests {
     }
 
     /// Gives back the descriptors of lanes that their readers have opened.
-    #[cold]
     fn close_opened(&mut self) {
         let known = &mut self.known;
         self.called.retain(|&i| {

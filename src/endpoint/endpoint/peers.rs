@@ -89,8 +89,10 @@ impl Endpoint {
     /// previous such poll.
     #[inline]
     pub(super) fn check_guests(&mut self) {
-        for (i, loss) in self.dynamic.guests.settle() {
-            self.forget_guest(i, loss);
+        if self.dynamic.guests.is_changing() {
+            for (i, loss) in self.dynamic.guests.settle() {
+                self.forget_guest(i, loss);
+            }
         }
     }
 

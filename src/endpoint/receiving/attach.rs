@@ -1,4 +1,4 @@
-//! Which lanes a rank receives from.
+//! The lanes from which a rank receives, and peers that come and go.
 
 use super::inbound::Inbound;
 use super::inbox::{Inbox, VACANT};
@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Inbound {
-    /// Of a rank; `connections` are the lanes from ranks of other hosts that a carrier fills, if those over links are not
-    /// used.
+    /// Attaches the lanes of a rank. `connections` are the lanes from ranks of other hosts that a carrier fills, if those
+    /// over links are not used.
     pub fn new(members: &Arc<Membership>, connections: Option<Vec<(u32, Consumer)>>) -> Inbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
@@ -66,13 +66,13 @@ impl Inbound {
         }
     }
 
-    /// Forgets what has come from a rank in part, and drops what still comes.
+    /// Forgets the open streams of a rank that is lost, and drops its later packets.
     pub fn lose(&mut self, rank: u32) {
         self.streams[rank as usize] = None;
         self.lost.push(rank);
     }
 
-    /// Takes in what a peer writes to this lane.
+    /// Adds the lane that a peer writes.
     pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
         self.clear();
         self.boxes.push(Inbox::new(lane, bell, Some(peer)));
