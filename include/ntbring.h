@@ -28,7 +28,7 @@ extern "C" {
 #define NTBRING_ABI_VERSION 19
 
 /* Largest number of hosts of a ring. */
-#define NTBRING_HOSTS_MAX 16
+#define NTBRING_HOSTS_MAX 64
 
 /* An upper limit for the size of an address, in bytes. */
 #define NTBRING_ADDRESS_MAX 256

@@ -47,7 +47,7 @@ impl HostMemory {
         self.bytes.clone()
     }
 
-    /// Returns two words, initially 0, that tools can read, too.
+    /// Returns a line of 64 bytes, initially zeros, that tools can read, too.
     pub fn notes(&self) -> Region {
         self.notes.clone()
     }

@@ -21,16 +21,15 @@ pub const MEMFD: &str = "memfd";
 pub const PAGE: usize = 4096;
 /// Size of the header at the start of every memory file, bytes. The rest of the first page belongs to the file's owner.
 pub const HEADER: usize = 64;
+/// Size of the line of notes after the header, bytes.
+const NOTES: usize = 64;
 
-/// Offsets of the header's words, bytes: magic number, token, size of the file in bytes, kind set by the owner; then
-/// two words for the owner.
+/// Offsets of the header's words, bytes: magic number, token, size of the file in bytes, kind set by the owner.
 const MAGIC_AT: usize = 0;
 const TOKEN_AT: usize = 8;
 const SIZE_AT: usize = 16;
 const KIND_AT: usize = 24;
-const NOTES_AT: usize = 32;
-
-const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x02");
+const MAGIC: u64 = u64::from_le_bytes(*b"NTBRING\x03");
 
 /// The address of a memory file, with which another process of the same user and host can open it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,9 +213,9 @@ impl MemoryFile {
         Ok(InWindow::new(self.first_page()?).load(KIND_AT))
     }
 
-    /// Returns two words of the header, initially 0, for the owners' own use.
+    /// Returns the line after the header, initially zeros, for the owners' own use.
     pub fn notes(&self) -> Result<Region, HostError> {
-        Ok(self.first_page()?.part(NOTES_AT, 16))
+        Ok(self.first_page()?.part(HEADER, NOTES))
     }
 }
 

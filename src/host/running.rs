@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct RunningHostMemory {
     /// The host's position in its job.
     pub is: Introduction,
-    /// The two words of the header that the host's processes use ([`MemoryFile::notes`]).
+    /// The line after the header that the host's processes use ([`MemoryFile::notes`]).
     pub notes: Region,
 }
 

@@ -5,7 +5,7 @@
 //! be read as soon as it carries the number of the round:
 //!
 //! ```text
-//! slot   | tag | bytes ......................... |      4 to 32 lines
+//! slot   | tag | bytes ......................... |      2 to 32 lines
 //! tag    round (32 bits) | length (16) | 1: the rank has failed and gives no bytes (16)
 //! ```
 //!
@@ -19,7 +19,7 @@ use ntbring_memory::ForeignBytes;
 use ntbring_memory::{InWindow, OutWindow};
 
 /// Smallest and largest size of a slot in bytes.
-pub const PLACE: (usize, usize) = (4 * LINE, 32 * LINE);
+pub const PLACE: (usize, usize) = (2 * LINE, 32 * LINE);
 
 /// Largest number of bytes that can be posted in a slot of `place_bytes` bytes.
 pub const fn post_max(place_bytes: usize) -> usize {

@@ -1,11 +1,12 @@
 //! One link of a host, and the ends of the lanes in its windows.
 
+use crate::failures::LinkSet;
 use crate::forwarding::crew::thread_of;
 use crate::plan::{Class, End, WindowPlan};
 use crate::protocol::FORWARDER_DOORBELL;
 use ntbring_memory::{CopyEngine, InWindow, OutWindow};
 use ntbring_ntb::{Port, Side};
-use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability};
+use ntbring_queue::{BoardReader, BoardWriter, Consumer, Producer, Reliability, LINE};
 use std::sync::Arc;
 
 /// Bytes of a credit: the head, and the retransmission request of a checked lane.
@@ -54,6 +55,16 @@ impl Link {
     /// Returns true if the link has gone down since this process joined.
     pub fn has_been_down(&self) -> bool {
         self.port.outages() != self.outages_before
+    }
+
+    /// Returns the outages that the neighbour has told, in a ring of `hosts` hosts.
+    pub(crate) fn outages_told(&self, hosts: usize) -> LinkSet {
+        LinkSet::read(&self.incoming.part(self.plan.outages_offset(), LINE), hosts)
+    }
+
+    /// Tells the neighbour outages.
+    pub(crate) fn tell_outages(&self, links: LinkSet) {
+        links.write(&self.outgoing.part(self.peer_plan.outages_offset(), LINE));
     }
 
     /// Returns the port of the link.

@@ -3,7 +3,7 @@
 use ntbring_ntb::Side;
 
 /// Maximum number of hosts in a ring.
-pub const HOSTS_MAX: usize = 16;
+pub const HOSTS_MAX: usize = 64;
 
 /// Placement of ranks on the hosts of a ring. Host `h`'s right neighbour is host `h + 1`; the last host's is host 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn impossible_jobs_are_refused() {
         assert_eq!(Topology::new(0, &[]), Err(TopologyError::Hosts(0)));
-        assert_eq!(Topology::new(17, &[0]), Err(TopologyError::Hosts(17)));
+        assert_eq!(Topology::new(65, &[0]), Err(TopologyError::Hosts(65)));
         assert_eq!(Topology::new(2, &[0, 2]), Err(TopologyError::Host { rank: 1, host: 2, hosts: 2 }));
         assert_eq!(Topology::new(2, &[0, -1]), Err(TopologyError::Host { rank: 1, host: -1, hosts: 2 }));
         assert_eq!(Topology::new(2, &[1]), Err(TopologyError::Empty(0)));

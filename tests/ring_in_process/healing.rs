@@ -117,6 +117,15 @@ impl Ring {
         }
     }
 
+    /// Makes all forwarders check their links and tell their neighbours.
+    pub(super) fn tell(&mut self) {
+        self.now += STEP;
+        for forwarder in &self.forwarders {
+            let _ = forwarder.look_at_links(self.now);
+        }
+        self.step();
+    }
+
     /// Lets time pass until a condition is true.
     pub(super) fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Ring) -> bool) {
         for _ in 0..LONG {
@@ -130,11 +139,11 @@ impl Ring {
     }
 
     /// Lets time pass until the routes are right with these links down.
-    fn settle(&mut self, down: &[usize]) {
+    pub(super) fn settle(&mut self, down: &[usize]) {
         self.until(&format!("ways without {down:?}"), |ring| are_right(&ring.members, down));
     }
 
-    fn set(&mut self, link: usize, state: LinkState) {
+    pub(super) fn set(&mut self, link: usize, state: LinkState) {
         set(&self.members, link, state);
     }
 

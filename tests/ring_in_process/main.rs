@@ -15,6 +15,7 @@ mod greetings;
 mod healing;
 mod joining;
 mod losses;
+mod many_hosts;
 mod outages;
 mod served;
 mod sharing;

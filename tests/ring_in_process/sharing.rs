@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// Returns the size of a member's block, bytes: the same for all members, different in each turn.
 fn size_of(group: u32, turn: usize, most: usize) -> usize {
-    [8, 0, 1, 40, 55, 56, 57, most, 200][(turn + group as usize) % 9]
+    [8, 0, 1, 40, 55, 56, 57, most, 200.min(most)][(turn + group as usize) % 9]
 }
 
 fn block_of(group: u32, turn: usize, rank: u32, most: usize) -> Vec<u8> {
@@ -65,7 +65,7 @@ fn share_once(rank: &mut Rank, group: u32, turn: usize, members: &[u32]) -> Resu
 
 /// The n-th ranks of all hosts form a group, two groups each if `twice`. Groups are opened late, and ranks now and then
 /// keep the others waiting.
-fn everybody_shares(layout: &Layout, settings: &Settings, turns: usize) {
+pub(super) fn everybody_shares(layout: &Layout, settings: &Settings, turns: usize) {
     run(layout, settings, |rank| {
         let t = layout.topology();
         let local = t.local_of(rank.rank);

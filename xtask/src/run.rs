@@ -16,7 +16,7 @@ const DEFAULT_HOSTS: usize = 4;
 /// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// Hosts of the ring, 1 to 16 [default: 4]
+    /// Hosts of the ring, 1 to 64 [default: 4]
     #[arg(long, value_name = "H", value_parser = clap::value_parser!(u8).range(1..=16))]
     hosts: Option<u8>,
 

@@ -20,9 +20,9 @@ pub struct Stream {
     /// The board on which the host behind the neighbour writes to the neighbour, if it can be read.
     pub view: Option<BoardReader>,
     /// Bit i is set if the block from i + 1 hosts away was found there.
-    pub seen_early: u16,
+    pub seen_early: u64,
     /// Bit i is set while the block from i + 1 hosts away is missing.
-    pub missing: u16,
+    pub missing: u64,
     /// Blocks that have arrived, indexed by distance in hosts minus one.
     pub posted: [Posted; REACH_MAX],
 }

@@ -145,7 +145,7 @@ impl Groups {
                 if let (None, Some(view), 1..) = (found, &stream.view, place) {
                     (board, at) = (view, place - 1);
                     found = board.look(at).map_err(wrong)?;
-                    stream.seen_early |= u16::from(found.is_some()) << place;
+                    stream.seen_early |= u64::from(found.is_some()) << place;
                 }
                 let Some(posted) = found else { continue };
                 any = true;

@@ -2,7 +2,7 @@
 //! of that news to all hosts.
 //!
 //! The packets that a link held when it went down are lost unnoticed, so a link that comes up again counts as down for
-//! the rest of the job. The hosts at its ends see the outage at their ports. They write it into a scratchpad of each
+//! the rest of the job. The hosts at its ends see the outage at their ports. They write it into the window of each
 //! neighbour, and neighbours pass it on: each host sends everything that it knows to both sides, at once when that
 //! grows, and again periodically, since such a write may be lost like any other. Knowledge only grows (set union), so
 //! the order, the number and the direction of the messages make no difference.

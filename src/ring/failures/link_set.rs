@@ -1,16 +1,14 @@
 //! A set of links of a ring.
 
 use crate::topology::HOSTS_MAX;
+use ntbring_memory::{InWindow, OutWindow};
 
-/// Scratchpad that carries the set. A rank that has joined has already read the value that the handshake wrote there.
-pub(crate) const NEWS: usize = 0;
-
-// The set has one bit for each link, in half a scratchpad.
-const _: () = assert!(HOSTS_MAX <= 16);
+// The set has one bit for each link.
+const _: () = assert!(HOSTS_MAX <= 64);
 
 /// Set of links of a ring. A link has the number of the host that it is to the right of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkSet(u16);
+pub struct LinkSet(u64);
 
 impl LinkSet {
     /// Adds a link to the set.
@@ -38,19 +36,17 @@ impl LinkSet {
         LinkSet(self.0 | others.0)
     }
 
-    /// Returns the scratchpad encoding: the bits once plain and once inverted, so that no other value is taken for a
-    /// set.
-    pub(crate) fn word(self) -> u32 {
-        u32::from(!self.0) << 16 | u32::from(self.0)
+    /// Writes the set into two words of a neighbour's window.
+    pub(crate) fn write(self, to: &OutWindow) {
+        to.store(0, self.0);
+        to.store(8, !self.0);
+        to.fence();
     }
 
-    /// Decodes a scratchpad in a ring of `hosts` hosts. Returns the empty set if the word is not a valid encoding.
-    pub(crate) fn parse(word: u32, hosts: usize) -> LinkSet {
-        let set = LinkSet(word as u16);
-        match set.word() == word && u32::from(set.0) >> hosts == 0 {
-            true => set,
-            false => LinkSet::default(),
-        }
+    /// Reads a set of a ring of `hosts` hosts. A link is in it if both words say so: words that were never written hold
+    /// the empty set, and while a larger set is being written, one of the two is read.
+    pub(crate) fn read(from: &InWindow, hosts: usize) -> LinkSet {
+        LinkSet(from.load(0) & !from.load(8) & (u64::MAX >> (64 - hosts)))
     }
 }
 
@@ -66,21 +62,38 @@ impl FromIterator<usize> for LinkSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ntbring_memory::Region;
 
     #[test]
-    fn sets_survive_their_word_and_nothing_else_is_one() {
-        for links in [vec![], vec![0], vec![15], vec![0, 7, 15]] {
+    fn sets_survive_their_words_and_no_bit_of_one_word_is_believed() {
+        for links in [vec![], vec![0], vec![63], vec![0, 7, 15, 16, 33, 63]] {
+            let memory = Region::anonymous(16);
+            let (write, read) = (OutWindow::new(memory.clone()), InWindow::new(memory));
+            assert!(LinkSet::read(&read, 64).is_empty(), "nothing was written yet");
             let set: LinkSet = links.iter().copied().collect();
-            assert_eq!((LinkSet::parse(set.word(), 16), set.len()), (set, links.len()));
-            assert!((0..16).all(|link| set.contains(link) == links.contains(&link)));
-            for bit in 0..32 {
-                assert!(LinkSet::parse(set.word() ^ 1 << bit, 16).is_empty(), "{links:?} with bit {bit} flipped");
+            set.write(&write);
+            assert_eq!((LinkSet::read(&read, 64), set.len()), (set, links.len()));
+            assert!((0..64).all(|link| set.contains(link) == links.contains(&link)));
+            for (word, bit) in (0..64).flat_map(|bit| [(0, bit), (8, bit)]) {
+                let value = read.load(word);
+                write.store(word, value ^ 1 << bit);
+                assert_eq!(LinkSet::read(&read, 64).and(set), set, "bit {bit} of word {word}");
+                write.store(word, value);
             }
+            // Links that do not exist.
+            assert!((1..64).all(|hosts| (hosts..64).all(|link| !LinkSet::read(&read, hosts).contains(link))));
         }
-        // A link that does not exist; a register that was never written, and the value that the handshake leaves.
-        let fourth: LinkSet = [4].into_iter().collect();
-        for word in [fourth.word(), 0, u32::MAX, 0x4e54 << 16 | u32::from(crate::protocol::PROTOCOL_VERSION)] {
-            assert!(LinkSet::parse(word, 4).is_empty(), "{word:x}");
-        }
+    }
+
+    #[test]
+    fn a_set_that_grows_is_never_read_as_a_smaller_one() {
+        let memory = Region::anonymous(16);
+        let (write, read) = (OutWindow::new(memory.clone()), InWindow::new(memory));
+        let (small, large): (LinkSet, LinkSet) = ([3].into_iter().collect(), [3, 40].into_iter().collect());
+        small.write(&write);
+        write.store(0, large.0);
+        assert_eq!(LinkSet::read(&read, 64), small);
+        write.store(8, !large.0);
+        assert_eq!(LinkSet::read(&read, 64), large);
     }
 }

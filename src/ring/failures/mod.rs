@@ -14,5 +14,4 @@ pub use herald::Herald;
 pub use link_set::LinkSet;
 pub use losses::{Damage, Dead, Loss, Obstacle};
 
-pub(crate) use link_set::NEWS;
 pub(crate) use losses::{forwarder, losses, Bond};

@@ -1,7 +1,7 @@
 //! Failures as a process observes them.
 
 use super::member::Membership;
-use crate::failures::{forwarder, losses, Bond, Damage, Dead, LinkSet, Loss, Obstacle, NEWS};
+use crate::failures::{forwarder, losses, Bond, Damage, Dead, LinkSet, Loss, Obstacle};
 use crate::link::Link;
 use crate::protocol::FORWARDER_DOORBELL;
 use ntbring_ntb::{LinkState, Side};
@@ -59,7 +59,7 @@ impl Membership {
             if link.has_been_down() {
                 known.insert(topology.link(self.host(), link.side()));
             }
-            known = known.and(LinkSet::parse(link.port.scratchpad(NEWS), topology.hosts()));
+            known = known.and(link.outages_told(topology.hosts()));
         }
         known
     }
@@ -79,7 +79,7 @@ impl Membership {
     pub(crate) fn tell(&self, links: LinkSet, new: bool) {
         for link in self.links().into_iter().flatten() {
             // Links that have gone down are written to as well: some come up again.
-            link.port.peer_scratchpad(NEWS, links.word());
+            link.tell_outages(links);
             if new {
                 link.port.ring(FORWARDER_DOORBELL);
             }

@@ -1,4 +1,5 @@
-//! Layout of a window: credits first, then boards, the tables of liveness and of notices, then lanes.
+//! Layout of a window: credits first, then boards, the tables of liveness and of notices, a line for links that
+//! are down, then lanes.
 //!
 //! The window of a host on one side receives what the neighbour on that side sends. The neighbour has a producer for
 //! each of its ranks and one for its forwarder; the host has a consumer for each of its ranks and one for its
@@ -9,7 +10,7 @@
 //! place for each block that travels round the ring in the direction of this window.
 //!
 //! ```text
-//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | liveness | notices | lane 0 | lane 1 | ...
+//! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | liveness | notices | outages | lane 0 | lane 1 | ...
 //!   64 bytes each                equal sizes                                             equal sizes, multiples of 64 bytes
 //! ```
 //!
@@ -100,7 +101,7 @@ impl WindowPlan {
             BoardPlan { places: topology.reach(side == Side::Left), place_bytes: place_bytes(topology, window) };
         let bulk = has_bulk(topology);
         let liveness = Census::bytes(topology);
-        let tables = liveness + notice::TABLE;
+        let tables = liveness + notice::TABLE + LINE;
         let mut plan = WindowPlan { senders, receivers, bulk, managed, lane_bytes: 0, boards: BOARDS, board, liveness };
         while plan.boards_bytes() > window as usize / BOARDS_SHARE {
             plan.boards /= 2;
@@ -145,7 +146,8 @@ impl WindowPlan {
             };
             let (lanes, without) = (plan(bulk).lanes(), plan(false).lanes());
             let needed = lanes * (LANE_GOOD + LINE) * BOARDS_SHARE / (BOARDS_SHARE - 1);
-            (window * lanes as u64 / without as u64).max((needed + Census::bytes(topology) + notice::TABLE) as u64)
+            (window * lanes as u64 / without as u64)
+                .max((needed + Census::bytes(topology) + notice::TABLE + LINE) as u64)
         };
         (0..topology.hosts()).map(good).max().unwrap_or(least).next_multiple_of(4096)
     }
@@ -218,7 +220,7 @@ impl WindowPlan {
 
     /// Returns the offset of a lane in this window, bytes.
     pub fn lane_offset(&self, lane: usize) -> usize {
-        self.notices_offset() + notice::TABLE + lane * self.lane_bytes
+        self.outages_offset() + LINE + lane * self.lane_bytes
     }
 
     /// Returns the offset in this window, bytes, of the table of liveness that the neighbour's monitor writes.
@@ -229,6 +231,12 @@ impl WindowPlan {
     /// Returns the offset in this window, bytes, of the table of requests for notifications ([`notice`]).
     pub fn notices_offset(&self) -> usize {
         self.liveness_offset() + self.liveness
+    }
+
+    /// Returns the offset in this window, bytes, of the line into which the neighbour writes the set of links that are
+    /// down.
+    pub fn outages_offset(&self) -> usize {
+        self.notices_offset() + notice::TABLE
     }
 
     /// Returns the number of boards of each pair of ranks.
@@ -274,7 +282,9 @@ fn place_bytes(topology: &Topology, window: u64) -> usize {
     let most_pairs = (0..topology.hosts()).map(pairs).max().unwrap_or(1);
     let place_bytes = (1 << (BLOCKS_MAX / topology.hosts()).ilog2()).min(PLACE.1);
     let mut board = BoardPlan { places: topology.reach(true), place_bytes };
-    while board.place_bytes > PLACE.0 && most_pairs * BOARDS * board.bytes() > window as usize / PLACES_SHARE {
+    // Smaller places than that are only for rings of more than 32 hosts.
+    let least = place_bytes.min(4 * LINE);
+    while board.place_bytes > least && most_pairs * BOARDS * board.bytes() > window as usize / PLACES_SHARE {
         board.place_bytes /= 2;
     }
     board.place_bytes
@@ -327,7 +337,16 @@ mod tests {
 
     #[test]
     fn lanes_and_credits_do_not_overlap_and_stay_inside() {
-        for ranks in [vec![1, 1], vec![2, 3, 1], vec![8; 16], vec![1, 5], vec![3, 1, 2, 1]] {
+        for ranks in [
+            vec![1, 1],
+            vec![2, 3, 1],
+            vec![8; 16],
+            vec![1; 17],
+            vec![1; 33],
+            vec![1; 64],
+            vec![1, 5],
+            vec![3, 1, 2, 1],
+        ] {
             let t = hosts(&ranks);
             for (side, managed) in Side::BOTH.into_iter().flat_map(|side| [(side, false), (side, true)]) {
                 let plan = WindowPlan::new(&t, 1, side, 1 << 20, managed).unwrap();
@@ -355,7 +374,7 @@ mod tests {
                 let last = plan.board_offset(senders - 1, ranks[1] - 1, plan.boards() - 1);
                 assert_eq!(last + plan.board().bytes(), plan.liveness_offset());
                 assert_eq!(plan.liveness_offset() + Census::bytes(&t), plan.notices_offset());
-                assert_eq!(plan.notices_offset() + notice::TABLE, plan.lane_offset(0));
+                assert_eq!(plan.notices_offset() + notice::TABLE + LINE, plan.lane_offset(0));
                 assert!(plan.lane_offset(plan.lanes() - 1) + plan.lane_bytes() <= 1 << 20);
             }
         }
@@ -364,7 +383,19 @@ mod tests {
     #[test]
     fn blocks_are_as_large_as_all_boards_have_places_for() {
         let most = |ranks: &[usize], window| WindowPlan::block_max(&hosts(ranks), window) + 8;
-        for (count, place) in [(1, 2048), (2, 2048), (4, 2048), (5, 1024), (8, 1024), (9, 512), (16, 512)] {
+        for (count, place) in [
+            (1, 2048),
+            (2, 2048),
+            (4, 2048),
+            (5, 1024),
+            (8, 1024),
+            (9, 512),
+            (16, 512),
+            (17, 256),
+            (32, 256),
+            (33, 128),
+            (64, 128),
+        ] {
             assert_eq!(most(&vec![1; count], 4 << 20), place, "{count} hosts");
             assert!(count * (place - 8) <= BLOCKS_MAX);
         }

@@ -1,26 +1,32 @@
-//! The routing table of a host: the side by which its packets leave for each other host. It is one word in the host's
+//! The routing table of a host: the side by which its packets leave for each other host. It is a line of the host's
 //! memory, which the host's forwarder writes and all its ranks read.
 //!
-//! | bits | hold |
+//! | words | hold |
 //! |---|---|
-//! | 0-15 | bit h: packets for host h go right, else left |
-//! | 16-31 | bit h: host h can be reached |
-//! | 32-63 | generation: number of changes; 0 until routes are published |
+//! | 0 | generation: number of changes; 0 until routes are published |
+//! | 1 | for diagnosis only, the state on which the host's manager has agreed with the others: the host's local id (bits 0-7), and the host that is the master (bits 8-15) |
+//! | 2, 3 | routes of even generations: bit h of the first says that packets for host h go right, else left; bit h of the second says that host h can be reached |
+//! | 4, 5 | routes of odd generations |
 //!
-//! All routes are in one word, so a reader always sees a consistent table. A second word holds, for diagnosis only, the
-//! state that the host's manager has agreed on with the others: its local id (bits 0-7), and the host that is the
-//! master (bits 8-15).
+//! New routes are written beside the current ones, and then the generation. A reader that finds another generation after
+//! it has read the routes reads again, so it always gets the routes of one generation.
 
 use crate::topology::HOSTS_MAX;
 use ntbring_manager::Lid;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::Side;
 
-const REACHED: u32 = 16;
-const GENERATION: u32 = 32;
+const GENERATION: usize = 0;
+const AGREED: usize = 8;
 
-// The word has one bit for each host.
-const _: () = assert!(HOSTS_MAX <= 16);
+// A word has one bit for each host.
+const _: () = assert!(HOSTS_MAX <= 64);
+
+/// Returns the offset of the routes of a generation, bytes.
+#[inline]
+fn routes_at(generation: u32) -> usize {
+    16 + 16 * (generation as usize % 2)
+}
 
 /// Routing table of a host.
 pub struct Ways {
@@ -30,7 +36,7 @@ pub struct Ways {
 
 impl Ways {
     /// Bytes of memory that the table needs.
-    pub const BYTES: usize = 16;
+    pub const BYTES: usize = 48;
 
     /// Opens the table in the first bytes of a region that was zeros once.
     pub fn new(region: Region) -> Ways {
@@ -40,66 +46,85 @@ impl Ways {
     /// Publishes the state that the host's manager has agreed on with the others: the host's local id, and the host
     /// that is the master.
     pub fn agree(&self, lid: Lid, master: usize) {
-        self.write.store(8, u64::from(lid.0) | (master as u64) << 8);
+        self.write.store(AGREED, u64::from(lid.0) | (master as u64) << 8);
     }
 
     /// Returns the local id of the host, and the host that is the master; None if no manager is running.
     pub fn agreed(&self) -> Option<(Lid, usize)> {
-        let word = self.read.load(8);
+        let word = self.read.load(AGREED);
         (word != 0).then_some((Lid(word as u8), (word >> 8 & 0xff) as usize))
     }
 
-    /// Returns the current routes. Costs one load.
+    /// Returns the current routes.
     #[inline]
     pub fn read(&self) -> Snapshot {
-        Snapshot(self.read.load(0))
+        let mut generation = self.read.load(GENERATION) as u32;
+        loop {
+            let at = routes_at(generation);
+            let (right, reached) = (self.read.load(at), self.read.load(at + 8));
+            let after = self.read.load(GENERATION) as u32;
+            if after == generation {
+                return Snapshot { generation, right, reached };
+            }
+            generation = after;
+        }
     }
 
     /// Publishes the side by which each host is reached from now on; None marks an unreachable host. Only the host's
     /// forwarder may call this. Returns true and raises the generation if any route has changed.
     pub fn publish(&self, sides: &[Option<Side>]) -> bool {
         let old = self.read();
-        let bits = sides.iter().take(HOSTS_MAX).enumerate().fold(0, |bits, (host, side)| match side {
-            Some(Side::Right) => bits | 1 << host | 1 << (host as u32 + REACHED),
-            Some(Side::Left) => bits | 1 << (host as u32 + REACHED),
-            None => bits,
-        });
-        if old.is_published() && old.0 as u32 == bits {
+        let bits = |is: fn(&Option<Side>) -> bool| {
+            let set = sides.iter().take(HOSTS_MAX).enumerate().filter(|(_, side)| is(side));
+            set.fold(0, |bits, (host, _)| bits | 1u64 << host)
+        };
+        let (right, reached) = (bits(|side| *side == Some(Side::Right)), bits(Option::is_some));
+        if old.is_published() && (old.right, old.reached) == (right, reached) {
             return false;
         }
-        // The generation wraps after 2^32 changes; 0 is skipped, since it means that nothing is published.
-        let generation = old.generation().wrapping_add(1).max(1);
-        self.write.store(0, u64::from(generation) << GENERATION | u64::from(bits));
+        // The generation wraps after 2^32 changes; 0 is skipped, since it means that nothing is published, and 1 with it,
+        // so that the new routes never overwrite the current ones.
+        let generation = match old.generation.wrapping_add(1) {
+            0 => 2,
+            next => next,
+        };
+        let at = routes_at(generation);
+        self.write.store(at, right);
+        self.write.store(at + 8, reached);
+        self.write.store(GENERATION, generation.into());
         true
     }
 }
 
 /// Routes as they were at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Snapshot(u64);
+pub struct Snapshot {
+    generation: u32,
+    right: u64,
+    reached: u64,
+}
 
 impl Snapshot {
     /// Returns true if routes are published. Until then packets take the shorter way ([`crate::Topology::direction`]).
     #[inline]
     pub fn is_published(self) -> bool {
-        self.generation() != 0
+        self.generation != 0
     }
 
     /// Returns the generation, which differs from an earlier one if any route has changed.
     #[inline]
     pub fn generation(self) -> u32 {
-        (self.0 >> GENERATION) as u32
+        self.generation
     }
 
     /// Returns the side by which packets leave for a host; None if the host is unreachable at present. The result for
     /// the own host has no meaning.
     #[inline]
     pub fn side(self, host: usize) -> Option<Side> {
-        let bit = |at: usize| self.0 >> at & 1 != 0;
         match host {
             HOSTS_MAX.. => None,
-            _ if !bit(host + REACHED as usize) => None,
-            _ if bit(host) => Some(Side::Right),
+            _ if self.reached >> host & 1 == 0 => None,
+            _ if self.right >> host & 1 != 0 => Some(Side::Right),
             _ => Some(Side::Left),
         }
     }
@@ -136,8 +161,8 @@ mod tests {
         let ways = Ways::new(Region::anonymous(Ways::BYTES));
         ways.publish(&[Some(Left)]);
         assert_eq!(ways.agreed(), None);
-        ways.agree(Lid(16), 15);
-        assert_eq!((ways.agreed(), ways.read().generation()), (Some((Lid(16), 15)), 1));
+        ways.agree(Lid(64), 63);
+        assert_eq!((ways.agreed(), ways.read().generation()), (Some((Lid(64), 63)), 1));
     }
 
     #[test]
@@ -160,9 +185,24 @@ mod tests {
     #[test]
     fn the_generation_never_becomes_none_again() {
         let memory = Region::anonymous(Ways::BYTES);
-        OutWindow::new(memory.clone()).store(0, u64::from(u32::MAX) << GENERATION);
+        OutWindow::new(memory.clone()).store(GENERATION, u64::from(u32::MAX));
         let ways = Ways::new(memory);
         assert!(ways.publish(&[Some(Left)]));
-        assert_eq!(ways.read().generation(), 1);
+        assert!(ways.read().is_published());
+        assert_ne!(routes_at(ways.read().generation()), routes_at(u32::MAX));
+    }
+
+    #[test]
+    fn a_reader_never_mixes_two_generations() {
+        let memory = Region::anonymous(Ways::BYTES);
+        let (forwarder, rank) = (Ways::new(memory.clone()), Ways::new(memory));
+        let all = [[Some(Left); HOSTS_MAX], [Some(Right); HOSTS_MAX], [None; HOSTS_MAX]];
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(move || (0..3000).for_each(|i| assert!(forwarder.publish(&all[i % 3]))));
+            while !writer.is_finished() {
+                let now = rank.read();
+                assert!((1..HOSTS_MAX).all(|host| now.side(host) == now.side(0)), "{now:?}");
+            }
+        });
     }
 }

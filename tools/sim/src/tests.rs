@@ -177,7 +177,7 @@ fn impossible_plans_are_refused() {
                 plan.form = Form::Torus(4, 4);
                 plan.faults = Faults { retry: true, loss: 0.0, outages: vec![outage] };
             },
-            "rings of 3 to 16",
+            "rings of 3 to 64",
         ),
     ];
     for (change, what) in cases {

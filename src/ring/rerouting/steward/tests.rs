@@ -142,9 +142,11 @@ fn ways_lead_round_a_link_that_is_down_and_back_when_it_is_up() {
             ring.settle();
         }
     }
-    let mut ring = Ring::settled(16);
-    ring.set(5, false);
-    ring.settle();
+    for hosts in [16, 17, 33, 64] {
+        let mut ring = Ring::settled(hosts);
+        ring.set(hosts - 11, false);
+        ring.settle();
+    }
 }
 
 #[test]
