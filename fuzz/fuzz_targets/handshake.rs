@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring_ring::handshake::{Greeting, Handshake, Outcome};
+use ntbring_ring::handshake::{Greeting, Handshake, Outcome, REGISTERS};
 
-fuzz_target!(|steps: Vec<[u32; 8]>| {
+fuzz_target!(|steps: Vec<[u32; REGISTERS]>| {
     let mine = Greeting { hosts: 4, window: 1 << 20, chunk: 16 << 10, ..Greeting::default() };
     let mut side = Handshake::new(mine, 1);
     for registers in steps {
         let step = side.step(&registers);
-        assert!(step.write.iter().all(|&(register, _)| register < 8));
+        assert!(step.write.iter().all(|&(register, _)| register < REGISTERS));
         match step.outcome {
             Outcome::Waiting => {}
             Outcome::Done(theirs) => {

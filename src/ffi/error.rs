@@ -84,7 +84,10 @@ impl From<JoinError> for Failure {
             | JoinError::Monitor(_)
             | JoinError::MixedPorts
             | JoinError::Elsewhere { .. } => NTBRING_ERR_RESOURCE,
-            JoinError::Handshake(_) | JoinError::NoLink { .. } | JoinError::RealLinks { .. } => NTBRING_ERR_SETTING,
+            JoinError::Handshake(_)
+            | JoinError::NoLink { .. }
+            | JoinError::RealLinks { .. }
+            | JoinError::Unfit { .. } => NTBRING_ERR_SETTING,
             JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,
             JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,
         };

@@ -60,6 +60,17 @@ impl PortCaps {
         async_copies: None,
     };
 
+    /// Returns the number of doorbells that can be used: each of them has an interrupt vector of its own.
+    pub fn usable_doorbells(self) -> usize {
+        self.doorbells.min(self.vectors).min(DOORBELLS)
+    }
+
+    /// Returns the size of a window for `wanted` bytes: the next size that the device can map; None if that is larger than its largest window.
+    pub fn window_for(self, wanted: u64) -> Option<u64> {
+        let size = wanted.next_multiple_of(self.window_size_align.max(1));
+        (size <= self.window_max).then_some(size)
+    }
+
     /// Returns the capabilities of the port behind a decorator that models a link: its window does not behave like
     /// memory of this machine, and no engine bypasses the decorator.
     pub fn modelled(self) -> PortCaps {

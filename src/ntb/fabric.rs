@@ -5,7 +5,7 @@
 //! windows and opens the ports to them ([`Fabric::port`]). An address is opaque except to the backend that made it.
 
 use crate::software::SoftPort;
-use crate::{LinkState, NtbError, Port, Side, Vector};
+use crate::{LinkState, NtbError, Port, PortCaps, Side, Vector};
 use ntbring_host::Introduction;
 use ntbring_memory::InWindow;
 use std::path::PathBuf;
@@ -31,6 +31,10 @@ pub struct Windows {
 
 /// A backend: a kind of device, which opens the adapters of hosts.
 pub trait Backend: Send + Sync {
+    /// Returns the capabilities that all adapters of the host have.
+    fn caps(&self) -> PortCaps {
+        PortCaps::SOFTWARE
+    }
     /// Creates the windows of a host; called by the host's first process.
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError>;
     /// Opens the windows of this process's host, which another process of the host has created.

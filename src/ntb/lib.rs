@@ -5,11 +5,12 @@
 //! | `port` | [`Port`]: the operations of an adapter |
 //! | [`fabric`] | backends, which open the ports of a host |
 //! | `caps` | capabilities of ports, and shortcuts: faster paths between hosts on one machine |
-//! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`] | decorators, which wrap a port or a window |
+//! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`], [`demux`] | decorators, which wrap a port or a window |
 //! | [`deferred`] | a copy engine whose copies complete later, for tests |
 //! | [`notice`] | doorbells that are rung only if a thread sleeps, without a read across the link |
 //! | [`settings`] | settings of links |
 //! | [`software`], [`loopback`] | ports whose bridge is shared memory; the backend between threads of one process |
+//! | [`narrow`] | a loopback backend with few capabilities, for tests |
 //!
 //! `ntbring-emu` emulates adapters between processes of one machine. `tests/port_conformance` is the suite that every
 //! backend and decorator must pass.
@@ -18,9 +19,11 @@ mod caps;
 pub mod cut;
 pub mod deferred;
 mod delegate;
+pub mod demux;
 pub mod fabric;
 pub mod fault;
 pub mod loopback;
+pub mod narrow;
 pub mod notice;
 mod port;
 pub mod settings;

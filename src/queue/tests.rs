@@ -16,7 +16,7 @@
 //! | `hostile` | peers that write arbitrary data |
 //! | `injected` | links that flip bits, lose, duplicate and delay (`ntbring_ntb::fault`) |
 
-use super::{Beginning, Consumer, Corrupt, Entry, Taken};
+use super::{Consumer, Corrupt, Entry, Taken};
 
 mod boards;
 mod faults;

@@ -3,6 +3,7 @@
 
 use ntbring_endpoint::Settings;
 use ntbring_endpoint::{Endpoint, Event, Idle};
+use ntbring_ntb::fabric::Backend;
 use ntbring_queue::Reliability;
 use ntbring_ring::join::{Candidate, Card, JoinError};
 use ntbring_ring::liveness::{Monitor, PERIOD};
@@ -234,9 +235,23 @@ pub fn try_run(
     settings: impl Fn(u32) -> Settings + Sync,
     body: impl Fn(&mut Rank) -> Result<(), String> + Sync,
 ) -> Vec<Result<(), String>> {
+    try_run_over(layout, None, settings, body)
+}
+
+/// Runs a job over the adapters of a backend; None stands for the one that the settings name.
+pub fn try_run_over(
+    layout: &Layout,
+    backend: Option<Arc<dyn Backend>>,
+    settings: impl Fn(u32) -> Settings + Sync,
+    body: impl Fn(&mut Rank) -> Result<(), String> + Sync,
+) -> Vec<Result<(), String>> {
     let job = Job::new(layout.size());
     let one = |rank: u32| {
-        let candidate = Candidate::new(layout.topology(), rank, settings(rank)).map_err(|e| e.to_string())?;
+        let candidate = match &backend {
+            None => Candidate::new(layout.topology(), rank, settings(rank)),
+            Some(backend) => Candidate::with_backend(layout.topology(), rank, settings(rank).into(), backend.clone()),
+        };
+        let candidate = candidate.map_err(|e| e.to_string())?;
         let cards = job.exchange(rank, candidate.card())?;
         let mut members = candidate.join(&cards).map_err(|e| e.to_string())?;
         let _monitor = members.take_monitor().map(MonitorThread::start);

@@ -16,6 +16,7 @@ mod healing;
 mod joining;
 mod losses;
 mod many_hosts;
+mod narrow;
 mod outages;
 mod served;
 mod sharing;

@@ -6,6 +6,7 @@ use super::cards::Cards;
 use super::connect::{ask_for_rings, Connect};
 use super::dress;
 use super::error::JoinError;
+use super::greeting::OFFSET_UNIT;
 use super::meeting::{died, Control, Meeting};
 use super::ports::Ports;
 use super::reach::find_reach;
@@ -24,7 +25,7 @@ use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
 use ntbring_ntb::notice::Notices;
 use ntbring_ntb::settings::Device;
-use ntbring_ntb::Port;
+use ntbring_ntb::{Port, PortCaps};
 use ntbring_queue::{entry_max, LINE};
 use std::path::Path;
 use std::sync::Arc;
@@ -78,13 +79,13 @@ impl Candidate {
         let accounts = settings.links.model.is_some();
         let window = match topology.hosts() {
             1 => 0,
-            _ => settings.ring.window.unwrap_or_else(|| {
+            _ => fit_window(backend.caps(), host, settings.ring.window, || {
                 let room = size_of(match &settings.links.device {
                     Device::Shared(dir) => dir,
                     _ => &settings.host.shm_dir,
                 });
                 WindowPlan::good_window(&topology, managed, accounts, room)
-            }),
+            })?,
         };
         if topology.hosts() > 1 {
             WindowPlan::smallest_lane(&topology, window, managed)?;
@@ -147,7 +148,8 @@ impl Candidate {
         let topology = self.topology.clone();
         let (rank, host) = (self.rank, topology.host_of(self.rank));
         let cards = Cards::check(&topology, host, cards)?;
-        let (pids, guests) = (cards.pids(), cards.guests()?);
+        let doorbells = self.backend.caps().usable_doorbells();
+        let (pids, guests) = (cards.pids(), cards.guests(doorbells.max(1))?);
         let (fabric, shared) = self.open_host(cards)?;
         self.introduce(fabric.as_ref(), &shared, pids[0])?;
         let Ports { ports, injector, record } = Ports::open(fabric.as_ref(), &topology, rank, &self.settings, cards)?;
@@ -176,7 +178,7 @@ impl Candidate {
             policy,
             limits,
             threads: cards.threads(host),
-            adapters: Adapters { backend: self.backend, fabric, links, injector, record },
+            adapters: Adapters { backend: self.backend, fabric, doorbells: doorbells.max(1), links, injector, record },
             shared,
             peers: Peers { pids, guests, reach, watch, table, silence },
             processors,
@@ -235,7 +237,8 @@ impl Candidate {
     ) -> Result<Vec<u64>, JoinError> {
         let (topology, settings, window) = (&*self.topology, &self.settings, self.windows.bytes);
         let host = topology.host_of(self.rank);
-        let meeting = Meeting { topology, host, window, settings, policy, watch, pids };
+        let doorbells = self.backend.caps().usable_doorbells();
+        let meeting = Meeting { topology, host, window, settings, policy, doorbells, watch, pids };
         let memory = shared.memory.bytes();
         let control = Control { block: InWindow::new(memory.clone()), out: OutWindow::new(memory) };
         if !self.leads() {
@@ -305,4 +308,25 @@ fn notices(links: &mut [Link], channels: &[Channel], shared: &Shared) -> Option<
     let notices = Arc::new(Notices::new(shared.notices(), [left.notices(), right.notices()]));
     ask_for_rings(links, &notices);
     Some(notices)
+}
+
+/// Returns the size of the windows of a host whose adapters have these capabilities: that of the setting, or else the
+/// default, rounded up to a size that the adapters can map. A default is limited to the largest window.
+fn fit_window(
+    mut caps: PortCaps,
+    host: usize,
+    set: Option<u64>,
+    default: impl FnOnce() -> u64,
+) -> Result<u64, JoinError> {
+    let align = caps.window_size_align.max(1).next_multiple_of(OFFSET_UNIT);
+    caps.window_size_align = align;
+    let (most, wanted) = (caps.window_max / align * align, set.unwrap_or_else(default));
+    match (caps.window_for(wanted), set) {
+        (Some(window), _) => Ok(window),
+        (None, None) if most > 0 => Ok(most),
+        _ => {
+            let what = format!("a window of {wanted} bytes is asked for (NTBRING_WINDOW), the largest has {most}");
+            Err(JoinError::Unfit { host, what })
+        }
+    }
 }

@@ -46,11 +46,12 @@ impl<'a> Cards<'a> {
         self.cards.iter().map(|card| card.pid).collect()
     }
 
-    /// Returns the addresses of all ranks for processes of other jobs.
-    pub fn guests(&self) -> Result<Vec<GuestAddress>, JoinError> {
+    /// Returns the addresses of all ranks for processes of other jobs. `doorbells` is the number of doorbells of each
+    /// host.
+    pub fn guests(&self, doorbells: usize) -> Result<Vec<GuestAddress>, JoinError> {
         let guest = |(rank, card): (usize, &Card)| {
             let rank = rank as u32;
-            let doorbell = rank_doorbell(self.topology.local_of(rank)) as u32;
+            let doorbell = (rank_doorbell(self.topology.local_of(rank)) % doorbells) as u32;
             let host = self.host(self.topology.host_of(rank))?.fabric;
             Ok(GuestAddress { mailbox: card.mailbox, place: card.place, host, doorbell })
         };

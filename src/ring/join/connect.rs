@@ -34,7 +34,16 @@ impl Connect<'_> {
     pub fn link(&self, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
         let side = port.side();
         let neighbour = self.topology.neighbour(self.host, side);
-        let (caps, outgoing) = (port.caps(), port.outgoing(offset, self.window)?);
+        let caps = port.caps();
+        if offset % caps.window_align != 0 || caps.window_for(self.window) != Some(self.window) {
+            let what = format!(
+                "they cannot map the {} bytes at {offset} of the neighbour host {neighbour}: windows begin at multiples of \
+                 {}, are multiples of {} and have at most {} bytes (NTBRING_WINDOW)",
+                self.window, caps.window_align, caps.window_size_align, caps.window_max
+            );
+            return Err(JoinError::Unfit { host: self.host, what });
+        }
+        let outgoing = port.outgoing(offset, self.window)?;
         let outgoing = match caps.max_transfer {
             Some(max) => cut(outgoing, max),
             None => outgoing,

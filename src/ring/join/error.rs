@@ -1,6 +1,6 @@
 //! Errors of joining the ring.
 
-use super::handshake::HandshakeError;
+use super::greeting::HandshakeError;
 use crate::plan::TooSmall;
 use crate::topology::TopologyError;
 use ntbring_host::HostError;
@@ -44,6 +44,14 @@ pub enum JoinError {
     RealLinks {
         /// The setting.
         name: &'static str,
+    },
+    /// An adapter lacks a capability that the ring needs.
+    #[error("the adapters of host {host} cannot be used: {what}")]
+    Unfit {
+        /// This host.
+        host: usize,
+        /// The capability and the requirement.
+        what: String,
     },
     /// The backend has opened ports of different kinds for one host.
     #[error("the ports of this host are of different kinds")]

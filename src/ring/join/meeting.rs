@@ -2,14 +2,15 @@
 //! of joining.
 
 use super::error::JoinError;
-use super::handshake::{Greeting, Handshake, HandshakeError, Outcome};
+use super::greeting::{Greeting, HandshakeError};
+use super::handshake::{Handshake, Outcome, REGISTERS};
 use crate::policy::LinkPolicy;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::settings::JoinSettings;
 use crate::topology::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::{LinkState, Port, SCRATCHPADS};
+use ntbring_ntb::{LinkState, Port};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,8 @@ pub(super) struct Meeting<'a> {
     pub window: u64,
     pub settings: &'a JoinSettings,
     pub policy: LinkPolicy,
+    /// Number of doorbells of the adapters that are used.
+    pub doorbells: usize,
     pub watch: &'a Watch,
     pub pids: &'a [u32],
 }
@@ -141,12 +144,7 @@ impl Meeting<'_> {
             (result, _) => result,
         };
         if let Err(error) = result {
-            // The other neighbour must not wait for a host that will not come.
-            for (shake, port) in shakes.iter_mut().zip(ports) {
-                for (register, value) in shake.refuse() {
-                    port.peer_scratchpad(register, value);
-                }
-            }
+            refuse(shakes.iter_mut().zip(ports).collect());
             return Err(error);
         }
         let greetings: Vec<Greeting> = greetings.into_iter().flatten().collect();
@@ -176,6 +174,7 @@ impl Meeting<'_> {
             link_model: self.settings.links.model.map_or(0, |model| model.digest()),
             reliability: self.settings.ring.reliability.code(),
             shortcuts: self.policy.granted(),
+            doorbells: self.doorbells as u16,
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }
@@ -185,13 +184,37 @@ impl Meeting<'_> {
     }
 }
 
-fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, JoinError> {
-    let mut own = [0; SCRATCHPADS];
-    // Registers are read in the opposite order to that in which they are written: once the phase is read, the registers
-    // that it validates are complete.
-    for register in (0..SCRATCHPADS).rev() {
-        own[register] = port.scratchpad(register);
+/// Longest time for which a host that gives up serves its greeting to its neighbours.
+const SERVE: Duration = Duration::from_secs(1);
+
+/// Tells the neighbours that this host will not come, so that they do not wait, and sends them its greeting, so that they
+/// can name the reason.
+fn refuse(mut shakes: Vec<(&mut Handshake, &Arc<dyn Port>)>) {
+    let write = |port: &dyn Port, written: Vec<(usize, u32)>| {
+        written.into_iter().for_each(|(register, value)| port.peer_scratchpad(register, value));
+    };
+    shakes.iter_mut().for_each(|(shake, port)| write(port.as_ref(), shake.refuse()));
+    let start = Instant::now();
+    while start.elapsed() < SERVE && !shakes.iter().all(|(shake, _)| shake.is_over()) {
+        std::thread::sleep(Duration::from_micros(200));
+        for (shake, port) in shakes.iter_mut().filter(|(shake, _)| !shake.is_over()) {
+            let own = registers(port.as_ref());
+            write(port.as_ref(), shake.serve(&own));
+        }
     }
+    shakes.iter_mut().for_each(|(shake, port)| write(port.as_ref(), shake.end()));
+}
+
+/// Reads the own registers in the opposite order to that in which they are written: once the control word is read, the
+/// registers that it validates are complete.
+fn registers(port: &dyn Port) -> [u32; REGISTERS] {
+    let mut own = [0; REGISTERS];
+    (0..REGISTERS).rev().for_each(|register| own[register] = port.scratchpad(register));
+    own
+}
+
+fn advance(shake: &mut Handshake, port: &dyn Port) -> Result<Option<Greeting>, JoinError> {
+    let own = registers(port);
     let step = shake.step(&own);
     for (register, value) in step.write {
         port.peer_scratchpad(register, value);

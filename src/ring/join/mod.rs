@@ -5,7 +5,7 @@
 //! | `candidate` | the process that joins, and the order of the steps |
 //! | `card`, `cards` | the record that every rank publishes, and what follows from all of them |
 //! | `dress`, `ports` | decorators around ports; opening the ports of a host |
-//! | `handshake`, `meeting` | exchange of parameters between two neighbours (no I/O inside), and the waits for it |
+//! | `greeting`, `handshake`, `meeting` | exchange of parameters between two neighbours (no I/O inside), and the waits for it |
 //! | `connect` | links over the ports, with their windows |
 //! | `reach` | kernel copies from and to other ranks |
 //! | `error` | errors of joining |
@@ -16,6 +16,7 @@ mod cards;
 mod connect;
 mod dress;
 mod error;
+mod greeting;
 pub mod handshake;
 mod meeting;
 mod ports;

@@ -3,8 +3,10 @@
 use super::cards::Cards;
 use super::dress::{self, open_record, Dress, Pair};
 use super::error::JoinError;
+use super::handshake::REGISTERS;
 use crate::settings::JoinSettings;
 use crate::topology::Topology;
+use ntbring_ntb::demux::Demux;
 use ntbring_ntb::fabric::{Fabric, OpenPort};
 use ntbring_ntb::fault::Injector;
 use ntbring_ntb::trace::Record;
@@ -38,6 +40,19 @@ impl Ports {
         let pair = Pair::new([port(Side::Left)?, port(Side::Right)?], settings)?;
         let injector = dress::injector(settings, topology, rank, &pair);
         let ports = Dress { settings, rank, record: record.as_ref(), injector: injector.clone() }.pair(pair)?;
+        let ports = ports.into_iter().map(|port| fit(port, host)).collect::<Result<_, _>>()?;
         Ok(Ports { ports, injector, record })
     }
+}
+
+/// Returns the port with all doorbells of the protocol, which may share doorbells of the device. Fails if the port has too
+/// few scratchpads or no doorbell.
+fn fit(port: Arc<dyn Port>, host: usize) -> Result<Arc<dyn Port>, JoinError> {
+    let caps = port.caps();
+    let what = match (caps.scratchpads, caps.usable_doorbells()) {
+        (0..REGISTERS, _) => format!("they have {} scratchpads, {REGISTERS} are needed", caps.scratchpads),
+        (_, 0) => "they have no doorbell with an interrupt vector".into(),
+        (_, doorbells) => return Ok(Demux::port(port, doorbells)),
+    };
+    Err(JoinError::Unfit { host, what })
 }

@@ -7,6 +7,7 @@ use crate::plan::WindowPlan;
 use crate::topology::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
+use ntbring_ntb::demux::Demux;
 use ntbring_ntb::fabric::OpenPort;
 use ntbring_ntb::notice::{self, Echo, Notices, Tables};
 use ntbring_ntb::{LinkState, NtbError, Port};
@@ -46,6 +47,8 @@ impl Channel {
             OpenPort::Software(port) => Arc::new(port),
             OpenPort::Adapter(port) => port,
         };
+        let doorbells = port.caps().usable_doorbells();
+        let port = Demux::port(port, doorbells);
         let bytes = Census::bytes(topology);
         let (incoming, outgoing) = (port.incoming(), port.outgoing(offset, window)?);
         let notices = Tables::new(

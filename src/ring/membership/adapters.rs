@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub(crate) struct Adapters {
     pub backend: Arc<dyn Backend>,
     pub fabric: Box<dyn Fabric>,
+    /// Number of doorbells of the host that are used; those of the protocol share them.
+    pub doorbells: usize,
     /// Left and right; None in a ring of one host.
     pub links: Option<[Link; 2]>,
     /// None without faults.
@@ -25,8 +27,13 @@ impl Adapters {
         match &self.links {
             // Through the port's decorators.
             Some([left, _]) => left.port.vector(doorbell),
-            None => self.fabric.vector(doorbell),
+            None => self.fabric.vector(doorbell % self.doorbells),
         }
+    }
+
+    /// Rings a doorbell of this process's own host.
+    pub fn ring(&self, doorbell: usize) {
+        self.fabric.ring(doorbell % self.doorbells);
     }
 
     /// Writes the buffered part of the record of accesses.

@@ -129,7 +129,7 @@ impl Membership {
 
     /// Rings a doorbell of this process's own host.
     pub fn ring(&self, doorbell: usize) {
-        self.adapters.fabric.ring(doorbell);
+        self.adapters.ring(doorbell);
     }
 
     /// Sets the link state that the emulated port on a side reports from now on, as `ntbring link` does. Only packets that
