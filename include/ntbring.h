@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 19
+#define NTBRING_ABI_VERSION 20
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -37,12 +37,16 @@ extern "C" {
  * ntbring_error_text returns. */
 #define NTBRING_OK 0            /* done */
 #define NTBRING_PENDING 1       /* not yet done */
-#define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter: nothing there */
+#define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter: nothing there;
+                                 * ntbring_schedule_next: the collective is complete */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting,
-                                 * ntbring_counter: *variable is filled in */
+                                 * ntbring_counter: *variable is filled in;
+                                 * ntbring_schedule_next: *step is filled in */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: no mailbox is free at all members */
 #define NTBRING_BY_MESSAGES 3   /* ntbring_exchange, ntbring_exchanged: the group does not support
-                                 * this alltoall, and the caller must send messages instead */
+                                 * this alltoall, and the caller must send messages instead;
+                                 * ntbring_schedule_begin: messages between all ranks are faster */
+#define NTBRING_BY_EXCHANGE 4   /* ntbring_schedule_begin: ntbring_exchange is faster */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
 #define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
@@ -419,6 +423,72 @@ int ntbring_exchanged(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks
  * allgather is possible in the group any more. The call may wait for a neighbour that is writing at
  * the moment. */
 int ntbring_exchange_leave(ntbring_endpoint_t * endpoint, uint32_t id);
+
+/* Large collectives of a communicator with one rank on each host, in the order of hosts. The
+ * library chooses between methods; one of them is a schedule, in which ranks pass on data from
+ * neighbour to neighbour. The library returns the steps of this rank, and the caller carries them
+ * out with messages of its own. These functions need no endpoint, and any thread may call them. */
+
+/* Kinds of collectives. */
+#define NTBRING_BCAST 0         /* the root's output becomes the output of all ranks */
+#define NTBRING_REDUCE 1        /* reductions combine elements one by one, in any order of ranks */
+#define NTBRING_ALLREDUCE 2
+#define NTBRING_ALLGATHER 3
+#define NTBRING_ALLTOALL 4
+
+typedef struct ntbring_collective {
+    int32_t kind;
+    int32_t ranks;              /* number of ranks, at most NTBRING_HOSTS_MAX */
+    int32_t rank;               /* this rank */
+    int32_t root;               /* BCAST, REDUCE; 0 otherwise */
+    uint64_t elements;          /* elements of a vector, or of one rank's block */
+    uint64_t element_size;      /* size of an element in bytes; the same at all ranks */
+    int32_t in_place;           /* nonzero if this rank's input lies in its output */
+    int32_t can_exchange;       /* nonzero if ntbring_exchange may be chosen */
+} ntbring_collective_t;
+
+typedef struct ntbring_schedule {
+    uint64_t scratch;           /* number of elements of temporary memory that the steps use */
+    uint64_t state[12];         /* belongs to the library */
+} ntbring_schedule_t;
+
+/* Buffers of the caller that steps name. */
+#define NTBRING_INPUT 0         /* this rank's contribution; in place, it is the output */
+#define NTBRING_OUTPUT 1
+#define NTBRING_SCRATCH 2       /* the temporary memory */
+
+/* Actions of steps. A send or receive begins with a request that is not in use, and uses it until
+ * it has been waited for. Messages between two ranks are matched in their order. */
+#define NTBRING_STEP_SEND 0     /* begins to send: peer, from, count, request */
+#define NTBRING_STEP_RECEIVE 1  /* begins to receive: peer, to, count, request */
+#define NTBRING_STEP_SENT 2     /* waits for the end of a send: request */
+#define NTBRING_STEP_RECEIVED 3 /* waits for the end of a receive of exactly count elements: request */
+#define NTBRING_STEP_COPY 4     /* copies: from, to, count */
+#define NTBRING_STEP_REDUCE 5   /* combines elements with those at another place, which get the
+                                 * results: from, to, count */
+
+/* Number of requests that a schedule uses at most. */
+#define NTBRING_REQUESTS_MAX (4 * NTBRING_HOSTS_MAX)
+
+typedef struct ntbring_step {
+    uint32_t action;            /* NTBRING_STEP_* */
+    int32_t peer;               /* rank */
+    uint32_t request;           /* 0 .. NTBRING_REQUESTS_MAX-1 */
+    uint32_t from;              /* buffers: NTBRING_INPUT and so on */
+    uint32_t to;
+    uint64_t from_offset;       /* positions in the buffers, in elements */
+    uint64_t to_offset;
+    uint64_t count;             /* number of elements */
+} ntbring_step_t;
+
+/* Chooses the method for a collective whose blocks are larger than those of a sharing; all ranks
+ * choose the same. NTBRING_OK: a schedule, which is filled in. NTBRING_BY_EXCHANGE,
+ * NTBRING_BY_MESSAGES: there is no schedule. */
+int ntbring_schedule_begin(const ntbring_collective_t * collective, ntbring_schedule_t * schedule);
+
+/* Writes the next step, which the caller carries out before the next call, or returns NTBRING_NONE
+ * after the last. */
+int ntbring_schedule_next(ntbring_schedule_t * schedule, ntbring_step_t * step);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,
  * value until the endpoint is closed. */

@@ -15,6 +15,7 @@ mod handle;
 mod messages;
 mod offers;
 mod peers;
+mod schedules;
 mod segments;
 mod variables;
 

@@ -1,6 +1,7 @@
 //! Tests that compare the definitions with the header and violate the contract on purpose.
 
 mod guests;
+mod schedules;
 
 use super::groups::{
     ntbring_exchange, ntbring_exchange_leave, ntbring_exchanged, ntbring_group_close, ntbring_group_offer,
@@ -11,6 +12,7 @@ use super::peers::{
     ntbring_greet, ntbring_greeting, ntbring_greeting_withdraw, ntbring_peer_add, ntbring_peer_address,
     ntbring_peer_drop,
 };
+use super::schedules::{ntbring_schedule_begin, ntbring_schedule_next};
 use super::segments::{
     ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
     ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
@@ -85,6 +87,8 @@ same_type! {
     ntbring_exchange: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, *mut c_void, u64) -> i32,
     ntbring_exchanged: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, u32) -> i32,
     ntbring_exchange_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
+    ntbring_schedule_begin: unsafe extern "C" fn(*const ntbring_collective_t, *mut ntbring_schedule_t) -> i32,
+    ntbring_schedule_next: unsafe extern "C" fn(*mut ntbring_schedule_t, *mut ntbring_step_t) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }

@@ -100,8 +100,8 @@ pub fn graph() -> Result<String> {
     for (name, one) in ordered(&crates) {
         let uses: Vec<&str> = one.uses.iter().map(|name| short(name)).collect();
         let uses = if uses.is_empty() { String::new() } else { format!(" -> {}", uses.join(", ")) };
-        text += &format!("{:<11}{}{uses}\n", short(name), one.folder);
-        text += &format!("           {}\n", one.description);
+        text += &format!("{:<13}{}{uses}\n", short(name), one.folder);
+        text += &format!("             {}\n", one.description);
     }
     Ok(text)
 }
