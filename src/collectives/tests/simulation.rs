@@ -146,7 +146,7 @@ impl Ring {
                 (able.get(choice).copied(), choice.wrapping_sub(able.len()))
             }
             Order::Eager | Order::Late => (able.next(), 0),
-            Order::LateBackwards => (able.last(), self.pairs.len().wrapping_sub(1)),
+            Order::LateBackwards => (able.next_back(), self.pairs.len().wrapping_sub(1)),
         };
         match rank {
             Some(rank) => self.run(rank as u32, rng),
