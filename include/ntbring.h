@@ -365,6 +365,9 @@ typedef struct ntbring_remote {
     void *cookie;               /* returned in NTBRING_EVENT_REMOTE */
 } ntbring_remote_t;
 
+/* Returns 1 if hosts can perform an operation on numbers of a type, and 0 otherwise. */
+int ntbring_can_compute(uint8_t op, uint8_t type);
+
 /* Begins an operation on a segment of a rank that is served. Returns NTBRING_PENDING; an
  * NTBRING_EVENT_REMOTE follows when the operation is complete, which does not depend on that rank's
  * progress. ACCUMULATE, FETCH and SWAP take the segment's lock, and those to one rank are performed
@@ -449,7 +452,7 @@ typedef struct ntbring_collective {
 
 typedef struct ntbring_schedule {
     uint64_t scratch;           /* number of elements of temporary memory that the steps use */
-    uint64_t state[12];         /* belongs to the library */
+    uint64_t state[16];         /* belongs to the library */
 } ntbring_schedule_t;
 
 /* Buffers of the caller that steps name. */

@@ -2,7 +2,7 @@
 //! vector gathers all vectors, and every rank computes the same result in the same order.
 
 use crate::ring::{Ring, Side};
-use crate::schedule::{phase, Buffer, Place, Step, Table};
+use crate::schedule::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Allgather {
@@ -49,41 +49,39 @@ impl Allgather {
 }
 
 impl Table for Allgather {
-    const SLOTS: u32 = 4;
-
-    fn rounds(&self) -> u64 {
-        let reductions = if self.gathered == Buffer::Scratch { self.ring.ranks } else { 0 };
-        u64::from(1 + self.hops() + (self.hops() + 1) + self.hops() + reductions)
+    fn phase(&self, phase: u32) -> Option<(u64, u32)> {
+        let hops = u64::from(self.hops());
+        match phase {
+            0 => Some((u64::from(!self.in_place), 1)),
+            1 => Some((hops, 2)),
+            2 => Some((hops + 1, 4)),
+            3 => Some((hops, 2)),
+            4 if self.gathered == Buffer::Scratch => Some((u64::from(self.ring.ranks), 1)),
+            _ => None,
+        }
     }
 
-    fn step(&self, round: u64, slot: u32) -> Option<Step> {
-        let (ring, count, hops) = (&self.ring, self.elements, self.hops());
-        let side = Side::BOTH[slot as usize / 2];
+    fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step> {
+        let (ring, count, round) = (&self.ring, self.elements, round as u32);
+        let side = Side::of(if phase == 2 { slot / 2 } else { slot });
         let reach = ring.reach(side);
-        let first = slot % 2 == 0;
-        match phase(round, [1, hops, hops + 1, hops]) {
-            (0, _) => {
-                let (from, to) = (Place::new(Buffer::Input, 0), self.block(ring.rank));
-                (slot == 0 && !self.in_place).then_some(Step::Copy { from, to, count })
-            }
-            (1, i) => {
-                let hop = i + 1;
+        match (phase, round) {
+            (0, _) => Some(Step::Copy { from: Place::new(Buffer::Input, 0), to: self.block(ring.rank), count }),
+            (1, before) => {
+                let hop = before + 1;
                 let (from, to) = (ring.behind(side, 1), self.block(ring.behind(side, hop)));
-                (first && hop <= reach).then(|| Step::Receive { from, to, count, request: self.arriving(side, hop) })
+                (hop <= reach).then(|| Step::Receive { from, to, count, request: self.arriving(side, hop) })
             }
             // The block that has come `hop` hops arrives and goes on.
-            (2, hop) if first => {
+            (2, hop) if slot % 2 == 0 => {
                 (hop > 0 && hop <= reach).then(|| Step::Received { request: self.arriving(side, hop), count })
             }
             (2, hop) => {
                 let (to, from) = (ring.ahead(side, 1), self.block(ring.behind(side, hop)));
                 (hop < reach).then(|| Step::Send { to, from, count, request: self.leaving(side, hop) })
             }
-            (3, hop) => (first && hop < reach).then(|| Step::Sent { request: self.leaving(side, hop) }),
-            (_, _) => {
-                let done = (round - u64::from(3 * hops + 2)) as u32;
-                (slot == 0).then(|| self.combine(ring.ranks - 1 - done))
-            }
+            (3, hop) => (hop < reach).then(|| Step::Sent { request: self.leaving(side, hop) }),
+            (_, done) => Some(self.combine(ring.ranks - 1 - done)),
         }
     }
 

@@ -72,35 +72,34 @@ impl Alltoall {
 }
 
 impl Table for Alltoall {
-    const SLOTS: u32 = 10;
-
-    fn rounds(&self) -> u64 {
-        5
+    fn phase(&self, phase: u32) -> Option<(u64, u32)> {
+        // A phase is one round: receives, sends, passing on, the copy, waiting.
+        let slots = [6, 4, 4, 1, 10];
+        slots.get(phase as usize).map(|&slots| (1, slots))
     }
 
-    fn step(&self, round: u64, slot: u32) -> Option<Step> {
-        let (side, slot) = (Side::BOTH[slot as usize / 5], slot % 5);
+    fn step(&self, phase: u32, _: u64, slot: u32) -> Option<Step> {
+        let (side, slot) = (Side::of(slot % 2), slot / 2);
         let far = self.passes_on(side);
-        match (round, slot) {
+        match (phase, slot) {
             (0, 0) => far.then(|| self.receive(Transit, side)),
             (0, 1) => Some(self.receive(FromNear, side)),
-            (0, 2) => far.then(|| self.receive(FromFar, side)),
+            (0, _) => far.then(|| self.receive(FromFar, side)),
             // The block to be passed on goes first, since another rank waits for it.
             (1, 0) => far.then(|| self.send(ToFar, side)),
-            (1, 1) => Some(self.send(ToNear, side)),
+            (1, _) => Some(self.send(ToNear, side)),
             (2, 0) => far.then(|| self.received(Transit, side)),
-            (2, 1) => far.then(|| self.send(PassedOn, side)),
-            (3, 0) => (side == Side::Right).then(|| {
+            (2, _) => far.then(|| self.send(PassedOn, side)),
+            (3, _) => {
                 let (from, to) =
                     (self.block(Buffer::Input, self.ring.rank), self.block(Buffer::Output, self.ring.rank));
-                Step::Copy { from, to, count: self.elements }
-            }),
-            (4, 0) => Some(self.received(FromNear, side)),
-            (4, 1) => far.then(|| self.received(FromFar, side)),
-            (4, 2) => Some(self.sent(ToNear, side)),
-            (4, 3) => far.then(|| self.sent(ToFar, side)),
-            (4, 4) => far.then(|| self.sent(PassedOn, side)),
-            _ => None,
+                Some(Step::Copy { from, to, count: self.elements })
+            }
+            (_, 0) => Some(self.received(FromNear, side)),
+            (_, 1) => far.then(|| self.received(FromFar, side)),
+            (_, 2) => Some(self.sent(ToNear, side)),
+            (_, 3) => far.then(|| self.sent(ToFar, side)),
+            (_, _) => far.then(|| self.sent(PassedOn, side)),
         }
     }
 

@@ -2,57 +2,8 @@
 
 use crate::ring::Ways;
 use crate::schedule::{Buffer, Place, Step, Table};
+use crate::segments::Segments;
 use crate::DEPTH;
-
-/// A vector that is cut into segments, some of which are under way at a time: a software pipeline.
-#[derive(Clone, Copy, Debug)]
-pub struct Segments {
-    pub elements: u64,
-    /// Elements of a segment.
-    pub most: u64,
-}
-
-/// The segments of one round of a pipeline: the one to be received next, the one that arrives now, and the one that was
-/// sent last with the same request.
-pub struct Turn {
-    pub next: Option<u64>,
-    pub now: Option<u64>,
-    pub past: Option<u64>,
-}
-
-impl Segments {
-    pub fn number(&self) -> u64 {
-        self.elements.div_ceil(self.most)
-    }
-
-    /// Returns the number of segments under way in each direction.
-    pub fn depth(&self) -> u64 {
-        self.number().min(DEPTH)
-    }
-
-    /// Returns the number of rounds. The first rounds only begin receives, the last ones only wait for sends.
-    pub fn rounds(&self) -> u64 {
-        self.number() + 2 * self.depth()
-    }
-
-    pub fn turn(&self, round: u64) -> Turn {
-        let segment = |late: u64| round.checked_sub(late).filter(|&segment| segment < self.number());
-        Turn { next: segment(0), now: segment(self.depth()), past: segment(2 * self.depth()) }
-    }
-
-    pub fn begin(&self, segment: u64) -> u64 {
-        segment * self.most
-    }
-
-    pub fn length(&self, segment: u64) -> u64 {
-        self.most.min(self.elements - self.begin(segment))
-    }
-
-    /// Returns the request for a segment in one of three streams.
-    pub fn request(&self, stream: u32, segment: u64) -> u32 {
-        stream * DEPTH as u32 + (segment % self.depth()) as u32
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {
@@ -62,7 +13,7 @@ pub struct Broadcast {
 
 impl Broadcast {
     pub fn new(ways: Ways, elements: u64, most: u64) -> Broadcast {
-        Broadcast { ways, segments: Segments { elements, most } }
+        Broadcast { ways, segments: Segments::new(elements, most) }
     }
 
     fn place(&self, segment: u64) -> Place {
@@ -71,15 +22,18 @@ impl Broadcast {
 }
 
 impl Table for Broadcast {
-    const SLOTS: u32 = 6;
-
-    fn rounds(&self) -> u64 {
-        self.segments.rounds()
+    fn phase(&self, phase: u32) -> Option<(u64, u32)> {
+        self.segments.phase(phase, [1, 6, 2])
     }
 
-    fn step(&self, round: u64, slot: u32) -> Option<Step> {
+    fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step> {
         let segments = &self.segments;
-        let turn = segments.turn(round);
+        let turn = segments.turn(phase, round);
+        let slot = match phase {
+            0 => 1,
+            1 => slot,
+            _ => 2 + 2 * slot,
+        };
         // Stream 0 arrives from the root, streams 1 and 2 go on.
         match slot {
             0 => {

@@ -16,6 +16,7 @@ mod parts;
 mod reduce;
 mod ring;
 mod schedule;
+mod segments;
 #[cfg(test)]
 mod tests;
 
@@ -135,14 +136,14 @@ fn schedule(collective: &Collective) -> Schedule {
     let ring = Ring { ranks, rank };
     // Vectors are cut into segments of whole elements.
     let segment = (SEGMENT / element_size.max(1)).max(1);
-    Schedule::new(match kind {
-        Kind::Broadcast { root } => Plan::Broadcast(Broadcast::new(ring.ways(root), elements, segment)),
-        Kind::Reduce { root } => Plan::Reduce(Reduce::new(ring.ways(root), elements, segment, in_place)),
+    match kind {
+        Kind::Broadcast { root } => Schedule::new(Broadcast::new(ring.ways(root), elements, segment), Plan::Broadcast),
+        Kind::Reduce { root } => Schedule::new(Reduce::new(ring.ways(root), elements, segment, in_place), Plan::Reduce),
         Kind::Allreduce if elements.saturating_mul(element_size) <= GATHERED_ALLREDUCE_MAX => {
-            Plan::Allgather(Allgather::reduced(ring, elements))
+            Schedule::new(Allgather::reduced(ring, elements), Plan::Allgather)
         }
-        Kind::Allreduce => Plan::Parts(Parts::new(ring, elements, in_place)),
-        Kind::Allgather => Plan::Allgather(Allgather::new(ring, elements, in_place)),
-        Kind::Alltoall => Plan::Alltoall(Alltoall::new(ring, elements)),
-    })
+        Kind::Allreduce => Schedule::new(Parts::new(ring, elements, in_place), Plan::Parts),
+        Kind::Allgather => Schedule::new(Allgather::new(ring, elements, in_place), Plan::Allgather),
+        Kind::Alltoall => Schedule::new(Alltoall::new(ring, elements), Plan::Alltoall),
+    }
 }

@@ -2,7 +2,7 @@
 //! left: a reduce-scatter, and an allgather of the sums.
 
 use crate::ring::{Ring, Side};
-use crate::schedule::{phase, Buffer, Place, Step, Table};
+use crate::schedule::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
@@ -75,43 +75,44 @@ impl Parts {
 }
 
 impl Table for Parts {
-    const SLOTS: u32 = 6;
-
-    fn rounds(&self) -> u64 {
-        u64::from(1 + 5 * self.last() + 2)
+    fn phase(&self, phase: u32) -> Option<(u64, u32)> {
+        let last = u64::from(self.last());
+        match phase {
+            0 => Some((u64::from(self.in_place), 1)),
+            1 => Some((last, 2)),
+            2 => Some((last + 1, 6)),
+            3 | 4 => Some((last, 4)),
+            5 => Some((last + 1, 2)),
+            _ => None,
+        }
     }
 
-    fn step(&self, round: u64, slot: u32) -> Option<Step> {
-        let last = self.last();
-        let (side, slot) = (Side::BOTH[slot as usize / 3], slot % 3);
-        match phase(round, [1, last, last + 1, last, last, last + 1]) {
+    fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step> {
+        let (last, hops) = (self.last(), round as u32);
+        // The slots of each side.
+        let slots = match phase {
+            2 => 3,
+            3 | 4 => 2,
+            _ => 1,
+        };
+        let (side, slot) = (Side::of(slot / slots), slot % slots);
+        match (phase, slot) {
             (0, _) => {
                 let (from, to) = (Place::new(Buffer::Input, 0), Place::new(Buffer::Scratch, 0));
-                let copies = self.in_place && side == Side::Right && slot == 0;
-                copies.then_some(Step::Copy { from, to, count: self.elements })
+                Some(Step::Copy { from, to, count: self.elements })
             }
-            (1, i) => (slot == 0).then(|| self.receive(side, i + 1)),
+            (1, _) => Some(self.receive(side, hops + 1)),
             // Reduce-scatter: each part moves round the ring and collects the contributions of all ranks. The rank
             // before the one at which it started completes the sum, and sends it on first.
-            (2, hops) => match (slot, hops) {
-                (2, 0) => Some(self.send(side, hops, self.mine())),
-                (_, 0) => None,
-                (0, _) => Some(self.received(side, hops)),
-                (1, _) => Some(self.reduce(side, hops)),
-                _ => Some(self.send(side, hops, Buffer::Output)),
-            },
+            (2, 0) => (hops > 0).then(|| self.received(side, hops)),
+            (2, 1) => (hops > 0).then(|| self.reduce(side, hops)),
+            (2, _) => Some(self.send(side, hops, if hops > 0 { Buffer::Output } else { self.mine() })),
             // Allgather: the completed sums move round the ring and replace the partial sums in the output.
-            (3, hops) => match slot {
-                0 => Some(self.sent(side, hops)),
-                1 => Some(self.receive(side, hops)),
-                _ => None,
-            },
-            (4, hops) => match slot {
-                0 => Some(self.received(side, hops)),
-                1 if hops < last - 1 => Some(self.send(side, hops, Buffer::Output)),
-                _ => None,
-            },
-            (_, hops) => (slot == 0 && hops != last - 1).then(|| self.sent(side, hops)),
+            (3, 0) => Some(self.sent(side, hops)),
+            (3, _) => Some(self.receive(side, hops)),
+            (4, 0) => Some(self.received(side, hops)),
+            (4, _) => (hops < last - 1).then(|| self.send(side, hops, Buffer::Output)),
+            (_, _) => (hops != last - 1).then(|| self.sent(side, hops)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Reduce: the reverse of a broadcast. Both halves of the ring are reduced towards the root, in segments.
 
-use crate::broadcast::Segments;
 use crate::ring::Ways;
 use crate::schedule::{Buffer, Place, Step, Table};
+use crate::segments::Segments;
 use crate::DEPTH;
 
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub struct Reduce {
 
 impl Reduce {
     pub fn new(ways: Ways, elements: u64, most: u64, in_place: bool) -> Reduce {
-        Reduce { ways, segments: Segments { elements, most }, in_place }
+        Reduce { ways, segments: Segments::new(elements, most), in_place }
     }
 
     fn at(&self, buffer: Buffer, segment: u64) -> Place {
@@ -26,15 +26,10 @@ impl Reduce {
         self.segments.number().min(2 * DEPTH)
     }
 
-    /// Largest number of elements of a segment.
-    fn span(&self) -> u64 {
-        self.segments.most.min(self.segments.elements)
-    }
-
     fn received(&self, segment: u64, way: u32) -> Place {
         // Only the root receives on both ways.
         let row = if self.ways.nearer.is_some() { 0 } else { u64::from(way) };
-        Place::new(Buffer::Scratch, (row * self.kept() + segment % self.kept()) * self.span())
+        Place::new(Buffer::Scratch, (row * self.kept() + segment % self.kept()) * self.segments.span())
     }
 
     /// Returns the way on which this rank receives, if it is not the root.
@@ -44,15 +39,14 @@ impl Reduce {
 }
 
 impl Table for Reduce {
-    const SLOTS: u32 = 9;
-
-    fn rounds(&self) -> u64 {
-        self.segments.rounds()
+    fn phase(&self, phase: u32) -> Option<(u64, u32)> {
+        self.segments.phase(phase, [2, 9, 1])
     }
 
-    fn step(&self, round: u64, slot: u32) -> Option<Step> {
+    fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step> {
         let segments = &self.segments;
-        let turn = segments.turn(round);
+        let turn = segments.turn(phase, round);
+        let slot = if phase == 0 { slot + 7 } else { slot };
         // Streams 0 and 1 arrive, stream 2 goes to the root.
         match slot {
             0 => {
@@ -94,7 +88,7 @@ impl Table for Reduce {
     }
 
     fn scratch(&self) -> u64 {
-        self.ways.further.iter().flatten().count() as u64 * self.kept() * self.span()
+        self.ways.further.iter().flatten().count() as u64 * self.kept() * self.segments.span()
     }
 
     fn requests(&self) -> u32 {

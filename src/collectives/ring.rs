@@ -15,20 +15,28 @@ pub enum Side {
 }
 
 impl Side {
-    pub const BOTH: [Side; 2] = [Side::Right, Side::Left];
+    /// Returns the side with a number.
+    pub fn of(number: u32) -> Side {
+        if number == 0 {
+            Side::Right
+        } else {
+            Side::Left
+        }
+    }
 }
 
 impl Ring {
     /// Returns the rank that is `hops` hops away in a direction, `hops` being at most the number of ranks.
     pub fn ahead(&self, side: Side, hops: u32) -> u32 {
-        let steps = if side == Side::Right { hops } else { self.ranks - hops };
-        (self.rank + steps) % self.ranks
+        let rank = self.rank + if side == Side::Right { hops } else { self.ranks - hops };
+        // Cheaper than a division.
+        rank - if rank < self.ranks { 0 } else { self.ranks }
     }
 
     /// Returns the rank that is `hops` hops away against a direction.
     pub fn behind(&self, side: Side, hops: u32) -> u32 {
-        let steps = if side == Side::Right { self.ranks - hops } else { hops };
-        (self.rank + steps) % self.ranks
+        let back = if side == Side::Right { Side::Left } else { Side::Right };
+        self.ahead(back, hops)
     }
 
     /// Returns the number of hops to the farthest rank in a direction, when each direction covers half of the ring.

@@ -91,33 +91,19 @@ pub enum Step {
     },
 }
 
-/// A table of steps: rounds with the same number of slots each, some of which are empty.
+/// A table of steps: phases of rounds, each of which has the same number of slots, some of which are empty.
 pub(crate) trait Table {
-    /// Number of slots in each round.
-    const SLOTS: u32;
+    /// Returns the numbers of rounds and of slots in each round of a phase; None after the last phase.
+    fn phase(&self, phase: u32) -> Option<(u64, u32)>;
 
-    /// Returns the number of rounds.
-    fn rounds(&self) -> u64;
-
-    /// Returns the step in a slot.
-    fn step(&self, round: u64, slot: u32) -> Option<Step>;
+    /// Returns the step in a slot; None if it is empty.
+    fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step>;
 
     /// Returns the number of elements of scratch memory.
     fn scratch(&self) -> u64;
 
     /// Returns an upper limit of the requests' numbers.
     fn requests(&self) -> u32;
-}
-
-/// Splits rounds into phases of the given lengths. Returns the phase of a round and the round's number in it.
-pub(crate) fn phase<const N: usize>(mut round: u64, lengths: [u32; N]) -> (usize, u32) {
-    for (phase, &length) in lengths.iter().enumerate() {
-        if round < u64::from(length) {
-            return (phase, round as u32);
-        }
-        round -= u64::from(length);
-    }
-    (N, 0)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,49 +119,61 @@ pub(crate) enum Plan {
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     plan: Plan,
+    at: Position,
+    requests: u32,
+    scratch: u64,
+}
+
+/// A slot in a table of steps.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    phase: u32,
+    /// Numbers of rounds and slots in the phase.
+    rounds: u64,
+    slots: u32,
     round: u64,
     slot: u32,
 }
 
+impl Position {
+    fn first<T: Table>(table: &T) -> Position {
+        let (rounds, slots) = table.phase(0).unwrap_or_default();
+        Position { phase: 0, rounds, slots, round: 0, slot: 0 }
+    }
+
+    /// Returns the next step from here on, and moves behind it.
+    fn next<T: Table>(&mut self, table: &T) -> Option<Step> {
+        loop {
+            while self.round < self.rounds {
+                let step = table.step(self.phase, self.round, self.slot);
+                self.slot += 1;
+                if self.slot == self.slots {
+                    (self.round, self.slot) = (self.round + 1, 0);
+                }
+                if step.is_some() {
+                    return step;
+                }
+            }
+            (self.rounds, self.slots) = table.phase(self.phase + 1)?;
+            (self.phase, self.round, self.slot) = (self.phase + 1, 0, 0);
+        }
+    }
+}
+
 impl Schedule {
-    pub(crate) fn new(plan: Plan) -> Schedule {
-        Schedule { plan, round: 0, slot: 0 }
+    pub(crate) fn new<T: Table>(table: T, plan: fn(T) -> Plan) -> Schedule {
+        let (at, requests, scratch) = (Position::first(&table), table.requests(), table.scratch());
+        Schedule { plan: plan(table), at, requests, scratch }
     }
 
     /// Returns the number of elements of scratch memory that the steps use.
     pub fn scratch(&self) -> u64 {
-        match &self.plan {
-            Plan::Broadcast(table) => table.scratch(),
-            Plan::Reduce(table) => table.scratch(),
-            Plan::Allgather(table) => table.scratch(),
-            Plan::Parts(table) => table.scratch(),
-            Plan::Alltoall(table) => table.scratch(),
-        }
+        self.scratch
     }
 
-    /// Returns a number above those of all requests: at most 4 for each rank.
+    /// Returns a number above those of all requests: at most 12, or 4 for each rank if that is more.
     pub fn requests(&self) -> u32 {
-        match &self.plan {
-            Plan::Broadcast(table) => table.requests(),
-            Plan::Reduce(table) => table.requests(),
-            Plan::Allgather(table) => table.requests(),
-            Plan::Parts(table) => table.requests(),
-            Plan::Alltoall(table) => table.requests(),
-        }
-    }
-
-    fn next_in<T: Table>(table: &T, round: &mut u64, slot: &mut u32) -> Option<Step> {
-        while *round < table.rounds() {
-            let step = table.step(*round, *slot);
-            *slot += 1;
-            if *slot == T::SLOTS {
-                (*round, *slot) = (*round + 1, 0);
-            }
-            if step.is_some() {
-                return step;
-            }
-        }
-        None
+        self.requests
     }
 }
 
@@ -184,13 +182,12 @@ impl Iterator for Schedule {
 
     /// Returns the next step, of which earlier ones have been carried out; None at the end.
     fn next(&mut self) -> Option<Step> {
-        let (round, slot) = (&mut self.round, &mut self.slot);
         match &self.plan {
-            Plan::Broadcast(table) => Self::next_in(table, round, slot),
-            Plan::Reduce(table) => Self::next_in(table, round, slot),
-            Plan::Allgather(table) => Self::next_in(table, round, slot),
-            Plan::Parts(table) => Self::next_in(table, round, slot),
-            Plan::Alltoall(table) => Self::next_in(table, round, slot),
+            Plan::Broadcast(table) => self.at.next(table),
+            Plan::Reduce(table) => self.at.next(table),
+            Plan::Allgather(table) => self.at.next(table),
+            Plan::Parts(table) => self.at.next(table),
+            Plan::Alltoall(table) => self.at.next(table),
         }
     }
 }

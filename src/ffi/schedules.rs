@@ -5,7 +5,7 @@ use super::error::{argument, guard, Failure};
 use ntbring_collectives::{begin, Buffer, Collective, Kind, Method, Place, Schedule, Step};
 use std::mem::{align_of, size_of};
 
-const _: () = assert!(size_of::<Schedule>() <= size_of::<[u64; 12]>() && align_of::<Schedule>() <= align_of::<u64>());
+const _: () = assert!(size_of::<Schedule>() <= size_of::<[u64; 16]>() && align_of::<Schedule>() <= align_of::<u64>());
 
 /// Chooses a method and, if it is one, begins a schedule. See `include/ntbring.h`.
 ///

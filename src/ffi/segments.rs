@@ -186,6 +186,12 @@ pub unsafe extern "C" fn ntbring_is_served(endpoint: *mut ntbring_endpoint_t, ra
     })
 }
 
+/// Returns 1 if hosts can perform an operation on numbers of a type. See `include/ntbring.h`.
+#[no_mangle]
+pub extern "C" fn ntbring_can_compute(op: u8, kind: u8) -> i32 {
+    guard(|| Ok(Action::parse(NTBRING_REMOTE_ACCUMULATE as u8, op, kind).is_some().into()))
+}
+
 /// Begins a one-sided operation on a segment of a rank that is not near. See `include/ntbring.h`.
 ///
 /// # Safety

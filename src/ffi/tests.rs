@@ -14,9 +14,9 @@ use super::peers::{
 };
 use super::schedules::{ntbring_schedule_begin, ntbring_schedule_next};
 use super::segments::{
-    ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create, ntbring_segment_free,
-    ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_seal,
-    ntbring_segment_unlock,
+    ntbring_can_compute, ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create,
+    ntbring_segment_free, ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open,
+    ntbring_segment_seal, ntbring_segment_unlock,
 };
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::*;
@@ -78,6 +78,7 @@ same_type! {
     ntbring_segment_hold: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t, i32) -> i32,
     ntbring_segment_let_go: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
     ntbring_is_served: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_can_compute: unsafe extern "C" fn(u8, u8) -> i32,
     ntbring_remote: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_remote_t) -> i32,
     ntbring_group_offer: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut u32) -> i32,
     ntbring_group_open: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const i32, u32, u32) -> i32,
@@ -390,6 +391,14 @@ fn who_has_not_joined_may_leave() {
     unsafe {
         assert_eq!((ntbring_flush(ep), ntbring_linger(ep), ntbring_close(ep)), (0, 0, 0), "{}", text());
     }
+}
+
+#[test]
+fn hosts_compute_what_is_defined_for_a_type() {
+    let can = |op: u32, kind: u32| ntbring_can_compute(op as u8, kind as u8);
+    assert_eq!([can(NTBRING_OP_SUM, NTBRING_TYPE_COMPLEX), can(NTBRING_OP_MAX, NTBRING_TYPE_COMPLEX)], [1, 0]);
+    assert_eq!([can(NTBRING_OP_BAND, NTBRING_TYPE_BYTES), can(NTBRING_OP_BAND, NTBRING_TYPE_DOUBLE)], [1, 0]);
+    assert_eq!([can(NTBRING_OP_NO_OP + 1, NTBRING_TYPE_BYTES), can(NTBRING_OP_SUM, 200)], [0, 0]);
 }
 
 /// Returns a connected endpoint of a job of one rank.
