@@ -14,13 +14,11 @@ mpi_core_sources   += src/mpid/ch4/netmod/ntbring/func_table.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_offer.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_op.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_part.c \
-                      src/mpid/ch4/netmod/ntbring/ntbring_pass.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_progress.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_recv_chunk.c \
-                      src/mpid/ch4/netmod/ntbring/ntbring_ring_coll.c \
-                      src/mpid/ch4/netmod/ntbring/ntbring_ring_reduce.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma_far.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_schedule.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_spawn.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_tool.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_win.c \

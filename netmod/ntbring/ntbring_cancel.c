@@ -33,11 +33,7 @@ static void mark_cancelled(MPIR_Request * sreq)
 
 static void end_withdrawn(MPIR_Request * sreq)
 {
-    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(sreq);
-    if (am->datatype != MPI_DATATYPE_NULL) {
-        MPIR_Datatype_release_if_not_builtin(am->datatype);
-        am->datatype = MPI_DATATYPE_NULL;
-    }
+    MPIDI_NTBRING_release_datatype(MPIDI_NTBRING_AM(sreq));
     mark_cancelled(sreq);
     MPIR_cc_set(sreq->cc_ptr, 1);
     MPID_Request_complete(sreq);

@@ -17,9 +17,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     for (int i = 0; i < comm->local_size; i++) {
         ranks[i] = MPIDI_NTBRING_dest(i, comm);
     }
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = ntbring_group_offer(endpoint, &mine);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_group_offer(endpoint, &mine));
     MPIR_Assert(rc == NTBRING_OK);
 
     mpi_errno = MPIR_Allreduce_intra_recursive_doubling(&mine, &all, 1, MPI_UINT32_T, MPI_BAND,
@@ -28,9 +26,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     if (*errflag) {
         all = 0;
     }
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = ntbring_group_open(endpoint, comm->context_id, ranks, mine, all);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_group_open(endpoint, comm->context_id, ranks, mine, all));
     MPIR_Assert(rc >= 0);
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
@@ -64,9 +60,8 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
              * passes on; give up at the second, as the sharing or exchange may never end */
             if (error_ret) {
                 if (is_exchange) {
-                    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-                    ntbring_exchange_leave(endpoint, comm->context_id);
-                    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+                    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_exchange_leave(endpoint,
+                                                                         comm->context_id));
                 }
                 goto fn_fail;
             }
@@ -92,10 +87,8 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
     int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = failed ? ntbring_share(endpoint, comm->context_id, NULL, 1) :
-        ntbring_share(endpoint, comm->context_id, block, block_sz);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_share(endpoint, comm->context_id, failed ? NULL : block,
+                                                failed ? 1 : block_sz));
     MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = await_end(false, blocks, block_sz * comm->local_size, comm, &rc);
     MPIR_ERR_CHECK(mpi_errno);
@@ -108,8 +101,8 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
 
 /* Sets *blocks to the address of all blocks if they are contiguous. Otherwise sets it to a
  * temporary buffer, into or from which they are packed. */
-static int find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz, bool * is_packed,
-                       void **blocks)
+int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz,
+                              bool * is_packed, void **blocks)
 {
     int mpi_errno = MPI_SUCCESS;
     int is_contig;
@@ -154,19 +147,20 @@ int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI
                       "**collective_size_mismatch %d %d", (int) (sendcount * send_sz), (int) block_sz);
     }
     if (!failed) {
-        failed = find_blocks(sendbuf, sendtype, size * block_sz, &sends_packed, &from);
+        failed = MPIDI_NTBRING_find_blocks(sendbuf, sendtype, size * block_sz, &sends_packed,
+                                           &from);
     }
     if (!failed) {
-        failed = find_blocks(recvbuf, recvtype, size * block_sz, &receives_packed, &to);
+        failed = MPIDI_NTBRING_find_blocks(recvbuf, recvtype, size * block_sz, &receives_packed,
+                                           &to);
     }
     if (!failed && sends_packed) {
         failed = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, from, size * block_sz, MPI_BYTE);
     }
 
     /* a rank that has failed tells the others, since they take part in the exchange */
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    rc = ntbring_exchange(endpoint, comm->context_id, failed ? NULL : from, failed ? NULL : to, block_sz);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_exchange(endpoint, comm->context_id, failed ? NULL : from,
+                                                   failed ? NULL : to, block_sz));
     MPIDI_NTBRING_CHKRC(rc);
     if (rc == NTBRING_OK) {
         mpi_errno = await_end(true, NULL, 0, comm, &rc);
@@ -210,8 +204,9 @@ int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 }
 
 /* Reduces with a sharing. All ranks that need the result compute it in the same order. */
-static int shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype,
-                         MPI_Op op, bool is_wanted, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                MPI_Datatype datatype, MPI_Op op, bool is_wanted, MPIR_Comm * comm,
+                                MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
@@ -235,28 +230,17 @@ static int shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI
     goto fn_exit;
 }
 
-int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
-                                MPIR_Errflag_t * errflag)
-{
-    return shared_reduce(sendbuf, recvbuf, count, datatype, op, comm->rank == root, comm, errflag);
-}
-
-int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                   MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
-                                   MPIR_Errflag_t * errflag)
-{
-    return shared_reduce(sendbuf, recvbuf, count, datatype, op, true, comm, errflag);
-}
-
-int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                   void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+/* An allgather, for which this rank contributes one block, or an alltoall, for which it contributes
+ * a block for each rank. */
+int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                int blocks, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = MPI_SUCCESS;
+    int size = comm->local_size;
     MPI_Aint recv_extent, type_size, block_sz;
-    char block[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
-    char blocks[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
+    char mine[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
+    char all[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
 
     MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
     MPIR_Datatype_get_size_macro(recvtype, type_size);
@@ -268,41 +252,17 @@ int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_
     }
     mpi_errno = MPIDI_NTBRING_failed_before(*errflag);
     if (mpi_errno == MPI_SUCCESS) {
-        mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, block, block_sz, MPI_BYTE);
+        mpi_errno = MPIR_Localcopy(sendbuf, sendcount * blocks, sendtype,
+                                   mine, block_sz * blocks, MPI_BYTE);
     }
-    mpi_errno = share(mpi_errno, block, block_sz, blocks, comm);
+    mpi_errno = share(mpi_errno, mine, block_sz * blocks, all, comm);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIR_Localcopy(blocks, block_sz * comm->local_size, MPI_BYTE,
-                               recvbuf, recvcount * comm->local_size, recvtype);
-    MPIR_ERR_CHECK(mpi_errno);
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    MPIDI_NTBRING_note_error(mpi_errno, errflag);
-    goto fn_exit;
-}
-
-int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                  void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag)
-{
-    int mpi_errno = MPI_SUCCESS;
-    int size = comm->local_size;
-    MPI_Aint recv_extent, type_size, block_sz;
-    char mine[NTBRING_BLOCK_MAX] MPL_ATTR_ALIGNED(64);
-    char all[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
-
-    MPIR_Datatype_get_extent_macro(recvtype, recv_extent);
-    MPIR_Datatype_get_size_macro(recvtype, type_size);
-    block_sz = recvcount * type_size;
-    mpi_errno = MPIDI_NTBRING_failed_before(*errflag);
-    if (mpi_errno == MPI_SUCCESS) {
-        mpi_errno = MPIR_Localcopy(sendbuf, sendcount * size, sendtype,
-                                   mine, block_sz * size, MPI_BYTE);
+    if (blocks == 1) {
+        mpi_errno = MPIR_Localcopy(all, block_sz * size, MPI_BYTE, recvbuf, recvcount * size,
+                                   recvtype);
+        MPIR_ERR_CHECK(mpi_errno);
+        goto fn_exit;
     }
-    mpi_errno = share(mpi_errno, mine, block_sz * size, all, comm);
-    MPIR_ERR_CHECK(mpi_errno);
     for (int i = 0; i < size; i++) {
         mpi_errno = MPIR_Localcopy(all + (i * size + comm->rank) * block_sz, block_sz, MPI_BYTE,
                                    (char *) recvbuf + i * recvcount * recv_extent, recvcount,

@@ -21,60 +21,36 @@
 #undef MPIDI_NM_mpi_allgather
 #undef MPIDI_NM_mpi_alltoall
 
-/* Least number of ranks on a ring on which not all are neighbours, so that passing blocks on
- * from rank to rank avoids the forwarders. */
-#define MPIDI_NTBRING_RING_MIN_RANKS 4
-/* Largest vector in bytes for which an allgather and a reduction of all vectors at every rank is
- * cheaper than twice as many rounds. */
-#define MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ 16384
-/* Largest number of ranks on a ring on which no two ranks are more than two hops apart. */
-#define MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS 5
-
-/* Sizes in bytes of an alltoall's blocks for which ntbring_exchange is faster than messages.
- * Smaller blocks are sent without a rendezvous, and larger ones between neighbours (NEAR_MAX) are
- * copied by sender and receiver at once. Elsewhere the limit only bounds the memory for packed
- * blocks. */
-#define MPIDI_NTBRING_EXCHANGE_MIN_SZ 4096
-#define MPIDI_NTBRING_EXCHANGE_NEAR_MAX_SZ 65536
-#define MPIDI_NTBRING_EXCHANGE_MAX_SZ 4194304
-
 /* Number of looks for blocks of neighbours between two polls for anything else. */
 #define MPIDI_NTBRING_SHARE_LOOKS 8
 
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
+                                MPI_Datatype datatype, MPI_Op op, bool is_wanted, MPIR_Comm * comm,
                                 MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_shared_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                   MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
-                                   MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_shared_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                   void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                   MPIR_Comm * comm, MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                  void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                  MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
+                                int blocks, MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz,
+                              bool * is_packed, void **blocks);
 int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                     void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done);
+
+/* ntbring_schedule_begin and the collectives that follow its schedule. */
+int MPIDI_NTBRING_begin(int kind, MPI_Aint elements, MPI_Aint element_sz, int root, bool in_place,
+                        bool can_exchange, MPIR_Comm * comm, ntbring_schedule_t * schedule);
 int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
-                             MPIR_Comm * comm, MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                              MPI_Datatype datatype, MPI_Op op, int root, MPIR_Comm * comm,
-                              MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_ring_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                 MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
-                                 MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_ring_allreduce_parts(const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                       MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm,
-                                       MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_ring_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                 MPIR_Comm * comm, MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_ring_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+                             MPIR_Comm * comm, MPIR_Errflag_t * errflag,
+                             ntbring_schedule_t * schedule);
+int MPIDI_NTBRING_ring_reduce(const void *sendbuf, void *recvbuf, MPI_Datatype datatype, MPI_Op op,
+                              int tag, MPIR_Comm * comm, MPIR_Errflag_t * errflag,
+                              ntbring_schedule_t * schedule);
+int MPIDI_NTBRING_ring_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype, int tag,
+                              MPIR_Comm * comm, MPIR_Errflag_t * errflag,
+                              ntbring_schedule_t * schedule);
 
 /* Records an error in errflag. A failed process takes precedence over any other error. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_note_error(int mpi_errno, MPIR_Errflag_t * errflag)
@@ -95,10 +71,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_failed_before(MPIR_Errflag_t errflag)
     return mpi_errno;
 }
 
-/* Returns true if ranks pass on the blocks for ranks that are no neighbours. */
-MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_passes_on(MPIR_Comm * comm)
+/* Returns NTBRING_BY_MESSAGES if a collective with large blocks is left to MPICH, with the same
+ * result at all ranks. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_method(int kind, MPI_Aint elements, MPI_Aint element_sz,
+                                                  int root, bool in_place, MPIR_Comm * comm,
+                                                  ntbring_schedule_t * schedule)
 {
-    return MPIDI_NTBRING_COMM(comm)->is_ring && comm->local_size >= MPIDI_NTBRING_RING_MIN_RANKS;
+    return MPIDI_NTBRING_COMM(comm)->is_ring ?
+        MPIDI_NTBRING_begin(kind, elements, element_sz, root, in_place,
+                            !MPIDI_NTBRING_COMM(comm)->no_exchange, comm, schedule) :
+        NTBRING_BY_MESSAGES;
 }
 
 /* Returns true if elements are contiguous and can be reduced one by one, in any order of the
@@ -133,18 +115,6 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm 
         MPIDI_NTBRING_has_group(comm, errflag);
 }
 
-/* Returns true if an alltoall with blocks of this size tries ntbring_exchange; the same at all
- * ranks. */
-MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_exchanges(MPI_Aint block_sz, MPIR_Comm * comm,
-                                                      MPIR_Errflag_t * errflag)
-{
-    return block_sz > MPIDI_NTBRING_EXCHANGE_MIN_SZ && !MPIDI_NTBRING_COMM(comm)->no_exchange &&
-        comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS &&
-        block_sz <= (MPIDI_NTBRING_passes_on(comm) ? MPIDI_NTBRING_EXCHANGE_MAX_SZ :
-                     MPIDI_NTBRING_EXCHANGE_NEAR_MAX_SZ) &&
-        MPIDI_NTBRING_has_group(comm, errflag);
-}
-
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
@@ -158,9 +128,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_bcast(void *buffer, MPI_Aint count, MP
                                                 int root, MPIR_Comm * comm,
                                                 MPIR_Errflag_t * errflag)
 {
-    if (MPIDI_NTBRING_passes_on(comm) &&
-        MPIR_CVAR_BCAST_INTRA_ALGORITHM == MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto) {
-        return MPIDI_NTBRING_ring_bcast(buffer, count, datatype, root, comm, errflag);
+    if (MPIR_CVAR_BCAST_INTRA_ALGORITHM == MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto) {
+        ntbring_schedule_t schedule;
+        MPI_Aint type_size;
+        MPIR_Datatype_get_size_macro(datatype, type_size);
+        if (MPIDI_NTBRING_method(NTBRING_BCAST, count * type_size, 1, root, false, comm,
+                                 &schedule) == NTBRING_OK) {
+            return MPIDI_NTBRING_ring_bcast(buffer, count, datatype, root, comm, errflag,
+                                            &schedule);
+        }
     }
     return MPIDI_NTBRING_fallback_bcast(buffer, count, datatype, root, comm, errflag);
 }
@@ -171,14 +147,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recv
 {
     if (MPIR_CVAR_REDUCE_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto &&
         MPIDI_NTBRING_sums_up(op, datatype)) {
-        MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
-        if (MPIDI_NTBRING_shares(size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op, root, comm,
-                                               errflag);
+        ntbring_schedule_t schedule;
+        MPI_Aint width = MPIR_Datatype_get_basic_size(datatype);
+        if (MPIDI_NTBRING_shares(count * width, comm, errflag)) {
+            return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op,
+                                               comm->rank == root, comm, errflag);
         }
-        if (MPIDI_NTBRING_passes_on(comm) && size > 0) {
-            return MPIDI_NTBRING_ring_reduce(sendbuf, recvbuf, count, datatype, op, root, comm,
-                                             errflag);
+        if (MPIDI_NTBRING_method(NTBRING_REDUCE, count, width, root, sendbuf == MPI_IN_PLACE, comm,
+                                 &schedule) == NTBRING_OK) {
+            return MPIDI_NTBRING_ring_reduce(sendbuf, recvbuf, datatype, op, MPIR_REDUCE_TAG, comm,
+                                             errflag, &schedule);
         }
     }
     return MPIDI_NTBRING_fallback_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, errflag);
@@ -191,16 +169,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
 {
     if (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM == MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto &&
         MPIDI_NTBRING_sums_up(op, datatype)) {
-        MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
-        if (MPIDI_NTBRING_shares(size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_allreduce(sendbuf, recvbuf, count, datatype, op, comm,
-                                                  errflag);
+        ntbring_schedule_t schedule;
+        MPI_Aint width = MPIR_Datatype_get_basic_size(datatype);
+        if (MPIDI_NTBRING_shares(count * width, comm, errflag)) {
+            return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op,
+                                               true, comm, errflag);
         }
-        if (MPIDI_NTBRING_passes_on(comm) && size > 0) {
-            return size <= MPIDI_NTBRING_RING_ALLREDUCE_MAX_SZ ?
-                MPIDI_NTBRING_ring_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag) :
-                MPIDI_NTBRING_ring_allreduce_parts(sendbuf, recvbuf, count, datatype, op, comm,
-                                                   errflag);
+        if (MPIDI_NTBRING_method(NTBRING_ALLREDUCE, count, width, 0, sendbuf == MPI_IN_PLACE, comm,
+                                 &schedule) == NTBRING_OK) {
+            return MPIDI_NTBRING_ring_reduce(sendbuf, recvbuf, datatype, op, MPIR_ALLREDUCE_TAG,
+                                             comm, errflag, &schedule);
         }
     }
     return MPIDI_NTBRING_fallback_allreduce(sendbuf, recvbuf, count, datatype, op, comm, errflag);
@@ -214,16 +192,19 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
     if (MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM == MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto) {
         /* all ranks must decide alike, and the only value that is the same at all is the size of
          * a block */
+        ntbring_schedule_t schedule;
         MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
         if (MPIDI_NTBRING_shares(size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                                  recvtype, comm, errflag);
+            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                               recvtype, 1, comm, errflag);
         }
-        if (MPIDI_NTBRING_passes_on(comm)) {
-            return MPIDI_NTBRING_ring_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                                recvtype, comm, errflag);
+        if (MPIDI_NTBRING_method(NTBRING_ALLGATHER, 1, size, 0, sendbuf == MPI_IN_PLACE, comm,
+                                 &schedule) == NTBRING_OK) {
+            return MPIDI_NTBRING_ring_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                             recvtype, MPIR_ALLGATHER_TAG, comm, errflag,
+                                             &schedule);
         }
     }
     return MPIDI_NTBRING_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
@@ -237,26 +218,32 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
 {
     if (sendbuf != MPI_IN_PLACE &&
         MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM == MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto) {
+        ntbring_schedule_t schedule;
         MPI_Aint type_size, size;
+        int method;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
         if (MPIDI_NTBRING_shares(size * comm->local_size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                                 recvtype, comm, errflag);
+            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                               recvtype, comm->local_size, comm, errflag);
         }
-        if (MPIDI_NTBRING_exchanges(size, comm, errflag)) {
+        method = MPIDI_NTBRING_method(NTBRING_ALLTOALL, 1, size, 0, false, comm, &schedule);
+        if (method == NTBRING_BY_EXCHANGE) {
             bool is_done = false;
-            int mpi_errno = MPIDI_NTBRING_exchange_alltoall(sendbuf, sendcount, sendtype, recvbuf,
-                                                            recvcount, recvtype, comm, errflag,
-                                                            &is_done);
-            if (mpi_errno || is_done) {
-                return mpi_errno;
+            if (MPIDI_NTBRING_has_group(comm, errflag)) {
+                int mpi_errno = MPIDI_NTBRING_exchange_alltoall(sendbuf, sendcount, sendtype,
+                                                                recvbuf, recvcount, recvtype, comm,
+                                                                errflag, &is_done);
+                if (mpi_errno || is_done) {
+                    return mpi_errno;
+                }
             }
+            method = MPIDI_NTBRING_begin(NTBRING_ALLTOALL, 1, size, 0, false, false, comm,
+                                         &schedule);
         }
-        if (MPIDI_NTBRING_passes_on(comm) &&
-            comm->local_size <= MPIDI_NTBRING_RING_ALLTOALL_MAX_RANKS) {
-            return MPIDI_NTBRING_ring_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                               recvtype, comm, errflag);
+        if (method == NTBRING_OK) {
+            return MPIDI_NTBRING_ring_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                             recvtype, MPIR_ALLTOALL_TAG, comm, errflag, &schedule);
         }
     }
     return MPIDI_NTBRING_fallback_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,

@@ -14,6 +14,14 @@
                          (rc_) == NTBRING_ERR_PEER ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER, \
                          "**ntbring", "**ntbring %s", ntbring_error_text())
 
+/* Calls a function with the lock of VCI 0 and stores its return code. */
+#define MPIDI_NTBRING_CALL_LOCKED(rc_, call_)                           \
+    do {                                                                \
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);                   \
+        (rc_) = (call_);                                                \
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);                    \
+    } while (0)
+
 int MPIDI_NTBRING_progress(int vci);
 void MPIDI_NTBRING_idle(int vci);
 void MPIDI_NTBRING_tool_register(void);
@@ -54,6 +62,15 @@ int MPIDI_NTBRING_win_lock(int lock_type, int rank, int assert, MPIR_Win * win);
 int MPIDI_NTBRING_win_unlock(int rank, MPIR_Win * win);
 int MPIDI_NTBRING_win_lock_all(int assert, MPIR_Win * win);
 int MPIDI_NTBRING_win_unlock_all(MPIR_Win * win);
+
+/* Releases the reference to the datatype of a payload that is packed, if there is one. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_release_datatype(MPIDI_NTBRING_am_request_t * am)
+{
+    if (am->datatype != MPI_DATATYPE_NULL) {
+        MPIR_Datatype_release_if_not_builtin(am->datatype);
+        am->datatype = MPI_DATATYPE_NULL;
+    }
+}
 
 #define MPIDI_NTBRING_AV(av) ((av)->netmod.ntbring)
 

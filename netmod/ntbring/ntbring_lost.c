@@ -158,13 +158,12 @@ static void end_send(MPIR_Request * sreq, int vci)
     if (!is_lost(am->peer, 1ULL << vci)) {
         return;
     }
-    if (MPIDIG_REQUEST(sreq, req) && am->datatype != MPI_DATATYPE_NULL) {
-        MPIR_Datatype_release_if_not_builtin(am->datatype);
-        am->datatype = MPI_DATATYPE_NULL;
-    }
-    if (MPIDIG_REQUEST(sreq, req) && am->is_cancelling) {
-        am->is_cancelling = false;
-        MPIDI_CH4_REQUEST_FREE(sreq);   /* no reply will come */
+    if (MPIDIG_REQUEST(sreq, req)) {
+        MPIDI_NTBRING_release_datatype(am);
+        if (am->is_cancelling) {
+            am->is_cancelling = false;
+            MPIDI_CH4_REQUEST_FREE(sreq);       /* no reply will come */
+        }
     }
     end_request(sreq, am->peer);
 }
@@ -348,9 +347,8 @@ int MPIDI_NTBRING_forget_guests(bool(*is_used) (int32_t peer))
         __atomic_store_n(&lost->vcis, 0, __ATOMIC_RELEASE);
         MPL_free(lost->why);
         lost->why = NULL;
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        int rc = ntbring_peer_drop(MPIDI_NTBRING_VCI(0).endpoint, peer);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        int rc;
+        MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_peer_drop(MPIDI_NTBRING_VCI(0).endpoint, peer));
         MPIDI_NTBRING_CHKRC(rc);
     }
 

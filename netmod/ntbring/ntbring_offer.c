@@ -72,11 +72,7 @@ int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, 
 
 int MPIDI_NTBRING_offer_taken(MPIR_Request * sreq)
 {
-    MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(sreq);
-    if (am->datatype != MPI_DATATYPE_NULL) {
-        MPIR_Datatype_release_if_not_builtin(am->datatype);
-        am->datatype = MPI_DATATYPE_NULL;
-    }
+    MPIDI_NTBRING_release_datatype(MPIDI_NTBRING_AM(sreq));
     MPID_Request_complete(sreq);
     return MPI_SUCCESS;
 }

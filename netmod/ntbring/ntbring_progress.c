@@ -204,9 +204,8 @@ static int handle_sent(ntbring_event_t * event)
     MPIR_Request *sreq = event->cookie;
     MPIDI_NTBRING_am_request_t *am = MPIDI_NTBRING_AM(sreq);
 
-    if (am->datatype != MPI_DATATYPE_NULL && am->handler_id == event->handler) {
-        MPIR_Datatype_release_if_not_builtin(am->datatype);
-        am->datatype = MPI_DATATYPE_NULL;
+    if (am->handler_id == event->handler) {
+        MPIDI_NTBRING_release_datatype(am);
     }
     am->is_leaving = false;
     bool is_cancelling = am->is_cancelling;

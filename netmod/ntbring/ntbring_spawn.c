@@ -31,9 +31,8 @@ static int add_peer(const char *upid, int upid_size, int32_t * peer)
 
     MPL_wtime(&start);
     for (;;) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = ntbring_peer_add(MPIDI_NTBRING_VCI(0).endpoint, upid, upid_size, peer);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_peer_add(MPIDI_NTBRING_VCI(0).endpoint, upid,
+                                                       upid_size, peer));
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
             break;
@@ -156,10 +155,10 @@ int MPIDI_NTBRING_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char 
                         "local_upids", MPL_MEM_ADDRESS);
     for (int i = 0; i < comm->local_size; i++) {
         uint64_t size;
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        int rc = ntbring_peer_address(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(i, comm),
-                                      *local_upids + total, &size);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        int rc;
+        MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_peer_address(MPIDI_NTBRING_VCI(0).endpoint,
+                                                           MPIDI_NTBRING_dest(i, comm),
+                                                           *local_upids + total, &size));
         MPIDI_NTBRING_CHKRC(rc);
         (*local_upid_size)[i] = size;
         total += size;
@@ -181,12 +180,11 @@ int MPIDI_NTBRING_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, i
     int mpi_errno = MPI_SUCCESS;
     int avtid = MPIDIU_GPID_GET_AVTID(remote_gpid);
     int lpid = MPIDIU_GPID_GET_LPID(remote_gpid);
+    int rc;
     MPIDI_NTBRING_UNUSED(timeout);
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    int rc = ntbring_greet(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_peer(avtid, lpid), tag,
-                           buf, size);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_greet(MPIDI_NTBRING_VCI(0).endpoint,
+                                                MPIDI_NTBRING_peer(avtid, lpid), tag, buf, size));
     MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
@@ -204,9 +202,8 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
 
     MPL_wtime(&start);
     for (;;) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = ntbring_greeting(MPIDI_NTBRING_VCI(0).endpoint, tag, buf, size);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+        MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_greeting(MPIDI_NTBRING_VCI(0).endpoint, tag, buf,
+                                                       size));
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
             break;
@@ -222,8 +219,6 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
   fn_exit:
     return mpi_errno;
   fn_fail:
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    ntbring_greeting_withdraw(MPIDI_NTBRING_VCI(0).endpoint, tag);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_greeting_withdraw(MPIDI_NTBRING_VCI(0).endpoint, tag));
     goto fn_exit;
 }

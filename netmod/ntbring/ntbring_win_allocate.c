@@ -165,9 +165,7 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
     char value[MPI_MAX_INFO_VAL + 1];
     int company, flag = 0;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    company = count_company(win->comm_ptr);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPIDI_NTBRING_CALL_LOCKED(company, count_company(win->comm_ptr));
     win->create_flavor = MPI_WIN_FLAVOR_ALLOCATE;
     win->dev.netmod.ntbring.targets = targets;
     win->dev.netmod.ntbring.has_locks = company == win->comm_ptr->local_size - 1;
