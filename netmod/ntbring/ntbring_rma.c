@@ -50,65 +50,26 @@ static int make_source(const void *buf, MPI_Aint count, MPI_Datatype datatype, M
     goto fn_exit;
 }
 
-int MPIDI_NTBRING_accumulate(const void *origin_addr, int origin_count,
-                             MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-                             int target_count, MPI_Datatype target_datatype, MPI_Op op,
-                             MPIR_Win * win)
+int MPIDI_NTBRING_accumulate_directly(const void *origin_addr, int origin_count,
+                                      MPI_Datatype origin_datatype, void *result_addr,
+                                      int result_count, MPI_Datatype result_datatype,
+                                      int target_rank, MPI_Aint target_disp, int target_count,
+                                      MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_NTBRING_target_t *target = MPIDI_NTBRING_target(target_rank, win);
-    MPI_Aint origin_data_sz, target_data_sz;
+    bool has_result = (result_datatype != MPI_DATATYPE_NULL);
+    MPI_Aint origin_data_sz = 0, result_data_sz = 0, target_data_sz;
     source_t source = { 0 };
     char *target_addr;
     MPIR_FUNC_ENTER;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
-    MPIDI_Datatype_check_size(origin_datatype, origin_count, origin_data_sz);
     MPIDI_Datatype_check_size(target_datatype, target_count, target_data_sz);
-    if (origin_data_sz == 0 || target_data_sz == 0 || op == MPI_NO_OP) {
-        goto fn_exit;
+    if (has_result) {
+        MPIDI_Datatype_check_size(result_datatype, result_count, result_data_sz);
     }
-
-    mpi_errno = MPIDI_NTBRING_locate(target, target_disp, target_count, target_datatype,
-                                     &target_addr);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = make_source(origin_addr, origin_count, origin_datatype, origin_data_sz, &source);
-    MPIR_ERR_CHECK(mpi_errno);
-
-    mpi_errno = MPIDI_NTBRING_acc_lock(target);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDIG_compute_acc_op(source.buf, source.count, source.datatype, target_addr,
-                                      target_count, target_datatype, op, source.kind);
-    MPIDI_NTBRING_acc_unlock(target);
-    MPIR_ERR_CHECK(mpi_errno);
-
-  fn_exit:
-    MPL_free(source.packed);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-    MPIR_FUNC_EXIT;
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
-
-int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
-                                 MPI_Datatype origin_datatype, void *result_addr, int result_count,
-                                 MPI_Datatype result_datatype, int target_rank,
-                                 MPI_Aint target_disp, int target_count,
-                                 MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win)
-{
-    int mpi_errno = MPI_SUCCESS;
-    MPIDI_NTBRING_target_t *target = MPIDI_NTBRING_target(target_rank, win);
-    MPI_Aint origin_data_sz = 0, result_data_sz, target_data_sz;
-    source_t source = { 0 };
-    char *target_addr;
-    MPIR_FUNC_ENTER;
-
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
-    MPIDI_Datatype_check_size(result_datatype, result_count, result_data_sz);
-    MPIDI_Datatype_check_size(target_datatype, target_count, target_data_sz);
     if (op != MPI_NO_OP) {
         MPIDI_Datatype_check_size(origin_datatype, origin_count, origin_data_sz);
     }
@@ -127,8 +88,10 @@ int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
 
     mpi_errno = MPIDI_NTBRING_acc_lock(target);
     MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_NTBRING_copy(target_addr, target_count, target_datatype, result_addr,
-                                   result_count, result_datatype);
+    if (has_result) {
+        mpi_errno = MPIDI_NTBRING_copy(target_addr, target_count, target_datatype, result_addr,
+                                       result_count, result_datatype);
+    }
     if (mpi_errno == MPI_SUCCESS && origin_data_sz > 0) {
         mpi_errno = MPIDIG_compute_acc_op(source.buf, source.count, source.datatype, target_addr,
                                           target_count, target_datatype, op, source.kind);
@@ -217,35 +180,33 @@ bool MPIDI_NTBRING_can_compute(MPI_Op mpi_op, MPI_Datatype datatype, ntbring_rem
     static const struct {
         MPI_Op mpi_op;
         uint8_t op;
-        bool floats, complexes, bytes;
     } ops[] = {
-        {MPI_SUM, NTBRING_OP_SUM, true, true, false},
-        {MPI_PROD, NTBRING_OP_PROD, true, true, false},
-        {MPI_MAX, NTBRING_OP_MAX, true, false, false},
-        {MPI_MIN, NTBRING_OP_MIN, true, false, false},
-        {MPI_LAND, NTBRING_OP_LAND, true, false, false},
-        {MPI_LOR, NTBRING_OP_LOR, true, false, false},
-        {MPI_LXOR, NTBRING_OP_LXOR, true, false, false},
-        {MPI_BAND, NTBRING_OP_BAND, false, false, true},
-        {MPI_BOR, NTBRING_OP_BOR, false, false, true},
-        {MPI_BXOR, NTBRING_OP_BXOR, false, false, true},
+        {MPI_SUM, NTBRING_OP_SUM},
+        {MPI_PROD, NTBRING_OP_PROD},
+        {MPI_MAX, NTBRING_OP_MAX},
+        {MPI_MIN, NTBRING_OP_MIN},
+        {MPI_LAND, NTBRING_OP_LAND},
+        {MPI_LOR, NTBRING_OP_LOR},
+        {MPI_LXOR, NTBRING_OP_LXOR},
+        {MPI_BAND, NTBRING_OP_BAND},
+        {MPI_BOR, NTBRING_OP_BOR},
+        {MPI_BXOR, NTBRING_OP_BXOR},
     };
     int type = MPIDI_NTBRING_number_type(datatype);
 
+    if (type < 0) {             /* a pair type with a gap, for instance, which is not contiguous */
+        return false;
+    }
     if (mpi_op == MPI_REPLACE || mpi_op == MPI_NO_OP) {
         remote->op = mpi_op == MPI_REPLACE ? NTBRING_OP_REPLACE : NTBRING_OP_NO_OP;
         remote->type = NTBRING_TYPE_BYTES;
-        /* type >= 0 excludes pair types with a gap, which are not contiguous */
-        return type >= 0;
+        return true;
     }
     for (int i = 0; i < (int) (sizeof(ops) / sizeof(ops[0])); i++) {
         if (mpi_op == ops[i].mpi_op) {
             remote->op = ops[i].op;
             remote->type = (uint8_t) type;
-            return type >= 0 &&
-                (type != NTBRING_TYPE_BYTES || ops[i].bytes) &&
-                ((type != NTBRING_TYPE_FLOAT && type != NTBRING_TYPE_DOUBLE) || ops[i].floats) &&
-                (type < NTBRING_TYPE_COMPLEX || ops[i].complexes);
+            return ntbring_can_compute(remote->op, remote->type) > 0;
         }
     }
     return false;

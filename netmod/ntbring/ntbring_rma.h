@@ -6,41 +6,28 @@
 #include "ntbring_impl.h"
 
 /* Operations on memory that this process maps access it directly; all others are in
- * ntbring_rma_far.c. */
+ * ntbring_rma_far.c. If request is not NULL, they are those of MPI_Rput and so on. An accumulate
+ * without a result has the result_datatype MPI_DATATYPE_NULL. */
 
-int MPIDI_NTBRING_accumulate(const void *origin_addr, int origin_count,
-                             MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-                             int target_count, MPI_Datatype target_datatype, MPI_Op op,
-                             MPIR_Win * win);
-int MPIDI_NTBRING_get_accumulate(const void *origin_addr, int origin_count,
+int MPIDI_NTBRING_accumulate_directly(const void *origin_addr, int origin_count,
+                                      MPI_Datatype origin_datatype, void *result_addr,
+                                      int result_count, MPI_Datatype result_datatype,
+                                      int target_rank, MPI_Aint target_disp, int target_count,
+                                      MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win);
+
+/* The same operations on a target that this process does not map: they are performed by the
+ * target's host or sent as MPIDIG's messages. */
+int MPIDI_NTBRING_far_put_or_get(bool is_get, void *origin_addr, int origin_count,
+                                 MPI_Datatype origin_datatype, int target_rank,
+                                 MPI_Aint target_disp, int target_count,
+                                 MPI_Datatype target_datatype, MPIR_Win * win,
+                                 MPIR_Request ** request);
+int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
                                  MPI_Datatype origin_datatype, void *result_addr, int result_count,
                                  MPI_Datatype result_datatype, int target_rank,
                                  MPI_Aint target_disp, int target_count,
-                                 MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win);
-
-/* The same operations on a target that this process does not map: they are performed by the
- * target's host or sent as MPIDIG's messages. If request is not NULL, they are those of MPI_Rput
- * and so on. */
-int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                          int target_rank, MPI_Aint target_disp, int target_count,
-                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request);
-int MPIDI_NTBRING_far_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                          int target_rank, MPI_Aint target_disp, int target_count,
-                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request);
-int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
-                                 MPI_Datatype origin_datatype, int target_rank,
-                                 MPI_Aint target_disp, int target_count,
                                  MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
                                  MPIR_Request ** request);
-int MPIDI_NTBRING_far_get_accumulate(const void *origin_addr, int origin_count,
-                                     MPI_Datatype origin_datatype, void *result_addr,
-                                     int result_count, MPI_Datatype result_datatype,
-                                     int target_rank, MPI_Aint target_disp, int target_count,
-                                     MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
-                                     MPIR_Request ** request);
-int MPIDI_NTBRING_far_fetch_and_op(const void *origin_addr, void *result_addr,
-                                   MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
-                                   MPI_Op op, MPIR_Win * win);
 int MPIDI_NTBRING_far_compare_and_swap(const void *origin_addr, const void *compare_addr,
                                        void *result_addr, MPI_Datatype datatype, int target_rank,
                                        MPI_Aint target_disp, MPIR_Win * win);
@@ -135,29 +122,56 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_acc_unlock(const MPIDI_NTBRING_targe
     }
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_put(const void *origin_addr, int origin_count,
-                                               MPI_Datatype origin_datatype, int target_rank,
-                                               MPI_Aint target_disp, int target_count,
-                                               MPI_Datatype target_datatype, MPIR_Win * win)
+/* Creates the request of a direct operation, which is complete at once. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_request_complete(MPIR_Request ** request)
 {
     int mpi_errno = MPI_SUCCESS;
+    if (request) {
+        MPIDI_RMA_REQUEST_CREATE_COMPLETE(*request);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_put_or_get(bool is_get, void *origin_addr,
+                                                      int origin_count,
+                                                      MPI_Datatype origin_datatype,
+                                                      int target_rank, MPI_Aint target_disp,
+                                                      int target_count,
+                                                      MPI_Datatype target_datatype,
+                                                      MPIR_Win * win, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const MPIDI_NTBRING_target_t *target = MPIDI_NTBRING_target(target_rank, win);
     MPI_Aint origin_data_sz, target_data_sz;
     char *target_addr;
     MPIR_FUNC_ENTER;
 
-    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
-    MPIDI_Datatype_check_origin_target_size(origin_datatype, target_datatype, origin_count,
-                                            target_count, origin_data_sz, target_data_sz);
-    if (origin_data_sz == 0 || target_data_sz == 0) {
+    if (!target) {
+        mpi_errno = MPIDI_NTBRING_far_put_or_get(is_get, origin_addr, origin_count,
+                                                 origin_datatype, target_rank, target_disp,
+                                                 target_count, target_datatype, win, request);
         goto fn_exit;
     }
 
-    mpi_errno = MPIDI_NTBRING_locate(MPIDI_NTBRING_target(target_rank, win), target_disp,
-                                     target_count, target_datatype, &target_addr);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_NTBRING_copy(origin_addr, origin_count, origin_datatype, target_addr,
-                                   target_count, target_datatype);
-    MPIR_ERR_CHECK(mpi_errno);
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+    MPIDI_Datatype_check_origin_target_size(origin_datatype, target_datatype, origin_count,
+                                            target_count, origin_data_sz, target_data_sz);
+    if (origin_data_sz != 0 && target_data_sz != 0) {
+        mpi_errno = MPIDI_NTBRING_locate(target, target_disp, target_count, target_datatype,
+                                         &target_addr);
+        MPIR_ERR_CHECK(mpi_errno);
+        mpi_errno = is_get ?
+            MPIDI_NTBRING_copy(target_addr, target_count, target_datatype,
+                               origin_addr, origin_count, origin_datatype) :
+            MPIDI_NTBRING_copy(origin_addr, origin_count, origin_datatype,
+                               target_addr, target_count, target_datatype);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    mpi_errno = MPIDI_NTBRING_request_complete(request);
 
   fn_exit:
     MPIR_FUNC_EXIT;
@@ -166,35 +180,28 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_put(const void *origin_addr, int orig
     goto fn_exit;
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_get(void *origin_addr, int origin_count,
-                                               MPI_Datatype origin_datatype, int target_rank,
-                                               MPI_Aint target_disp, int target_count,
-                                               MPI_Datatype target_datatype, MPIR_Win * win)
+MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_accumulate(const void *origin_addr, int origin_count,
+                                                      MPI_Datatype origin_datatype,
+                                                      void *result_addr, int result_count,
+                                                      MPI_Datatype result_datatype,
+                                                      int target_rank, MPI_Aint target_disp,
+                                                      int target_count,
+                                                      MPI_Datatype target_datatype, MPI_Op op,
+                                                      MPIR_Win * win, MPIR_Request ** request)
 {
-    int mpi_errno = MPI_SUCCESS;
-    MPI_Aint origin_data_sz, target_data_sz;
-    char *target_addr;
-    MPIR_FUNC_ENTER;
+    int mpi_errno;
 
-    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
-    MPIDI_Datatype_check_origin_target_size(origin_datatype, target_datatype, origin_count,
-                                            target_count, origin_data_sz, target_data_sz);
-    if (origin_data_sz == 0 || target_data_sz == 0) {
-        goto fn_exit;
+    if (!MPIDI_NTBRING_target(target_rank, win)) {
+        return MPIDI_NTBRING_far_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+                                            result_count, result_datatype, target_rank,
+                                            target_disp, target_count, target_datatype, op, win,
+                                            request);
     }
-
-    mpi_errno = MPIDI_NTBRING_locate(MPIDI_NTBRING_target(target_rank, win), target_disp,
-                                     target_count, target_datatype, &target_addr);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIDI_NTBRING_copy(target_addr, target_count, target_datatype, origin_addr,
-                                   origin_count, origin_datatype);
-    MPIR_ERR_CHECK(mpi_errno);
-
-  fn_exit:
-    MPIR_FUNC_EXIT;
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    mpi_errno = MPIDI_NTBRING_accumulate_directly(origin_addr, origin_count, origin_datatype,
+                                                  result_addr, result_count, result_datatype,
+                                                  target_rank, target_disp, target_count,
+                                                  target_datatype, op, win);
+    return mpi_errno ? mpi_errno : MPIDI_NTBRING_request_complete(request);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_fetch_and_op(const void *origin_addr, void *result_addr,

@@ -146,10 +146,14 @@ static bool contiguous(MPI_Aint count, MPI_Datatype datatype, MPI_Aint * size, M
     return is_contig;
 }
 
-int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                          int target_rank, MPI_Aint target_disp, int target_count,
-                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request)
+int MPIDI_NTBRING_far_put_or_get(bool is_get, void *origin_addr, int origin_count,
+                                 MPI_Datatype origin_datatype, int target_rank,
+                                 MPI_Aint target_disp, int target_count,
+                                 MPI_Datatype target_datatype, MPIR_Win * win,
+                                 MPIR_Request ** request)
 {
+#define OPERANDS origin_addr, origin_count, origin_datatype, target_rank, target_disp, \
+        target_count, target_datatype, win
     int mpi_errno = MPI_SUCCESS;
     const MPIDI_NTBRING_target_t *target = served_target(target_rank, win);
     MPI_Aint size = 0, lb = 0, origin_size, origin_lb, offset, actual;
@@ -158,12 +162,12 @@ int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatyp
 
     bool is_contig = contiguous(origin_count, origin_datatype, &origin_size, &origin_lb);
     if (!target || !contiguous(target_count, target_datatype, &size, &lb) || size == 0 ||
-        size != origin_size) {
-        mpi_errno = request ?
-            MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                            target_count, target_datatype, win, request) :
-            MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                           target_count, target_datatype, win);
+        size != origin_size || (is_get && !is_contig)) {
+        if (is_get) {
+            mpi_errno = request ? MPIDIG_mpi_rget(OPERANDS, request) : MPIDIG_mpi_get(OPERANDS);
+        } else {
+            mpi_errno = request ? MPIDIG_mpi_rput(OPERANDS, request) : MPIDIG_mpi_put(OPERANDS);
+        }
         goto fn_exit_unlocked;
     }
 
@@ -173,8 +177,9 @@ int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatyp
     MPIR_ERR_CHECK(mpi_errno);
     op = make_op(win, target_rank, false);
     MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-    ntbring_remote_t remote = {.action = NTBRING_REMOTE_PUT,.offset = offset + lb,.size = size };
-    remote.data = (const char *) origin_addr + origin_lb;
+    ntbring_remote_t remote = {.offset = offset + lb,.size = size };
+    remote.action = is_get ? NTBRING_REMOTE_GET : NTBRING_REMOTE_PUT;
+    remote.data = remote.result = (char *) origin_addr + origin_lb;
     if (!is_contig) {
         op->packed = MPL_malloc(size, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(!op->packed, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
@@ -195,46 +200,7 @@ int MPIDI_NTBRING_far_put(const void *origin_addr, int origin_count, MPI_Datatyp
   fn_fail:
     free_op(op);
     goto fn_exit;
-}
-
-int MPIDI_NTBRING_far_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                          int target_rank, MPI_Aint target_disp, int target_count,
-                          MPI_Datatype target_datatype, MPIR_Win * win, MPIR_Request ** request)
-{
-    int mpi_errno = MPI_SUCCESS;
-    const MPIDI_NTBRING_target_t *target = served_target(target_rank, win);
-    MPI_Aint size = 0, lb = 0, origin_size = 0, origin_lb = 0, offset;
-    MPIR_FUNC_ENTER;
-
-    if (!target || !contiguous(target_count, target_datatype, &size, &lb) || size == 0 ||
-        !contiguous(origin_count, origin_datatype, &origin_size, &origin_lb) ||
-        size != origin_size) {
-        mpi_errno = request ?
-            MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                            target_count, target_datatype, win, request) :
-            MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                           target_count, target_datatype, win);
-        goto fn_exit_unlocked;
-    }
-
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
-    mpi_errno = MPIDI_NTBRING_offset(target, target_disp, target_count, target_datatype, &offset);
-    MPIR_ERR_CHECK(mpi_errno);
-    far_op_t *op = make_op(win, target_rank, false);
-    MPIR_ERR_CHKANDJUMP(!op, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-    ntbring_remote_t remote = {.action = NTBRING_REMOTE_GET,.offset = offset + lb,.size = size };
-    remote.result = (char *) origin_addr + origin_lb;
-    mpi_errno = begin(&remote, op, request);
-    MPIR_ERR_CHECK(mpi_errno);
-
-  fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-  fn_exit_unlocked:
-    MPIR_FUNC_EXIT;
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+#undef OPERANDS
 }
 
 /* Returns true if accumulates to this target are in transit as messages. */
@@ -303,18 +269,26 @@ static int accumulate_there(ntbring_remote_t * remote, int target_rank, MPI_Aint
 }
 
 int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
-                                 MPI_Datatype origin_datatype, int target_rank,
+                                 MPI_Datatype origin_datatype, void *result_addr, int result_count,
+                                 MPI_Datatype result_datatype, int target_rank,
                                  MPI_Aint target_disp, int target_count,
                                  MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
                                  MPIR_Request ** request)
 {
+#define ORIGIN origin_addr, origin_count, origin_datatype
+#define RESULT result_addr, result_count, result_datatype
+#define TARGET target_rank, target_disp, target_count, target_datatype, op, win
     int mpi_errno = MPI_SUCCESS;
-    ntbring_remote_t remote = {.action = NTBRING_REMOTE_ACCUMULATE,.data = origin_addr };
+    ntbring_remote_t remote = {.data = origin_addr,.result = result_addr };
+    bool has_result = (result_datatype != MPI_DATATYPE_NULL);
+    bool origin_fits = (origin_datatype == target_datatype && origin_count == target_count);
+    bool result_fits = (result_datatype == target_datatype && result_count == target_count);
     bool done = false;
     MPIR_FUNC_ENTER;
 
-    if (served_target(target_rank, win) && origin_datatype == target_datatype &&
-        origin_count == target_count && target_count > 0 && op != MPI_NO_OP &&
+    remote.action = has_result ? NTBRING_REMOTE_FETCH : NTBRING_REMOTE_ACCUMULATE;
+    if (served_target(target_rank, win) && target_count > 0 && (!has_result || result_fits) &&
+        (op == MPI_NO_OP ? has_result : origin_fits) &&
         MPIDI_NTBRING_can_compute(op, target_datatype, &remote)) {
         mpi_errno = accumulate_there(&remote, target_rank, target_disp, target_count,
                                      target_datatype, win, request, &done);
@@ -323,11 +297,13 @@ int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
     if (!done) {
         mpi_errno = wait_for_host(target_rank, win);
         MPIR_ERR_CHECK(mpi_errno);
-        mpi_errno = request ?
-            MPIDIG_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank,
-                                   target_disp, target_count, target_datatype, op, win, request) :
-            MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
-                                  target_disp, target_count, target_datatype, op, win);
+        if (has_result) {
+            mpi_errno = request ? MPIDIG_mpi_rget_accumulate(ORIGIN, RESULT, TARGET, request) :
+                MPIDIG_mpi_get_accumulate(ORIGIN, RESULT, TARGET);
+        } else {
+            mpi_errno = request ? MPIDIG_mpi_raccumulate(ORIGIN, TARGET, request) :
+                MPIDIG_mpi_accumulate(ORIGIN, TARGET);
+        }
     }
 
   fn_exit:
@@ -335,55 +311,9 @@ int MPIDI_NTBRING_far_accumulate(const void *origin_addr, int origin_count,
     return mpi_errno;
   fn_fail:
     goto fn_exit;
-}
-
-int MPIDI_NTBRING_far_get_accumulate(const void *origin_addr, int origin_count,
-                                     MPI_Datatype origin_datatype, void *result_addr,
-                                     int result_count, MPI_Datatype result_datatype,
-                                     int target_rank, MPI_Aint target_disp, int target_count,
-                                     MPI_Datatype target_datatype, MPI_Op op, MPIR_Win * win,
-                                     MPIR_Request ** request)
-{
-    int mpi_errno = MPI_SUCCESS;
-    ntbring_remote_t remote = {.action = NTBRING_REMOTE_FETCH,.data = origin_addr };
-    bool done = false;
-    MPIR_FUNC_ENTER;
-
-    remote.result = result_addr;
-    if (served_target(target_rank, win) && result_datatype == target_datatype &&
-        result_count == target_count && target_count > 0 &&
-        (op == MPI_NO_OP ||
-         (origin_datatype == target_datatype && origin_count == target_count)) &&
-        MPIDI_NTBRING_can_compute(op, target_datatype, &remote)) {
-        mpi_errno = accumulate_there(&remote, target_rank, target_disp, target_count,
-                                     target_datatype, win, request, &done);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    if (!done) {
-        mpi_errno = wait_for_host(target_rank, win);
-        MPIR_ERR_CHECK(mpi_errno);
-        mpi_errno = request ?
-            MPIDIG_mpi_rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
-                                       result_count, result_datatype, target_rank, target_disp,
-                                       target_count, target_datatype, op, win, request) :
-            MPIDIG_mpi_get_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
-                                      result_count, result_datatype, target_rank, target_disp,
-                                      target_count, target_datatype, op, win);
-    }
-
-  fn_exit:
-    MPIR_FUNC_EXIT;
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
-
-int MPIDI_NTBRING_far_fetch_and_op(const void *origin_addr, void *result_addr,
-                                   MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
-                                   MPI_Op op, MPIR_Win * win)
-{
-    return MPIDI_NTBRING_far_get_accumulate(origin_addr, 1, datatype, result_addr, 1, datatype,
-                                            target_rank, target_disp, 1, datatype, op, win, NULL);
+#undef ORIGIN
+#undef RESULT
+#undef TARGET
 }
 
 int MPIDI_NTBRING_far_compare_and_swap(const void *origin_addr, const void *compare_addr,
