@@ -1,33 +1,32 @@
-//! Entries whose bytes an engine copies: they are published, in order, when their copies have completed.
+//! Entries whose bytes an engine copies, and which are published in order when their copies have completed.
 //!
 //! A lane has one producer, which reserves lines, sequence numbers and tags in order. An entry whose copy is in flight
 //! keeps its place: the tags of it and of all later entries wait here. So copies may complete in any order, and the
-//! consumer notices nothing. While tags wait, [`Producer::put`] refuses entries, because it stores tags at once.
+//! consumer notices nothing. While tags wait, `Producer::put` refuses entries, because it stores tags at once.
 
-use super::{Producer, Slot, LINE, PAD};
-use ntbring_memory::{CopyEngine, CopySource, CopyTicket};
+use ntbring_memory::{CopyEngine, CopyTicket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Copies of one lane by an engine, and tags that wait for them.
 pub(super) struct Copies {
-    engine: Arc<dyn CopyEngine>,
+    pub(super) engine: Arc<dyn CopyEngine>,
     /// Smallest number of bytes that the engine copies.
-    min: usize,
-    waiting: VecDeque<Waiting>,
+    pub(super) min: usize,
+    pub(super) waiting: VecDeque<Waiting>,
     /// Number of copies that were submitted, and of those that are complete, counted in order of submission.
-    submitted: u64,
-    completed: u64,
+    pub(super) submitted: u64,
+    pub(super) completed: u64,
 }
 
 /// An entry that is not published.
-struct Waiting {
+pub(super) struct Waiting {
     /// The lane's tail at its first line.
-    tail: u64,
-    line: usize,
-    tag: u64,
+    pub(super) tail: u64,
+    pub(super) line: usize,
+    pub(super) tag: u64,
     /// Its copy; None if the processor has written its bytes.
-    copy: Option<CopyTicket>,
+    pub(super) copy: Option<CopyTicket>,
 }
 
 impl Copies {
@@ -46,111 +45,5 @@ impl Copies {
     /// Returns the tail of the first entry that is not published.
     pub(super) fn published(&self) -> Option<u64> {
         self.waiting.front().map(|entry| entry.tail)
-    }
-}
-
-impl Producer {
-    /// Returns this producer with an engine of the port's window, which copies entries of [`Slot::commit_copy`] if they
-    /// have at least `min` bytes. The processor copies all others, and all those of checked lanes, which are copied for
-    /// retransmission first. The engine must be that of the window of which the lane is a part.
-    pub fn with_engine(mut self, engine: Arc<dyn CopyEngine>, min: usize) -> Self {
-        if !self.is_checked() {
-            let copies = Copies { engine, min, waiting: VecDeque::new(), submitted: 0, completed: 0 };
-            self.copies = Some(Box::new(copies));
-        }
-        self
-    }
-
-    /// Returns true if an engine copies large entries.
-    #[inline]
-    pub fn has_engine(&self) -> bool {
-        self.copies.is_some()
-    }
-
-    /// Returns true if an engine copies entries' bytes of this number, unless too many copies are in flight.
-    #[inline]
-    pub fn has_engine_for(&self, bytes: usize) -> bool {
-        self.copies.as_ref().is_some_and(|copies| bytes >= copies.min)
-    }
-
-    /// Number of copies that are complete, in order of their submission: the source of copy `n` is not read any more if
-    /// this is at least `n`.
-    pub fn copied(&self) -> u64 {
-        self.copies.as_ref().map_or(0, |copies| copies.completed)
-    }
-
-    /// Returns true if entries wait for copies: [`Producer::publish_copied`] must be called soon.
-    #[inline]
-    pub fn is_copying(&self) -> bool {
-        self.copies.as_ref().is_some_and(|copies| !copies.waiting.is_empty())
-    }
-
-    /// Publishes the entries whose copies, and those of all earlier entries, are complete. Returns their number: unless
-    /// it is 0, the consumer should be woken.
-    #[inline]
-    pub fn publish_copied(&mut self) -> usize {
-        match &self.copies {
-            Some(copies) if !copies.waiting.is_empty() => self.publish_waiting(),
-            _ => 0,
-        }
-    }
-
-    #[cold]
-    fn publish_waiting(&mut self) -> usize {
-        let Some(copies) = &mut self.copies else { return 0 };
-        let mut published = 0;
-        while let Some(&Waiting { line, tag, copy, .. }) = copies.waiting.front() {
-            if let Some(copy) = copy {
-                if !copies.engine.is_complete(copy) {
-                    break;
-                }
-                copies.completed += 1;
-            }
-            self.lane.fence();
-            self.lane.store(line * LINE, tag);
-            self.lane.fence();
-            copies.waiting.pop_front();
-            published += 1;
-        }
-        if copies.waiting.is_empty() {
-            self.plain_end = self.lines as u16;
-        }
-        published
-    }
-
-    /// Waits until all copies are complete and published. For the end of a connection, before sources are given back
-    /// although their messages may never arrive.
-    pub fn finish_copies(&mut self) {
-        while self.is_copying() {
-            if self.publish_copied() == 0 {
-                std::thread::yield_now();
-            }
-        }
-    }
-}
-
-impl Slot<'_> {
-    /// Writes `from` at byte offset `at` of the entry and publishes the entry with its first `len` bytes. Returns None if
-    /// `from` is not needed any more. Otherwise an engine copies it, the entry is published by a later call of
-    /// [`Producer::publish_copied`], and the number of the copy is returned: the caller keeps the source until
-    /// [`Producer::copied`] has reached it. Panics if `from` reaches beyond `len`, `len` exceeds the room, or `kind` is
-    /// `PAD`.
-    pub fn commit_copy(mut self, kind: u8, len: usize, meta: u16, at: usize, from: CopySource) -> Option<u64> {
-        assert!(len <= self.room && kind != PAD && at <= len && from.len() <= len - at);
-        let offset = self.offset(at, from.len());
-        let from = match &self.lane.copies {
-            Some(copies) if from.len() >= copies.min => match self.lane.lane.submit(&*copies.engine, offset, from) {
-                Ok(copy) => {
-                    let number = copies.submitted + 1;
-                    self.finish(kind, len, meta, Some(copy));
-                    return Some(number);
-                }
-                Err(from) => from,
-            },
-            _ => from,
-        };
-        self.write(at, from.bytes());
-        self.commit(kind, len, meta);
-        None
     }
 }

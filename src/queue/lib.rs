@@ -35,6 +35,7 @@ mod checked;
 mod consumer;
 mod copies;
 mod corrupt;
+mod engine;
 mod laps;
 mod line;
 mod pace;
