@@ -2,7 +2,7 @@
 //! vector gathers all vectors, and every rank computes the same result in the same order.
 
 use crate::ring::{Ring, Side};
-use crate::schedule::{Buffer, Place, Step, Table};
+use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Allgather {

@@ -2,7 +2,7 @@
 //! and the neighbour passes the latter on. On a ring of four, the block for the opposite rank goes right.
 
 use crate::ring::{Ring, Side};
-use crate::schedule::{Buffer, Place, Step, Table};
+use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Alltoall {

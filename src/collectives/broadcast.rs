@@ -1,9 +1,8 @@
 //! Broadcast: the root sends segments of its vector in both directions, and every rank passes them on.
 
 use crate::ring::Ways;
-use crate::schedule::{Buffer, Place, Step, Table};
-use crate::segments::Segments;
-use crate::DEPTH;
+use crate::segments::{Segments, DEPTH};
+use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {

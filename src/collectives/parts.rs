@@ -2,7 +2,7 @@
 //! left: a reduce-scatter, and an allgather of the sums.
 
 use crate::ring::{Ring, Side};
-use crate::schedule::{Buffer, Place, Step, Table};
+use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {

@@ -1,9 +1,8 @@
 //! Reduce: the reverse of a broadcast. Both halves of the ring are reduced towards the root, in segments.
 
 use crate::ring::Ways;
-use crate::schedule::{Buffer, Place, Step, Table};
-use crate::segments::Segments;
-use crate::DEPTH;
+use crate::segments::{Segments, DEPTH};
+use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {

@@ -1,6 +1,7 @@
 //! A vector that is cut into segments, some of which are under way at a time: a software pipeline.
 
-use crate::DEPTH;
+/// Number of segments in transit in each direction.
+pub(crate) const DEPTH: u64 = 4;
 
 /// A vector that is cut into segments.
 #[derive(Clone, Copy, Debug)]

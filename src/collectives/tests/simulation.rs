@@ -1,6 +1,7 @@
 //! Carries out the schedules of all ranks, with a transport that completes sends early or late.
 
-use crate::{schedule, Buffer, Collective, Kind, Place, Schedule, Step};
+use crate::method::schedule;
+use crate::{Buffer, Collective, Kind, Place, Schedule, Step};
 use fastrand::Rng;
 use std::collections::{HashMap, VecDeque};
 

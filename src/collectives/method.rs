@@ -1,0 +1,124 @@
+//! The choice of a method for a collective.
+
+use crate::allgather::Allgather;
+use crate::alltoall::Alltoall;
+use crate::broadcast::Broadcast;
+use crate::parts::Parts;
+use crate::reduce::Reduce;
+use crate::ring::Ring;
+use crate::schedule::{Plan, Schedule};
+
+/// Size in bytes of the segments in which large vectors are passed on, so that all hosts copy at once (pipelining).
+const SEGMENT: u64 = 65536;
+
+/// Least number of ranks on a ring on which not all are neighbours, so that passing blocks on from rank to rank avoids
+/// the forwarders.
+const RING_MIN_RANKS: u32 = 4;
+
+/// Largest vector in bytes for which an allgather and a reduction of all vectors at every rank is cheaper than twice as
+/// many rounds.
+const GATHERED_ALLREDUCE_MAX: u64 = 16384;
+
+/// Largest number of ranks on a ring on which no two ranks are more than two hops apart.
+const ALLTOALL_MAX_RANKS: u32 = 5;
+
+// Sizes in bytes of an alltoall's blocks for which an exchange is faster than messages. Smaller blocks are sent without
+// a rendezvous, and larger ones between neighbours (NEAR_MAX) are copied by sender and receiver at once. Elsewhere the
+// limit only bounds the memory for packed blocks.
+const EXCHANGE_MIN: u64 = 4096;
+const EXCHANGE_NEAR_MAX: u64 = 65536;
+const EXCHANGE_MAX: u64 = 4194304;
+
+/// Kinds of collectives. Reductions combine elements one by one, in any order of the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The root's output becomes the output of all ranks.
+    Broadcast {
+        /// Rank whose output is sent.
+        root: u32,
+    },
+    /// The root's output becomes the reduction of all inputs.
+    Reduce {
+        /// Rank that gets the result.
+        root: u32,
+    },
+    /// Every output becomes the reduction of all inputs.
+    Allreduce,
+    /// Every output becomes the sequence of all inputs, in the order of ranks.
+    Allgather,
+    /// Block j of rank i's input becomes block i of rank j's output.
+    Alltoall,
+}
+
+/// A collective as one rank sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Collective {
+    /// Its kind.
+    pub kind: Kind,
+    /// Number of ranks, one on each host of the ring, in the order of hosts.
+    pub ranks: u32,
+    /// This rank.
+    pub rank: u32,
+    /// Elements of a vector, or of one rank's block.
+    pub elements: u64,
+    /// Size of an element in bytes.
+    pub element_size: u64,
+    /// True if this rank's input is in its output: the vector, or this rank's block of an allgather.
+    pub in_place: bool,
+    /// True if the caller has a substitute for an alltoall: direct writes into the memory of the receivers.
+    pub can_exchange: bool,
+}
+
+/// The method for a collective. All ranks choose the same.
+#[derive(Clone, Copy, Debug)]
+pub enum Method {
+    /// Messages between all ranks, as any network needs them.
+    Messages,
+    /// The caller's exchange of blocks.
+    Exchange,
+    /// Messages between neighbours.
+    Ring(Schedule),
+}
+
+/// Returns the method for a collective whose blocks are too large to be shared on boards.
+#[inline]
+pub fn begin(collective: &Collective) -> Method {
+    let Collective { kind, ranks, rank, elements, element_size, in_place, can_exchange } = *collective;
+    let bytes = elements.saturating_mul(element_size);
+    let passes_on = ranks >= RING_MIN_RANKS;
+    match kind {
+        Kind::Alltoall => {
+            let largest = if passes_on { EXCHANGE_MAX } else { EXCHANGE_NEAR_MAX };
+            if ranks > ALLTOALL_MAX_RANKS || in_place {
+                return Method::Messages;
+            }
+            if can_exchange && bytes > EXCHANGE_MIN && bytes <= largest {
+                return Method::Exchange;
+            }
+        }
+        Kind::Reduce { .. } | Kind::Allreduce if bytes == 0 => return Method::Messages,
+        _ => {}
+    }
+    match passes_on && rank < ranks {
+        true => Method::Ring(schedule(collective)),
+        false => Method::Messages,
+    }
+}
+
+/// Returns the schedule of a collective, even if another method is faster. An alltoall has one for 4 or 5 ranks only.
+pub(crate) fn schedule(collective: &Collective) -> Schedule {
+    let Collective { kind, ranks, rank, elements, element_size, in_place, .. } = *collective;
+    let ring = Ring { ranks, rank };
+    // Vectors are cut into segments of whole elements.
+    let segment = (SEGMENT / element_size.max(1)).max(1);
+    match kind {
+        Kind::Broadcast { root } => Schedule::new(Broadcast::new(ring.ways(root), elements, segment), Plan::Broadcast),
+        Kind::Reduce { root } => Schedule::new(Reduce::new(ring.ways(root), elements, segment, in_place), Plan::Reduce),
+        Kind::Allreduce if elements.saturating_mul(element_size) <= GATHERED_ALLREDUCE_MAX => {
+            Schedule::new(Allgather::reduced(ring, elements), Plan::Allgather)
+        }
+        Kind::Allreduce => Schedule::new(Parts::new(ring, elements, in_place), Plan::Parts),
+        Kind::Allgather => Schedule::new(Allgather::new(ring, elements, in_place), Plan::Allgather),
+        Kind::Alltoall => Schedule::new(Alltoall::new(ring, elements), Plan::Alltoall),
+    }
+}
