@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 20
+#define NTBRING_ABI_VERSION 21
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -43,10 +43,10 @@ extern "C" {
                                  * ntbring_counter: *variable is filled in;
                                  * ntbring_schedule_next: *step is filled in */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: no mailbox is free at all members */
-#define NTBRING_BY_MESSAGES 3   /* ntbring_exchange, ntbring_exchanged: the group does not support
+#define NTBRING_BY_MESSAGES 3   /* ntbring_alltoall, ntbring_alltoall_wait: the group does not support
                                  * this alltoall, and the caller must send messages instead;
                                  * ntbring_schedule_begin: messages between all ranks are faster */
-#define NTBRING_BY_EXCHANGE 4   /* ntbring_schedule_begin: ntbring_exchange is faster */
+#define NTBRING_BY_EXCHANGE 4   /* ntbring_schedule_begin: ntbring_alltoall is faster */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
 #define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
@@ -122,20 +122,20 @@ int ntbring_peer_add(ntbring_endpoint_t * endpoint, const void *address, uint64_
  * effect for any other peer. */
 int ntbring_peer_drop(ntbring_endpoint_t * endpoint, int32_t peer);
 
-/* Largest size of a greeting in bytes. */
-#define NTBRING_GREETING_MAX 512
+/* Largest size of a connection message in bytes. */
+#define NTBRING_DPM_MAX 512
 
-/* Greetings connect two processes of different jobs (MPI_Comm_connect and MPI_Comm_accept) before
+/* Connection messages connect two processes of different jobs (MPI_Comm_connect and MPI_Comm_accept) before
  * they have a communicator. A process that knows a peer's address and a tag sends a request with
- * ntbring_greet. A thread of the peer that waits for requests under this tag receives it with
- * ntbring_greeting and replies with ntbring_greet. The first process then receives the reply with
- * ntbring_greeting. The meaning of a call follows from the earlier calls of its thread.
- * ntbring_greeting returns NTBRING_PENDING if nothing has arrived; the caller polls in between.
- * ntbring_greeting_withdraw: the process that sent a request stops waiting for the reply. */
-int ntbring_greet(ntbring_endpoint_t * endpoint, int32_t peer, uint32_t tag, const void *bytes,
+ * ntbring_dpm_send. A thread of the peer that waits for requests under this tag receives it with
+ * ntbring_dpm_receive and replies with ntbring_dpm_send. The first process then receives the reply with
+ * ntbring_dpm_receive. The meaning of a call follows from the earlier calls of its thread.
+ * ntbring_dpm_receive returns NTBRING_PENDING if nothing has arrived; the caller polls in between.
+ * ntbring_dpm_withdraw: the process that sent a request stops waiting for the reply. */
+int ntbring_dpm_send(ntbring_endpoint_t * endpoint, int32_t peer, uint32_t tag, const void *bytes,
                   uint64_t size);
-int ntbring_greeting(ntbring_endpoint_t * endpoint, uint32_t tag, void *bytes, uint64_t size);
-int ntbring_greeting_withdraw(ntbring_endpoint_t * endpoint, uint32_t tag);
+int ntbring_dpm_receive(ntbring_endpoint_t * endpoint, uint32_t tag, void *bytes, uint64_t size);
+int ntbring_dpm_withdraw(ntbring_endpoint_t * endpoint, uint32_t tag);
 
 /* Writes the sizes that hold for this endpoint, which must be connected. */
 int ntbring_limits(ntbring_endpoint_t * endpoint, ntbring_limits_t * limits);
@@ -259,7 +259,7 @@ int ntbring_discharge(ntbring_endpoint_t * endpoint, int32_t src, uint64_t charg
 /* Tells that a receive or probe waits for a message of that sender (negative: of any sender) and
  * that none of the messages that have arrived matches. A stalled sender is then allowed to send
  * more than its share, with a warning. patient: it is allowed only after some time. */
-int ntbring_allow_more(ntbring_endpoint_t * endpoint, int32_t src, int32_t patient);
+int ntbring_allow_more(ntbring_endpoint_t * endpoint, int32_t src, int32_t delayed);
 
 /* Window memory. A segment is memory of one rank which is mapped by the ranks near it, so that they
  * read and write it directly: the ranks of its host, and those of neighbouring hosts whose ports
@@ -275,7 +275,7 @@ typedef struct ntbring_segment_address {
 
 /* Returns 1 if that rank is near this one (every rank is near itself), 0 if not. The relation is
  * symmetric. */
-int ntbring_is_near(ntbring_endpoint_t * endpoint, int32_t rank);
+int ntbring_is_mappable(ntbring_endpoint_t * endpoint, int32_t rank);
 
 /* Allocates a segment of size bytes, which must not be 0. It is zeroed and page-aligned.
  * All of its memory is reserved, or the call fails with NTBRING_ERR_RESOURCE. */
@@ -299,8 +299,8 @@ int ntbring_segment_unlock(ntbring_segment_t * segment);
 /* Tries to take a segment's second lock, exclusive (alone) or shared: NTBRING_OK, or
  * NTBRING_PENDING if it is not free for that. A caller that wants it exclusively must repeat the
  * call until it has the lock. */
-int ntbring_segment_hold(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment, int32_t alone);
-int ntbring_segment_let_go(ntbring_segment_t * segment, int32_t alone);
+int ntbring_segment_acquire(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment, int32_t alone);
+int ntbring_segment_release(ntbring_segment_t * segment, int32_t alone);
 
 /* Unmaps a segment. Its memory exists until all other ranks have unmapped it, too. The owner must
  * ensure that no rank will request an operation on it any more (ntbring_remote). */
@@ -318,9 +318,9 @@ int ntbring_is_served(ntbring_endpoint_t * endpoint, int32_t rank);
 #define NTBRING_REMOTE_SWAP 4   /* compare-and-swap: data has 2 * size bytes; if the content equals
                                  * the first half, it becomes the second; copies the old content
                                  * to result; at most 16 bytes */
-#define NTBRING_REMOTE_HOLD 5   /* takes the second lock, waiting for it (ntbring_segment_hold);
+#define NTBRING_REMOTE_ACQUIRE 5   /* takes the second lock, waiting for it (ntbring_segment_acquire);
                                  * op: 1 exclusive, 0 shared */
-#define NTBRING_REMOTE_LET_GO 6 /* ntbring_segment_let_go; op: 1 exclusive, 0 shared */
+#define NTBRING_REMOTE_RELEASE 6 /* ntbring_segment_release; op: 1 exclusive, 0 shared */
 
 #define NTBRING_OP_SUM 0
 #define NTBRING_OP_PROD 1
@@ -400,12 +400,12 @@ int ntbring_group_close(ntbring_endpoint_t * endpoint, uint32_t id);
 /* Begins a small allgather with a block of at most limits.block_max bytes. The group's previous one
  * must have ended. The block is copied before the return. NULL with a size other than 0 means that
  * this rank has failed and has no block: the allgather will fail at all members. */
-int ntbring_share(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
+int ntbring_allgather(ntbring_endpoint_t * endpoint, uint32_t id, const void *block, uint64_t size);
 
 /* Waits for the end of a small allgather. It checks for blocks about `looks` times and may yield
  * the core in between. NTBRING_PENDING: blocks are still missing, and the caller must poll before
  * the next call. NTBRING_OK: it has ended, and `blocks` holds all blocks, in the order of ranks. */
-int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
+int ntbring_allgather_wait(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
                    uint32_t looks);
 
 /* Begins an exchange: an alltoall in which members copy directly between each other's memory. No
@@ -414,18 +414,18 @@ int ntbring_shared(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uin
  * All blocks have the same size. The caller must not access `from` and `to` until the end. NULL:
  * this rank has failed, and the exchange will fail at all members. NTBRING_BY_MESSAGES: this group
  * does not support exchanges. */
-int ntbring_exchange(ntbring_endpoint_t * endpoint, uint32_t id, const void *from, void *to,
+int ntbring_alltoall(ntbring_endpoint_t * endpoint, uint32_t id, const void *from, void *to,
                      uint64_t block_size);
 
-/* Waits for the end of an exchange. NTBRING_PENDING: it is not complete; as for ntbring_shared.
+/* Waits for the end of an exchange. NTBRING_PENDING: it is not complete; as for ntbring_allgather_wait.
  * NTBRING_OK: it has ended, and the caller may access `from` and `to` again, as after an error.
  * NTBRING_BY_MESSAGES: the members have found that this group does not support exchanges. */
-int ntbring_exchanged(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
+int ntbring_alltoall_wait(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
 
 /* Leaves an exchange that is not complete. The caller may access `from` and `to` again, and no small
  * allgather is possible in the group any more. The call may wait for a neighbour that is writing at
  * the moment. */
-int ntbring_exchange_leave(ntbring_endpoint_t * endpoint, uint32_t id);
+int ntbring_alltoall_leave(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* Large collectives of a communicator with one rank on each host, in the order of hosts. The
  * library chooses between methods; one of them is a schedule, in which ranks pass on data from
@@ -447,7 +447,7 @@ typedef struct ntbring_collective {
     uint64_t elements;          /* elements of a vector, or of one rank's block */
     uint64_t element_size;      /* size of an element in bytes; the same at all ranks */
     int32_t in_place;           /* nonzero if this rank's input lies in its output */
-    int32_t can_exchange;       /* nonzero if ntbring_exchange may be chosen */
+    int32_t can_exchange;       /* nonzero if ntbring_alltoall may be chosen */
 } ntbring_collective_t;
 
 typedef struct ntbring_schedule {
@@ -484,7 +484,7 @@ typedef struct ntbring_step {
     uint64_t count;             /* number of elements */
 } ntbring_step_t;
 
-/* Chooses the method for a collective whose blocks are larger than those of a sharing; all ranks
+/* Chooses the method for a collective whose blocks are larger than those of an allgather; all ranks
  * choose the same. NTBRING_OK: a schedule, which is filled in. NTBRING_BY_EXCHANGE,
  * NTBRING_BY_MESSAGES: there is no schedule. */
 int ntbring_schedule_begin(const ntbring_collective_t * collective, ntbring_schedule_t * schedule);

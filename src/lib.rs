@@ -10,5 +10,5 @@ mod ffi;
 
 // Builds for loom leave the ABI out and have only the biased lock, for its model.
 #[cfg(all(loom, test))]
-#[path = "ffi/deputy/gate.rs"]
-mod gate;
+#[path = "ffi/progress_thread/biased_lock.rs"]
+mod biased_lock;

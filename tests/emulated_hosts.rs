@@ -1,7 +1,7 @@
 //! The memory of emulated hosts: access to it, invalid addresses, and removal of its files.
 
 use ntbring_emu::{address_of, file_of, EmuHost, MemoryLayout, RunningHost};
-use ntbring_host::{check_space, FileAddress, HostError, HostMemory, Introduction, Watch};
+use ntbring_host::{check_space, FileAddress, FileTag, HostError, HostMemory, Watch};
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Bells, Fabric, Windows};
 use ntbring_ntb::{LinkState, NtbError, Port, Side};
@@ -127,7 +127,7 @@ fn processes_of_one_host_share_its_memory_and_its_vectors() {
 #[test]
 fn tools_find_hosts_and_take_their_links_down_and_up() {
     let (a, b) = (create(), create());
-    let is = Introduction { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
+    let is = FileTag { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
     a.introduce(is).unwrap();
     let port = a.soft_port(Side::Right, &b.address()).unwrap();
     let running = RunningHost::all().unwrap();

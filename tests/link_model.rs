@@ -10,8 +10,8 @@ use common::traffic::{crossing, exchange, Plan, Shape};
 use ntbring_emu::EmuHost;
 use ntbring_endpoint::Settings;
 use ntbring_memory::OutWindow;
-use ntbring_ntb::cut::cut;
 use ntbring_ntb::fabric::Windows;
+use ntbring_ntb::split::split;
 use ntbring_ntb::timing::model::NAMED;
 use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::Side;
@@ -312,7 +312,7 @@ fn what_is_too_long_for_the_device_breaks_off() {
     let (from, to) = bench.cables().remove(0);
     assert_eq!(from.caps().max_transfer, Some(1024));
     let out = aim(from.as_ref(), to.as_ref());
-    for (window, expected) in [(out.clone(), 1024), (cut(out, 1024), 5000)] {
+    for (window, expected) in [(out.clone(), 1024), (split(out, 1024), 5000)] {
         window.write_bytes(64, &[0; 5000]);
         window.write_bytes(64, &[1; 5000]);
         window.fence();

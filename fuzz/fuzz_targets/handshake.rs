@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ntbring_ring::handshake::{Greeting, Handshake, Outcome, REGISTERS};
+use ntbring_ring::handshake::{Dpm, Handshake, Outcome, REGISTERS};
 
 fuzz_target!(|steps: Vec<[u32; REGISTERS]>| {
-    let mine = Greeting { hosts: 4, window: 1 << 20, chunk: 16 << 10, ..Greeting::default() };
+    let mine = Dpm { hosts: 4, window: 1 << 20, chunk: 16 << 10, ..Dpm::default() };
     let mut side = Handshake::new(mine, 1);
     for registers in steps {
         let step = side.step(&registers);

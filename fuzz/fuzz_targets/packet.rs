@@ -12,13 +12,13 @@ fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
         assert_eq!(route.is_some(), routed);
         let end = match packet {
             Packet::Message { header, payload, .. } => at + header + payload,
-            Packet::Begin { header, .. } | Packet::Offer { header, .. } => at + header,
+            Packet::Begin { header, .. } | Packet::Rts { header, .. } => at + header,
             Packet::Chunk { payload, .. }
             | Packet::Served { payload, .. }
-            | Packet::Greeting { payload, .. } => at + payload,
-            Packet::Accept { .. }
-            | Packet::Feed { .. }
-            | Packet::Done { .. }
+            | Packet::Dpm { payload, .. } => at + payload,
+            Packet::Cts { .. }
+            | Packet::Data { .. }
+            | Packet::Fin { .. }
             | Packet::Taken { .. }
             | Packet::Credit { .. }
             | Packet::Stalled { .. } => at,

@@ -31,7 +31,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
 
-/* Waits for the end of a sharing or an exchange and stores its return code in end. */
+/* Waits for the end of an allgather or an exchange and stores its return code in end. */
 static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -39,12 +39,12 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
     int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
     /* with threads, the VCI lock is held here, so the library must not yield the core */
-    uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_SHARE_LOOKS;
+    uint32_t looks = MPIR_IS_THREADED ? 0 : MPIDI_NTBRING_ALLGATHER_POLLS;
 
     for (;;) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = is_exchange ? ntbring_exchanged(endpoint, comm->context_id, looks) :
-            ntbring_shared(endpoint, comm->context_id, blocks, blocks_sz, looks);
+        rc = is_exchange ? ntbring_alltoall_wait(endpoint, comm->context_id, looks) :
+            ntbring_allgather_wait(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
             /* nonblocking collectives make progress, too: other ranks may have to complete one
              * first */
@@ -57,10 +57,10 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
         }
         if (mpi_errno) {
             /* go on after the first error, since other ranks need the blocks that this rank
-             * passes on; give up at the second, as the sharing or exchange may never end */
+             * passes on; give up at the second, as the allgather or exchange may never end */
             if (error_ret) {
                 if (is_exchange) {
-                    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_exchange_leave(endpoint,
+                    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall_leave(endpoint,
                                                                          comm->context_id));
                 }
                 goto fn_fail;
@@ -80,14 +80,14 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
 }
 
 /* Contributes a block and gets the blocks of all ranks, in rank order. A rank that has failed
- * before contributes none, so that the sharing fails at all ranks. */
+ * before contributes none, so that the allgather fails at all ranks. */
 static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
     int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
 
-    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_share(endpoint, comm->context_id, failed ? NULL : block,
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_allgather(endpoint, comm->context_id, failed ? NULL : block,
                                                 failed ? 1 : block_sz));
     MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = await_end(false, blocks, block_sz * comm->local_size, comm, &rc);
@@ -126,7 +126,7 @@ int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint a
 }
 
 /* Sets *is_done to false if the group has no exchanges. */
-int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                     void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done)
 {
@@ -159,7 +159,7 @@ int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI
     }
 
     /* a rank that has failed tells the others, since they take part in the exchange */
-    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_exchange(endpoint, comm->context_id, failed ? NULL : from,
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall(endpoint, comm->context_id, failed ? NULL : from,
                                                    failed ? NULL : to, block_sz));
     MPIDI_NTBRING_CHKRC(rc);
     if (rc == NTBRING_OK) {
@@ -196,15 +196,15 @@ int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI
     goto fn_exit;
 }
 
-int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
+int MPIDI_NTBRING_small_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag), NULL, 0, NULL, comm);
     MPIDI_NTBRING_note_error(mpi_errno, errflag);
     return mpi_errno;
 }
 
-/* Reduces with a sharing. All ranks that need the result compute it in the same order. */
-int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+/* Reduces with an allgather. All ranks that need the result compute it in the same order. */
+int MPIDI_NTBRING_small_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                 MPI_Datatype datatype, MPI_Op op, bool is_wanted, MPIR_Comm * comm,
                                 MPIR_Errflag_t * errflag)
 {

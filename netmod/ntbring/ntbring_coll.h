@@ -22,11 +22,11 @@
 #undef MPIDI_NM_mpi_alltoall
 
 /* Number of looks for blocks of neighbours between two polls for anything else. */
-#define MPIDI_NTBRING_SHARE_LOOKS 8
+#define MPIDI_NTBRING_ALLGATHER_POLLS 8
 
 void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_shared_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
+int MPIDI_NTBRING_small_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
+int MPIDI_NTBRING_small_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                 MPI_Datatype datatype, MPI_Op op, bool is_wanted, MPIR_Comm * comm,
                                 MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
@@ -34,7 +34,7 @@ int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
                                 int blocks, MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz,
                               bool * is_packed, void **blocks);
-int MPIDI_NTBRING_exchange_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                     void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done);
 
@@ -106,9 +106,9 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Err
     return ring->has_group;
 }
 
-/* Returns true if a collective with blocks of this size uses ntbring_share; the same at all
+/* Returns true if a collective with blocks of this size uses ntbring_allgather; the same at all
  * ranks. */
-MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm * comm,
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_uses_allgather(MPI_Aint block_sz, MPIR_Comm * comm,
                                                    MPIR_Errflag_t * errflag)
 {
     return (uint64_t) block_sz <= MPIDI_NTBRING_global.limits.block_max &&
@@ -118,8 +118,8 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint block_sz, MPIR_Comm 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
-        MPIDI_NTBRING_shares(0, comm, errflag)) {
-        return MPIDI_NTBRING_shared_barrier(comm, errflag);
+        MPIDI_NTBRING_uses_allgather(0, comm, errflag)) {
+        return MPIDI_NTBRING_small_barrier(comm, errflag);
     }
     return MPIDI_NTBRING_fallback_barrier(comm, errflag);
 }
@@ -149,8 +149,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recv
         MPIDI_NTBRING_sums_up(op, datatype)) {
         ntbring_schedule_t schedule;
         MPI_Aint width = MPIR_Datatype_get_basic_size(datatype);
-        if (MPIDI_NTBRING_shares(count * width, comm, errflag)) {
-            return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op,
+        if (MPIDI_NTBRING_uses_allgather(count * width, comm, errflag)) {
+            return MPIDI_NTBRING_small_reduce(sendbuf, recvbuf, count, datatype, op,
                                                comm->rank == root, comm, errflag);
         }
         if (MPIDI_NTBRING_method(NTBRING_REDUCE, count, width, root, sendbuf == MPI_IN_PLACE, comm,
@@ -171,8 +171,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
         MPIDI_NTBRING_sums_up(op, datatype)) {
         ntbring_schedule_t schedule;
         MPI_Aint width = MPIR_Datatype_get_basic_size(datatype);
-        if (MPIDI_NTBRING_shares(count * width, comm, errflag)) {
-            return MPIDI_NTBRING_shared_reduce(sendbuf, recvbuf, count, datatype, op,
+        if (MPIDI_NTBRING_uses_allgather(count * width, comm, errflag)) {
+            return MPIDI_NTBRING_small_reduce(sendbuf, recvbuf, count, datatype, op,
                                                true, comm, errflag);
         }
         if (MPIDI_NTBRING_method(NTBRING_ALLREDUCE, count, width, 0, sendbuf == MPI_IN_PLACE, comm,
@@ -196,7 +196,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
         MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
-        if (MPIDI_NTBRING_shares(size, comm, errflag)) {
+        if (MPIDI_NTBRING_uses_allgather(size, comm, errflag)) {
             return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, 1, comm, errflag);
         }
@@ -223,7 +223,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
         int method;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
-        if (MPIDI_NTBRING_shares(size * comm->local_size, comm, errflag)) {
+        if (MPIDI_NTBRING_uses_allgather(size * comm->local_size, comm, errflag)) {
             return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, comm->local_size, comm, errflag);
         }
@@ -231,7 +231,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
         if (method == NTBRING_BY_EXCHANGE) {
             bool is_done = false;
             if (MPIDI_NTBRING_has_group(comm, errflag)) {
-                int mpi_errno = MPIDI_NTBRING_exchange_alltoall(sendbuf, sendcount, sendtype,
+                int mpi_errno = MPIDI_NTBRING_mapped_alltoall(sendbuf, sendcount, sendtype,
                                                                 recvbuf, recvcount, recvtype, comm,
                                                                 errflag, &is_done);
                 if (mpi_errno || is_done) {

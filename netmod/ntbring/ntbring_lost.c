@@ -20,8 +20,8 @@ static lost_t *volatile blocks[BLOCKS];
 
 /* A process of another job that died while there was a window to which other jobs contribute
  * memory. */
-static volatile int32_t dead_guest = MPIDI_NTBRING_NOBODY;
-static int guest_windows;
+static volatile int32_t dead_external_peer = MPIDI_NTBRING_NOBODY;
+static int external_peer_windows;
 
 int MPIDI_NTBRING_lost_init(void)
 {
@@ -40,7 +40,7 @@ void MPIDI_NTBRING_lost_finalize(void)
     }
     MPIDI_NTBRING_global.has_lost = false;
     MPIDI_NTBRING_global.has_lost_ranks = false;
-    dead_guest = MPIDI_NTBRING_NOBODY;
+    dead_external_peer = MPIDI_NTBRING_NOBODY;
 }
 
 static lost_t *lost_of(int32_t peer)
@@ -59,7 +59,7 @@ static bool is_lost(int32_t peer, uint64_t vcis)
     return lost && (__atomic_load_n(&lost->vcis, __ATOMIC_ACQUIRE) & vcis) != 0;
 }
 
-bool MPIDI_NTBRING_is_lost_guest(int32_t peer)
+bool MPIDI_NTBRING_is_lost_external_peer(int32_t peer)
 {
     return peer >= MPIR_Process.size && is_lost(peer, UINT64_MAX);
 }
@@ -108,13 +108,13 @@ int MPIDI_NTBRING_check_all(void)
             return error_of(peer);
         }
     }
-    if (unlikely(dead_guest != MPIDI_NTBRING_NOBODY)) {
-        return error_of(dead_guest);
+    if (unlikely(dead_external_peer != MPIDI_NTBRING_NOBODY)) {
+        return error_of(dead_external_peer);
     }
     return MPI_SUCCESS;
 }
 
-static bool has_guests(MPIR_Comm * comm)
+static bool has_external_peers(MPIR_Comm * comm)
 {
     for (int rank = 0; rank < comm->local_size; rank++) {
         if (MPIDI_NTBRING_dest(rank, comm) >= MPIR_Process.size) {
@@ -128,20 +128,20 @@ static bool has_guests(MPIR_Comm * comm)
  * operation can wait for their processes that have died. */
 static void count_window(int how)
 {
-    if (__atomic_add_fetch(&guest_windows, how, __ATOMIC_RELAXED) == 0) {
-        dead_guest = MPIDI_NTBRING_NOBODY;
+    if (__atomic_add_fetch(&external_peer_windows, how, __ATOMIC_RELAXED) == 0) {
+        dead_external_peer = MPIDI_NTBRING_NOBODY;
     }
 }
 
 void MPIDI_NTBRING_lost_add_window(MPIR_Win * win)
 {
-    win->dev.netmod.ntbring.has_guests = has_guests(win->comm_ptr);
-    count_window(win->dev.netmod.ntbring.has_guests);
+    win->dev.netmod.ntbring.has_external_peers = has_external_peers(win->comm_ptr);
+    count_window(win->dev.netmod.ntbring.has_external_peers);
 }
 
 void MPIDI_NTBRING_lost_remove_window(MPIR_Win * win)
 {
-    count_window(-win->dev.netmod.ntbring.has_guests);
+    count_window(-win->dev.netmod.ntbring.has_external_peers);
 }
 
 static void end_request(MPIR_Request * req, int32_t peer)
@@ -332,7 +332,7 @@ static void put_once(void *volatile *place, void *what)
 
 /* Removes the entries of those lost processes of other jobs that are not in use, so that their
  * numbers can be assigned again. */
-int MPIDI_NTBRING_forget_guests(bool(*is_used) (int32_t peer))
+int MPIDI_NTBRING_forget_external_peers(bool(*is_used) (int32_t peer))
 {
     int mpi_errno = MPI_SUCCESS;
 
@@ -341,8 +341,8 @@ int MPIDI_NTBRING_forget_guests(bool(*is_used) (int32_t peer))
         if (!is_lost(peer, UINT64_MAX) || is_used(peer)) {
             continue;
         }
-        if (dead_guest == peer) {
-            dead_guest = MPIDI_NTBRING_NOBODY;
+        if (dead_external_peer == peer) {
+            dead_external_peer = MPIDI_NTBRING_NOBODY;
         }
         __atomic_store_n(&lost->vcis, 0, __ATOMIC_RELEASE);
         MPL_free(lost->why);
@@ -378,8 +378,8 @@ int MPIDI_NTBRING_handle_lost(int32_t peer, bool is_dead, const char *why, int v
     uint64_t known = __atomic_fetch_or(&lost->vcis, 1ULL << vci, __ATOMIC_RELEASE);
     if (peer < MPIR_Process.size) {
         MPIDI_NTBRING_global.has_lost_ranks = true;
-    } else if (is_dead && !known && __atomic_load_n(&guest_windows, __ATOMIC_RELAXED) > 0) {
-        dead_guest = peer;
+    } else if (is_dead && !known && __atomic_load_n(&external_peer_windows, __ATOMIC_RELAXED) > 0) {
+        dead_external_peer = peer;
     }
     MPIDI_NTBRING_global.has_lost = true;
     MPIDI_NTBRING_end_lost(vci);

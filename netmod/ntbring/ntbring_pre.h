@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
     bool is_ring;               /* one rank on each host, in the order of hosts */
-    bool has_group;             /* collectives use ntbring_share and ntbring_exchange */
+    bool has_group;             /* collectives use ntbring_allgather and ntbring_alltoall */
     bool no_exchange;           /* its group has turned out to have no exchanges */
     uint32_t without_group;     /* number of collectives that found no group */
 } MPIDI_NTBRING_comm_t;
@@ -58,7 +58,7 @@ typedef struct {
 
 typedef struct {
     MPIDI_NTBRING_target_t *targets;    /* one for each rank; NULL if messages are used */
-    bool has_guests;            /* processes of other jobs contribute memory */
+    bool has_external_peers;            /* processes of other jobs contribute memory */
     bool has_locks;             /* MPI_Win_lock uses the locks of segments */
     volatile int locking;       /* locks and unlocks that hosts have not completed */
 } MPIDI_NTBRING_win_t;

@@ -83,7 +83,7 @@ static int forget_lost(void)
         MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
         bool is_over = table && MPIR_Object_get_ref(table) == 1;
         for (int lpid = 0; is_over && lpid < table->size; lpid++) {
-            is_over = MPIDI_NTBRING_is_lost_guest(MPIDI_NTBRING_AV(&table->table[lpid]).peer);
+            is_over = MPIDI_NTBRING_is_lost_external_peer(MPIDI_NTBRING_AV(&table->table[lpid]).peer);
         }
         if (is_over) {
             /* the same as MPIDIU_free_avt, whose mutex this thread holds already */
@@ -92,7 +92,7 @@ static int forget_lost(void)
             MPIDI_global.avt_mgr.n_free++;
         }
     }
-    return MPIDI_NTBRING_forget_guests(is_known);
+    return MPIDI_NTBRING_forget_external_peers(is_known);
 }
 
 /* Converts addresses of processes to ids. MPICH's callers ignore its return code and would use
@@ -183,7 +183,7 @@ int MPIDI_NTBRING_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, i
     int rc;
     MPIDI_NTBRING_UNUSED(timeout);
 
-    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_greet(MPIDI_NTBRING_VCI(0).endpoint,
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_dpm_send(MPIDI_NTBRING_VCI(0).endpoint,
                                                 MPIDI_NTBRING_peer(avtid, lpid), tag, buf, size));
     MPIDI_NTBRING_CHKRC(rc);
 
@@ -202,7 +202,7 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
 
     MPL_wtime(&start);
     for (;;) {
-        MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_greeting(MPIDI_NTBRING_VCI(0).endpoint, tag, buf,
+        MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_dpm_receive(MPIDI_NTBRING_VCI(0).endpoint, tag, buf,
                                                        size));
         MPIDI_NTBRING_CHKRC(rc);
         if (rc == NTBRING_OK) {
@@ -219,6 +219,6 @@ int MPIDI_NTBRING_dynamic_recv(int tag, void *buf, int size, int timeout)
   fn_exit:
     return mpi_errno;
   fn_fail:
-    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_greeting_withdraw(MPIDI_NTBRING_VCI(0).endpoint, tag));
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_dpm_withdraw(MPIDI_NTBRING_VCI(0).endpoint, tag));
     goto fn_exit;
 }

@@ -13,7 +13,7 @@ typedef struct {
 
 static int is_near(int rank, MPIR_Comm * comm)
 {
-    return ntbring_is_near(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(rank, comm));
+    return ntbring_is_mappable(MPIDI_NTBRING_VCI(0).endpoint, MPIDI_NTBRING_dest(rank, comm));
 }
 
 static int is_served(int rank, MPIR_Comm * comm)

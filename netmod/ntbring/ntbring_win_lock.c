@@ -35,7 +35,7 @@ static int hold(MPIDI_NTBRING_target_t * target, bool alone)
     int mpi_errno = MPI_SUCCESS, rc = NTBRING_OK;
 
     sleep_lightly();
-    MPIDIU_PROGRESS_WHILE((rc = ntbring_segment_hold(MPIDI_NTBRING_VCI(0).endpoint,
+    MPIDIU_PROGRESS_WHILE((rc = ntbring_segment_acquire(MPIDI_NTBRING_VCI(0).endpoint,
                                                      target->segment, alone)) == NTBRING_PENDING,
                           0);
     MPIDI_NTBRING_CHKRC(rc);
@@ -56,7 +56,7 @@ static int lock_some(MPIR_Win * win, int first, int last, bool alone)
 
     for (int rank = first; rank <= last; rank++) {
         if (targets[rank].served) {
-            mpi_errno = MPIDI_NTBRING_far_lock(win, rank, NTBRING_REMOTE_HOLD, alone);
+            mpi_errno = MPIDI_NTBRING_far_lock(win, rank, NTBRING_REMOTE_ACQUIRE, alone);
             MPIR_ERR_CHECK(mpi_errno);
         }
     }
@@ -91,10 +91,10 @@ static int unlock_some(MPIR_Win * win, int first, int last)
         }
         targets[rank].held = MPIDI_NTBRING_FREE;
         if (targets[rank].served) {
-            mpi_errno = MPIDI_NTBRING_far_lock(win, rank, NTBRING_REMOTE_LET_GO, alone);
+            mpi_errno = MPIDI_NTBRING_far_lock(win, rank, NTBRING_REMOTE_RELEASE, alone);
             MPIR_ERR_CHECK(mpi_errno);
         } else {
-            int rc = ntbring_segment_let_go(targets[rank].segment, alone);
+            int rc = ntbring_segment_release(targets[rank].segment, alone);
             MPIDI_NTBRING_CHKRC(rc);
         }
     }

@@ -1,17 +1,17 @@
 //! Broadcast: the root sends segments of its vector in both directions, and every rank passes them on.
 
-use crate::ring::Ways;
+use crate::ring::RoutingTable;
 use crate::segments::{Segments, DEPTH};
 use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {
-    ways: Ways,
+    ways: RoutingTable,
     segments: Segments,
 }
 
 impl Broadcast {
-    pub fn new(ways: Ways, elements: u64, most: u64) -> Broadcast {
+    pub fn new(ways: RoutingTable, elements: u64, most: u64) -> Broadcast {
         Broadcast { ways, segments: Segments::new(elements, most) }
     }
 

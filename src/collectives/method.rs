@@ -75,7 +75,7 @@ pub enum Method {
     /// Messages between all ranks, as any network needs them.
     Messages,
     /// The caller's exchange of blocks.
-    Exchange,
+    Alltoall,
     /// Messages between neighbours.
     Ring(Schedule),
 }
@@ -93,7 +93,7 @@ pub fn begin(collective: &Collective) -> Method {
                 return Method::Messages;
             }
             if can_exchange && bytes > EXCHANGE_MIN && bytes <= largest {
-                return Method::Exchange;
+                return Method::Alltoall;
             }
         }
         Kind::Reduce { .. } | Kind::Allreduce if bytes == 0 => return Method::Messages,

@@ -1,18 +1,18 @@
 //! Reduce: the reverse of a broadcast. Both halves of the ring are reduced towards the root, in segments.
 
-use crate::ring::Ways;
+use crate::ring::RoutingTable;
 use crate::segments::{Segments, DEPTH};
 use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {
-    ways: Ways,
+    ways: RoutingTable,
     segments: Segments,
     in_place: bool,
 }
 
 impl Reduce {
-    pub fn new(ways: Ways, elements: u64, most: u64, in_place: bool) -> Reduce {
+    pub fn new(ways: RoutingTable, elements: u64, most: u64, in_place: bool) -> Reduce {
         Reduce { ways, segments: Segments::new(elements, most), in_place }
     }
 

@@ -84,7 +84,7 @@ fn the_method_depends_on_sizes() {
         let collective = Collective { kind, ranks, rank: 1, elements, element_size: 2, in_place, can_exchange };
         match begin(&collective) {
             Method::Messages => "messages",
-            Method::Exchange => "exchange",
+            Method::Alltoall => "exchange",
             Method::Ring(_) => "ring",
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::wire::{Head, Packet};
 use ntbring_memory::Address;
-use ntbring_ring::Loss;
+use ntbring_ring::PeerLoss;
 
 /// An event that a poll returns.
 pub enum Event {
@@ -33,7 +33,7 @@ pub enum Event {
     },
     /// A rank has become permanently unreachable: operations that wait for it, or that are started with it, never
     /// complete.
-    Lost(Loss),
+    Lost(PeerLoss),
     /// A one-sided operation on a remote segment is complete at the target and here.
     Remote {
         /// The cookie given when the operation began.

@@ -14,8 +14,8 @@ pub enum Bell {
     Local(Arc<Membership>, usize),
     /// A doorbell of a process outside the ring.
     Foreign(Arc<dyn Bells>, usize),
-    /// No doorbell: a carrier polls its own lanes, and a lost peer needs none.
-    Carrier,
+    /// No doorbell: a reliable connection polls its own lanes, and a lost peer needs none.
+    Reliable,
 }
 
 impl Bell {
@@ -25,7 +25,7 @@ impl Bell {
             Bell::Port(port, _) => format!("the neighbour on the {} link", port.side()),
             Bell::Local(..) => "this host".into(),
             Bell::Foreign(..) => "another job".into(),
-            Bell::Carrier => "another host".into(),
+            Bell::Reliable => "another host".into(),
         }
     }
 
@@ -44,7 +44,7 @@ impl Bell {
             Bell::Port(port, bell) => port.ring(*bell),
             Bell::Local(members, bell) => members.ring(*bell),
             Bell::Foreign(foreign, bell) => foreign.ring(*bell),
-            Bell::Carrier => return 0,
+            Bell::Reliable => return 0,
         }
         1
     }

@@ -5,14 +5,14 @@ use ntbring_host::HostError;
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Corrupt, GaveUp};
 use ntbring_ring::relay::RelayError;
-use ntbring_ring::{Loss, Obstacle};
+use ntbring_ring::{PathFailure, PeerLoss};
 use ntbring_zerocopy::PackFailed;
 use std::sync::Arc;
 
 /// A violation of the protocol by the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Odd(pub(crate) &'static str);
+pub struct Malformed(pub(crate) &'static str);
 
 /// The reason for which an endpoint cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -44,17 +44,17 @@ pub enum EndpointError {
         /// The parser's error.
         error: WireError,
     },
-    /// A parcel that violates the protocol of the carrier.
-    #[error("invalid parcel: {from} {what}")]
-    Parcel {
+    /// A datagram that violates the protocol of the reliable connection.
+    #[error("invalid datagram: {from} {what}")]
+    Datagram {
         /// The sender.
         from: String,
         /// The violation.
-        what: Odd,
+        what: Malformed,
     },
-    /// The carrier has failed earlier.
+    /// The reliable connection has failed earlier.
     #[error("{0}")]
-    Carrier(Arc<EndpointError>),
+    Reliable(Arc<EndpointError>),
     /// A chunk or message in a stream that does not allow it.
     #[error("rank {src} sent {what} (stream {stream})")]
     Stream {
@@ -83,13 +83,13 @@ pub enum EndpointError {
     Relay(#[from] RelayError),
     /// A rank is permanently unreachable.
     #[error(transparent)]
-    Lost(#[from] Loss),
+    Lost(#[from] PeerLoss),
     /// All ranks can be reached from here, but some cannot reach each other.
     #[error("a collective of all hosts cannot be completed: {0}")]
-    Gap(Obstacle),
+    RingCut(PathFailure),
     /// A process outside the ring could not be reached.
     #[error(transparent)]
-    Guest(#[from] NtbError),
+    ExternalPeer(#[from] NtbError),
     /// A segment could not be created or opened.
     #[error("{0}")]
     Segment(HostError),
@@ -113,11 +113,11 @@ pub enum EndpointError {
         what: &'static str,
     },
     /// The host's forwarder has not registered a segment.
-    #[error("the transfer thread of host {0} cannot serve window memory of this rank: its log says why")]
+    #[error("the forwarder thread of host {0} cannot serve window memory of this rank: its log says why")]
     Unserved(usize),
     /// Blocks of a small allgather that contradict each other.
     #[error("rank {src} {what} (communicator {group})")]
-    Sharing {
+    Allgather {
         /// The member that sent the block.
         src: u32,
         /// The group.
@@ -130,7 +130,7 @@ pub enum EndpointError {
     Lock(u32),
     /// No progress for a long time while faults are injected (receive timeout).
     #[error(
-        "rank {rank} has waited for {after:?} in vain, and faults are injected (NTBRING_FAULT, patience): {injected} \
+        "rank {rank} has waited for {after:?} in vain, and faults are injected (NTBRING_FAULT, timeout): {injected} \
          by this rank; its state is on stderr"
     )]
     Stuck {
@@ -141,13 +141,13 @@ pub enum EndpointError {
         /// The faults that this rank itself has injected.
         injected: String,
     },
-    /// The transfer thread could not be started.
-    #[error("cannot start the transfer thread: {0}")]
+    /// The forwarder thread could not be started.
+    #[error("cannot start the forwarder thread: {0}")]
     Thread(std::io::Error),
 }
 
 impl From<HostError> for EndpointError {
     fn from(error: HostError) -> EndpointError {
-        EndpointError::Guest(error.into())
+        EndpointError::ExternalPeer(error.into())
     }
 }

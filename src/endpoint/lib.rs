@@ -2,7 +2,7 @@
 //!
 //! Each part has its own state; its methods take what they need as arguments and return what is to be done. Only the
 //! coordinator, `endpoint`, knows all parts and passes results from one to the other; no part refers to it. Parts use
-//! each other in two places: `sending` deposits entries for the `carrier` and charges messages by the tariff of
+//! each other in two places: `sending` deposits entries for the `reliable` and charges messages by the tariff of
 //! `flow_control`, and `collective` takes the locks of `onesided`.
 //!
 //! | folder or file | holds |
@@ -10,16 +10,16 @@
 //! | `endpoint` | the coordinator: the calls of the application, and the poll |
 //! | `sending` | flows to other ranks: messages are sent, or wait for room or credit |
 //! | `receiving` | lanes from other ranks |
-//! | `carrier` | reliable connections, end to end, over links that may lose data or go down |
+//! | `reliable` | reliable connections, end to end, over links that may lose data or go down |
 //! | `flow_control` | limits of the unexpected messages of each sender |
 //! | `rendezvous` | large payloads, which the receiver fetches |
 //! | `onesided` | segments that near ranks map, and operations on those of other ranks |
 //! | `collective` | small allgathers that go round the ring, and alltoalls of neighbours |
-//! | `dynamic` | peers that are added later, and greetings between them |
+//! | `dynamic` | peers that are added later, and connection messages between them |
 //! | `waiting` | waiting without burning a core, and which polls look at what |
 //! | `background` | threads beside a rank |
 //! | `observation` | counters, statistics and the dump of a rank's state |
-//! | `losses` | peers that are lost |
+//! | `peer_losses` | peers that are lost |
 //! | `wire` | the packets that entries of lanes hold |
 //! | `arrival` | results of polls |
 //! | `bell` | doorbells, reached in several ways |
@@ -29,17 +29,17 @@
 mod arrival;
 mod background;
 mod bell;
-pub mod carrier;
 mod collective;
 mod dynamic;
 mod endpoint;
 mod error;
 mod flow_control;
-mod losses;
 mod observation;
 mod onesided;
+mod peer_losses;
 mod progress_thread;
 mod receiving;
+pub mod reliable;
 mod rendezvous;
 mod sending;
 pub mod settings;
@@ -47,10 +47,10 @@ mod waiting;
 pub mod wire;
 
 pub use arrival::{Arrival, Event, Look, Plain, Token};
-pub use collective::{Blocks, Exchanged, BLOCK_MAX};
-pub use dynamic::GREETING_MAX;
+pub use collective::{AlltoallProgress, Blocks, BLOCK_MAX};
+pub use dynamic::DPM_MAX;
 pub use endpoint::Endpoint;
-pub use error::{EndpointError, Odd};
+pub use error::{EndpointError, Malformed};
 pub use observation::{Counter, Figures, LinkCounter, LinkFigures, Peer, COUNTERS, LINK_COUNTERS};
 pub use onesided::Operation;
 pub use rendezvous::Accepted;

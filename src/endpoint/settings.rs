@@ -189,7 +189,11 @@ const REMOVED: &[(&str, &str)] = &[(
 )];
 
 /// Former and present names of renamed settings.
-const RENAMED: &[(&str, &str)] = &[];
+const RENAMED: &[(&str, &str)] = &[
+    ("NTBRING_SILENCE", "NTBRING_KEEPALIVE_TIMEOUT"),
+    ("NTBRING_XFER_THREADS", "NTBRING_FORWARDER_THREADS"),
+    ("NTBRING_BOTH_COPY", "NTBRING_SPLIT_COPY"),
+];
 
 /// The table of all settings.
 pub static TABLE: LazyLock<Table<Settings>> = LazyLock::new(|| {

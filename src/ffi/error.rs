@@ -100,20 +100,20 @@ impl From<EndpointError> for Failure {
         let code = match innermost(&error) {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
             EndpointError::Lost(_)
-            | EndpointError::Gap(_)
+            | EndpointError::RingCut(_)
             | EndpointError::Orphaned { .. }
             | EndpointError::GaveUp { .. }
             | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,
-            EndpointError::Guest(_)
+            EndpointError::ExternalPeer(_)
             | EndpointError::Segment(_)
             | EndpointError::Unserved(_)
             | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,
             EndpointError::Stream { .. }
-            | EndpointError::Parcel { .. }
-            | EndpointError::Carrier(_)
+            | EndpointError::Datagram { .. }
+            | EndpointError::Reliable(_)
             | EndpointError::Offer { .. }
-            | EndpointError::Sharing { .. }
+            | EndpointError::Allgather { .. }
             | EndpointError::Refused { .. }
             | EndpointError::Relay(_) => NTBRING_ERR_PROTOCOL,
         };
@@ -121,10 +121,10 @@ impl From<EndpointError> for Failure {
     }
 }
 
-/// Returns the cause behind an error of the carrier.
+/// Returns the cause behind an error of the reliable connection.
 fn innermost(error: &EndpointError) -> &EndpointError {
     match error {
-        EndpointError::Carrier(inner) => innermost(inner),
+        EndpointError::Reliable(inner) => innermost(inner),
         other => other,
     }
 }

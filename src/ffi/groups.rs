@@ -3,9 +3,9 @@
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::{Handle, Shared};
-use ::ntbring_endpoint::{Blocks, Exchanged, BLOCK_MAX};
+use ::ntbring_endpoint::{AlltoallProgress, Blocks, BLOCK_MAX};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_ring::plan::BLOCKS_MAX;
+use ntbring_ring::layout::BLOCKS_MAX;
 use ntbring_ring::topology::HOSTS_MAX;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn ntbring_group_close(endpoint: *mut ntbring_endpoint_t, 
 /// # Safety
 /// `endpoint` must be connected; `block` must have `size` bytes, or be NULL.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_share(
+pub unsafe extern "C" fn ntbring_allgather(
     endpoint: *mut ntbring_endpoint_t,
     id: u32,
     block: *const c_void,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn ntbring_share(
                 })
             }
         };
-        endpoint.share(id, block)?;
+        endpoint.begin_allgather(id, block)?;
         Ok(NTBRING_OK as i32)
     })
 }
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn ntbring_share(
 /// # Safety
 /// `endpoint` must be connected; `blocks` must have room for `size` bytes.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_shared(
+pub unsafe extern "C" fn ntbring_allgather_wait(
     endpoint: *mut ntbring_endpoint_t,
     id: u32,
     blocks: *mut c_void,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn ntbring_shared(
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        if !endpoint.await_shared(id, looks)? {
+        if !endpoint.await_allgather(id, looks)? {
             return Ok(NTBRING_PENDING as i32);
         }
         let blocks: &mut [u8] = match size {
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn ntbring_shared(
             // SAFETY: not null, and the caller guarantees exclusive, writable memory until the return.
             n => unsafe { std::slice::from_raw_parts_mut(blocks.cast(), n as usize) },
         };
-        endpoint.shared(id, blocks)?;
+        endpoint.end_allgather(id, blocks)?;
         Ok(NTBRING_OK as i32)
     })
 }
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn ntbring_shared(
 /// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which the caller
 /// leaves alone until the exchange has ended or failed: neighbours read `from` and write to `to` meanwhile.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_exchange(
+pub unsafe extern "C" fn ntbring_alltoall(
     endpoint: *mut ntbring_endpoint_t,
     id: u32,
     from: *const c_void,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn ntbring_exchange(
             // SAFETY: the caller guarantees `all` writable bytes until the alltoall ends.
             to: unsafe { ForeignRoom::new(to.cast(), all) },
         });
-        match endpoint.exchange(id, blocks, size)? {
+        match endpoint.begin_alltoall(id, blocks, size)? {
             true => Ok(NTBRING_OK as i32),
             false => Ok(NTBRING_BY_MESSAGES as i32),
         }
@@ -178,14 +178,14 @@ pub unsafe extern "C" fn ntbring_exchange(
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_exchanged(endpoint: *mut ntbring_endpoint_t, id: u32, looks: u32) -> i32 {
+pub unsafe extern "C" fn ntbring_alltoall_wait(endpoint: *mut ntbring_endpoint_t, id: u32, looks: u32) -> i32 {
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        Ok(match endpoint.exchanged(id, looks)? {
-            Exchanged::Pending => NTBRING_PENDING,
-            Exchanged::Done => NTBRING_OK,
-            Exchanged::ByMessages => NTBRING_BY_MESSAGES,
+        Ok(match endpoint.await_alltoall(id, looks)? {
+            AlltoallProgress::Pending => NTBRING_PENDING,
+            AlltoallProgress::Done => NTBRING_OK,
+            AlltoallProgress::ByMessages => NTBRING_BY_MESSAGES,
         } as i32)
     })
 }
@@ -195,10 +195,10 @@ pub unsafe extern "C" fn ntbring_exchanged(endpoint: *mut ntbring_endpoint_t, id
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_exchange_leave(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
+pub unsafe extern "C" fn ntbring_alltoall_leave(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
-        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.leave_exchange(id);
+        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.leave_alltoall(id);
         Ok(NTBRING_OK as i32)
     })
 }

@@ -1,12 +1,12 @@
 //! The object behind an `ntbring_endpoint_t`.
 
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
-use super::deputy::{self, Deputy, Guarded, Owned};
+use super::progress_thread::{self, Guarded, Owned, ProgressThread};
 use super::{argument, Failure};
 use ::ntbring_endpoint::settings::TABLE;
 use ::ntbring_endpoint::Settings;
 use ::ntbring_endpoint::{Endpoint, Idle};
-use ntbring_host::companion;
+use ntbring_host::sidecar;
 use ntbring_ring::join::{Candidate, Card, JoinError};
 use ntbring_ring::Topology;
 use ntbring_settings::Loaded;
@@ -51,7 +51,7 @@ enum State {
 
 struct Connected {
     /// Started with the first large payload; stopped before the endpoint is dropped.
-    deputy: OnceCell<Option<Deputy>>,
+    progress_thread: OnceCell<Option<ProgressThread>>,
     endpoint: Arc<Guarded<Endpoint>>,
 }
 
@@ -174,7 +174,7 @@ impl Handle {
     pub fn address(&mut self) -> Result<Vec<u8>, Failure> {
         match &mut self.state {
             State::Open(candidate) => Ok(candidate.card().bytes().to_vec()),
-            State::Connected(connected) => Ok(connected.endpoint().guest_address().bytes().to_vec()),
+            State::Connected(connected) => Ok(connected.endpoint().external_peer_address().bytes().to_vec()),
             State::Failed => Err(argument("joining has failed")),
         }
     }
@@ -189,7 +189,7 @@ impl Handle {
             .collect::<Result<Vec<Card>, JoinError>>()?;
         let mut members = candidate.join(&cards)?;
         if let Some(monitor) = members.take_monitor() {
-            companion::start(c"ntbring-monitor", || monitor.run()).map_err(JoinError::Monitor)?;
+            sidecar::start(c"ntbring-monitor", || monitor.run()).map_err(JoinError::Monitor)?;
         }
         let tells = members.rank() == 0 && self.vci == 0;
         if let Some(remark) = tells.then(|| members.remark()).flatten() {
@@ -200,7 +200,7 @@ impl Handle {
         endpoint.set_vci(self.vci);
         let _ = self.shared.idle.set(endpoint.idle());
         let endpoint = Arc::new(Guarded::new(endpoint));
-        self.state = State::Connected(Connected { deputy: OnceCell::new(), endpoint });
+        self.state = State::Connected(Connected { progress_thread: OnceCell::new(), endpoint });
         Ok(())
     }
 
@@ -233,13 +233,13 @@ impl Handle {
     #[inline]
     pub fn overlap(&mut self, bytes: u64) {
         let State::Connected(connected) = &mut self.state else { return };
-        if bytes < deputy::BULK {
+        if bytes < progress_thread::BULK {
             return;
         }
-        if connected.deputy.get().is_none() {
-            let deputy = Deputy::appoint(connected.endpoint.clone(), &connected.endpoint());
-            let _ = connected.deputy.set(deputy);
+        if connected.progress_thread.get().is_none() {
+            let progress_thread = ProgressThread::start(connected.endpoint.clone(), &connected.endpoint());
+            let _ = connected.progress_thread.set(progress_thread);
         }
-        connected.deputy.get().into_iter().flatten().for_each(Deputy::call);
+        connected.progress_thread.get().into_iter().flatten().for_each(ProgressThread::call);
     }
 }

@@ -6,7 +6,7 @@ use super::{argument, Failure};
 use ::ntbring_endpoint::wire::{Head, Offer, Packet};
 use ::ntbring_endpoint::{Event, Message, Plain, Token};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_ring::Loss;
+use ntbring_ring::PeerLoss;
 use ntbring_zerocopy::{Packed, Payload};
 use std::ffi::c_void;
 
@@ -119,7 +119,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         Event::Lost(loss) => {
             e.kind = NTBRING_EVENT_LOST;
             e.src = loss.rank() as i32;
-            e.last = u32::from(matches!(loss, Loss::GuestLeft { .. }));
+            e.last = u32::from(matches!(loss, PeerLoss::ExternalPeerLeft { .. }));
             remember(&loss.to_string());
             return;
         }
@@ -156,7 +156,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
             e.cookie = arrival.cookie as *mut c_void;
             e.last = arrival.last.into();
         }
-        Packet::Offer { head: h, header, offer } => {
+        Packet::Rts { head: h, header, offer } => {
             head(h, header);
             e.kind = NTBRING_EVENT_OFFER;
             e.total = offer.total;
@@ -164,14 +164,14 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
             e.offer = ntbring_offer { src: e.src, id: offer.id, address: offer.address, total: offer.total };
         }
         // The endpoint keeps these to itself.
-        Packet::Accept { .. }
-        | Packet::Feed { .. }
-        | Packet::Done { .. }
+        Packet::Cts { .. }
+        | Packet::Data { .. }
+        | Packet::Fin { .. }
         | Packet::Taken { .. }
         | Packet::Served { .. }
         | Packet::Credit { .. }
         | Packet::Stalled { .. }
-        | Packet::Greeting { .. } => {}
+        | Packet::Dpm { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {
         e.token[1] = 1 + u64::from(stream);

@@ -8,13 +8,13 @@
 mod abi {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
-mod deputy;
 mod error;
 mod groups;
 mod handle;
 mod messages;
 mod offers;
 mod peers;
+mod progress_thread;
 mod schedules;
 mod segments;
 mod variables;
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn ntbring_poll(endpoint: *mut ntbring_endpoint_t, event: 
         if event.is_null() {
             return Err(argument("event must not be NULL"));
         }
-        endpoint.dismiss(|endpoint| !endpoint.has_bulk());
+        endpoint.unshare(|endpoint| !endpoint.has_bulk());
         // SAFETY: not null; the caller guarantees a writable event, whose fields are plain numbers and addresses.
         let event = unsafe { &mut *event };
         match endpoint.look() {
@@ -329,11 +329,11 @@ pub unsafe extern "C" fn ntbring_discharge(endpoint: *mut ntbring_endpoint_t, sr
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, src: i32, patient: i32) -> i32 {
+pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, src: i32, delayed: i32) -> i32 {
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        endpoint.allow_more(u32::try_from(src).ok(), patient != 0)?;
+        endpoint.allow_more(u32::try_from(src).ok(), delayed != 0)?;
         Ok(NTBRING_OK as i32)
     })
 }

@@ -1,13 +1,13 @@
-//! Processes outside the job, and the greetings that are exchanged with them before there is a communicator.
+//! Processes outside the job, and the connection messages that are exchanged with them before there is a communicator.
 
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::Handle;
-use ::ntbring_endpoint::GREETING_MAX;
-use ntbring_ring::guest::GuestAddress;
+use ::ntbring_endpoint::DPM_MAX;
+use ntbring_ring::external_peer::ExternalAddress;
 use std::ffi::c_void;
 
-const _: () = assert!(NTBRING_GREETING_MAX as usize == GREETING_MAX);
+const _: () = assert!(NTBRING_DPM_MAX as usize == DPM_MAX);
 
 /// Writes the address of a peer outside the job. See `include/ntbring.h`.
 ///
@@ -26,8 +26,8 @@ pub unsafe extern "C" fn ntbring_peer_address(
         if address.is_null() || size.is_null() {
             return Err(argument("address and size must not be NULL"));
         }
-        let guest = u32::try_from(peer).ok().and_then(|peer| endpoint.peer_address(peer));
-        let bytes = guest.ok_or_else(|| argument("there is no such peer"))?.bytes();
+        let external_peer = u32::try_from(peer).ok().and_then(|peer| endpoint.peer_address(peer));
+        let bytes = external_peer.ok_or_else(|| argument("there is no such peer"))?.bytes();
         assert!(bytes.len() <= NTBRING_ADDRESS_MAX as usize);
         // SAFETY: the caller guarantees room for NTBRING_ADDRESS_MAX bytes, and an address has at most that many.
         unsafe {
@@ -57,9 +57,9 @@ pub unsafe extern "C" fn ntbring_peer_add(
         }
         // SAFETY: not null, and the caller guarantees `size` readable bytes.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size as usize) };
-        let guest = GuestAddress::parse(bytes)
+        let external_peer = ExternalAddress::parse(bytes)
             .ok_or_else(|| argument("the bytes are not the address of a connected endpoint"))?;
-        let Some(number) = endpoint.add_peer(&guest)? else { return Ok(NTBRING_PENDING as i32) };
+        let Some(number) = endpoint.add_peer(&external_peer)? else { return Ok(NTBRING_PENDING as i32) };
         // SAFETY: not null, and the caller guarantees writable memory.
         unsafe { *peer = number as i32 };
         Ok(NTBRING_OK as i32)
@@ -81,12 +81,12 @@ pub unsafe extern "C" fn ntbring_peer_drop(endpoint: *mut ntbring_endpoint_t, pe
     })
 }
 
-/// Sends a greeting to a peer outside the job. See `include/ntbring.h`.
+/// Sends a connection message to a peer outside the job. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `bytes` must have `size` of them.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_greet(
+pub unsafe extern "C" fn ntbring_dpm_send(
     endpoint: *mut ntbring_endpoint_t,
     peer: i32,
     tag: u32,
@@ -97,22 +97,22 @@ pub unsafe extern "C" fn ntbring_greet(
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
         let known = u32::try_from(peer).ok().filter(|&peer| endpoint.peer_address(peer).is_some());
-        let (Some(peer), false, true) = (known, bytes.is_null(), size <= GREETING_MAX as u64) else {
-            return Err(argument("the peer is unknown, or the greeting is empty or too long"));
+        let (Some(peer), false, true) = (known, bytes.is_null(), size <= DPM_MAX as u64) else {
+            return Err(argument("the peer is unknown, or the connection message is empty or too long"));
         };
         // SAFETY: not null, and the caller guarantees `size` readable bytes.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size as usize) };
-        endpoint.greet(peer, tag, bytes)?;
+        endpoint.dpm_send(peer, tag, bytes)?;
         Ok(NTBRING_OK as i32)
     })
 }
 
-/// Receives a greeting with a given tag, if one has arrived. See `include/ntbring.h`.
+/// Receives a connection message with a given tag, if one has arrived. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `bytes` must have room for `size`.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_greeting(
+pub unsafe extern "C" fn ntbring_dpm_receive(
     endpoint: *mut ntbring_endpoint_t,
     tag: u32,
     bytes: *mut c_void,
@@ -124,9 +124,9 @@ pub unsafe extern "C" fn ntbring_greeting(
         if bytes.is_null() {
             return Err(argument("bytes must not be NULL"));
         }
-        let Some(said) = endpoint.greeting(tag)? else { return Ok(NTBRING_PENDING as i32) };
+        let Some(said) = endpoint.dpm_receive(tag)? else { return Ok(NTBRING_PENDING as i32) };
         if said.len() as u64 > size {
-            return Err(argument("the greeting does not fit the buffer"));
+            return Err(argument("the connection message does not fit the buffer"));
         }
         // SAFETY: not null; the caller guarantees room for `size` bytes, and the length was checked against it.
         unsafe { std::ptr::copy_nonoverlapping(said.as_ptr(), bytes.cast(), said.len()) };
@@ -134,12 +134,12 @@ pub unsafe extern "C" fn ntbring_greeting(
     })
 }
 
-/// Withdraws the greeting with a given tag. See `include/ntbring.h`.
+/// Withdraws the connection message with a given tag. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_greeting_withdraw(endpoint: *mut ntbring_endpoint_t, tag: u32) -> i32 {
+pub unsafe extern "C" fn ntbring_dpm_withdraw(endpoint: *mut ntbring_endpoint_t, tag: u32) -> i32 {
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.endpoint()?.withdraw(tag)?;

@@ -24,7 +24,7 @@ pub unsafe extern "C" fn ntbring_schedule_begin(
         let collective = unsafe { self::collective(&*collective) }?;
         let begun = match begin(&collective) {
             Method::Messages => return Ok(NTBRING_BY_MESSAGES as i32),
-            Method::Exchange => return Ok(NTBRING_BY_EXCHANGE as i32),
+            Method::Alltoall => return Ok(NTBRING_BY_EXCHANGE as i32),
             Method::Ring(begun) => begun,
         };
         if begun.requests() > NTBRING_REQUESTS_MAX {

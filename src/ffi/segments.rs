@@ -25,11 +25,11 @@ unsafe fn segment<'a>(segment: *mut ntbring_segment_t) -> Result<&'a Segment, Fa
 /// # Safety
 /// `endpoint` must be connected.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_is_near(endpoint: *mut ntbring_endpoint_t, rank: i32) -> i32 {
+pub unsafe extern "C" fn ntbring_is_mappable(endpoint: *mut ntbring_endpoint_t, rank: i32) -> i32 {
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         let endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        Ok(u32::try_from(rank).is_ok_and(|rank| endpoint.is_near(rank)).into())
+        Ok(u32::try_from(rank).is_ok_and(|rank| endpoint.is_mappable(rank)).into())
     })
 }
 
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn ntbring_segment_unlock(unlocked: *mut ntbring_segment_t
 /// # Safety
 /// `endpoint` must be connected; `held` must be a segment that is not freed yet.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_segment_hold(
+pub unsafe extern "C" fn ntbring_segment_acquire(
     endpoint: *mut ntbring_endpoint_t,
     held: *mut ntbring_segment_t,
     alone: i32,
@@ -162,10 +162,10 @@ pub unsafe extern "C" fn ntbring_segment_hold(
 /// # Safety
 /// `held` must be a segment that is not freed yet.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_segment_let_go(held: *mut ntbring_segment_t, alone: i32) -> i32 {
+pub unsafe extern "C" fn ntbring_segment_release(held: *mut ntbring_segment_t, alone: i32) -> i32 {
     guard(|| {
         // SAFETY: the segment is NULL or has not been freed (contract of this function).
-        match unsafe { segment(held) }?.let_go(alone != 0) {
+        match unsafe { segment(held) }?.release(alone != 0) {
             true => Ok(NTBRING_OK as i32),
             false => Err(argument("the window was not locked in this mode")),
         }

@@ -1,21 +1,21 @@
 //! Tests that compare the definitions with the header and violate the contract on purpose.
 
-mod guests;
+mod external_peers;
 mod schedules;
 
 use super::groups::{
-    ntbring_exchange, ntbring_exchange_leave, ntbring_exchanged, ntbring_group_close, ntbring_group_offer,
-    ntbring_group_open, ntbring_share, ntbring_shared,
+    ntbring_allgather, ntbring_allgather_wait, ntbring_alltoall, ntbring_alltoall_leave, ntbring_alltoall_wait,
+    ntbring_group_close, ntbring_group_offer, ntbring_group_open,
 };
 use super::offers::{ntbring_accept, ntbring_offer, ntbring_withdraw};
 use super::peers::{
-    ntbring_greet, ntbring_greeting, ntbring_greeting_withdraw, ntbring_peer_add, ntbring_peer_address,
+    ntbring_dpm_receive, ntbring_dpm_send, ntbring_dpm_withdraw, ntbring_peer_add, ntbring_peer_address,
     ntbring_peer_drop,
 };
 use super::schedules::{ntbring_schedule_begin, ntbring_schedule_next};
 use super::segments::{
-    ntbring_can_compute, ntbring_is_near, ntbring_is_served, ntbring_remote, ntbring_segment_create,
-    ntbring_segment_free, ntbring_segment_hold, ntbring_segment_let_go, ntbring_segment_lock, ntbring_segment_open,
+    ntbring_can_compute, ntbring_is_mappable, ntbring_is_served, ntbring_remote, ntbring_segment_acquire,
+    ntbring_segment_create, ntbring_segment_free, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_release,
     ntbring_segment_seal, ntbring_segment_unlock,
 };
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
@@ -34,9 +34,9 @@ same_type! {
     ntbring_connect: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64) -> i32,
     ntbring_check_space: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_peer_address: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, *mut c_void, *mut u64) -> i32,
-    ntbring_greet: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u32, *const c_void, u64) -> i32,
-    ntbring_greeting: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64) -> i32,
-    ntbring_greeting_withdraw: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
+    ntbring_dpm_send: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32, u32, *const c_void, u64) -> i32,
+    ntbring_dpm_receive: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64) -> i32,
+    ntbring_dpm_withdraw: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_peer_add: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const c_void, u64, *mut i32) -> i32,
     ntbring_peer_drop: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_limits: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_limits_t) -> i32,
@@ -56,7 +56,7 @@ same_type! {
     ntbring_setting: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut ntbring_variable_t) -> i32,
     ntbring_counter: unsafe extern "C" fn(u32, *mut ntbring_variable_t) -> i32,
     ntbring_count: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut u64) -> i32,
-    ntbring_is_near: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_is_mappable: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_segment_create: unsafe extern "C" fn(
         *mut ntbring_endpoint_t,
         u64,
@@ -75,19 +75,19 @@ same_type! {
     ntbring_segment_lock: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t) -> i32,
     ntbring_segment_unlock: unsafe extern "C" fn(*mut ntbring_segment_t) -> i32,
     ntbring_segment_free: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t) -> i32,
-    ntbring_segment_hold: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t, i32) -> i32,
-    ntbring_segment_let_go: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
+    ntbring_segment_acquire: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t, i32) -> i32,
+    ntbring_segment_release: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
     ntbring_is_served: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_can_compute: unsafe extern "C" fn(u8, u8) -> i32,
     ntbring_remote: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_remote_t) -> i32,
     ntbring_group_offer: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut u32) -> i32,
     ntbring_group_open: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const i32, u32, u32) -> i32,
     ntbring_group_close: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
-    ntbring_share: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, u64) -> i32,
-    ntbring_shared: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64, u32) -> i32,
-    ntbring_exchange: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, *mut c_void, u64) -> i32,
-    ntbring_exchanged: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, u32) -> i32,
-    ntbring_exchange_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
+    ntbring_allgather: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, u64) -> i32,
+    ntbring_allgather_wait: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64, u32) -> i32,
+    ntbring_alltoall: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, *mut c_void, u64) -> i32,
+    ntbring_alltoall_wait: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, u32) -> i32,
+    ntbring_alltoall_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_schedule_begin: unsafe extern "C" fn(*const ntbring_collective_t, *mut ntbring_schedule_t) -> i32,
     ntbring_schedule_next: unsafe extern "C" fn(*mut ntbring_schedule_t, *mut ntbring_step_t) -> i32,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
@@ -476,21 +476,21 @@ fn endpoints_of_two_jobs_become_peers_and_talk() {
         // The first endpoint asks, the second answers, in one thread.
         let (mut heard, hear) = ([0u8; 600], |ep, heard: &mut [u8; 600]| {
             let mut e = ntbring_event_t::default();
-            while ntbring_greeting(ep, 5, heard.as_mut_ptr().cast(), 512) == NTBRING_PENDING as i32 {
+            while ntbring_dpm_receive(ep, 5, heard.as_mut_ptr().cast(), 512) == NTBRING_PENDING as i32 {
                 assert_eq!(ntbring_poll(ep, &mut e), 0, "{}", text());
             }
         });
         for (from, to, what) in [(0, 1, b"question"), (1, 0, b"answer..")] {
-            assert_eq!(ntbring_greet(eps[from], 1, 5, what.as_ptr().cast(), 8), 0, "{}", text());
+            assert_eq!(ntbring_dpm_send(eps[from], 1, 5, what.as_ptr().cast(), 8), 0, "{}", text());
             hear(eps[to], &mut heard);
             assert_eq!(heard[..8], what[..]);
         }
-        assert_eq!(ntbring_greeting_withdraw(eps[0], 5), 0);
+        assert_eq!(ntbring_dpm_withdraw(eps[0], 5), 0);
         let bytes = heard.as_ptr().cast();
         for (peer, size) in [(2, 8), (-1, 8), (1, 513)] {
-            assert_eq!(ntbring_greet(eps[0], peer, 5, bytes, size), NTBRING_ERR_ARGUMENT);
+            assert_eq!(ntbring_dpm_send(eps[0], peer, 5, bytes, size), NTBRING_ERR_ARGUMENT);
         }
-        assert_eq!(ntbring_greeting(eps[0], 5, std::ptr::null_mut(), 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_dpm_receive(eps[0], 5, std::ptr::null_mut(), 8), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_peer_address(eps[0], 2, heard.as_mut_ptr().cast(), &mut size), NTBRING_ERR_ARGUMENT);
         let mut peer = 0;
         assert_eq!(ntbring_peer_add(eps[0], [0u8; 80].as_ptr().cast(), 80, &mut peer), NTBRING_ERR_ARGUMENT);
@@ -507,7 +507,7 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
     let ep = alone();
     // SAFETY: all pointers are valid for the calls, and the segments' bytes until they are freed.
     unsafe {
-        assert_eq!((ntbring_is_near(ep, 0), ntbring_is_near(ep, 1), ntbring_is_near(ep, -1)), (1, 0, 0));
+        assert_eq!((ntbring_is_mappable(ep, 0), ntbring_is_mappable(ep, 1), ntbring_is_mappable(ep, -1)), (1, 0, 0));
         let mut address = ntbring_segment_address_t::default();
         let (mut own, mut twin) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut base, mut twin_base) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -548,7 +548,7 @@ fn one_job_waits_until_another_can_read_what_was_sent() {
             assert_eq!(ntbring_address(ep, address.as_mut_ptr().cast(), &mut size), 0);
             assert_eq!(ntbring_peer_add(asking, address.as_ptr().cast(), size, &mut added), 0, "{}", text());
             assert_eq!((added, ntbring_flush(asking)), (peer, 0), "nothing lies in the lane");
-            assert_eq!(ntbring_greet(asking, peer, 5, address.as_ptr().cast(), 8), 0, "{}", text());
+            assert_eq!(ntbring_dpm_send(asking, peer, 5, address.as_ptr().cast(), 8), 0, "{}", text());
             assert_eq!(ntbring_flush(asking), NTBRING_PENDING as i32);
             match peer {
                 // A rank that spins does not look into its mailbox at each poll.
@@ -590,7 +590,7 @@ fn who_is_gone_of_another_job_is_lost() {
             assert_eq!(ntbring_address(other, address.as_mut_ptr().cast(), &mut size), 0);
             let mut add = |ep| (ntbring_peer_add(ep, address.as_ptr().cast(), size, &mut peer), peer);
             assert_eq!(add(ep), (0, 1), "{}", text());
-            assert_eq!(ntbring_greet(ep, 1, 5, address.as_ptr().cast(), 8), 0);
+            assert_eq!(ntbring_dpm_send(ep, 1, 5, address.as_ptr().cast(), 8), 0);
             let mut e = ntbring_event_t::default();
             (0..100).for_each(|_| assert_eq!(ntbring_poll(other, &mut e), 0, "{}", text()));
             if leaves {
@@ -600,7 +600,7 @@ fn who_is_gone_of_another_job_is_lost() {
             let (who, has_left, why) = lost(ep);
             assert_eq!((who, has_left, why.contains("MPI_Finalize")), (1, leaves, leaves), "{why}");
             // A caller that waits for the peer's answer gets an error.
-            assert_eq!(ntbring_greeting(ep, 5, address.as_mut_ptr().cast(), 512), NTBRING_ERR_PEER, "{}", text());
+            assert_eq!(ntbring_dpm_receive(ep, 5, address.as_mut_ptr().cast(), 512), NTBRING_ERR_PEER, "{}", text());
             assert_eq!(ntbring_close(ep), 0);
         }
     }
@@ -618,7 +618,7 @@ fn who_was_gone_before_is_lost_at_once() {
             assert_eq!((ntbring_peer_add(ep, address.as_ptr().cast(), size, &mut peer), peer), (0, 1), "{}", text());
         }
         assert_eq!(lost(ep).0, 1);
-        assert_eq!(ntbring_greet(ep, 1, 5, address.as_ptr().cast(), 8), 0, "{}", text());
+        assert_eq!(ntbring_dpm_send(ep, 1, 5, address.as_ptr().cast(), 8), 0, "{}", text());
         assert_eq!((ntbring_flush(ep), ntbring_close(ep)), (0, 0));
     }
 }
@@ -630,7 +630,7 @@ fn a_group_of_one_shares_with_itself() {
     let (from, to): (*const c_void, *mut c_void) = (block.as_ptr().cast(), blocks.as_mut_ptr().cast());
     // SAFETY: all pointers are valid for the calls, or NULL, which the functions check for.
     unsafe {
-        assert_eq!(ntbring_share(ep, 3, from, 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_allgather(ep, 3, from, 8), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_group_offer(ep, std::ptr::null_mut()), NTBRING_ERR_ARGUMENT);
         assert_eq!((ntbring_group_offer(ep, &mut mine), mine), (0, 15));
         assert_eq!(ntbring_group_open(ep, 3, std::ptr::null(), mine, mine), NTBRING_ERR_ARGUMENT);
@@ -639,27 +639,27 @@ fn a_group_of_one_shares_with_itself() {
         assert_eq!((ntbring_group_offer(ep, &mut mine), mine), (0, 15));
         assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr(), mine, mine), 0, "{}", text());
         assert_eq!(ntbring_group_open(ep, 3, [0].as_ptr(), 0, 0), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_share(ep, 3, from, 2041), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_share(ep, 3, std::ptr::null(), 8), 0);
-        assert_eq!(ntbring_shared(ep, 3, to, 8, 0), NTBRING_ERR_PROTOCOL);
+        assert_eq!(ntbring_allgather(ep, 3, from, 2041), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_allgather(ep, 3, std::ptr::null(), 8), 0);
+        assert_eq!(ntbring_allgather_wait(ep, 3, to, 8, 0), NTBRING_ERR_PROTOCOL);
         assert!(text().contains("failed"), "{}", text());
-        assert_eq!(ntbring_share(ep, 3, from, 2040), 0, "{}", text());
-        assert_eq!(ntbring_shared(ep, 3, to, 2039, 0), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_shared(ep, 3, std::ptr::null_mut(), 2040, 0), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_shared(ep, 3, to, 2040, 0), 0, "{}", text());
-        assert_eq!(ntbring_exchange(ep, 4, from, to, 8), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_exchange(ep, 3, from, to, u64::MAX), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_exchanged(ep, 3, 0), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_exchange(ep, 3, from, to, 8), NTBRING_BY_MESSAGES as i32);
-        assert_eq!(ntbring_exchange(ep, 3, std::ptr::null(), std::ptr::null_mut(), 8), NTBRING_BY_MESSAGES as i32);
-        assert_eq!(ntbring_exchange_leave(ep, 3), 0);
+        assert_eq!(ntbring_allgather(ep, 3, from, 2040), 0, "{}", text());
+        assert_eq!(ntbring_allgather_wait(ep, 3, to, 2039, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_allgather_wait(ep, 3, std::ptr::null_mut(), 2040, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_allgather_wait(ep, 3, to, 2040, 0), 0, "{}", text());
+        assert_eq!(ntbring_alltoall(ep, 4, from, to, 8), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_alltoall(ep, 3, from, to, u64::MAX), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_alltoall_wait(ep, 3, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_alltoall(ep, 3, from, to, 8), NTBRING_BY_MESSAGES as i32);
+        assert_eq!(ntbring_alltoall(ep, 3, std::ptr::null(), std::ptr::null_mut(), 8), NTBRING_BY_MESSAGES as i32);
+        assert_eq!(ntbring_alltoall_leave(ep, 3), 0);
         let another = std::thread::spawn({
             let ep = ep as usize;
             move || (ntbring_group_close(ep as _, 3), ntbring_group_close(ep as _, 4))
         });
         assert_eq!(another.join().unwrap(), (0, 0));
         assert_eq!((ntbring_group_offer(ep, &mut mine), mine), (0, 15));
-        assert_eq!(ntbring_shared(ep, 3, to, 2040, 0), NTBRING_ERR_ARGUMENT);
+        assert_eq!(ntbring_allgather_wait(ep, 3, to, 2040, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_close(ep), 0);
     }
     assert_eq!((&blocks[..2040], &blocks[2040..]), (&block[..2040], &[0u8; 60][..]));

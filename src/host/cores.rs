@@ -1,5 +1,5 @@
 //! The processor cores of the job. Their number tells whether the host is oversubscribed, so that a waiting rank should
-//! yield; their identity tells where a transfer thread runs without taking time from ranks.
+//! yield; their identity tells where a forwarder thread runs without taking time from ranks.
 
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::unistd::{getppid, Pid};

@@ -1,8 +1,8 @@
 //! The memory that all processes of a host share.
 
-use crate::introduction::FileKind;
+use crate::file_tag::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
-use crate::{HostError, Introduction};
+use crate::{FileTag, HostError};
 use ntbring_memory::Region;
 use std::path::Path;
 
@@ -53,7 +53,7 @@ impl HostMemory {
     }
 
     /// Records the host's position in its job in the header, for tools.
-    pub fn introduce(&self, is: Introduction) -> Result<(), HostError> {
+    pub fn introduce(&self, is: FileTag) -> Result<(), HostError> {
         self.file.set_kind(FileKind::Host(is).word())
     }
 }

@@ -6,17 +6,17 @@
 //! | `memory_file` | shared memory without a name in the file system: creating it, opening another process's |
 //! | `file_name` | names of memory files, for hosts that have nothing in common but a directory |
 //! | `host_memory` | memory that all processes of a host share |
-//! | `introduction` | the kinds of memory files, for tools |
-//! | `segment`, `holders` | memory of one process that other processes map, with its locks |
-//! | `mailbox`, `bulletin` | messages between processes of different jobs; counters for tools |
+//! | `file_tag` | the kinds of memory files, for tools |
+//! | `segment`, `window_lock` | memory of one process that other processes map, with its locks |
+//! | `mailbox`, `stats_page` | messages between processes of different jobs; counters for tools |
 //! | `running` | discovery of the hosts and processes of running jobs, for tools |
 //! | `futex`, `barrier` | sleeping and waking; an asymmetric memory barrier whose cost is the sleeper's |
 //! | `backoff` | exponential back-off of waits without a doorbell |
 //! | `watch` | failure detector for processes of the machine: pidfds |
-//! | `companion` | a process beside this one that outlives it |
-//! | `reach` | kernel copies between processes (CMA) |
+//! | `sidecar` | a process beside this one that outlives it |
+//! | `kernel_copy` | kernel copies between processes (CMA) |
 //! | `place` | identity of the machine and process namespace |
-//! | `cores`, `sessions`, `cgroup`, `group` | processors and memory that the host grants |
+//! | `cores`, `sessions`, `cgroup`, `memory_limit` | processors and memory that the host grants |
 //! | [`settings`] | settings of these services |
 //! | `thread`, `clock` | background threads; the monotonic clock |
 //!
@@ -25,40 +25,40 @@
 
 mod backoff;
 pub mod barrier;
-mod bulletin;
 mod cgroup;
 pub mod clock;
-pub mod companion;
 pub mod cores;
 mod error;
 mod file_name;
+mod file_tag;
 pub mod futex;
-mod group;
-mod holders;
 mod host_memory;
-mod introduction;
+mod kernel_copy;
+mod machine;
 mod mailbox;
 mod memory_file;
-mod place;
-mod reach;
+mod memory_limit;
 mod running;
 mod segment;
 pub mod sessions;
 pub mod settings;
+pub mod sidecar;
+mod stats_page;
 pub mod thread;
 mod watch;
+mod window_lock;
 
 pub use backoff::backoff;
-pub use bulletin::{Bulletin, Posted};
 pub use error::HostError;
 pub use file_name::FileName;
+pub use file_tag::{FileKind, FileTag};
 pub use host_memory::HostMemory;
-pub use introduction::{FileKind, Introduction};
+pub use kernel_copy::KernelCopy;
+pub use machine::machine;
 pub use mailbox::Mailbox;
 pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, MEMFD, PAGE};
-pub use place::place;
-pub use reach::Reach;
 pub use running::{look_through, RunningHostMemory, RunningProcess};
 pub use segment::{Segment, SegmentAddress};
 pub use settings::HostSettings;
+pub use stats_page::{Posted, StatsPage};
 pub use watch::Watch;

@@ -1,10 +1,10 @@
 //! A mailbox: a page of shared memory of a process in which any process of the same user can put short messages
 //! (notes). It has no counterpart in NTB hardware; it serves processes of different jobs, which communicate outside the
-//! ring. The process's [`Bulletin`] follows it in memory.
+//! ring. The process's [`StatsPage`] follows it in memory.
 
-use crate::bulletin::{Bulletin, POSTED};
-use crate::introduction::FileKind;
+use crate::file_tag::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
+use crate::stats_page::{StatsPage, POSTED};
 use crate::HostError;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::path::Path;
@@ -35,9 +35,9 @@ fn slot(i: usize) -> usize {
 }
 
 impl Mailbox {
-    /// Creates an empty mailbox in `dir`, with a bulletin for at least `words` words.
+    /// Creates an empty mailbox in `dir`, with a stats page for at least `words` words.
     pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, FileAddress), HostError> {
-        let (memory, address) = MemoryFile::create(dir, NOTES + PAGE as u64 + Bulletin::bytes(words))?;
+        let (memory, address) = MemoryFile::create(dir, NOTES + PAGE as u64 + StatsPage::bytes(words))?;
         let page = memory.map(NOTES, PAGE as u64)?;
         Ok((Mailbox { memory, page, seen: 0 }, address))
     }
@@ -47,9 +47,9 @@ impl Mailbox {
         self.memory.set_kind(FileKind::Process { job }.word())
     }
 
-    /// Returns the owner's bulletin.
-    pub fn bulletin(&self) -> Result<Bulletin, HostError> {
-        Bulletin::of(&self.memory)
+    /// Returns the owner's stats page.
+    pub fn stats_page(&self) -> Result<StatsPage, HostError> {
+        StatsPage::of(&self.memory)
     }
 
     /// Opens another process's mailbox.

@@ -1,6 +1,6 @@
 //! Shared memory: a file without a name, all of whose pages are allocated before it is used.
 
-use crate::group;
+use crate::memory_limit;
 use crate::HostError;
 use bytes::{Buf, BufMut};
 use memmap2::{MmapOptions, MmapRaw};
@@ -93,7 +93,7 @@ impl MemoryFile {
     /// Allocates all pages of a new file in `dir`, and writes its header.
     pub(crate) fn allocate(file: File, dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
         let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
-        group::check(size).map_err(no_space)?;
+        memory_limit::check(size).map_err(no_space)?;
         loop {
             // SAFETY: a system call without pointers, on a descriptor that `file` owns.
             match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) } {

@@ -1,9 +1,9 @@
 //! Discovery of the hosts and processes of running jobs, for tools.
 
-use crate::bulletin::Bulletin;
-use crate::introduction::FileKind;
+use crate::file_tag::FileKind;
 use crate::memory_file::MemoryFile;
-use crate::Introduction;
+use crate::stats_page::StatsPage;
+use crate::FileTag;
 use ntbring_memory::Region;
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// The shared memory of a host of a running job.
 pub struct RunningHostMemory {
     /// The host's position in its job.
-    pub is: Introduction,
+    pub is: FileTag,
     /// The line after the header that the host's processes use ([`MemoryFile::notes`]).
     pub notes: Region,
 }
@@ -37,8 +37,8 @@ impl RunningHostMemory {
 pub struct RunningProcess {
     /// Id of the process of the job's rank 0, which identifies the job.
     pub job: u32,
-    /// The bulletin that the process writes.
-    pub bulletin: Bulletin,
+    /// The stats page that the process writes.
+    pub stats_page: StatsPage,
 }
 
 impl RunningProcess {
@@ -46,8 +46,8 @@ impl RunningProcess {
     pub fn all() -> io::Result<Vec<RunningProcess>> {
         let mut found = BTreeMap::new();
         look_through(|inode, kind, memory| {
-            if let (FileKind::Process { job }, Ok(bulletin)) = (kind, Bulletin::of(memory)) {
-                found.insert((job, inode), RunningProcess { job, bulletin });
+            if let (FileKind::Process { job }, Ok(stats_page)) = (kind, StatsPage::of(memory)) {
+                found.insert((job, inode), RunningProcess { job, stats_page });
             }
         })?;
         Ok(found.into_values().collect())

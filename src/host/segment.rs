@@ -1,7 +1,7 @@
 //! A segment: memory of one process that other processes map, too, with a lock for atomic operations on its bytes.
 
-use crate::holders;
 use crate::memory_file::{FileAddress, MemoryFile, HEADER, PAGE};
+use crate::window_lock;
 use crate::HostError;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::io;
@@ -114,17 +114,17 @@ impl Segment {
     /// Locks the RMA window at this segment for `rank`: exclusively if `alone`, otherwise shared. Returns false if the
     /// lock is not available now.
     #[inline]
-    pub fn try_hold(&self, rank: u32, alone: bool) -> bool {
+    pub fn try_acquire(&self, rank: u32, alone: bool) -> bool {
         match alone {
-            true => holders::take_alone(self.first_page.register(HOLDERS), rank),
-            false => holders::take(self.first_page.register(HOLDERS)),
+            true => window_lock::take_alone(self.first_page.register(HOLDERS), rank),
+            false => window_lock::take(self.first_page.register(HOLDERS)),
         }
     }
 
     /// Unlocks the RMA window at this segment. Returns false if it is not locked in that mode.
     #[inline]
-    pub fn let_go(&self, alone: bool) -> bool {
-        holders::give_back(self.first_page.register(HOLDERS), alone)
+    pub fn release(&self, alone: bool) -> bool {
+        window_lock::give_back(self.first_page.register(HOLDERS), alone)
     }
 }
 

@@ -7,7 +7,7 @@ use super::packet::{Body, Header, Method};
 use super::ports::PortStates;
 use super::record::{Ports, Record, Stamp, EPOCH_MAX};
 use super::role::{Lead, Look, Role, Watch};
-use super::table::{Assembly, Piece, Table};
+use super::table::{Assembly, Fragment, Table};
 use super::{Graph, Hwid, Lid, Path, Rules};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -352,7 +352,7 @@ impl Manager {
         &mut self,
         now: Duration,
         way: Path,
-        piece: &Piece<'_>,
+        piece: &Fragment<'_>,
         out: &mut Vec<Action>,
     ) -> Result<bool, PacketError> {
         let sender = piece.stamp.master;

@@ -6,7 +6,7 @@
 use super::format::{PacketError, HEADER, PACKET_MAX, PAYLOAD_MAX};
 use super::path::Path;
 use super::record::Record;
-use super::table::Piece;
+use super::table::Fragment;
 use bytes::{Buf, BufMut};
 
 /// Magic number: "ntm" and the version of this format.
@@ -67,7 +67,7 @@ pub enum Body<'a> {
     /// Path that the request was to take.
     Returned(Path),
     /// A chunk of a routing table.
-    Table(Piece<'a>),
+    Table(Fragment<'a>),
 }
 
 impl Header {
@@ -144,7 +144,7 @@ impl<'a> Body<'a> {
         match method {
             Method::Ask => Record::parse(payload).map(Body::Ask),
             Method::Answer => Record::parse(payload).map(Body::Answer),
-            Method::Table => Piece::parse(payload).map(Body::Table),
+            Method::Table => Fragment::parse(payload).map(Body::Table),
             Method::Returned => match payload.split_first_chunk() {
                 Some((list, &[hops])) => Path::parse(hops, *list).map(Body::Returned).ok_or(PacketError::Value("path")),
                 _ => Err(PacketError::Length { what: "a path", len: payload.len() }),

@@ -3,7 +3,7 @@
 use super::packet::Body;
 use super::record::Stamp;
 use super::routes::Plan;
-use super::table::{Piece, Table};
+use super::table::{Fragment, Table};
 use super::{Graph, Hwid, Lid, Path, Rules};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Lead {
         let Some(sent) = self.tables.get_mut(&to) else { return Vec::new() };
         sent.last = now;
         let Sent { way, stamp, bytes, .. } = sent;
-        Piece::all(*stamp, bytes).map(|piece| (*way, Body::Table(piece).packet(round, *way))).collect()
+        Fragment::all(*stamp, bytes).map(|piece| (*way, Body::Table(piece).packet(round, *way))).collect()
     }
 
     /// Same as `send`, if the last transmission is old enough for the host to have confirmed its table.

@@ -148,7 +148,7 @@ impl Table {
 
 /// A chunk of an encoded table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Piece<'a> {
+pub struct Fragment<'a> {
     /// Version of the table.
     pub stamp: Stamp,
     /// Size of the table in bytes.
@@ -159,15 +159,15 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'a> Piece<'a> {
+impl<'a> Fragment<'a> {
     const HEAD: usize = 24;
     const BYTES_MAX: usize = PAYLOAD_MAX - Self::HEAD;
 
     /// Returns the chunks of a table.
-    pub fn all(stamp: Stamp, table: &'a [u8]) -> impl Iterator<Item = Piece<'a>> {
+    pub fn all(stamp: Stamp, table: &'a [u8]) -> impl Iterator<Item = Fragment<'a>> {
         let total = table.len() as u16;
         table.chunks(Self::BYTES_MAX).scan(0, move |offset, bytes| {
-            let piece = Piece { stamp, total, offset: *offset, bytes };
+            let piece = Fragment { stamp, total, offset: *offset, bytes };
             *offset += bytes.len() as u16;
             Some(piece)
         })
@@ -184,7 +184,7 @@ impl<'a> Piece<'a> {
     }
 
     /// Decodes a chunk.
-    pub fn parse(mut bytes: &'a [u8]) -> Result<Piece<'a>, PacketError> {
+    pub fn parse(mut bytes: &'a [u8]) -> Result<Fragment<'a>, PacketError> {
         let len = bytes.len();
         if len <= Self::HEAD || len > PAYLOAD_MAX {
             return Err(PacketError::Length { what: "a chunk of a table", len });
@@ -196,7 +196,7 @@ impl<'a> Piece<'a> {
         if !fits || usize::from(total) > Table::BYTES_MAX || stamp.epoch > EPOCH_MAX {
             return Err(PacketError::Value("chunk of a table"));
         }
-        Ok(Piece { stamp, total, offset, bytes })
+        Ok(Fragment { stamp, total, offset, bytes })
     }
 }
 
@@ -211,7 +211,7 @@ pub(super) struct Assembly {
 impl Assembly {
     /// Adds a chunk, and returns the table's bytes when all have arrived. Chunks arrive in order. A chunk that does
     /// not follow the previous one belongs to a table that was sent twice, or another chunk is lost.
-    pub fn add(place: &mut Option<Assembly>, piece: &Piece<'_>) -> Option<Vec<u8>> {
+    pub fn add(place: &mut Option<Assembly>, piece: &Fragment<'_>) -> Option<Vec<u8>> {
         if piece.offset == 0 {
             *place = Some(Assembly { stamp: piece.stamp, total: piece.total, bytes: Vec::new() });
         }

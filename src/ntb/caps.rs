@@ -29,7 +29,8 @@ pub struct PortCaps {
     pub doorbells: usize,
     /// Number of interrupt vectors that the doorbell bits raise.
     pub vectors: usize,
-    /// Largest transfer into the outgoing window, bytes; None: unlimited. The writer must keep to it ([`crate::cut`]).
+    /// Largest transfer into the outgoing window, bytes; None: unlimited. The writer must keep to it
+    /// ([`crate::split`]).
     pub max_transfer: Option<usize>,
     /// Asynchronous copies by an engine of the port ([`Port::copy_engine`](crate::Port::copy_engine)); None if there is
     /// no engine, and the processor makes all copies.

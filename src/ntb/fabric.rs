@@ -6,7 +6,7 @@
 
 use crate::software::SoftPort;
 use crate::{LinkState, NtbError, Port, PortCaps, Side, Vector};
-use ntbring_host::Introduction;
+use ntbring_host::FileTag;
 use ntbring_memory::InWindow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub trait Fabric: Bells {
         None
     }
     /// Records the host's position in its job, for tools.
-    fn introduce(&self, is: Introduction) -> Result<(), NtbError>;
+    fn introduce(&self, is: FileTag) -> Result<(), NtbError>;
 }
 
 /// The interrupt vectors of a host, for processes that raise them without a link.

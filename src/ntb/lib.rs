@@ -5,7 +5,7 @@
 //! | `port` | [`Port`]: the operations of an adapter |
 //! | [`fabric`] | backends, which open the ports of a host |
 //! | `caps` | capabilities of ports, and shortcuts: faster paths between hosts on one machine |
-//! | [`weak`], [`trace`], [`fault`], [`timing`], [`cut`], [`demux`] | decorators, which wrap a port or a window |
+//! | [`weak`], [`trace`], [`fault`], [`timing`], [`split`], [`demux`] | decorators, which wrap a port or a window |
 //! | [`deferred`] | a copy engine whose copies complete later, for tests |
 //! | [`notice`] | doorbells that are rung only if a thread sleeps, without a read across the link |
 //! | [`settings`] | settings of links |
@@ -16,7 +16,6 @@
 //! backend and decorator must pass.
 
 mod caps;
-pub mod cut;
 pub mod deferred;
 mod delegate;
 pub mod demux;
@@ -28,6 +27,7 @@ pub mod notice;
 mod port;
 pub mod settings;
 pub mod software;
+pub mod split;
 pub mod timing;
 pub mod trace;
 pub mod weak;

@@ -4,7 +4,7 @@
 use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows as Wanted};
 use crate::software::{Registers, SoftPort, SoftVector, WindowMemory, PAGE};
 use crate::{LinkState, NtbError, Shortcuts, Side, Vector};
-use ntbring_host::Introduction;
+use ntbring_host::FileTag;
 use ntbring_memory::Region;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,7 +97,7 @@ impl Fabric for LoopbackHost {
         self.registers.set_link(side, state);
     }
 
-    fn introduce(&self, _is: Introduction) -> Result<(), NtbError> {
+    fn introduce(&self, _is: FileTag) -> Result<(), NtbError> {
         Ok(())
     }
 }

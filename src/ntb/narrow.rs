@@ -5,7 +5,7 @@ use crate::delegate::left_to_inner;
 use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
 use crate::loopback::Loopback;
 use crate::{LinkState, NtbError, Port, PortCaps, Side, Vector};
-use ntbring_host::Introduction;
+use ntbring_host::FileTag;
 use ntbring_memory::OutWindow;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Fabric for NarrowFabric {
         self.inner.set_link(side, state);
     }
 
-    fn introduce(&self, is: Introduction) -> Result<(), NtbError> {
+    fn introduce(&self, is: FileTag) -> Result<(), NtbError> {
         self.inner.introduce(is)
     }
 }

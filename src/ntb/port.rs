@@ -64,7 +64,7 @@ pub enum NtbError {
         "process {pid} of another job is on another machine, or in another container: jobs can spawn and connect to \
          processes of their own machine and container only"
     )]
-    GuestElsewhere {
+    ExternalPeerElsewhere {
         /// The process's id there.
         pid: u32,
     },
@@ -129,7 +129,7 @@ pub trait Port: Send + Sync {
     /// The neighbour sends both values through the scratchpads.
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
     /// Returns an engine that makes asynchronous copies into `window`: the whole window that [`Port::outgoing`] returned,
-    /// possibly [cut](crate::cut) into smaller transfers. None if there is no engine; the processor makes all copies
+    /// possibly [cut](crate::split) into smaller transfers. None if there is no engine; the processor makes all copies
     /// then. [`PortCaps::async_copies`] says for which copies the engine is worth it. A decorator that intercepts writes
     /// has an engine of its own or none, since the engine of the port inside would bypass it.
     fn copy_engine(&self, _window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {

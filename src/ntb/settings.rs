@@ -122,7 +122,7 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             default: "none",
             unit: "faults",
             allowed: "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+4,\
-                      down=every:1s:for:200ms,link=0-1,from=join,patience=30s,seed=1",
+                      down=every:1s:for:200ms,link=0-1,from=join,timeout=30s,seed=1",
             shared: true,
             meaning: "injects faults into the writes between hosts (docs/faults.md; for tests): bits flipped, writes lost, doubled \
                       or delayed, doorbells lost, links down; command: only those of `ntbring link`",

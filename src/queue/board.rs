@@ -28,14 +28,14 @@ pub const fn post_max(place_bytes: usize) -> usize {
 
 /// Layout of a board, the same at both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BoardPlan {
+pub struct BoardLayout {
     /// Number of slots per round.
     pub places: usize,
     /// Size of a slot in bytes, a multiple of a line.
     pub place_bytes: usize,
 }
 
-impl BoardPlan {
+impl BoardLayout {
     /// Size of the board in bytes.
     pub const fn bytes(&self) -> usize {
         2 * self.places * self.place_bytes
@@ -50,14 +50,14 @@ impl BoardPlan {
 /// The writing end of a board.
 pub struct BoardWriter {
     window: OutWindow,
-    plan: BoardPlan,
+    layout: BoardLayout,
     turn: u32,
 }
 
 /// The reading end of a board.
 pub struct BoardReader {
     window: InWindow,
-    plan: BoardPlan,
+    layout: BoardLayout,
     turn: u32,
 }
 
@@ -72,8 +72,8 @@ pub struct Posted {
 
 impl BoardWriter {
     /// Returns the writer of the board that `window` covers, which must be zero at the start.
-    pub fn new(window: OutWindow, plan: BoardPlan) -> BoardWriter {
-        BoardWriter { window, plan, turn: 0 }
+    pub fn new(window: OutWindow, layout: BoardLayout) -> BoardWriter {
+        BoardWriter { window, layout, turn: 0 }
     }
 
     /// Begins the next round.
@@ -99,9 +99,9 @@ impl BoardWriter {
     }
 
     fn check(&self, place: usize, len: usize) -> usize {
-        let most = post_max(self.plan.place_bytes);
+        let most = post_max(self.layout.place_bytes);
         assert!(len <= most, "{len} bytes at a place for {most}");
-        self.plan.offset(self.turn, place)
+        self.layout.offset(self.turn, place)
     }
 
     #[inline]
@@ -115,8 +115,8 @@ impl BoardWriter {
 
 impl BoardReader {
     /// Returns the reader of the board that `window` covers, which must be zero at the start.
-    pub fn new(window: InWindow, plan: BoardPlan) -> BoardReader {
-        BoardReader { window, plan, turn: 0 }
+    pub fn new(window: InWindow, layout: BoardLayout) -> BoardReader {
+        BoardReader { window, layout, turn: 0 }
     }
 
     /// Begins the next round.
@@ -132,9 +132,9 @@ impl BoardReader {
     /// Returns the header of a slot if it was posted in this round; None if it was not posted yet.
     #[inline]
     pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {
-        let word = self.window.load(self.plan.offset(self.turn, place));
+        let word = self.window.load(self.layout.offset(self.turn, place));
         let (turn, len, failed) = (word as u32, (word >> 32) as u16 as usize, word >> 48);
-        if turn == self.turn && len <= post_max(self.plan.place_bytes) && failed <= 1 {
+        if turn == self.turn && len <= post_max(self.layout.place_bytes) && failed <= 1 {
             return Ok(Some(Posted { len, failed: failed == 1 }));
         }
         match turn == self.turn.wrapping_sub(2) || word == 0 {
@@ -146,12 +146,12 @@ impl BoardReader {
     /// Bytes of a posted slot, to be forwarded without a copy in between.
     #[cfg(not(loom))]
     pub fn foreign(&self, place: usize, len: usize) -> ForeignBytes<'_> {
-        self.window.foreign(self.plan.offset(self.turn, place) + TAG, len)
+        self.window.foreign(self.layout.offset(self.turn, place) + TAG, len)
     }
 
     /// Copies the bytes of a posted slot to `to`.
     pub fn read(&self, place: usize, to: &mut [u8]) {
-        self.window.read(self.plan.offset(self.turn, place) + TAG, to);
+        self.window.read(self.layout.offset(self.turn, place) + TAG, to);
     }
 }
 

@@ -28,23 +28,23 @@
 //!
 //! **Ordering.** The producer writes bytes, fence, tag, fence. This is correct on links that reorder and split posted
 //! writes between fences. An entry never wraps: a `PAD` entry fills the rest of the lap, which may be most of it (see
-//! `pieces`).
+//! `chunking`).
 
 mod board;
 mod checked;
+mod chunk_policy;
+mod chunk_tuner;
+mod chunking;
 mod consumer;
 mod copies;
 mod corrupt;
 mod engine;
-mod laps;
 mod line;
-mod pace;
-mod pieces;
 mod producer;
 mod reliability;
 mod tag;
 
-pub use board::{post_max, BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
+pub use board::{post_max, BoardLayout, BoardReader, BoardWriter, Posted, PLACE};
 pub use checked::GaveUp;
 pub use consumer::{Beginning, Consumer, Entry, Taken};
 pub use corrupt::{Corrupt, Damage};

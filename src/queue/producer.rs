@@ -1,8 +1,8 @@
 //! The producer of a lane.
 
-use super::checked::{GaveUp, Keeper, CHECK};
+use super::checked::{GaveUp, RetransmitBuffer, CHECK};
+use super::chunk_policy::Chunking;
 use super::copies::Copies;
-use super::laps::Laps;
 use super::reliability::Reliability;
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
 #[cfg(not(loom))]
@@ -32,9 +32,9 @@ pub struct Producer {
     /// Bitmap of the lines whose first word is neither a tag nor zero, but bytes of an entry.
     stale: Vec<u64>,
     /// Chunking policy and early wraps; None if chunks are treated like all other entries.
-    pub(super) laps: Option<Box<Laps>>,
+    pub(super) chunking: Option<Box<Chunking>>,
     /// State for retransmission and error detection on links that are not trusted.
-    keeper: Option<Box<Keeper>>,
+    keeper: Option<Box<RetransmitBuffer>>,
     /// State of copies by an engine; None if the processor makes all copies.
     pub(super) copies: Option<Box<Copies>>,
 }
@@ -56,7 +56,7 @@ impl Producer {
             head: 0,
             sequence: 0,
             stale,
-            laps: None,
+            chunking: None,
             trailer: 0,
             keeper: None,
             copies: None,
@@ -68,7 +68,7 @@ impl Producer {
     /// must be [checked](super::Consumer::checked) in the same mode. `tail` is a word in the consumer's memory.
     pub fn checked(mut self, mode: Reliability, tail: OutWindow) -> Self {
         if mode != Reliability::Off {
-            self.keeper = Some(Box::new(Keeper::new(mode, self.lines, tail)));
+            self.keeper = Some(Box::new(RetransmitBuffer::new(mode, self.lines, tail)));
             (self.trailer, self.entry_max) = (CHECK as u16, self.entry_max - CHECK);
             self.plain_end = 0;
         }
@@ -340,8 +340,8 @@ impl Slot<'_> {
             // releases an entry.
             let rest = slot.lane.lines - slot.lane.at;
             let tail = slot.lane.tail;
-            if let Some(laps) = &mut slot.lane.laps {
-                laps.filled(tail, rest);
+            if let Some(chunking) = &mut slot.lane.chunking {
+                chunking.filled(tail, rest);
             }
             slot.lane.publish(rest, (PAD, 0, 0), false, None);
         }

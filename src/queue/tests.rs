@@ -33,8 +33,6 @@ mod hostile;
 #[cfg(not(loom))]
 mod injected;
 #[cfg(not(loom))]
-mod laps;
-#[cfg(not(loom))]
 mod link;
 #[cfg(not(loom))]
 mod room;
@@ -44,6 +42,8 @@ mod simulation;
 mod threads;
 #[cfg(not(loom))]
 mod whole;
+#[cfg(not(loom))]
+mod wraps;
 
 /// Takes the next entry with the fast paths, or with `take` if it is not of this kind.
 fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {

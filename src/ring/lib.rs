@@ -6,7 +6,7 @@
 //! | `topology` | hosts and ranks, distances and directions |
 //! | `protocol` | version of the protocol, numbers of doorbells |
 //! | `settings`, `policy` | settings of the ring; the properties of its links that follow from them and from the ports |
-//! | `plan` | layout of windows and of host memory: lanes (ring buffers), boards and credits |
+//! | `layout` | layout of windows and of host memory: lanes (ring buffers), boards and credits |
 //! | `join` | the steps by which a process joins the ring: cards, handshake, links |
 //! | `link` | a link of a host, and the ends of its lanes |
 //! | `membership` | the handle that a process in the ring holds |
@@ -14,32 +14,32 @@
 //! | `rerouting` | routes around links that are down |
 //! | `failures` | peers that are unreachable because ranks have died or links have gone down |
 //! | `liveness` | keep-alives and obituaries between hosts whose processes cannot be watched |
-//! | `guest` | processes outside the ring, such as those of a spawned job |
+//! | `external_peer` | processes outside the ring, such as those of a spawned job |
 //!
 //! The network manager itself (discovery, master, local ids, routes, on any graph of hosts) is the crate
 //! `ntbring_manager`. The number of cores that a job has, the sessions of its ranks and the back-off of waits without a
 //! doorbell are in `ntbring_host`.
 
+pub mod external_peer;
 mod failures;
 mod forwarding;
-pub mod guest;
 pub mod join;
+pub mod layout;
 mod link;
 pub mod liveness;
 mod membership;
-pub mod plan;
 mod policy;
 mod protocol;
 mod rerouting;
 pub mod settings;
 pub mod topology;
 
-pub use failures::{Damage, Dead, Herald, LinkSet, Loss, Obstacle};
-pub use forwarding::{crew, relay, transfer};
+pub use failures::{Dead, Failures, LinkSet, OutageFlood, PathFailure, PeerLoss};
+pub use forwarding::{forwarder_threads, relay, thread_split};
 pub use join::{handshake, JoinError};
 pub use membership::Membership;
 pub use policy::LinkPolicy;
 pub use protocol::{rank_doorbell, FORWARDER_DOORBELL, PROTOCOL_VERSION};
-pub use rerouting::{steward, ways};
+pub use rerouting::{manager_driver, routing_table};
 pub use settings::{JoinSettings, RingSettings};
 pub use topology::Topology;

@@ -1,8 +1,8 @@
 //! One link of a host, and the ends of the lanes in its windows.
 
 use crate::failures::LinkSet;
-use crate::forwarding::crew::thread_of;
-use crate::plan::{Class, End, WindowPlan};
+use crate::forwarding::thread_split::thread_of;
+use crate::layout::{Class, End, WindowLayout};
 use crate::protocol::FORWARDER_DOORBELL;
 use ntbring_memory::{CopyEngine, InWindow, OutWindow};
 use ntbring_ntb::{Port, Side};
@@ -27,13 +27,13 @@ pub struct Link {
     /// Copy engine of the outgoing window, and the smallest copy for which it is used, bytes.
     pub(crate) engine: Option<(Arc<dyn CopyEngine>, usize)>,
     /// Layout of this host's incoming window.
-    pub(crate) plan: WindowPlan,
+    pub(crate) layout: WindowLayout,
     /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
-    pub(crate) peer_plan: WindowPlan,
+    pub(crate) peer_layout: WindowLayout,
     /// The window into which the neighbour's other neighbour writes, with its layout, for reading; None where that is not
     /// possible or of no use.
-    pub(crate) view: Option<(WindowPlan, InWindow)>,
-    /// Number of the neighbour's transfer threads.
+    pub(crate) view: Option<(WindowLayout, InWindow)>,
+    /// Number of the neighbour's forwarder threads.
     pub(crate) threads: usize,
     /// Reliability level of its lanes.
     pub(crate) reliability: Reliability,
@@ -59,12 +59,12 @@ impl Link {
 
     /// Returns the outages that the neighbour has told, in a ring of `hosts` hosts.
     pub(crate) fn outages_told(&self, hosts: usize) -> LinkSet {
-        LinkSet::read(&self.incoming.part(self.plan.outages_offset(), LINE), hosts)
+        LinkSet::read(&self.incoming.part(self.layout.outages_offset(), LINE), hosts)
     }
 
     /// Tells the neighbour outages.
     pub(crate) fn tell_outages(&self, links: LinkSet) {
-        links.write(&self.outgoing.part(self.peer_plan.outages_offset(), LINE));
+        links.write(&self.outgoing.part(self.peer_layout.outages_offset(), LINE));
     }
 
     /// Returns the port of the link.
@@ -81,9 +81,9 @@ impl Link {
     /// Creates the sending end of the lane from `from` on this host to `to` on the neighbour. To be called once a lane,
     /// in one process.
     pub fn producer(&self, from: End, to: End, beyond: bool) -> Producer {
-        let lane = self.peer_plan.lane(from, to, beyond);
+        let lane = self.peer_layout.lane(from, to, beyond);
         if is_direct(from, to) {
-            self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes()).populate();
+            self.outgoing.part(self.peer_layout.lane_offset(lane), self.peer_layout.lane_bytes()).populate();
         }
         self.producer_of(lane)
     }
@@ -91,7 +91,7 @@ impl Link {
     /// Creates the sending end of the lane for bulk between two such ends, if there is one. Its entries may be copied by
     /// the port's engine. To be called once a lane, in one process.
     pub fn bulk_producer(&self, from: End, to: End, beyond: bool) -> Option<Producer> {
-        let producer = self.peer_plan.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))?;
+        let producer = self.peer_layout.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))?;
         Some(match &self.engine {
             Some((engine, min)) => producer.with_engine(engine.clone(), *min),
             None => producer,
@@ -100,23 +100,23 @@ impl Link {
 
     /// Creates the sending end of the control lane from this host's network manager to the neighbour's, if there is
     /// one. To be called once, in one process.
-    pub fn orders_out(&self) -> Option<Producer> {
-        self.peer_plan.orders().map(|lane| self.producer_of(lane))
+    pub fn control_out(&self) -> Option<Producer> {
+        self.peer_layout.control().map(|lane| self.producer_of(lane))
     }
 
     fn producer_of(&self, lane: usize) -> Producer {
-        let window = self.outgoing.part(self.peer_plan.lane_offset(lane), self.peer_plan.lane_bytes());
-        let producer = Producer::new(window, self.incoming.part(self.plan.credit_offset(lane), CREDIT));
-        let tail = self.outgoing.part(self.peer_plan.tail_offset(lane), 8);
+        let window = self.outgoing.part(self.peer_layout.lane_offset(lane), self.peer_layout.lane_bytes());
+        let producer = Producer::new(window, self.incoming.part(self.layout.credit_offset(lane), CREDIT));
+        let tail = self.outgoing.part(self.peer_layout.tail_offset(lane), 8);
         producer.checked(self.reliability, tail)
     }
 
     /// Creates the receiving end of the lane from `from` on the neighbour to `to` on this host. To be called once a
     /// lane, in one process.
     pub fn consumer(&self, from: End, to: End, beyond: bool) -> Consumer {
-        let lane = self.plan.lane(from, to, beyond);
+        let lane = self.layout.lane(from, to, beyond);
         if is_direct(from, to) {
-            self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes()).populate();
+            self.incoming.part(self.layout.lane_offset(lane), self.layout.lane_bytes()).populate();
         }
         self.consumer_of(lane)
     }
@@ -124,19 +124,19 @@ impl Link {
     /// Creates the receiving end of the lane for bulk between two such ends, if there is one. To be called once a lane,
     /// in one process.
     pub fn bulk_consumer(&self, from: End, to: End, beyond: bool) -> Option<Consumer> {
-        self.plan.bulk_lane(from, to, beyond).map(|lane| self.consumer_of(lane))
+        self.layout.bulk_lane(from, to, beyond).map(|lane| self.consumer_of(lane))
     }
 
     /// Creates the receiving end of the control lane from the neighbour's network manager, if there is one. To be
     /// called once, in one process.
-    pub fn orders_in(&self) -> Option<Consumer> {
-        self.plan.orders().map(|lane| self.consumer_of(lane))
+    pub fn control_in(&self) -> Option<Consumer> {
+        self.layout.control().map(|lane| self.consumer_of(lane))
     }
 
     fn consumer_of(&self, lane: usize) -> Consumer {
-        let window = self.incoming.part(self.plan.lane_offset(lane), self.plan.lane_bytes());
-        let consumer = Consumer::new(window, self.outgoing.part(self.peer_plan.credit_offset(lane), CREDIT));
-        let tail = self.incoming.part(self.plan.tail_offset(lane), 8);
+        let window = self.incoming.part(self.layout.lane_offset(lane), self.layout.lane_bytes());
+        let consumer = Consumer::new(window, self.outgoing.part(self.peer_layout.credit_offset(lane), CREDIT));
+        let tail = self.incoming.part(self.layout.tail_offset(lane), 8);
         consumer.checked(self.reliability, tail)
     }
 
@@ -144,7 +144,7 @@ impl Link {
     /// not cover boards.
     pub fn boards(&self) -> usize {
         match self.reliability {
-            Reliability::Off => self.plan.boards().min(self.peer_plan.boards()),
+            Reliability::Off => self.layout.boards().min(self.peer_layout.boards()),
             _ => 0,
         }
     }
@@ -152,27 +152,27 @@ impl Link {
     /// Creates the writing end of a board from rank `from` of this host to rank `to` of the neighbour. To be called
     /// once a board, in one process.
     pub fn board_writer(&self, from: usize, to: usize, board: usize) -> BoardWriter {
-        let plan = &self.peer_plan;
-        let window = self.outgoing.part(plan.board_offset(from, to, board), plan.board().bytes());
+        let layout = &self.peer_layout;
+        let window = self.outgoing.part(layout.board_offset(from, to, board), layout.board().bytes());
         window.populate();
-        BoardWriter::new(window, plan.board())
+        BoardWriter::new(window, layout.board())
     }
 
     /// Creates the reading end of a board from rank `from` of the neighbour to rank `to` of this host. To be called
     /// once a board, in one process.
     pub fn board_reader(&self, from: usize, to: usize, board: usize) -> BoardReader {
-        let plan = &self.plan;
-        let window = self.incoming.part(plan.board_offset(from, to, board), plan.board().bytes());
+        let layout = &self.layout;
+        let window = self.incoming.part(layout.board_offset(from, to, board), layout.board().bytes());
         window.populate();
-        BoardReader::new(window, plan.board())
+        BoardReader::new(window, layout.board())
     }
 
     /// Returns the view of the board on which the host behind the neighbour writes to the neighbour, if there is one. Both
     /// have one rank.
     pub fn board_view(&self, board: usize) -> Option<BoardReader> {
-        let (plan, window) = self.view.as_ref()?;
-        let window = window.part(plan.board_offset(0, 0, board), plan.board().bytes());
+        let (layout, window) = self.view.as_ref()?;
+        let window = window.part(layout.board_offset(0, 0, board), layout.board().bytes());
         window.populate();
-        Some(BoardReader::new(window, plan.board()))
+        Some(BoardReader::new(window, layout.board()))
     }
 }

@@ -5,11 +5,11 @@ use ntbring_ntb::DOORBELLS;
 /// Version of the protocol between hosts: handshake, layout of windows, packets.
 pub const PROTOCOL_VERSION: u16 = 22;
 
-/// Maximum number of transfer threads of a host; more would have no traffic of their own.
+/// Maximum number of forwarder threads of a host; more would have no traffic of their own.
 pub const THREADS_MAX: usize = 4;
 
-/// Doorbell number of a host's first transfer thread. The host's other transfer threads have the next numbers
-/// ([`crate::crew::thread_of`]).
+/// Doorbell number of a host's first forwarder thread. The host's other forwarder threads have the next numbers
+/// ([`crate::thread_split::thread_of`]).
 pub const FORWARDER_DOORBELL: usize = 0;
 
 /// Returns the doorbell number of a rank, given its index among the ranks of its host. Ranks beyond the twelfth share

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Settings of the ring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RingSettings {
-    /// Bytes of each incoming window; None: chosen by [`crate::plan::WindowPlan`].
+    /// Bytes of each incoming window; None: chosen by [`crate::layout::WindowLayout`].
     pub window: Option<u64>,
     /// Largest chunk of a message that is sent in chunks, bytes; None: chosen by its size.
     pub chunk: Option<usize>,
@@ -20,9 +20,9 @@ pub struct RingSettings {
     /// Longest wait for neighbours when joining the ring.
     pub connect_timeout: Duration,
     /// Time without a keep-alive of a host after which its ranks count as lost.
-    pub silence: Duration,
+    pub keepalive_timeout: Duration,
     /// Forwarder threads of this host; None: chosen from the cores.
-    pub xfer_threads: Option<usize>,
+    pub forwarder_threads: Option<usize>,
     /// Treatment of packets that links lose or damage.
     pub reliability: Reliability,
 }
@@ -34,8 +34,8 @@ impl Default for RingSettings {
             chunk: None,
             local_lane: 64 << 10,
             connect_timeout: Duration::from_secs(60),
-            silence: Duration::from_secs(60),
-            xfer_threads: None,
+            keepalive_timeout: Duration::from_secs(60),
+            forwarder_threads: None,
             reliability: Reliability::Off,
         }
     }
@@ -136,7 +136,7 @@ pub const ROWS: &[Row<RingSettings>] = &[
     },
     Row {
         setting: Setting {
-            name: "NTBRING_SILENCE",
+            name: "NTBRING_KEEPALIVE_TIMEOUT",
             default: "60",
             unit: "seconds",
             allowed: "3 to 86400",
@@ -146,13 +146,13 @@ pub const ROWS: &[Row<RingSettings>] = &[
             tunable: false,
         },
         parse: |s, v| {
-            s.silence = Duration::from_secs(within(number(v)?, 3, 86400)?);
+            s.keepalive_timeout = Duration::from_secs(within(number(v)?, 3, 86400)?);
             Ok(())
         },
     },
     Row {
         setting: Setting {
-            name: "NTBRING_XFER_THREADS",
+            name: "NTBRING_FORWARDER_THREADS",
             default: "auto",
             unit: "threads",
             allowed: "auto, or 1 to 4",
@@ -162,7 +162,7 @@ pub const ROWS: &[Row<RingSettings>] = &[
             tunable: false,
         },
         parse: |s, v| {
-            s.xfer_threads = if v == "auto" { None } else { Some(threads(v)?) };
+            s.forwarder_threads = if v == "auto" { None } else { Some(threads(v)?) };
             Ok(())
         },
     },

@@ -97,7 +97,7 @@ impl Topology {
 
     /// Returns the number of hops that a packet for all hosts takes in one direction: half of the hosts are reached in
     /// each.
-    pub fn reach(&self, rightward: bool) -> usize {
+    pub fn span(&self, rightward: bool) -> usize {
         match rightward {
             true => self.hosts() / 2,
             false => (self.hosts() - 1) / 2,

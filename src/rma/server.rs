@@ -264,7 +264,7 @@ impl Served {
     /// Carries out an action that needs no lock.
     fn at_once(&self, action: Action, request: &Request) -> (Status, Bytes) {
         match action {
-            Action::Release(alone) if !self.segment.let_go(alone) => (Status::Impossible, Bytes::new()),
+            Action::Release(alone) if !self.segment.release(alone) => (Status::Impossible, Bytes::new()),
             Action::Release(_) => (Status::Done, Bytes::new()),
             _ => (Status::Done, self.read(request)),
         }
@@ -307,7 +307,7 @@ impl Served {
     /// Grants the window's lock to the first waiting request that can have it.
     fn next_acquire(&mut self) -> Option<(Pending, Bytes)> {
         let segment = &self.segment;
-        let can_have = |pending: &Pending| matches!(pending.request.action, Action::Acquire(alone) if segment.try_hold(pending.from, alone));
+        let can_have = |pending: &Pending| matches!(pending.request.action, Action::Acquire(alone) if segment.try_acquire(pending.from, alone));
         let first = self.acquires.iter().position(can_have)?;
         Some((self.acquires.remove(first)?, Bytes::new()))
     }

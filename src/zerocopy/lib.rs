@@ -3,9 +3,9 @@
 //!
 //! | way | protocol | sizes | sender | receiver |
 //! |---|---|---|---|---|
-//! | [`Way::Packed`] | eager | small | writes header and payload contiguously | copies once from the lane |
-//! | [`Way::Separate`] | segmented eager | medium | writes the header, then chunks | copies each chunk once |
-//! | [`Way::Offered`] | rendezvous | large | sends an RTS: header, payload address | fetches the payload when matched |
+//! | [`Protocol::Packed`] | eager | small | writes header and payload contiguously | copies once from the lane |
+//! | [`Protocol::Chunked`] | segmented eager | medium | writes the header, then chunks | copies each chunk once |
+//! | [`Protocol::Rendezvous`] | rendezvous | large | sends an RTS: header, payload address | fetches the payload when matched |
 //!
 //! The payload of a rendezvous is fetched in one of three ways:
 //!
@@ -15,21 +15,21 @@
 //! | [`Fetching::Single`] | coherent memory | by the receiver, from user buffer to user buffer |
 //! | [`Fetching::Both`] | coherent memory | by both, one half of the payload each, at the same time |
 //!
-//! In coherent memory the fastest of them is determined at run time ([`contest`]). If it is the lane, the sender is
+//! In coherent memory the fastest of them is determined at run time ([`copy_tuner`]). If it is the lane, the sender is
 //! informed and uses rendezvous only for messages for which it would use it with any receiver.
 //!
-//! [`Cut`] determines the size of the chunks.
+//! [`ChunkSize`] determines the size of the chunks.
 //!
 //! The sender never copies a payload before it is written to the window; a non-contiguous payload is packed into the
 //! window.
 
-pub mod contest;
-mod cut;
+mod chunk_size;
+pub mod copy_tuner;
 mod payload;
 mod selection;
 pub mod table;
 
-pub use cut::Cut;
+pub use chunk_size::ChunkSize;
 pub use payload::{PackFailed, PackFn, Packed, Payload};
-pub use selection::{Fetching, Thresholds, Way, LONG_HEADER, SHORT_HEADER};
-pub use table::{BothCopy, Limits, SingleCopy};
+pub use selection::{Fetching, Protocol, Thresholds, LONG_HEADER, SHORT_HEADER};
+pub use table::{Limits, SingleCopy, SplitCopy};

@@ -11,13 +11,13 @@ const EXCHANGED: u64 = 8;
 
 /// Transfer protocol of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Protocol {
     /// Eager: header and payload in one entry.
     Packed,
     /// Segmented eager: the header in one entry, followed at once by the payload in as many entries as it takes.
-    Separate,
+    Chunked,
     /// Rendezvous: the header in one entry (RTS); the payload when the receiver has named its destination.
-    Offered,
+    Rendezvous,
 }
 
 /// Way in which the payload of a rendezvous is fetched.
@@ -41,19 +41,19 @@ pub struct Thresholds {
     /// Largest eager message to a rank whose memory can be accessed directly.
     pub near_eager_max: usize,
     /// True if lanes are tried as well where the kernel can copy.
-    pub contested: bool,
+    pub tunes_copies: bool,
     /// Smallest payload in bytes that both sides copy; None if they never do.
-    pub both_min: Option<u64>,
+    pub split_min: Option<u64>,
 }
 
 impl Thresholds {
     /// Returns the protocol of a message of `size` bytes. `reached` is true if the two ranks can and should access
     /// each other's memory directly.
-    pub fn choose(&self, size: u64, reached: bool) -> Way {
+    pub fn choose(&self, size: u64, reached: bool) -> Protocol {
         match size {
-            n if n > self.eager_max(reached) as u64 => Way::Offered,
-            n if n <= self.packed_max as u64 => Way::Packed,
-            _ => Way::Separate,
+            n if n > self.eager_max(reached) as u64 => Protocol::Rendezvous,
+            n if n <= self.packed_max as u64 => Protocol::Packed,
+            _ => Protocol::Chunked,
         }
     }
 
@@ -77,7 +77,7 @@ impl Thresholds {
         // If payloads are exchanged, each side has its own to copy. Halves then only cost messages, until payloads
         // are so large that halves stay in a cache where whole ones would not.
         let factor = if busy { EXCHANGED } else { 1 };
-        match self.both_min {
+        match self.split_min {
             _ if !reached => Fetching::Streamed,
             Some(min) if size >= min.saturating_mul(factor) => Fetching::Both,
             _ => Fetching::Single,
@@ -101,18 +101,18 @@ mod tests {
             packed_max: 100,
             eager_max: 1000,
             near_eager_max: 200,
-            contested: false,
-            both_min: Some(5000),
+            tunes_copies: false,
+            split_min: Some(5000),
         };
         let ways = |reached| [0, 100, 101, 200, 201, 1000, 1001, u64::MAX].map(|n| t.choose(n, reached));
-        use Way::*;
-        assert_eq!(ways(false), [Packed, Packed, Separate, Separate, Separate, Separate, Offered, Offered]);
-        assert_eq!(ways(true), [Packed, Packed, Separate, Separate, Offered, Offered, Offered, Offered]);
+        use Protocol::*;
+        assert_eq!(ways(false), [Packed, Packed, Chunked, Chunked, Chunked, Chunked, Rendezvous, Rendezvous]);
+        assert_eq!(ways(true), [Packed, Packed, Chunked, Chunked, Rendezvous, Rendezvous, Rendezvous, Rendezvous]);
         assert_eq!(t.plain_max(), 100);
         // A message for which rendezvous is chosen is never packed, however large an entry may be.
         for (t, least) in [(Thresholds { packed_max: 500, ..t }, 200), (Thresholds { packed_max: 5000, ..t }, 200)] {
-            assert_eq!([200, 201].map(|n| t.choose(n, true)), [Packed, Offered]);
-            assert_eq!([500, 1001].map(|n| t.choose(n, false)), [Packed, Offered]);
+            assert_eq!([200, 201].map(|n| t.choose(n, true)), [Packed, Rendezvous]);
+            assert_eq!([500, 1001].map(|n| t.choose(n, false)), [Packed, Rendezvous]);
             assert_eq!(t.plain_max(), least);
         }
         assert_eq!(Thresholds { eager_max: 50, ..t }.plain_max(), 50);
@@ -121,6 +121,6 @@ mod tests {
         use Fetching::*;
         assert_eq!(fetching(false), [Single, Both, Both, Both]);
         assert_eq!(fetching(true), [Single, Single, Single, Both]);
-        assert_eq!(Thresholds { both_min: None, ..t }.fetching(u64::MAX, true, false), Single);
+        assert_eq!(Thresholds { split_min: None, ..t }.fetching(u64::MAX, true, false), Single);
     }
 }

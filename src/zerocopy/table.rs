@@ -26,7 +26,7 @@ impl Threshold {
     }
 }
 
-/// Largest message for [`super::Way::Packed`].
+/// Largest message for [`super::Protocol::Packed`].
 pub const PACKED_MAX: Threshold = Threshold {
     setting: Setting {
         name: "NTBRING_PACKED_MAX",
@@ -41,7 +41,7 @@ pub const PACKED_MAX: Threshold = Threshold {
     most: 4 << 20,
 };
 
-/// Largest message for [`super::Way::Separate`], limited by the size of MPICH's buffers for unexpected messages.
+/// Largest message for [`super::Protocol::Chunked`], limited by the size of MPICH's buffers for unexpected messages.
 pub const EAGER_MAX: Threshold = Threshold {
     setting: Setting {
         name: "NTBRING_EAGER_MAX",
@@ -76,9 +76,9 @@ pub const SINGLE_COPY: Threshold = Threshold {
 };
 
 /// Smallest payload for [`super::Fetching::Both`].
-pub const BOTH_COPY: Threshold = Threshold {
+pub const SPLIT_COPY: Threshold = Threshold {
     setting: Setting {
-        name: "NTBRING_BOTH_COPY",
+        name: "NTBRING_SPLIT_COPY",
         default: "auto:64K",
         unit: "bytes",
         allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
@@ -92,7 +92,7 @@ pub const BOTH_COPY: Threshold = Threshold {
 };
 
 /// All thresholds.
-pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &BOTH_COPY];
+pub const TABLE: [&Threshold; 4] = [&PACKED_MAX, &EAGER_MAX, &SINGLE_COPY, &SPLIT_COPY];
 
 /// Rows of the thresholds for the table of settings.
 pub const ROWS: &[Row<Limits>] = &[
@@ -123,13 +123,13 @@ pub const ROWS: &[Row<Limits>] = &[
         },
     },
     Row {
-        setting: BOTH_COPY.setting,
+        setting: SPLIT_COPY.setting,
         parse: |s, v| {
-            s.both_copy = match (v, v.strip_prefix("auto:")) {
-                ("auto", _) => DEFAULTS.both_copy,
-                ("off", _) => BothCopy::Never,
-                (_, Some(size)) => BothCopy::Auto(BOTH_COPY.parse(size)?),
-                _ => BothCopy::From(BOTH_COPY.parse(v)?),
+            s.split_copy = match (v, v.strip_prefix("auto:")) {
+                ("auto", _) => DEFAULTS.split_copy,
+                ("off", _) => SplitCopy::Never,
+                (_, Some(size)) => SplitCopy::Auto(SPLIT_COPY.parse(size)?),
+                _ => SplitCopy::From(SPLIT_COPY.parse(v)?),
             };
             Ok(())
         },
@@ -141,7 +141,7 @@ pub const DEFAULTS: Limits = Limits {
     packed_max: 16 << 10,
     eager_max: 66 << 10,
     single_copy: SingleCopy::Auto(6 << 10),
-    both_copy: BothCopy::Auto(64 << 10),
+    split_copy: SplitCopy::Auto(64 << 10),
 };
 
 /// Values of the thresholds in bytes.
@@ -153,8 +153,8 @@ pub struct Limits {
     pub eager_max: usize,
     /// Value of [`SINGLE_COPY`].
     pub single_copy: SingleCopy,
-    /// Value of [`BOTH_COPY`].
-    pub both_copy: BothCopy,
+    /// Value of [`SPLIT_COPY`].
+    pub split_copy: SplitCopy,
 }
 
 impl Default for Limits {
@@ -186,7 +186,7 @@ impl SingleCopy {
 
 /// Condition for copies by both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BothCopy {
+pub enum SplitCopy {
     /// Both sides copy payloads of at least this many bytes, if every rank has a core.
     Auto(u64),
     /// Both sides copy payloads of at least this many bytes.
@@ -196,21 +196,21 @@ pub enum BothCopy {
 }
 
 impl Thresholds {
-    /// Computes the thresholds of a job. `crowded` is true if it has more ranks than cores (oversubscribed). Its
+    /// Computes the thresholds of a job. `oversubscribed` is true if it has more ranks than cores (oversubscribed). Its
     /// lanes take at most `packed_limit` bytes of header and payload in one entry.
-    pub fn new(limits: Limits, crowded: bool, packed_limit: usize) -> Thresholds {
+    pub fn new(limits: Limits, oversubscribed: bool, packed_limit: usize) -> Thresholds {
         // A message without payload cannot use rendezvous.
         let eager_max = limits.eager_max.max(LONG_HEADER);
         Thresholds {
             packed_max: limits.packed_max.min(packed_limit),
             eager_max,
             near_eager_max: limits.single_copy.least().map_or(eager_max, |bytes| bytes.max(LONG_HEADER)),
-            contested: matches!(limits.single_copy, SingleCopy::Auto(_)),
-            both_min: match limits.both_copy {
+            tunes_copies: matches!(limits.single_copy, SingleCopy::Auto(_)),
+            split_min: match limits.split_copy {
                 // With more ranks than cores, the other side should use its core for other work.
-                BothCopy::Auto(bytes) => (!crowded).then_some(bytes),
-                BothCopy::From(bytes) => Some(bytes),
-                BothCopy::Never => None,
+                SplitCopy::Auto(bytes) => (!oversubscribed).then_some(bytes),
+                SplitCopy::From(bytes) => Some(bytes),
+                SplitCopy::Never => None,
             },
         }
     }
@@ -223,19 +223,19 @@ mod tests {
     #[test]
     fn limits_are_fitted_to_the_job() {
         let t = Thresholds::new(DEFAULTS, false, 100_000);
-        assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.both_min), (16384, 67584, 6144, Some(65536)));
-        assert!(t.contested);
-        assert_eq!(Thresholds::new(DEFAULTS, true, 100_000).both_min, None);
+        assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.split_min), (16384, 67584, 6144, Some(65536)));
+        assert!(t.tunes_copies);
+        assert_eq!(Thresholds::new(DEFAULTS, true, 100_000).split_min, None);
         assert_eq!(Thresholds::new(DEFAULTS, true, 1000).packed_max, 1000);
-        let always = Limits { both_copy: BothCopy::From(2), single_copy: SingleCopy::Never, ..DEFAULTS };
+        let always = Limits { split_copy: SplitCopy::From(2), single_copy: SingleCopy::Never, ..DEFAULTS };
         let t = Thresholds::new(always, true, 100_000);
-        assert_eq!((t.both_min, t.near_eager_max, t.contested), (Some(2), t.eager_max, false));
+        assert_eq!((t.split_min, t.near_eager_max, t.tunes_copies), (Some(2), t.eager_max, false));
     }
 
     #[test]
     fn nothing_without_payload_is_offered() {
         let none =
-            Limits { packed_max: 0, eager_max: 0, single_copy: SingleCopy::Above(0), both_copy: BothCopy::Never };
+            Limits { packed_max: 0, eager_max: 0, single_copy: SingleCopy::Above(0), split_copy: SplitCopy::Never };
         let t = Thresholds::new(none, false, 100_000);
         assert_eq!((t.packed_max, t.eager_max(false), t.eager_max(true)), (0, LONG_HEADER, LONG_HEADER));
     }

@@ -125,17 +125,17 @@ pub struct Rank<'a> {
     pub layout: &'a Layout,
     pub endpoint: Endpoint,
     pub idle: Arc<Idle>,
-    /// Random source of a simulated deputy: an async-progress thread that enters the endpoint between the rank's
-    /// calls...
-    pub deputy: Option<fastrand::Rng>,
+    /// Random source of a simulated progress thread: an async-progress thread that enters the endpoint between the
+    /// rank's calls...
+    pub progress_thread: Option<fastrand::Rng>,
     /// ...and number of times that it had work to do.
     pub overlaps: u64,
     job: &'a Job,
 }
 
 thread_local! {
-    /// Set while this thread acts as a deputy.
-    pub static DEPUTIZES: Cell<bool> = const { Cell::new(false) };
+    /// Set while this thread acts as a progress thread.
+    pub static ASYNC_PROGRESS: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Rank<'_> {
@@ -144,24 +144,24 @@ impl Rank<'_> {
         self.endpoint.poll().map_err(|e| e.to_string())
     }
 
-    /// Makes a random number of deputy steps, as between two calls of the rank.
+    /// Makes a random number of progress thread steps, as between two calls of the rank.
     pub fn meanwhile(&mut self) {
-        let Some(chance) = &mut self.deputy else { return };
+        let Some(chance) = &mut self.progress_thread else { return };
         for _ in 0..chance.u8(..4) {
             self.carry_on();
         }
     }
 
-    /// Makes a step of a deputy. Returns true if there was work.
+    /// Makes a step of a progress thread. Returns true if there was work.
     pub fn carry_on(&mut self) -> bool {
-        DEPUTIZES.set(true);
+        ASYNC_PROGRESS.set(true);
         let any = self.endpoint.has_bulk() && self.endpoint.carry_on();
-        DEPUTIZES.set(false);
+        ASYNC_PROGRESS.set(false);
         self.overlaps += u64::from(any);
         any
     }
 
-    /// Makes deputy steps only, until there is no more work for a deputy.
+    /// Makes progress thread steps only, until there is no more work for a progress thread.
     #[allow(dead_code)]
     pub fn carry_all(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() {
@@ -170,7 +170,7 @@ impl Rank<'_> {
         Ok(())
     }
 
-    /// Makes deputy steps until one of them had work.
+    /// Makes progress thread steps until one of them had work.
     #[allow(dead_code)]
     pub fn carry_some(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() && !self.carry_on() {
@@ -256,7 +256,8 @@ pub fn try_run_over(
         let mut members = candidate.join(&cards).map_err(|e| e.to_string())?;
         let _monitor = members.take_monitor().map(MonitorThread::start);
         let endpoint = Endpoint::new(members, settings(rank)).map_err(|e| e.to_string())?;
-        let mut rank = Rank { rank, layout, idle: endpoint.idle(), endpoint, deputy: None, overlaps: 0, job: &job };
+        let mut rank =
+            Rank { rank, layout, idle: endpoint.idle(), endpoint, progress_thread: None, overlaps: 0, job: &job };
         body(&mut rank)?;
         if !rank.endpoint.is_flushed() {
             return Err("something is still to be sent".into());

@@ -1,6 +1,6 @@
 //! Test messages in which every byte depends on sender, receiver and sequence number.
 
-use super::ring::{Rank, DEPUTIZES};
+use super::ring::{Rank, ASYNC_PROGRESS};
 use ntbring_endpoint::wire::Offer;
 use ntbring_endpoint::wire::{Head, Packet, HANDLERS};
 use ntbring_endpoint::{Accepted, Arrival, Event, Message, Sent};
@@ -74,7 +74,7 @@ struct Parts {
 /// Packs a message; the cookie points to its [`Parts`]. Stops before an element that would be split, and fills the rest
 /// of the room with a pattern, since the whole room is lent.
 unsafe extern "C" fn pack(cookie: *mut c_void, offset: u64, room: *mut c_void, space: u64) -> i64 {
-    assert!(!DEPUTIZES.get(), "only the rank packs");
+    assert!(!ASYNC_PROGRESS.get(), "only the rank packs");
     // SAFETY: `Traffic::send` passes the parts, which live as long as the traffic.
     let &Parts { id, element, len } = unsafe { &*cookie.cast::<Parts>() };
     let (left, space) = (len - offset as usize, space as usize);
@@ -289,7 +289,7 @@ impl Traffic {
                 self.open.insert(self.cookies, open);
                 Ok(self.cookies)
             }
-            Packet::Offer { head, header, offer } => {
+            Packet::Rts { head, header, offer } => {
                 let (number, shape) = self.begin(me, a, head, header, plan)?;
                 if offer.total != shape.payload as u64 || !is_offered(number, shape) {
                     return Err(format!("message {number} from rank {} is offered with {offer:?}", a.src));

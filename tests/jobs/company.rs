@@ -16,16 +16,16 @@ fn cores(thread: Pid) -> Vec<usize> {
     (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
 }
 
-/// Returns the cores that the transfer threads of a process may run on.
+/// Returns the cores that the forwarder threads of a process may run on.
 fn transfer_threads(pid: i32) -> Vec<Vec<usize>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap());
     // The kernel stores 15 bytes of thread names.
     let named = tasks
-        .filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == "ntbring-transfe"));
+        .filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == "ntbring-forward"));
     named.map(|task| cores(Pid::from_raw(task.file_name().to_str().unwrap().parse().unwrap()))).collect()
 }
 
-/// Returns the cores of the transfer threads of all four hosts of a job.
+/// Returns the cores of the forwarder threads of all four hosts of a job.
 fn transfer_threads_of(job: Job) -> Vec<Vec<usize>> {
     let job = job.start();
     let ranks = job.ranks(4);
@@ -200,7 +200,7 @@ fn gdb_sees_all_threads_of_a_rank_and_leaves() {
         return eprintln!("gdb may not attach here:\n{said}");
     }
     assert!(still_runs, "the rank had left before gdb did\n{said}");
-    assert!(threads.len() > 1 && said.contains("ntbring-transfe"), "no transfer thread\n{said}");
+    assert!(threads.len() > 1 && said.contains("ntbring-forward"), "no forwarder thread\n{said}");
     for thread in threads {
         let named = |end: char| said.contains(&format!("(LWP {thread}{end}"));
         assert!(named(')') || named(' '), "thread {thread} is missing\n{said}");

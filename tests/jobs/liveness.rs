@@ -71,7 +71,7 @@ fn a_host_that_is_stopped_for_seconds_is_slow_and_loses_nothing() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_host_that_stays_silent_is_lost() {
-    let job = apart(busy(3, 1)).env("NTBRING_SILENCE", "3").option("-disable-auto-cleanup").start();
+    let job = apart(busy(3, 1)).env("NTBRING_KEEPALIVE_TIMEOUT", "3").option("-disable-auto-cleanup").start();
     job.ranks(3);
     std::thread::sleep(JOINED);
     signal_host(&job, 1, 1, libc::SIGSTOP);
@@ -81,7 +81,7 @@ fn a_host_that_stays_silent_is_lost() {
         std::thread::sleep(Duration::from_millis(20));
     }
     signal_host(&job, 1, 1, libc::SIGKILL);
-    let lost = "rank 1 is lost: host 1 has sent no keep-alive for 3 s (NTBRING_SILENCE)";
+    let lost = "rank 1 is lost: host 1 has sent no keep-alive for 3 s (NTBRING_KEEPALIVE_TIMEOUT)";
     job.end_of_all(Duration::from_secs(60)).failed_saying(&[lost]);
 }
 

@@ -105,7 +105,7 @@ fn doubled_and_delayed_writes_do_no_harm() {
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_stays_down_ends_the_job_with_an_error() {
     let job = Job::new(2, 1, &["pingpong", "100000000", "8", "1"]);
-    let job = job.env("NTBRING_FAULT", "down=at:300ms,patience=1s");
+    let job = job.env("NTBRING_FAULT", "down=at:300ms,timeout=1s");
     // Two hosts have two links, either of which may be named.
     job.run().failed_saying(&["the link between host ", " has gone down, and nothing goes round it", "NTBRING_FAULT"]);
 }

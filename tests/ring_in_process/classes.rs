@@ -3,7 +3,7 @@
 use super::healing::{packet, put, took, Ring, KIND};
 use super::*;
 use ntbring_queue::{Consumer, Producer, Reliability};
-use ntbring_ring::plan::End;
+use ntbring_ring::layout::End;
 
 /// Number of chunks that one input may pass on in one step of a forwarder.
 const ROUNDS: usize = 8;

@@ -5,7 +5,7 @@ use ntbring_endpoint::wire::Packet;
 use ntbring_endpoint::{Event, Figures, COUNTERS};
 use ntbring_host::RunningProcess;
 use ntbring_memory::ForeignBytes;
-use ntbring_zerocopy::Cut;
+use ntbring_zerocopy::ChunkSize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -47,8 +47,8 @@ fn statistics_tell_the_path_of_every_message() {
         assert_eq!(count("msgs_received"), 3 * layout.size() as u64);
         assert_eq!(count("bytes_received"), layout.size() as u64 * (100_100 + 3 * HEADER as u64));
         assert_eq!(count("msgs_packed"), layout.size() as u64);
-        assert_eq!(count("msgs_separate"), layout.size() as u64);
-        assert_eq!(count("msgs_offered"), layout.size() as u64);
+        assert_eq!(count("msgs_chunked"), layout.size() as u64);
+        assert_eq!(count("msgs_rendezvous"), layout.size() as u64);
         assert_eq!(count("fetches_streamed"), at(|d| d == 2) / 3);
         assert_eq!(count("bytes_single_copy"), (layout.size() as u64 - at(|d| d == 2) / 3) * 50_000);
         assert!(count("doorbells") > 0);
@@ -59,7 +59,7 @@ fn statistics_tell_the_path_of_every_message() {
     // On a ring of five every relayed packet is forwarded once: the whole message; the header and chunks; or RTS, CTS,
     // header and chunks.
     let relayed: u64 = lines.iter().map(|l| l["msgs_relayed"].as_u64().unwrap()).sum();
-    let pieces = 50_000u64.div_ceil(Cut::new(settings.ring.chunk, false).most() as u64);
+    let pieces = 50_000u64.div_ceil(ChunkSize::new(settings.ring.chunk, false).most() as u64);
     assert_eq!(forwarded, relayed / 3 * (1 + 1 + pieces + 3 + pieces));
     // Payloads of a rendezvous are bulk.
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
@@ -196,7 +196,7 @@ fn heads_are_returned_once_in_half_a_lane_and_the_record_agrees() {
     run(&layout, &settings, |rank| exchange(rank, 0, &plan).map(drop));
     let lines = statistics(&stats, 2);
     let count = |rank: usize, name: &str| lines[rank][name].as_u64().unwrap();
-    let window = WindowPlan::new(&layout.topology(), 1, Side::Left, settings.ring.window.unwrap(), false).unwrap();
+    let window = WindowLayout::new(&layout.topology(), 1, Side::Left, settings.ring.window.unwrap(), false).unwrap();
     let lane_lines = (window.lane_bytes() / LINE) as u64;
     let used = (MESSAGES * lines_for(HEADER + 8)) as u64;
     assert_eq!(used, MESSAGES as u64, "one line each");
@@ -249,7 +249,7 @@ fn large_payloads_are_copied_in_halves_by_both_sides() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let both = settings().with(|s| {
-        s.limits.both_copy = BothCopy::From(100_000);
+        s.limits.split_copy = SplitCopy::From(100_000);
         s.endpoint.stats = Some(stats.clone());
     });
     let layout = Layout::blocks(&[1, 1]);
@@ -274,8 +274,8 @@ fn seen() -> Vec<Figures> {
     let mine = |process: &RunningProcess| process.job == std::process::id();
     let mut found = Vec::new();
     for process in RunningProcess::all().unwrap().iter().filter(|process| mine(process)) {
-        process.bulletin.ask();
-        found.extend(Figures::look(&process.bulletin).unwrap().map(|(figures, _)| figures));
+        process.stats_page.ask();
+        found.extend(Figures::look(&process.stats_page).unwrap().map(|(figures, _)| figures));
     }
     found.retain(|figures| (figures.hosts, figures.size) == (7, 8));
     found.sort_by_key(|figures| figures.rank);
@@ -318,7 +318,7 @@ fn whoever_looks_sees_what_ranks_have_counted_so_far() {
                 && sent(&all[7]) == 8 + MORE as u64
                 && count(2, "msgs_received") == 8 + MORE as u64
             {
-                // Its own host has forwarded them, which the transfer thread counts.
+                // Its own host has forwarded them, which the forwarder thread counts.
                 assert!(count(0, "forwarded_chunks") >= MORE as u64 && sent(&all[0]) <= 8);
                 let right = serde_json::to_value(&all[0]).unwrap()["links"][1].clone();
                 assert_eq!((right["side"].as_str(), right["to"].as_u64()), (Some("right"), Some(1)));
@@ -370,6 +370,6 @@ fn transfer_threads_that_have_nothing_to_do_sleep() {
     });
     for line in statistics(&stats, 4) {
         // Two per second, and some for joining, the barrier and leaving.
-        assert!(line["transfer_sleeps"].as_u64().unwrap() < 60, "{line}");
+        assert!(line["forwarder_sleeps"].as_u64().unwrap() < 60, "{line}");
     }
 }

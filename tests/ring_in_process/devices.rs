@@ -29,8 +29,11 @@ fn hosts_need_no_shortcut() {
                 let here = rank.layout.host_of[rank.rank as usize];
                 for (other, &host) in rank.layout.host_of.iter().enumerate().filter(|(_, host)| **host != here) {
                     let members = rank.endpoint.members();
-                    assert!(text == "kernel-copies" || members.reach(other as u32).is_none(), "{text}: host {host}");
-                    assert!(text == "segments" || !members.is_near(other as u32), "{text}: host {host}");
+                    assert!(
+                        text == "kernel-copies" || members.kernel_copy(other as u32).is_none(),
+                        "{text}: host {host}"
+                    );
+                    assert!(text == "segments" || !members.is_mappable(other as u32), "{text}: host {host}");
                 }
                 Ok(())
             });

@@ -27,7 +27,7 @@ fn what_is_doubled_or_late_does_no_harm() {
 #[test]
 fn rings_that_are_lost_cost_time_and_nothing_else() {
     let layout = Layout::blocks(&[1, 2, 1, 1]);
-    // Ranks that do not sleep need no doorbells; transfer threads also poll without them from time to time.
+    // Ranks that do not sleep need no doorbells; forwarder threads also poll without them from time to time.
     let awake = tiny(&layout).with(|s| {
         s.endpoint.spin = Some(100);
         s.endpoint.yields = 1_000_000;
@@ -58,7 +58,7 @@ fn harm_ends_in_an_error_and_never_in_a_panic_or_a_hang() {
                 "drop=1,link=0-1",
                 "down=every:5ms:for:2ms",
             ] {
-                let results = outcomes(&layout, &format!("{text},patience=400ms,seed={seed}"));
+                let results = outcomes(&layout, &format!("{text},timeout=400ms,seed={seed}"));
                 for error in results.into_iter().filter_map(Result::err) {
                     assert!(!error.contains("panicked") && !error.contains("the job hangs"), "{text}: {error}");
                     in_vain += usize::from(error.contains("has waited for 400ms in vain"));

@@ -1,13 +1,13 @@
 //! Forwarders of whole rings whose links go down and come up: the routes that they publish, and the packets on routes
-//! that no longer exist. The test plays the ranks; time is virtual except for the transfer threads.
+//! that no longer exist. The test plays the ranks; time is virtual except for the forwarder threads.
 
 use super::*;
 use ntbring_ntb::fault::Faults;
 use ntbring_ntb::LinkState;
 use ntbring_queue::{Consumer, Producer, Reliability};
-use ntbring_ring::plan::End;
+use ntbring_ring::forwarder_threads::ForwarderThreads;
+use ntbring_ring::layout::End;
 use ntbring_ring::relay::{Forwarder, RelayCounters, RelayError, Route, ROUTED};
-use ntbring_ring::transfer::Transfer;
 use ntbring_ring::{Membership, Topology, FORWARDER_DOORBELL};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn join(hosts: usize, reliability: Reliability) -> Vec<Arc<Membership>> {
 fn join_with(hosts: usize, settings: &Settings) -> Vec<Arc<Membership>> {
     let layout = Layout::blocks(&vec![1; hosts]);
     // The test takes the place of the threads.
-    let settings = settings.clone().with(|s| s.ring.xfer_threads = Some(1));
+    let settings = settings.clone().with(|s| s.ring.forwarder_threads = Some(1));
     let candidate = |rank: u32| Candidate::new(layout.topology(), rank, settings.clone()).unwrap();
     let candidates: Vec<Candidate> = (0..hosts as u32).map(candidate).collect();
     let cards: Vec<Card> = candidates.iter().map(Candidate::card).collect();
@@ -75,7 +75,7 @@ fn are_right(members: &[Arc<Membership>], down: &[usize]) -> bool {
         true
     };
     (0..t.hosts() * t.hosts()).map(|i| (i / t.hosts(), i % t.hosts())).filter(|(a, b)| a != b).all(|(from, to)| {
-        let snapshot = members[from].ways().read();
+        let snapshot = members[from].routes().read();
         let length = |side: Side| leads(from, to, side).then(|| t.links(from, to, side));
         let best = Side::BOTH.into_iter().filter_map(length).min();
         snapshot.is_published() && snapshot.side(to).map(length) == best.map(Some)
@@ -208,7 +208,7 @@ fn a_ring_that_is_cut_in_two_is_two_lines() {
         ring.set(0, LinkState::Down);
         ring.set(other, LinkState::Down);
         ring.settle(&[0, other]);
-        assert_eq!(ring.members[0].ways().read().side(1), None);
+        assert_eq!(ring.members[0].routes().read().side(1), None);
         ring.set(0, LinkState::Up);
         ring.settle(&[other]);
         ring.set(other, LinkState::Up);
@@ -223,9 +223,9 @@ fn transfer_threads_see_it_though_nobody_rings() {
         let start = |members: &Arc<Membership>| {
             let ((forwarder, counters), bell) = (forwarder(members), members.clone());
             let vectors = vec![members.vector(FORWARDER_DOORBELL)];
-            Transfer::start(vec![forwarder], counters, vectors, move |thread| bell.ring(thread), None).unwrap()
+            ForwarderThreads::start(vec![forwarder], counters, vectors, move |thread| bell.ring(thread), None).unwrap()
         };
-        let threads: Vec<Transfer> = members.iter().map(start).collect();
+        let threads: Vec<ForwarderThreads> = members.iter().map(start).collect();
         let settle = |down: &[usize]| {
             for _ in 0..LONG {
                 if are_right(&members, down) {
@@ -233,7 +233,10 @@ fn transfer_threads_see_it_though_nobody_rings() {
                 }
                 std::thread::sleep(STEP);
             }
-            panic!("never: ways without {down:?}, {:#?}", threads.iter().map(Transfer::describe).collect::<Vec<_>>());
+            panic!(
+                "never: ways without {down:?}, {:#?}",
+                threads.iter().map(ForwarderThreads::describe).collect::<Vec<_>>()
+            );
         };
         settle(&[]);
         set(&members, 1, LinkState::Down);
@@ -250,7 +253,7 @@ fn rings_that_do_not_mend_publish_no_ways() {
         let mut ring = Ring::new(4, reliability);
         ring.set(1, LinkState::Down);
         (0..3000).for_each(|_| ring.step());
-        assert!(ring.members.iter().all(|members| !members.ways().read().is_published()));
+        assert!(ring.members.iter().all(|members| !members.routes().read().is_published()));
         assert!(ring.forwarders.iter().all(|forwarder| forwarder.rest().is_none()));
     }
 }
@@ -339,7 +342,7 @@ fn a_manager_that_cannot_be_understood_is_an_error() {
     let (mut one, _) = forwarder(&members[1]);
     // The test takes the place of the forwarder of host 0.
     let link = members[0].links().unwrap()[Side::Right as usize];
-    let mut lane = link.orders_out().unwrap();
+    let mut lane = link.control_out().unwrap();
     assert!(put(&mut lane, 14, b"what?"));
     one.look_after(Instant::now()).unwrap();
     let error = one.step().unwrap_err();

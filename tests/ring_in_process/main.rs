@@ -1,25 +1,25 @@
 //! A whole ring of hosts in one process, ranks as threads: messages between all of them.
 
+mod allgathers;
+mod alltoalls;
 mod checked;
 mod classes;
 #[path = "../common/mod.rs"]
 mod common;
 mod counters;
-mod crews;
-mod deputies;
 mod devices;
-mod exchanges;
+mod dpm_messages;
 mod faults;
 mod flow_control;
-mod greetings;
+mod forwarder_threads;
 mod healing;
 mod joining;
-mod losses;
 mod many_hosts;
 mod narrow;
 mod outages;
+mod peer_losses;
+mod progress_threads;
 mod served;
-mod sharing;
 mod turns;
 mod waiting;
 
@@ -33,10 +33,10 @@ use ntbring_ntb::Side;
 use ntbring_queue::{lines_for, Tag, LINE};
 use ntbring_ring::handshake::HandshakeError;
 use ntbring_ring::join::{Candidate, Card, JoinError};
-use ntbring_ring::plan::WindowPlan;
-use ntbring_zerocopy::BothCopy;
+use ntbring_ring::layout::WindowLayout;
 use ntbring_zerocopy::Payload;
 use ntbring_zerocopy::SingleCopy;
+use ntbring_zerocopy::SplitCopy;
 use std::path::Path;
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn tiny(layout: &Layout) -> Settings {
         (0..layout.hosts).all(|h| {
             Side::BOTH
                 .iter()
-                .all(|&side| WindowPlan::new(&t, h, side, window, true).is_ok_and(|plan| plan.lane_bytes() >= 4608))
+                .all(|&side| WindowLayout::new(&t, h, side, window, true).is_ok_and(|plan| plan.lane_bytes() >= 4608))
         })
     };
     while !fits(window) {
@@ -210,11 +210,11 @@ fn settings_at_their_limits() {
         settings().with(|s| s.limits.single_copy = SingleCopy::Never),
         settings().with(|s| {
             s.limits.single_copy = SingleCopy::Above(0);
-            s.limits.both_copy = BothCopy::Never;
+            s.limits.split_copy = SplitCopy::Never;
         }),
         settings().with(|s| {
             s.limits.single_copy = SingleCopy::Above(64 << 10);
-            s.limits.both_copy = BothCopy::From(2);
+            s.limits.split_copy = SplitCopy::From(2);
         }),
     ] {
         everybody_to_everybody(&layout, &settings, 12, 30_000);
@@ -229,13 +229,13 @@ fn ranks_need_not_have_the_same_thresholds() {
         0 => settings().with(|s| {
             s.limits.packed_max = 4 << 20;
             s.limits.single_copy = SingleCopy::Never;
-            s.limits.both_copy = BothCopy::Never;
+            s.limits.split_copy = SplitCopy::Never;
         }),
         1 => settings().with(|s| {
             s.limits.packed_max = 0;
             s.limits.eager_max = 0;
             s.limits.single_copy = SingleCopy::Above(0);
-            s.limits.both_copy = BothCopy::From(2);
+            s.limits.split_copy = SplitCopy::From(2);
         }),
         2 => settings().with(|s| {
             s.limits.packed_max = 0;

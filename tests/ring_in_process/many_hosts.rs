@@ -1,7 +1,7 @@
 //! Rings of up to 64 hosts: maps of hosts and links have more than 16 and more than 32 bits.
 
+use super::allgathers::everybody_shares;
 use super::healing::Ring;
-use super::sharing::everybody_shares;
 use super::*;
 use ntbring_ntb::settings::Device;
 use ntbring_ntb::LinkState;
@@ -12,7 +12,7 @@ use std::time::Instant;
 fn small(layout: &Layout) -> Settings {
     tiny(layout).with(|s| {
         s.links.device = Device::Loopback;
-        s.ring.xfer_threads = Some(1);
+        s.ring.forwarder_threads = Some(1);
         s.endpoint.spin = Some(0);
         s.endpoint.yields = 0;
     })

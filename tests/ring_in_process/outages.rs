@@ -1,7 +1,7 @@
 //! Links that go down in rings that do not reroute: the ranks that learn of it, the transfers that fail, and that all
 //! other traffic continues.
 
-use super::losses::{Doomed, MANY, PAYLOAD};
+use super::peer_losses::{Doomed, MANY, PAYLOAD};
 use super::*;
 use ntbring_ntb::fault::Faults;
 use ntbring_ntb::LinkState::{self, Down, Up};
@@ -19,7 +19,7 @@ fn kinds(layout: &Layout) -> Vec<Settings> {
         base.clone().with(|s| s.ring.reliability = Detect),
         base.clone().with(|s| {
             s.links.faults = fault.clone();
-            s.ring.xfer_threads = Some(4);
+            s.ring.forwarder_threads = Some(4);
         }),
         base.clone().with(|s| {
             s.links.faults = fault;
@@ -202,12 +202,12 @@ fn small_collectives_end_also_for_those_who_have_lost_nobody() {
             assert!(endpoint.open_group(1, &members, mine, all).unwrap());
             // One rank contributes no block.
             if rank != 1 {
-                endpoint.share(1, Some(&[7])).unwrap();
+                endpoint.begin_allgather(1, Some(&[7])).unwrap();
             }
         }
         set(&ring, &layout, 0, Down);
         ring.until("the end of a collective", |ring| {
-            let shared = ring.endpoints.iter_mut().flatten().map(|endpoint| endpoint.is_shared(1));
+            let shared = ring.endpoints.iter_mut().flatten().map(|endpoint| endpoint.is_allgathered(1));
             let why = "the link between host 0 and host 1 has gone down";
             shared.filter(|shared| shared.as_ref().is_err_and(|error| error.to_string().contains(why))).count() == 5
         });

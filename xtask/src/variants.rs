@@ -36,7 +36,7 @@ const NAMES: [&str; 3] = ["packed", "copied", "streamed"];
 const PATIENCE: u32 = 4;
 
 /// The thresholds to which each extreme assigns a value, in this order.
-const THRESHOLDS: [&str; 4] = ["NTBRING_PACKED_MAX", "NTBRING_EAGER_MAX", "NTBRING_SINGLE_COPY", "NTBRING_BOTH_COPY"];
+const THRESHOLDS: [&str; 4] = ["NTBRING_PACKED_MAX", "NTBRING_EAGER_MAX", "NTBRING_SINGLE_COPY", "NTBRING_SPLIT_COPY"];
 
 struct Extreme {
     name: &'static str,

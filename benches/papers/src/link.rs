@@ -3,8 +3,8 @@
 use crate::Error;
 use ntbring_emu::{EmuHost, MemoryLayout};
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::cut::cut;
 use ntbring_ntb::fabric::{Fabric, FabricAddress, Windows};
+use ntbring_ntb::split::split;
 use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::{Port, Side};
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Host {
         };
         let peer = port.outgoing(self.layout.window_offset(side.opposite()), self.layout.window)?;
         let peer = match port.caps().max_transfer {
-            Some(max) => cut(peer, max),
+            Some(max) => split(peer, max),
             None => peer,
         };
         Ok(Joined { own: port.incoming(), peer, _memory: self.memory })

@@ -10,7 +10,7 @@
 //! | `5` all, selected by size | lazy | by size | by size |
 
 /// The largest payload that model 5 copies on both sides, bytes.
-pub const BOTH_COPY_MAX: usize = 8 << 10;
+pub const SPLIT_COPY_MAX: usize = 8 << 10;
 /// The smallest payload that model 5 copies on neither side, bytes.
 pub const NO_COPY_MIN: usize = 16 << 10;
 
@@ -91,7 +91,7 @@ impl Model {
             Model::PlainPacked | Model::Queue => Way::COPIED,
             Model::ZeroCopyReceive => Way::PLACED,
             Model::ZeroCopySend => Way { placed: false, ..Way::DIRECT },
-            Model::All if len <= BOTH_COPY_MAX => Way::COPIED,
+            Model::All if len <= SPLIT_COPY_MAX => Way::COPIED,
             Model::All if len < NO_COPY_MIN => Way::PLACED,
             Model::All => Way::DIRECT,
         }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn model_5_is_one_of_the_others_by_size() {
-        let sizes = [0, 1, BOTH_COPY_MAX, BOTH_COPY_MAX + 1, NO_COPY_MIN - 1, NO_COPY_MIN];
+        let sizes = [0, 1, SPLIT_COPY_MAX, SPLIT_COPY_MAX + 1, NO_COPY_MIN - 1, NO_COPY_MIN];
         let ways = sizes.map(|len| Model::All.way(len));
         assert!(ways[..3].iter().all(|way| *way == Model::Queue.way(1)));
         assert!(ways[3..5].iter().all(|way| *way == Model::ZeroCopyReceive.way(1)));

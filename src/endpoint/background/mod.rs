@@ -3,23 +3,23 @@
 //! | file | holds |
 //! |---|---|
 //! | `threads` | starting the threads |
-//! | `interim` | results of asynchronous progress, and arrivals that wait for the rank |
+//! | `async_progress` | results of asynchronous progress, and arrivals that wait for the rank |
 
-mod interim;
+mod async_progress;
 mod threads;
 
+use ntbring_ring::forwarder_threads::ForwarderThreads;
 use ntbring_ring::relay::RelayCounters;
-use ntbring_ring::transfer::Transfer;
 use std::sync::Arc;
 
-pub use interim::Interim;
-pub use threads::{start_deputy, start_forwarding};
+pub use async_progress::AsyncProgress;
+pub use threads::{start_forwarding, start_progress_thread};
 
 /// The threads of a rank, except those that retransmit.
 pub struct Background {
     /// The host's forwarder, if it runs in this process.
-    pub transfer: Option<Transfer>,
+    pub forwarder_threads: Option<ForwarderThreads>,
     /// The counters of the forwarder.
     pub relay: Arc<RelayCounters>,
-    pub interim: Interim,
+    pub async_progress: AsyncProgress,
 }

@@ -13,7 +13,7 @@ pub struct Blocks {
 
 /// Progress of an alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exchanged {
+pub enum AlltoallProgress {
     /// The alltoall is in progress.
     Pending,
     /// All incoming blocks have been copied, and the other members no longer need the outgoing blocks.

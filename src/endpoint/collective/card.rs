@@ -5,7 +5,7 @@ use ntbring_rma::{address, words};
 
 /// The record that each member sends before the first alltoall of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Introduction {
+pub struct AreaAddress {
     /// Address of the member's area; None if it has none, and the group cannot use this algorithm.
     pub area: Option<SegmentAddress>,
     /// Smallest block, in bytes, for which kernel copies (CMA) may be used; None if they may not be used at all.
@@ -14,7 +14,7 @@ pub struct Introduction {
 
 /// The record that each member sends at the beginning of an alltoall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct BlockAddresses {
     /// Bytes of a block.
     pub size: u64,
     /// Address of the blocks that the member sends.
@@ -25,16 +25,16 @@ pub struct Card {
 
 /// The record that each member sends at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct RoundStatus {
     /// True if the member has had no error so far.
     pub ok: bool,
     /// Classes of block sizes for which the member prefers kernel copies, from the next alltoall on; one bit for each
     /// class.
-    pub keen: u8,
+    pub for_kernel: u8,
 }
 
 /// A record with a fixed encoding of `N` bytes.
-pub trait Told<const N: usize>: Sized {
+pub trait BlockRecord<const N: usize>: Sized {
     /// Encodes the record.
     fn write(&self) -> [u8; N];
     /// Decodes a record.
@@ -53,38 +53,38 @@ fn word(bytes: &[u8], i: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-impl Told<40> for Introduction {
+impl BlockRecord<40> for AreaAddress {
     fn write(&self) -> [u8; 40] {
         // All-zero words stand for no area: no file has this address.
         let [a, b, c, d] = self.area.as_ref().map_or([0; 4], words);
         join([a, b, c, d, self.kernel_from.unwrap_or(u64::MAX)])
     }
 
-    fn read(bytes: &[u8; 40]) -> Introduction {
+    fn read(bytes: &[u8; 40]) -> AreaAddress {
         let at = [0, 1, 2, 3].map(|i| word(bytes, i));
         let area = (at != [0; 4]).then(|| address(at));
-        Introduction { area, kernel_from: Some(word(bytes, 4)).filter(|&from| from != u64::MAX) }
+        AreaAddress { area, kernel_from: Some(word(bytes, 4)).filter(|&from| from != u64::MAX) }
     }
 }
 
-impl Told<24> for Card {
+impl BlockRecord<24> for BlockAddresses {
     fn write(&self) -> [u8; 24] {
         join([self.size, self.from, self.to])
     }
 
-    fn read(bytes: &[u8; 24]) -> Card {
+    fn read(bytes: &[u8; 24]) -> BlockAddresses {
         let [size, from, to] = [0, 1, 2].map(|i| word(bytes, i));
-        Card { size, from, to }
+        BlockAddresses { size, from, to }
     }
 }
 
-impl Told<2> for Note {
+impl BlockRecord<2> for RoundStatus {
     fn write(&self) -> [u8; 2] {
-        [self.ok.into(), self.keen]
+        [self.ok.into(), self.for_kernel]
     }
 
-    fn read(&[ok, keen]: &[u8; 2]) -> Note {
-        Note { ok: ok != 0, keen }
+    fn read(&[ok, for_kernel]: &[u8; 2]) -> RoundStatus {
+        RoundStatus { ok: ok != 0, for_kernel }
     }
 }
 
@@ -95,16 +95,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_told_is_understood(at in any::<[u64; 4]>(), numbers in any::<[u64; 4]>(), ok: bool, keen: u8) {
+        fn what_is_told_is_understood(at in any::<[u64; 4]>(), numbers in any::<[u64; 4]>(), ok: bool, for_kernel: u8) {
             let [size, from, to, least] = numbers;
-            let card = Card { size, from, to };
-            prop_assert_eq!(Card::read(&card.write()), card);
-            let note = Note { ok, keen };
-            prop_assert_eq!(Note::read(&note.write()), note);
+            let card = BlockAddresses { size, from, to };
+            prop_assert_eq!(BlockAddresses::read(&card.write()), card);
+            let note = RoundStatus { ok, for_kernel };
+            prop_assert_eq!(RoundStatus::read(&note.write()), note);
             for area in [None, Some(address(at)).filter(|_| at != [0; 4])] {
                 for kernel_from in [None, Some(least).filter(|&least| least != u64::MAX)] {
-                    let told = Introduction { area, kernel_from };
-                    prop_assert_eq!(Introduction::read(&told.write()), told);
+                    let told = AreaAddress { area, kernel_from };
+                    prop_assert_eq!(AreaAddress::read(&told.write()), told);
                 }
             }
         }

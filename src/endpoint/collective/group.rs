@@ -4,15 +4,15 @@ use super::direction::RIGHTWARD;
 use crate::error::EndpointError;
 use ntbring_queue::{BoardReader, Posted};
 use ntbring_ring::topology::HOSTS_MAX;
-use ntbring_ring::Loss;
+use ntbring_ring::PeerLoss;
 
 /// Greatest distance, in hosts, that a block travels.
-pub const REACH_MAX: usize = HOSTS_MAX / 2;
+pub const SPAN_MAX: usize = HOSTS_MAX / 2;
 
 /// The blocks that travel in one direction.
 pub struct Stream {
     /// Number of hosts that the blocks pass.
-    pub reach: usize,
+    pub span: usize,
     /// Local numbers of the ranks to which they are sent and from which they come: indices into the list that
     /// [`super::groups::Groups`] has for the direction.
     pub to: usize,
@@ -24,7 +24,7 @@ pub struct Stream {
     /// Bit i is set while the block from i + 1 hosts away is missing.
     pub missing: u64,
     /// Blocks that have arrived, indexed by distance in hosts minus one.
-    pub posted: [Posted; REACH_MAX],
+    pub posted: [Posted; SPAN_MAX],
 }
 
 /// An open group.
@@ -39,13 +39,13 @@ pub struct Group {
     pub mine: Vec<u8>,
     pub has_block: bool,
     /// The loss of a member, if any: the group makes no further allgathers.
-    pub lost: Option<Loss>,
+    pub lost: Option<PeerLoss>,
 }
 
 impl Stream {
     /// Marks all blocks as missing.
     pub fn begin(&mut self) {
-        (self.missing, self.seen_early) = ((1 << self.reach) - 1, 0);
+        (self.missing, self.seen_early) = ((1 << self.span) - 1, 0);
         self.view.iter_mut().for_each(BoardReader::turn);
     }
 }
@@ -59,7 +59,7 @@ impl Group {
 
     /// Returns the error of an allgather that failed because of a member.
     pub fn wrong(&self, member: usize, what: &'static str) -> EndpointError {
-        EndpointError::Sharing { src: self.ranks[member], group: self.id, what }
+        EndpointError::Allgather { src: self.ranks[member], group: self.id, what }
     }
 
     pub fn is_complete(&self) -> bool {

@@ -7,12 +7,12 @@
 //! before the neighbour has passed it on.
 
 use super::direction::{leaving, RIGHTWARD};
-use super::group::{Group, Stream, REACH_MAX};
+use super::group::{Group, Stream, SPAN_MAX};
 use crate::bell::Bell;
 use crate::error::EndpointError;
 use ntbring_queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
-use ntbring_ring::plan::BOARDS;
-use ntbring_ring::{rank_doorbell, Loss, Membership, Obstacle};
+use ntbring_ring::layout::BOARDS;
+use ntbring_ring::{rank_doorbell, Membership, PathFailure, PeerLoss};
 use std::sync::Arc;
 
 /// Maximum number of bytes of a block in any ring; [`crate::Endpoint::block_max`] is the limit of this ring.
@@ -40,7 +40,7 @@ pub struct Groups {
     onward: [Vec<Onward>; 2],
     origin: [Vec<Origin>; 2],
     /// A failure that separates members of every group; all pending blocks fail with it.
-    gap: Option<Obstacle>,
+    ring_cut: Option<PathFailure>,
     /// Mailboxes that belong to no open group; one bit for each.
     free: u32,
     /// True if free mailboxes were offered for a group that has not been opened yet.
@@ -58,7 +58,7 @@ impl Groups {
         let mut boards = BOARDS;
         if let Some(links) = members.links() {
             boards = links[0].boards().min(links[1].boards());
-            for rightward in RIGHTWARD.into_iter().filter(|&r| topology.reach(r) > 0) {
+            for rightward in RIGHTWARD.into_iter().filter(|&r| topology.span(r) > 0) {
                 let side = leaving(rightward);
                 let (to, from) = (links[side as usize], links[side.opposite() as usize]);
                 for local in 0..topology.ranks_of(to.neighbour()).len() {
@@ -74,7 +74,7 @@ impl Groups {
         }
         let free = (1 << boards) - 1;
         let (members, open) = (members.clone(), Vec::new());
-        Groups { members, open, onward, origin, gap: None, free, offered: false, begun: 0, doorbells: 0 }
+        Groups { members, open, onward, origin, ring_cut: None, free, offered: false, begun: 0, doorbells: 0 }
     }
 
     /// Returns the maximum number of open groups.
@@ -93,23 +93,23 @@ impl Groups {
     }
 
     /// Makes all allgathers of the groups of a lost rank fail.
-    pub fn lose(&mut self, loss: Loss) {
+    pub fn lose(&mut self, loss: PeerLoss) {
         for group in self.open.iter_mut().filter(|group| group.ranks.contains(&loss.rank())) {
             group.lost.get_or_insert(loss);
         }
     }
 
     /// Makes all allgathers of all groups fail.
-    pub fn cut(&mut self, gap: Obstacle) {
-        self.gap.get_or_insert(gap);
+    pub fn cut(&mut self, ring_cut: PathFailure) {
+        self.ring_cut.get_or_insert(ring_cut);
     }
 
     /// Returns the index of a group, or the error with which its allgathers fail.
     fn alive(&self, id: u32) -> Result<usize, EndpointError> {
         let i = self.find(id)?;
-        match (self.open[i].lost, self.gap) {
+        match (self.open[i].lost, self.ring_cut) {
             (Some(loss), _) => Err(loss.into()),
-            (None, Some(gap)) => Err(EndpointError::Gap(gap)),
+            (None, Some(ring_cut)) => Err(EndpointError::RingCut(ring_cut)),
             (None, None) => Ok(i),
         }
     }
@@ -151,7 +151,7 @@ impl Groups {
                 any = true;
                 stream.missing &= !(1 << place);
                 stream.posted[place] = posted;
-                if place + 1 < stream.reach {
+                if place + 1 < stream.span {
                     let bytes = board.foreign(at, posted.len);
                     let onward = &self.onward[d][stream.to];
                     onward.boards[group.board].repost(place + 1, bytes, posted);
@@ -182,7 +182,7 @@ impl Groups {
         id: u32,
         ranks: &[u32],
         (mine, all): (u32, u32),
-        loss: Option<Loss>,
+        loss: Option<PeerLoss>,
     ) -> Result<Option<usize>, EndpointError> {
         if mine != 0 {
             self.offered = false;
@@ -209,13 +209,13 @@ impl Groups {
         let streams = RIGHTWARD.map(|rightward| {
             let side = leaving(rightward);
             let local = |side| t.local_of(ranks[t.neighbour(me, side)]);
-            let (reach, to, from) = (t.reach(rightward), local(side), local(side.opposite()));
+            let (span, to, from) = (t.span(rightward), local(side), local(side.opposite()));
             let link = self.members.links().map(|links| links[side.opposite() as usize]);
             let mut view = link.and_then(|link| link.board_view(board));
             if let Some(view) = &mut view {
                 view.follow(&self.origin[usize::from(rightward)][from].boards[board]);
             }
-            Stream { reach, to, from, view, seen_early: 0, missing: 0, posted: [Posted::default(); REACH_MAX] }
+            Stream { span, to, from, view, seen_early: 0, missing: 0, posted: [Posted::default(); SPAN_MAX] }
         });
         let mine = Vec::with_capacity(self.members.block_max());
         let ranks = ranks.to_vec();
@@ -236,7 +236,7 @@ impl Groups {
 
     /// Begins the next allgather of a group; the previous one must be complete. None: this rank has failed, and the
     /// allgather will fail on all members.
-    pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
+    pub fn begin_allgather(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
         let most = self.members.block_max();
         let i = self.alive(id)?;
         let group = &mut self.open[i];
@@ -247,7 +247,7 @@ impl Groups {
         }
         group.begin(block);
         self.begun += 1;
-        for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.reach > 0) {
+        for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.span > 0) {
             stream.begin();
             self.origin[d][stream.from].boards[group.board].turn();
             let onward = &mut self.onward[d][stream.to];
@@ -261,7 +261,7 @@ impl Groups {
 
     /// Returns true once all blocks of an allgather have arrived and been passed on. Calls `moved` for each time that
     /// blocks were found.
-    pub fn is_shared(&mut self, id: u32, moved: impl Fn()) -> Result<bool, EndpointError> {
+    pub fn is_allgathered(&mut self, id: u32, moved: impl Fn()) -> Result<bool, EndpointError> {
         let i = self.alive(id)?;
         // Another thread may wait for another group while this one sleeps in its place, so all groups are served.
         for other in 0..self.open.len() {
@@ -273,7 +273,7 @@ impl Groups {
     }
 
     /// Copies the blocks of a completed allgather to `to`, in the order of the hosts.
-    pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
+    pub fn end_allgather(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
         let i = self.find(id)?;
         let group = &self.open[i];
         if !group.is_complete() {
@@ -289,7 +289,7 @@ impl Groups {
         let room = |member: usize| member * size..(member + 1) * size;
         to[room(group.me)].copy_from_slice(&group.mine);
         for ((d, stream), rightward) in group.streams.iter().enumerate().zip(RIGHTWARD) {
-            for (place, posted) in stream.posted[..stream.reach].iter().enumerate() {
+            for (place, posted) in stream.posted[..stream.span].iter().enumerate() {
                 let member = group.origin(rightward, place + 1);
                 if posted.failed {
                     return Err(group.wrong(member, FAILED));

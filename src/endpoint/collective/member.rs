@@ -2,11 +2,11 @@
 
 use super::area::{Area, Layout, Slot, ROUND};
 use super::blocks::Blocks;
-use super::card::Card;
+use super::card::BlockAddresses;
 use crate::error::EndpointError;
-use ntbring_host::{Reach, Segment};
+use ntbring_host::{KernelCopy, Segment};
 use ntbring_ntb::Side;
-use ntbring_zerocopy::contest::{Contest, Mover, Outcome};
+use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuner, Outcome};
 use ntbring_zerocopy::SingleCopy;
 use std::io;
 use std::time::Instant;
@@ -20,7 +20,7 @@ fn class(size: usize) -> usize {
 }
 
 /// The alltoalls of a group, seen by one member.
-pub struct Exchange {
+pub struct Alltoall {
     pub state: State,
     pub layout: Layout,
     /// Indexed by side.
@@ -30,7 +30,7 @@ pub struct Exchange {
     /// all members' limits.
     pub kernel_from: Option<u64>,
     /// One A/B tuner for each class of sizes; None if the setting fixes the copy path.
-    pub ways: Option<[Contest; CLASSES.len() + 1]>,
+    pub copy_tuners: Option<[CopyTuner; CLASSES.len() + 1]>,
     /// True if the kernel has refused a copy and would refuse it again.
     pub refused: bool,
     /// True if other ranks may be writing to this rank's blocks.
@@ -47,7 +47,7 @@ pub enum State {
     /// No alltoall yet.
     New,
     /// The members exchange the addresses of their areas.
-    Introducing,
+    Addressing,
     /// The members report whether they could open the areas.
     Opening,
     Ready,
@@ -57,7 +57,7 @@ pub enum State {
 pub struct Neighbour {
     pub rank: u32,
     pub area: Option<Area>,
-    reach: Option<Reach>,
+    kernel_copy: Option<KernelCopy>,
     /// Addresses of the neighbour's outgoing blocks, and of its room for incoming ones.
     from: u64,
     to: u64,
@@ -66,7 +66,7 @@ pub struct Neighbour {
 /// An alltoall in progress.
 pub struct Current {
     pub size: usize,
-    pub mover: Mover,
+    pub copy_path: CopyPath,
     pub round: usize,
     /// True once all members' cards have arrived.
     pub begun: bool,
@@ -79,7 +79,7 @@ pub struct Current {
 
 impl Current {
     pub fn new(blocks: Blocks, size: usize) -> Current {
-        Current { size, mover: Mover::Lane, round: 0, begun: false, blocks, since: Instant::now(), timed: false }
+        Current { size, copy_path: CopyPath::Lane, round: 0, begun: false, blocks, since: Instant::now(), timed: false }
     }
 
     pub fn rounds(&self) -> usize {
@@ -93,24 +93,24 @@ impl Current {
     }
 }
 
-impl Exchange {
+impl Alltoall {
     /// Creates the state of member `me`. `sides` has, by side, the rank of the neighbour and its CMA handle.
     pub fn new(
         me: usize,
         hosts: usize,
-        sides: [(u32, Option<Reach>); 2],
+        sides: [(u32, Option<KernelCopy>); 2],
         single_copy: SingleCopy,
         possible: bool,
-    ) -> Exchange {
-        let reached = sides.iter().all(|(_, reach)| reach.is_some());
-        let contested = matches!(single_copy, SingleCopy::Auto(_));
-        Exchange {
+    ) -> Alltoall {
+        let reached = sides.iter().all(|(_, kernel_copy)| kernel_copy.is_some());
+        let tunes_copies = matches!(single_copy, SingleCopy::Auto(_));
+        Alltoall {
             state: if possible { State::New } else { State::Never },
             layout: Layout::new(hosts),
-            sides: sides.map(|(rank, reach)| Neighbour { rank, area: None, reach, from: 0, to: 0 }),
+            sides: sides.map(|(rank, kernel_copy)| Neighbour { rank, area: None, kernel_copy, from: 0, to: 0 }),
             mine: None,
             kernel_from: single_copy.least().filter(|_| reached).map(|least| least as u64 + 1),
-            ways: contested.then(|| std::array::from_fn(|_| Contest::of_exchanges())),
+            copy_tuners: tunes_copies.then(|| std::array::from_fn(|_| CopyTuner::of_alltoalls())),
             refused: false,
             exposed: false,
             current: None,
@@ -131,17 +131,20 @@ impl Exchange {
     }
 
     /// Returns the classes for which this rank prefers kernel copies, one bit for each.
-    pub fn keen(&self) -> u8 {
-        match &self.ways {
+    pub fn for_kernel(&self) -> u8 {
+        match &self.copy_tuners {
             None if self.refused => 0,
             None => u8::MAX,
-            Some(ways) => ways.iter().rev().fold(0, |bits, ways| bits << 1 | u8::from(ways.next() == Mover::Kernel)),
+            Some(copy_tuners) => copy_tuners
+                .iter()
+                .rev()
+                .fold(0, |bits, copy_tuners| bits << 1 | u8::from(copy_tuners.next() == CopyPath::Kernel)),
         }
     }
 
     /// Sets the copy paths of the next alltoall: a class uses kernel copies only if all members prefer them.
-    pub fn agree(&mut self, keen: impl Iterator<Item = u8>) {
-        self.agreed = keen.fold(u8::MAX, |all, keen| all & keen);
+    pub fn agree(&mut self, for_kernel: impl Iterator<Item = u8>) {
+        self.agreed = for_kernel.fold(u8::MAX, |all, for_kernel| all & for_kernel);
     }
 
     /// Ends the set-up: the members have opened all areas, or the group does without.
@@ -154,14 +157,14 @@ impl Exchange {
     }
 
     /// Starts an alltoall and returns this member's card for it.
-    pub fn set_out(&mut self, mut current: Current) -> Card {
+    pub fn set_out(&mut self, mut current: Current) -> BlockAddresses {
         if self.is_for_kernel(current.size) && self.agreed >> class(current.size) & 1 == 1 {
-            current.mover = Mover::Kernel;
+            current.copy_path = CopyPath::Kernel;
         }
         self.put(&current);
         self.exposed = true;
         let (from, to) = (current.blocks.from.address() as u64, current.blocks.to.address() as u64);
-        let card = Card { size: current.size as u64, from, to };
+        let card = BlockAddresses { size: current.size as u64, from, to };
         self.current = Some(current);
         card
     }
@@ -183,20 +186,22 @@ impl Exchange {
 
     /// Evaluates all members' cards. Returns a member whose blocks have another size, if any; then all members find
     /// such a mismatch, and none begins.
-    pub fn begin(&mut self, current: &mut Current, cards: &[Card]) -> Option<usize> {
+    pub fn begin(&mut self, current: &mut Current, cards: &[BlockAddresses]) -> Option<usize> {
         if let Some(other) = cards.iter().position(|card| card.size != current.size as u64) {
             self.exposed = false;
             return Some(other);
         }
         current.begun = true;
         for side in Side::BOTH {
-            let Card { from, to, .. } = cards[self.member(side, 1)];
+            let BlockAddresses { from, to, .. } = cards[self.member(side, 1)];
             let neighbour = &mut self.sides[side as usize];
             (neighbour.from, neighbour.to) = (from, to);
         }
         let bytes = (current.size * self.layout.hosts()) as u64;
-        if let Some(ways) = self.ways(current.size).filter(|ways| ways.next() == current.mover) {
-            ways.begin(bytes, || current.since);
+        if let Some(copy_tuners) =
+            self.copy_tuners(current.size).filter(|copy_tuners| copy_tuners.next() == current.copy_path)
+        {
+            copy_tuners.begin(bytes, || current.since);
             current.timed = true;
         }
         None
@@ -204,10 +209,10 @@ impl Exchange {
 
     /// Restarts the alltoall by copies through areas after the kernel has refused a member a copy.
     pub fn again(&mut self, current: &mut Current) {
-        if let Some(ways) = self.ways(current.size).filter(|_| current.timed) {
-            ways.refused(Instant::now);
+        if let Some(copy_tuners) = self.copy_tuners(current.size).filter(|_| current.timed) {
+            copy_tuners.refused(Instant::now);
         }
-        (current.mover, current.round, current.timed) = (Mover::Lane, 0, false);
+        (current.copy_path, current.round, current.timed) = (CopyPath::Lane, 0, false);
         self.put(current);
     }
 
@@ -215,17 +220,17 @@ impl Exchange {
     pub fn end(&mut self, current: &Current) -> Option<Outcome> {
         self.exposed = false;
         let bytes = (current.size * self.layout.hosts()) as u64;
-        let ways = self.ways(current.size)?;
-        let outcome = ways.moved(current.mover, bytes, Instant::now);
+        let copy_tuners = self.copy_tuners(current.size)?;
+        let outcome = copy_tuners.moved(current.copy_path, bytes, Instant::now);
         if current.timed {
-            ways.end(current.mover, Instant::now);
+            copy_tuners.end(current.copy_path, Instant::now);
         }
         outcome
     }
 
-    fn ways(&mut self, size: usize) -> Option<&mut Contest> {
-        let contested = self.is_for_kernel(size);
-        self.ways.as_mut().filter(|_| contested).map(|ways| &mut ways[class(size)])
+    fn copy_tuners(&mut self, size: usize) -> Option<&mut CopyTuner> {
+        let tunes_copies = self.is_for_kernel(size);
+        self.copy_tuners.as_mut().filter(|_| tunes_copies).map(|copy_tuners| &mut copy_tuners[class(size)])
     }
 
     fn is_for_kernel(&self, size: usize) -> bool {
@@ -247,16 +252,16 @@ impl Exchange {
         for to in self.layout.sides() {
             let (from, beyond) = (self.neighbour(to.opposite()), self.neighbour(to));
             let gone = || io::Error::from(io::ErrorKind::NotConnected);
-            let (reach, onward) = from.reach.zip(beyond.reach).ok_or_else(gone)?;
+            let (kernel_copy, onward) = from.kernel_copy.zip(beyond.kernel_copy).ok_or_else(gone)?;
             let address = |base: u64, of: usize| base + (of * current.size + at) as u64;
             let of = self.member(to.opposite(), 1);
             let own = (address(from.from, self.me), blocks.to.part(of * current.size + at, len));
             copied += len as u64;
             if !self.layout.passes(to) {
-                reach.read(own.0, own.1)?;
+                kernel_copy.read(own.0, own.1)?;
             } else {
                 let transit = &mut transit[..len];
-                reach.read_both(address(from.from, self.member(to, 1)), transit, own)?;
+                kernel_copy.read_both(address(from.from, self.member(to, 1)), transit, own)?;
                 let segment = beyond.area.as_ref().ok_or_else(gone)?.segment();
                 if !lock(segment, beyond.rank).map_err(io::Error::other)? {
                     return Err(gone());
@@ -274,7 +279,7 @@ impl Exchange {
     /// Copies this round's outgoing blocks into this rank's area, if the alltoall goes through areas.
     pub fn put(&self, current: &Current) {
         let Some(mine) =
-            self.mine.as_ref().filter(|_| current.mover == Mover::Lane && current.round < current.rounds())
+            self.mine.as_ref().filter(|_| current.copy_path == CopyPath::Lane && current.round < current.rounds())
         else {
             return;
         };

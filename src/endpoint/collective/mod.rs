@@ -5,23 +5,23 @@
 //! | `direction` | the two directions in which blocks travel |
 //! | `group`, `groups` | small allgathers that go round the ring |
 //! | `area`, `card` | memory from which neighbours read blocks, and the records about it |
-//! | `blocks`, `member`, `exchanges` | alltoalls of neighbours that access each other's memory |
+//! | `blocks`, `member`, `alltoalls` | alltoalls of neighbours that access each other's memory |
 
+mod alltoalls;
 mod area;
 mod blocks;
 mod card;
 mod direction;
-mod exchanges;
 mod group;
 mod groups;
 mod member;
 
-pub use blocks::{Blocks, Exchanged};
-pub use exchanges::Exchanges;
+pub use alltoalls::Alltoalls;
+pub use blocks::{AlltoallProgress, Blocks};
 pub use groups::{Groups, BLOCK_MAX};
 
 /// Collectives of a rank.
 pub struct Collective {
     pub groups: Groups,
-    pub exchanges: Exchanges,
+    pub alltoalls: Alltoalls,
 }

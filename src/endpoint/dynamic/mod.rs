@@ -2,19 +2,19 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `guest` | one such process, and its departure |
-//! | `guests` | all of them, with their lanes |
-//! | `greetings` | messages between two processes that have no communicator in common yet |
+//! | `external_peer` | one such process, and its departure |
+//! | `external_peers` | all of them, with their lanes |
+//! | `dpm_messages` | messages between two processes that have no communicator in common yet |
 
-mod greetings;
-mod guest;
-mod guests;
+mod dpm_messages;
+mod external_peer;
+mod external_peers;
 
-pub use greetings::{Greetings, GREETING_MAX};
-pub use guests::{Called, Guests};
+pub use dpm_messages::{DpmMessages, DPM_MAX};
+pub use external_peers::{Called, ExternalPeers};
 
 /// Peers of a rank outside its job.
 pub struct Dynamic {
-    pub guests: Guests,
-    pub greetings: Greetings,
+    pub external_peers: ExternalPeers,
+    pub dpm_messages: DpmMessages,
 }

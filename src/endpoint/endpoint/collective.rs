@@ -1,7 +1,7 @@
 //! Collectives of groups that have one rank on each host.
 
 use super::Endpoint;
-use crate::collective::{Blocks, Exchanged};
+use crate::collective::{AlltoallProgress, Blocks};
 use crate::error::EndpointError;
 
 impl Endpoint {
@@ -16,15 +16,15 @@ impl Endpoint {
     /// `ranks` are the members in the order of their hosts, one on each, including this rank. Returns false if there
     /// is no common mailbox.
     pub fn open_group(&mut self, id: u32, ranks: &[u32], mine: u32, all: u32) -> Result<bool, EndpointError> {
-        let loss = ranks.iter().find_map(|&rank| self.losses.of(rank));
+        let loss = ranks.iter().find_map(|&rank| self.peer_losses.of(rank));
         let Some(me) = self.collective.groups.open(id, ranks, (mine, all), loss)? else { return Ok(false) };
-        self.collective.exchanges.open(id, ranks, me);
+        self.collective.alltoalls.open(id, ranks, me);
         Ok(true)
     }
 
     /// Closes a group in which no further allgather will begin.
     pub fn close_group(&mut self, id: u32) {
-        self.collective.exchanges.close(id);
+        self.collective.alltoalls.close(id);
         self.collective.groups.close(id);
     }
 
@@ -37,20 +37,20 @@ impl Endpoint {
     /// Begins the next allgather of a group; the previous one must be complete. The blocks of all members must have
     /// the same size, at most [`Endpoint::block_max`] bytes. None: this rank has failed, and the allgather will fail
     /// on all members.
-    pub fn share(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
-        self.collective.groups.share(id, block)
+    pub fn begin_allgather(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
+        self.collective.groups.begin_allgather(id, block)
     }
 
     /// Returns true once all blocks of an allgather have arrived and been passed on.
-    pub fn is_shared(&mut self, id: u32) -> Result<bool, EndpointError> {
-        self.collective.groups.is_shared(id, || self.waiting.idle.busy())
+    pub fn is_allgathered(&mut self, id: u32) -> Result<bool, EndpointError> {
+        self.collective.groups.is_allgathered(id, || self.waiting.idle.busy())
     }
 
     /// As [`Endpoint::is_shared`], but looks up to `looks` times, and only spins or yields in between. While it
     /// returns false, the caller must poll before it calls again.
-    pub fn await_shared(&mut self, id: u32, looks: u32) -> Result<bool, EndpointError> {
+    pub fn await_allgather(&mut self, id: u32, looks: u32) -> Result<bool, EndpointError> {
         for _ in 0..looks {
-            if self.is_shared(id)? {
+            if self.is_allgathered(id)? {
                 return Ok(true);
             }
             // Other pending work comes first.
@@ -62,12 +62,12 @@ impl Endpoint {
             }
             self.waiting.idle.pause();
         }
-        self.is_shared(id)
+        self.is_allgathered(id)
     }
 
     /// Copies the blocks of a completed allgather to `to`, in the order of the hosts.
-    pub fn shared(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
-        self.collective.groups.shared(id, to)?;
+    pub fn end_allgather(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
+        self.collective.groups.end_allgather(id, to)?;
         // Earlier messages of the other members may lie in cold lanes, and a rank that has just left a barrier may
         // probe for them only once.
         self.inbound.look_everywhere();
@@ -77,31 +77,31 @@ impl Endpoint {
     /// Begins an alltoall in a group that has no small allgather pending: each member gives a block of `size` bytes
     /// to each other member. The blocks must not be touched until it ends. If `blocks` is None, this rank has failed,
     /// and the alltoall will fail on all members. Returns false if the group cannot use this algorithm.
-    pub fn exchange(&mut self, id: u32, blocks: Option<Blocks>, size: usize) -> Result<bool, EndpointError> {
-        self.collective.exchanges.begin(&mut self.collective.groups, id, blocks, size)
+    pub fn begin_alltoall(&mut self, id: u32, blocks: Option<Blocks>, size: usize) -> Result<bool, EndpointError> {
+        self.collective.alltoalls.begin(&mut self.collective.groups, id, blocks, size)
     }
 
     /// Advances an alltoall as far as the other members' progress allows, with the waiting rules of
-    /// [`Endpoint::await_shared`].
-    pub fn exchanged(&mut self, id: u32, looks: u32) -> Result<Exchanged, EndpointError> {
-        let result = match self.await_shared(id, looks) {
-            Ok(false) => return Ok(Exchanged::Pending),
+    /// [`Endpoint::await_allgather`].
+    pub fn await_alltoall(&mut self, id: u32, looks: u32) -> Result<AlltoallProgress, EndpointError> {
+        let result = match self.await_allgather(id, looks) {
+            Ok(false) => return Ok(AlltoallProgress::Pending),
             Ok(true) => {
                 self.waiting.idle.busy();
                 self.inbound.look_everywhere();
-                self.collective.exchanges.go_on(&mut self.collective.groups, id)
+                self.collective.alltoalls.go_on(&mut self.collective.groups, id)
             }
             Err(error) => Err(error),
         };
         if result.is_err() {
-            self.leave_exchange(id);
+            self.leave_alltoall(id);
         }
         result
     }
 
     /// Ends an alltoall for this rank, regardless of the other members. After that no other rank writes to its
     /// blocks.
-    pub fn leave_exchange(&mut self, id: u32) {
-        self.collective.exchanges.leave(id);
+    pub fn leave_alltoall(&mut self, id: u32) {
+        self.collective.alltoalls.leave(id);
     }
 }

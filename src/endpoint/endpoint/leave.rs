@@ -1,9 +1,9 @@
 //! The end of a rank: it posts no more receives, waits until its peers have what was sent to them, and leaves.
 
 use super::Endpoint;
-use crate::carrier::Caretaker;
 use crate::error::EndpointError;
-use ntbring_ring::transfer::Transfer;
+use crate::reliable::RetransmitThread;
+use ntbring_ring::forwarder_threads::ForwarderThreads;
 use std::time::Instant;
 
 impl Endpoint {
@@ -14,10 +14,10 @@ impl Endpoint {
         !self.out.has_work() && self.offers.is_settled() && self.onesided.remotes.is_settled() && settled
     }
 
-    /// Returns true if everything sent to guests outlives this process, or will never be read. For that
+    /// Returns true if everything sent to external peers outlives this process, or will never be read. For that
     /// they have to poll.
-    pub fn has_reached_guests(&self) -> bool {
-        self.dynamic.guests.has_reached_all(|peer| self.out.has_used(peer))
+    pub fn has_reached_external_peers(&self) -> bool {
+        self.dynamic.external_peers.has_reached_all(|peer| self.out.has_used(peer))
     }
 
     /// Lifts all limits, because this rank posts no more receives: peers may send it everything they hold, so that
@@ -30,18 +30,18 @@ impl Endpoint {
     /// repeatedly, with polls in between, when no more receives will be posted.
     pub fn flush(&mut self) -> Result<bool, EndpointError> {
         self.leave()?;
-        let done = self.is_flushed() && !self.is_holding() && self.has_reached_guests();
+        let done = self.is_flushed() && !self.is_holding() && self.has_reached_external_peers();
         if !done {
             self.wait_to_leave(Instant::now());
         }
         Ok(done)
     }
 
-    /// Watches guests while the rank waits to leave, and warns once if it takes long.
+    /// Watches external peers while the rank waits to leave, and warns once if it takes long.
     fn wait_to_leave(&mut self, now: Instant) {
-        let (look, tell) = self.waiting.farewell.wait(now);
+        let (look, tell) = self.waiting.flush_state.wait(now);
         if look {
-            self.look_for_guests(true);
+            self.look_for_external_peers(true);
         }
         if tell {
             let (rank, state) = (self.members.rank(), self.describe());
@@ -52,8 +52,8 @@ impl Endpoint {
     /// To be called when the endpoint will not be used any more. Until it is dropped a thread retransmits entries
     /// that peers have not taken, because this process may wait for those peers in a place where it does not poll.
     pub fn linger(&mut self) -> Result<(), EndpointError> {
-        self.background.transfer.iter().for_each(Transfer::leave);
-        self.dynamic.guests.take_leave();
+        self.background.forwarder_threads.iter().for_each(ForwarderThreads::leave);
+        self.dynamic.external_peers.take_leave();
         self.out.lanes_mut().linger().map_err(EndpointError::Thread)
     }
 }
@@ -61,8 +61,8 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         // The threads first: they count, too.
-        self.background.transfer = None;
-        self.out.caretaker.iter_mut().for_each(Caretaker::stop);
+        self.background.forwarder_threads = None;
+        self.out.retransmit_thread.iter_mut().for_each(RetransmitThread::stop);
         self.out.lanes_mut().end();
         self.write_stats();
         self.members.flush_record();

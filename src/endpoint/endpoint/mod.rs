@@ -24,24 +24,24 @@ mod settle;
 mod tests;
 
 use crate::arrival::Event;
-use crate::background::{self, Background, Interim};
-use crate::carrier::{Caretaker, Carrier, Ends};
-use crate::collective::{Collective, Exchanges, Groups};
-use crate::dynamic::{Dynamic, Greetings, Guests};
+use crate::background::{self, AsyncProgress, Background};
+use crate::collective::{Alltoalls, Collective, Groups};
+use crate::dynamic::{DpmMessages, Dynamic, ExternalPeers};
 use crate::error::EndpointError;
-use crate::flow_control::{Credits, Tariff};
-use crate::losses::Losses;
+use crate::flow_control::{CreditPolicy, Credits};
 use crate::observation::{Observation, Publisher, Trigger};
 use crate::onesided::{OneSided, Remotes, Segments};
+use crate::peer_losses::PeerLosses;
 use crate::receiving::Inbound;
+use crate::reliable::{Ends, ReliableConnections, RetransmitThread};
 use crate::rendezvous::Offers;
 use crate::sending::Outbound;
 use crate::settings::Settings;
-use crate::waiting::{Farewell, Idle, Patience, Polls, Waiting};
+use crate::waiting::{FlushState, Idle, Polls, ReceiveTimeout, Waiting};
+use ntbring_ring::forwarder_threads::ForwarderThreads;
 use ntbring_ring::relay::RelayCounters;
-use ntbring_ring::transfer::Transfer;
 use ntbring_ring::Membership;
-use ntbring_zerocopy::contest::Contests;
+use ntbring_zerocopy::copy_tuner::CopyTuners;
 use ntbring_zerocopy::Thresholds;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub struct Endpoint {
     onesided: OneSided,
     collective: Collective,
     dynamic: Dynamic,
-    losses: Losses,
+    peer_losses: PeerLosses,
     waiting: Waiting,
     background: Background,
     observation: Observation,
@@ -71,38 +71,41 @@ impl Endpoint {
     /// The endpoint of a rank that has joined; starts forwarding if this is its host's first rank.
     pub fn new(mut members: Membership, settings: Settings) -> Result<Endpoint, EndpointError> {
         let mailbox = members.take_mailbox();
-        let bulletin = mailbox.bulletin()?;
+        let stats_page = mailbox.stats_page()?;
         let members = Arc::new(members);
-        let relay = Arc::new(RelayCounters::new(&bulletin.live()));
-        let transfer = background::start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
+        let relay = Arc::new(RelayCounters::new(&stats_page.live()));
+        let forwarder_threads = background::start_forwarding(&members, &relay).map_err(EndpointError::Thread)?;
         let (me, ranks) = (members.rank(), members.topology().size());
-        let tariff = Tariff::new(settings.endpoint.unexpected, ranks);
-        let (carrier, ends) = Carrier::new(&members).unzip();
+        let credit_policy = CreditPolicy::new(settings.endpoint.unexpected, ranks);
+        let (reliable, ends) = ReliableConnections::new(&members).unzip();
         let packet_max = members.packet_max();
-        let packet_max = carrier.as_ref().map_or(packet_max, |carrier: &Carrier| carrier.entry_max(packet_max));
+        let packet_max =
+            reliable.as_ref().map_or(packet_max, |reliable: &ReliableConnections| reliable.entry_max(packet_max));
         let (outward, inward) = ends.map(|Ends { out, inbound }| (out, inbound)).unzip();
-        let mut out = Outbound::new(&members, settings.ring.chunk, tariff, packet_max, outward);
-        let thresholds = Thresholds::new(settings.limits, members.is_crowded(), out.lanes().packed_limit());
-        let lease = transfer.as_ref().map(Transfer::lease);
-        let contests = thresholds.contested.then(|| Contests::new(members.is_crowded()));
-        let idle = Arc::new(Idle::new(members.clone(), &settings, lease, bulletin.clone()));
+        let mut out = Outbound::new(&members, settings.ring.chunk, credit_policy, packet_max, outward);
+        let thresholds = Thresholds::new(settings.limits, members.is_oversubscribed(), out.lanes().packed_limit());
+        let lease = forwarder_threads.as_ref().map(ForwarderThreads::lease);
+        let copy_tuners = thresholds.tunes_copies.then(|| CopyTuners::new(members.is_oversubscribed()));
+        let idle = Arc::new(Idle::new(members.clone(), &settings, lease, stats_page.clone()));
         let inbound = Inbound::new(&members, inward);
-        out.caretaker =
-            carrier.map(|carrier| Caretaker::start(carrier, &members)).transpose().map_err(EndpointError::Thread)?;
+        out.retransmit_thread = reliable
+            .map(|reliable| RetransmitThread::start(reliable, &members))
+            .transpose()
+            .map_err(EndpointError::Thread)?;
         let groups = Groups::new(&members);
         let dir = &settings.host.shm_dir;
         let trusted = !members.policy().is_checked();
-        let exchanges = Exchanges::new(members.clone(), dir.clone(), settings.limits.single_copy, trusted);
+        let alltoalls = Alltoalls::new(members.clone(), dir.clone(), settings.limits.single_copy, trusted);
         let onesided = OneSided {
             segments: Segments::new(members.clone(), dir.clone()),
             remotes: Remotes::new(ranks, out.lanes().chunk()),
         };
-        let patience = members.injector().and_then(|injector| injector.faults().patience);
+        let receive_timeout = members.injector().and_then(|injector| injector.faults().receive_timeout);
         let waiting = Waiting {
             idle,
             polls: Polls::new(out.lanes().is_checked()),
-            patience: patience.map(|limit| Patience::new(limit, Instant::now())),
-            farewell: Farewell::default(),
+            receive_timeout: receive_timeout.map(|limit| ReceiveTimeout::new(limit, Instant::now())),
+            flush_state: FlushState::default(),
         };
         let dump = Trigger::new(settings.endpoint.dump_signal);
         log::debug!(
@@ -122,15 +125,18 @@ impl Endpoint {
             thresholds,
             out,
             inbound,
-            credits: Credits::new(tariff.share, me, ranks),
-            offers: Offers::new(me, contests),
+            credits: Credits::new(credit_policy.share, me, ranks),
+            offers: Offers::new(me, copy_tuners),
             onesided,
-            collective: Collective { groups, exchanges },
-            dynamic: Dynamic { guests: Guests::new(mailbox, me, ranks), greetings: Greetings::default() },
-            losses: Losses::default(),
+            collective: Collective { groups, alltoalls },
+            dynamic: Dynamic {
+                external_peers: ExternalPeers::new(mailbox, me, ranks),
+                dpm_messages: DpmMessages::default(),
+            },
+            peer_losses: PeerLosses::default(),
             waiting,
-            background: Background { transfer, relay, interim: Interim::default() },
-            observation: Observation { publisher: Publisher::new(bulletin), dump, vci: 0 },
+            background: Background { forwarder_threads, relay, async_progress: AsyncProgress::default() },
+            observation: Observation { publisher: Publisher::new(stats_page), dump, vci: 0 },
             settings,
             events: VecDeque::new(),
         };

@@ -20,7 +20,7 @@ impl Endpoint {
             (of.msgs, of.bytes) = (of.msgs + msgs, of.bytes + bytes);
         }
         let [local, direct, relayed] = by_distance;
-        let (counts, groups, exchanges) = (self.out.counts(), &self.collective.groups, &self.collective.exchanges);
+        let (counts, groups, alltoalls) = (self.out.counts(), &self.collective.groups, &self.collective.alltoalls);
         let ((doorbells, heads), (resent, damaged, repeated)) = (self.out.writes(), self.out.mended());
         let injector = self.members.injector();
         Totals {
@@ -28,23 +28,23 @@ impl Endpoint {
             direct,
             relayed,
             packed: counts.packed,
-            separate: counts.separate,
+            chunked: counts.chunked,
             offered: self.offers.offered,
             held: counts.held,
             streamed: self.offers.streamed,
-            copied: self.offers.copied + exchanges.copied,
+            copied: self.offers.copied + alltoalls.copied,
             received: Traffic { msgs: self.inbound.msgs, bytes: self.inbound.bytes + self.offers.received },
             segments_own: self.onesided.segments.own,
-            segments_near: self.onesided.segments.near,
+            segments_mapped: self.onesided.segments.near,
             remote: self.onesided.remotes.begun,
             shared: groups.begun,
-            exchanged: exchanges.ended,
+            exchanged: alltoalls.ended,
             head_updates: self.inbound.head_updates + heads,
             doorbells: doorbells + self.inbound.doorbells + groups.doorbells,
             resent,
             damaged: self.inbound.damaged() + damaged,
             repeated,
-            overlaps: self.background.interim.steps,
+            overlaps: self.background.async_progress.steps,
             sleeps: self.waiting.idle.sleeps(),
             faults: injector.map_or_else(Faults::default, |injector| injector.injected().into()),
         }
@@ -86,7 +86,7 @@ impl Endpoint {
         }
     }
 
-    /// Publishes the rank's counters in its bulletin.
+    /// Publishes the rank's counters in its stats page.
     #[cold]
     pub(super) fn publish_figures(&mut self) {
         let figures = self.figures();
@@ -110,15 +110,17 @@ impl Endpoint {
         let (rank, host) = (self.members.rank(), self.members.host());
         let who = format!("ntbring rank {rank}{vci} on host {host} of {}", topology.hosts());
         let mut lines = self.out.describe();
-        lines.extend(self.out.caretaker.iter().flat_map(|caretaker| caretaker.carrier().describe()));
+        lines.extend(
+            self.out.retransmit_thread.iter().flat_map(|retransmit_thread| retransmit_thread.reliable().describe()),
+        );
         lines.extend(self.inbound.describe());
         lines.extend(self.credits.describe());
         lines.push(self.offers.describe());
         lines.push(self.onesided.remotes.describe());
         lines.extend(self.collective.groups.describe());
-        lines.extend(self.dynamic.guests.describe(|peer| self.out.has_used(peer)));
-        lines.extend(self.dynamic.greetings.describe());
-        lines.extend(self.background.transfer.iter().flat_map(|t| t.describe()));
+        lines.extend(self.dynamic.external_peers.describe(|peer| self.out.has_used(peer)));
+        lines.extend(self.dynamic.dpm_messages.describe());
+        lines.extend(self.background.forwarder_threads.iter().flat_map(|t| t.describe()));
         lines.extend(self.members.injector().map(|i| format!("faults injected: {}", i.injected())));
         let (sleeps, heads) = (self.waiting.idle.sleeps(), self.inbound.head_updates);
         lines.push(format!("slept {sleeps} times, returned {heads} heads"));

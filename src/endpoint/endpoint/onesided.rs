@@ -7,18 +7,18 @@ use ntbring_host::{Segment, SegmentAddress};
 
 impl Endpoint {
     /// True if this rank can map a rank's segments, and that rank this one's.
-    pub fn is_near(&self, rank: u32) -> bool {
-        self.members.is_near(rank)
+    pub fn is_mappable(&self, rank: u32) -> bool {
+        self.members.is_mappable(rank)
     }
 
     /// Creates a segment of this rank. Its host performs operations on it for ranks that cannot map it.
     pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
-        self.onesided.segments.create(size, self.background.transfer.as_ref())
+        self.onesided.segments.create(size, self.background.forwarder_threads.as_ref())
     }
 
     /// Deregisters a segment. To be called before it is destroyed.
     pub fn withdraw_segment(&mut self, segment: &Segment) -> Result<(), EndpointError> {
-        self.onesided.segments.withdraw(segment, self.background.transfer.as_ref())
+        self.onesided.segments.withdraw(segment, self.background.forwarder_threads.as_ref())
     }
 
     /// Opens a segment of a near rank.
@@ -45,8 +45,8 @@ impl Endpoint {
     /// True if the host of a rank whose segments are not mappable performs operations on them for this rank. Requests
     /// to hosts are not carried end to end: where links may go down, ranks send each other messages instead.
     pub fn is_served(&self, rank: u32) -> bool {
-        let served = self.members.is_served() && self.out.caretaker.is_none();
-        served && (rank as usize) < self.members.topology().size() && !self.is_near(rank)
+        let served = self.members.is_served() && self.out.retransmit_thread.is_none();
+        served && (rank as usize) < self.members.topology().size() && !self.is_mappable(rank)
     }
 
     /// Begins an operation. An [`crate::Event::Remote`] reports its end.

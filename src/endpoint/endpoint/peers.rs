@@ -1,60 +1,61 @@
-//! Peers that come and go: processes outside the ring, greetings between them, and ranks that are lost.
+//! Peers that come and go: processes outside the ring, connection messages between them, and ranks that are lost.
 
 use super::Endpoint;
 use crate::arrival::Event;
 use crate::dynamic::Called;
 use crate::error::EndpointError;
-use ntbring_ring::guest::GuestAddress;
-use ntbring_ring::Loss;
+use ntbring_ring::external_peer::ExternalAddress;
+use ntbring_ring::PeerLoss;
 
 impl Endpoint {
     /// The address that a process outside the ring needs to send to this rank.
-    pub fn guest_address(&self) -> GuestAddress {
-        self.members.guest_addresses()[self.members.rank() as usize]
+    pub fn external_peer_address(&self) -> ExternalAddress {
+        self.members.external_peer_addresses()[self.members.rank() as usize]
     }
 
     /// The same of a rank of the job, or of a peer that was added.
-    pub fn peer_address(&self, peer: u32) -> Option<GuestAddress> {
-        let ranks = self.members.guest_addresses();
-        ranks.get(peer as usize).copied().or_else(|| self.dynamic.guests.address(peer))
+    pub fn peer_address(&self, peer: u32) -> Option<ExternalAddress> {
+        let ranks = self.members.external_peer_addresses();
+        ranks.get(peer as usize).copied().or_else(|| self.dynamic.external_peers.address(peer))
     }
 
     /// Adds a process to which messages can be sent from now on, by the number that is returned:
     /// the job's size or above, the same whenever the same process is added. For a process of this
     /// job it is its rank. None if it has to read its mail first. A process that has ended is lost at once ([`Event::Lost`]).
-    pub fn add_peer(&mut self, address: &GuestAddress) -> Result<Option<u32>, EndpointError> {
-        let mut ranks = self.members.guest_addresses().iter();
+    pub fn add_peer(&mut self, address: &ExternalAddress) -> Result<Option<u32>, EndpointError> {
+        let mut ranks = self.members.external_peer_addresses().iter();
         if let Some(rank) = ranks.position(|a| a.mailbox.token == address.mailbox.token) {
             return Ok(Some(rank as u32));
         }
-        let awaited = |peer| self.dynamic.greetings.has_asked(peer);
-        let i = self.dynamic.guests.know(address, self.members.backend().as_ref(), awaited)?;
+        let awaited = |peer| self.dynamic.dpm_messages.has_asked(peer);
+        let i = self.dynamic.external_peers.know(address, self.members.backend().as_ref(), awaited)?;
         let peer = self.admit(i);
         let (dir, lane) = (&self.settings.host.shm_dir, self.settings.ring.local_lane);
-        let me = self.members.guest_addresses()[self.members.rank() as usize];
-        match self.dynamic.guests.call(i, &me, dir, lane)? {
+        let me = self.members.external_peer_addresses()[self.members.rank() as usize];
+        match self.dynamic.external_peers.call(i, &me, dir, lane)? {
             Called::Before => {}
             Called::Lane(lane, bell) => self.out.connect(peer, lane, bell),
             Called::Full => return Ok(None),
-            Called::Died(loss) => self.forget_guest(i, loss),
+            Called::Died(loss) => self.forget_external_peer(i, loss),
         }
         Ok(Some(peer))
     }
 
     /// To be called when a peer outside the job is lost and nothing refers to its number any more: another may get it.
     pub fn drop_peer(&mut self, peer: u32) {
-        if self.dynamic.guests.drop_peer(peer) {
+        if self.dynamic.external_peers.drop_peer(peer) {
             self.events.retain(|event| !matches!(event, Event::Lost(loss) if loss.rank() == peer));
         }
     }
 
-    /// Gives the guest a flow and streams, new ones if they were those of another; returns its number as a peer.
+    /// Gives the external peer a flow and streams, new ones if they were those of another; returns its number as a
+    /// peer.
     fn admit(&mut self, i: usize) -> u32 {
-        let peer = self.dynamic.guests.peer(i);
+        let peer = self.dynamic.external_peers.peer(i);
         self.out.admit(peer as usize);
         self.inbound.admit(peer as usize);
         self.credits.admit(peer as usize);
-        if self.dynamic.guests.is_here(i) && self.out.is_lost(peer) {
+        if self.dynamic.external_peers.is_here(i) && self.out.is_lost(peer) {
             self.out.renew(peer);
             self.credits.renew(peer);
         }
@@ -65,8 +66,8 @@ impl Endpoint {
     #[cold]
     pub(super) fn read_mail(&mut self) -> Result<(), EndpointError> {
         loop {
-            let awaited = |peer| self.dynamic.greetings.has_asked(peer);
-            let call = self.dynamic.guests.next_call(self.members.backend().as_ref(), awaited)?;
+            let awaited = |peer| self.dynamic.dpm_messages.has_asked(peer);
+            let call = self.dynamic.external_peers.next_call(self.members.backend().as_ref(), awaited)?;
             let Some((i, lane, bell)) = call else { break };
             let peer = self.admit(i);
             self.inbound.connect(peer, lane, bell);
@@ -75,57 +76,57 @@ impl Endpoint {
         if due || self.observation.publisher.is_asked() {
             self.publish_figures();
         }
-        // Guests that leave report it at once, those that die do not.
-        self.look_for_guests(due);
+        // External peers that leave report it at once, those that die do not.
+        self.look_for_external_peers(due);
         Ok(())
     }
 
-    /// Looks for guests that have left, or, if `also_dead`, have died.
-    pub(super) fn look_for_guests(&mut self, also_dead: bool) {
-        self.events.extend(self.dynamic.guests.look(also_dead).map(Event::Lost));
+    /// Looks for external peers that have left, or, if `also_dead`, have died.
+    pub(super) fn look_for_external_peers(&mut self, also_dead: bool) {
+        self.events.extend(self.dynamic.external_peers.look(also_dead).map(Event::Lost));
     }
 
-    /// To be called after a poll that looked everywhere and found nothing: forgets guests that were gone at the
+    /// To be called after a poll that looked everywhere and found nothing: forgets external peers that were gone at the
     /// previous such poll.
     #[inline]
-    pub(super) fn check_guests(&mut self) {
-        if self.dynamic.guests.is_changing() {
-            for (i, loss) in self.dynamic.guests.settle() {
-                self.forget_guest(i, loss);
+    pub(super) fn check_external_peers(&mut self) {
+        if self.dynamic.external_peers.is_changing() {
+            for (i, loss) in self.dynamic.external_peers.settle() {
+                self.forget_external_peer(i, loss);
             }
         }
     }
 
-    /// Forgets a guest that is lost, and tells the caller.
-    fn forget_guest(&mut self, i: usize, loss: Loss) {
+    /// Forgets an external peer that is lost, and tells the caller.
+    fn forget_external_peer(&mut self, i: usize, loss: PeerLoss) {
         let peer = loss.rank();
         self.out.disconnect(peer);
         self.inbound.disconnect(peer);
         self.credits.lose(peer);
         self.offers.lose(peer);
-        self.dynamic.greetings.lose(peer);
-        self.dynamic.guests.forget(i, loss);
+        self.dynamic.dpm_messages.lose(peer);
+        self.dynamic.external_peers.forget(i, loss);
         self.events.push_back(Event::Lost(loss));
         self.waiting.idle.busy();
     }
 
     /// Answers a peer if this thread has taken its question under that tag, and sends it a question otherwise.
-    pub fn greet(&mut self, peer: u32, tag: u32, bytes: &[u8]) -> Result<(), EndpointError> {
-        let packet = self.dynamic.greetings.greet(peer, tag, bytes.len())?;
+    pub fn dpm_send(&mut self, peer: u32, tag: u32, bytes: &[u8]) -> Result<(), EndpointError> {
+        let packet = self.dynamic.dpm_messages.dpm_send(peer, tag, bytes.len())?;
         self.out.send_bare(peer, packet, bytes)
     }
 
     /// Returns the answer if this thread has asked under that tag, and otherwise the oldest question of a peer that is
     /// not gone; None if there is none yet. Fails if the peer that was asked is lost.
-    pub fn greeting(&mut self, tag: u32) -> Result<Option<Vec<u8>>, EndpointError> {
-        let (guests, losses) = (&self.dynamic.guests, &self.losses);
-        let loss_of = |peer| losses.of(peer).or_else(|| guests.loss_of(peer));
-        self.dynamic.greetings.next(tag, |peer| guests.is_gone(peer), loss_of)
+    pub fn dpm_receive(&mut self, tag: u32) -> Result<Option<Vec<u8>>, EndpointError> {
+        let (external_peers, peer_losses) = (&self.dynamic.external_peers, &self.peer_losses);
+        let loss_of = |peer| peer_losses.of(peer).or_else(|| external_peers.loss_of(peer));
+        self.dynamic.dpm_messages.next(tag, |peer| external_peers.is_gone(peer), loss_of)
     }
 
     /// Gives up the questions of this thread under that tag: no peer may accept them any more.
     pub fn withdraw(&mut self, tag: u32) -> Result<(), EndpointError> {
-        while let Some((peer, packet)) = self.dynamic.greetings.withdraw(tag) {
+        while let Some((peer, packet)) = self.dynamic.dpm_messages.withdraw(tag) {
             self.out.send_bare(peer, packet, &[])?;
         }
         Ok(())
@@ -144,26 +145,26 @@ impl Endpoint {
 
     #[cold]
     fn settle_losses(&mut self, extent: usize) -> Result<(), EndpointError> {
-        if self.losses.are_due(extent) {
+        if self.peer_losses.are_due(extent) {
             self.take_losses();
         }
         // MPICH has state of its own in memory that the ranks of a host share.
-        let here = |loss: &Loss| matches!(loss, Loss::Died(dead) if dead.host == self.members.host());
-        self.losses.find(here).map_or(Ok(()), |loss| Err(loss.into()))
+        let here = |loss: &PeerLoss| matches!(loss, PeerLoss::Died(dead) if dead.host == self.members.host());
+        self.peer_losses.find(here).map_or(Ok(()), |loss| Err(loss.into()))
     }
 
     fn take_losses(&mut self) {
-        let damage = self.waiting.idle.damage();
-        self.members.part_from(&damage.dead);
-        for side in self.members.sides_over(damage.outages) {
+        let failures = self.waiting.idle.failures();
+        self.members.part_from(&failures.dead);
+        for side in self.members.sides_over(failures.outages) {
             self.out.lanes_mut().close(side);
             self.inbound.close(side);
         }
-        if let Some(gap) = self.members.gap(&damage) {
-            self.collective.groups.cut(gap);
+        if let Some(ring_cut) = self.members.ring_cut(&failures) {
+            self.collective.groups.cut(ring_cut);
         }
-        for loss in self.members.losses(&damage) {
-            if !self.losses.add(loss) {
+        for loss in self.members.peer_losses(&failures) {
+            if !self.peer_losses.add(loss) {
                 continue;
             }
             // It is logged now: errors of later calls, which fail because of it, do not name the cause.

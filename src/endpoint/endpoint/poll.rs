@@ -6,7 +6,7 @@ use crate::error::EndpointError;
 use crate::sending::TURN_BYTES;
 use crate::waiting::TESTS;
 use crate::wire::Packet;
-use ntbring_ring::transfer::Transfer;
+use ntbring_ring::forwarder_threads::ForwarderThreads;
 use std::time::Instant;
 
 /// Maximum number of arrivals that one poll handles without returning an event.
@@ -129,17 +129,17 @@ impl Endpoint {
     /// Does the rest of a poll that found no event; `thorough` if it looked at all lanes.
     fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
         self.forward_some();
-        if let Some(error) = self.background.transfer.as_ref().and_then(Transfer::fault) {
+        if let Some(error) = self.background.forwarder_threads.as_ref().and_then(ForwarderThreads::fault) {
             return Err(error.into());
         }
-        if self.dynamic.guests.has_news() {
+        if self.dynamic.external_peers.has_news() {
             self.read_mail()?;
         }
         if self.observation.dump.fired() {
             eprint!("{}", self.describe());
         }
-        if self.waiting.patience.is_some() {
-            self.check_patience()?;
+        if self.waiting.receive_timeout.is_some() {
+            self.check_receive_timeout()?;
         }
         let due = self.waiting.polls.found_nothing();
         if due.stalled && self.credits.any_stalled() {
@@ -154,7 +154,7 @@ impl Endpoint {
         if !thorough {
             return Ok(());
         }
-        self.check_guests();
+        self.check_external_peers();
         self.check_losses()
     }
 
@@ -172,15 +172,15 @@ impl Endpoint {
 
     /// Checks the receive timeout. To be called after a poll that found nothing to do.
     #[cold]
-    fn check_patience(&mut self) -> Result<(), EndpointError> {
+    fn check_receive_timeout(&mut self) -> Result<(), EndpointError> {
         let (inbound, groups) = (&self.inbound, &self.collective.groups);
         let received = inbound.msgs + inbound.bytes + inbound.head_updates + self.offers.received;
         let mark = received + self.out.lanes().doorbells() + groups.begun + groups.doorbells;
-        let Some(patience) = &mut self.waiting.patience else { return Ok(()) };
-        if !patience.is_over(mark, Instant::now()) {
+        let Some(receive_timeout) = &mut self.waiting.receive_timeout else { return Ok(()) };
+        if !receive_timeout.is_over(mark, Instant::now()) {
             return Ok(());
         }
-        let (after, first) = (patience.limit(), patience.is_first());
+        let (after, first) = (receive_timeout.limit(), receive_timeout.is_first());
         if first {
             eprint!("{}", self.describe());
         }

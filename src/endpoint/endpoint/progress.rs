@@ -1,4 +1,4 @@
-//! Work that goes on beside the application's calls: asynchronous progress of large payloads (`ffi::deputy`),
+//! Work that goes on beside the application's calls: asynchronous progress of large payloads (`ffi::progress_thread`),
 //! retransmission, and transit traffic.
 
 use super::poll::INTERNAL_MAX;
@@ -15,13 +15,13 @@ use std::time::Instant;
 impl Endpoint {
     /// Starts a thread that calls [`Endpoint::carry_on`] while this rank computes, if the settings ask for it.
     /// Without the thread large payloads make no progress during that time.
-    pub fn start_deputy(&self, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-        background::start_deputy(self.settings.endpoint.overlap, &self.members, run)
+    pub fn start_progress_thread(&self, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+        background::start_progress_thread(self.settings.endpoint.overlap, &self.members, run)
     }
 
     /// True if there are payloads for which [`Endpoint::carry_on`] may have work now or later.
     pub fn has_bulk(&self) -> bool {
-        let able = !self.out.lanes().is_lingering() && self.background.interim.is_able();
+        let able = !self.out.lanes().is_lingering() && self.background.async_progress.is_able();
         able && (self.offers.is_open() || self.out.is_sending())
     }
 
@@ -30,8 +30,8 @@ impl Endpoint {
         self.out.packs = false;
         let done = catch_unwind(AssertUnwindSafe(|| self.carry_some()));
         self.out.packs = true;
-        let any = self.background.interim.record(done);
-        self.waiting.polls.odd |= self.background.interim.is_waiting();
+        let any = self.background.async_progress.record(done);
+        self.waiting.polls.odd |= self.background.async_progress.is_waiting();
         any
     }
 
@@ -60,7 +60,7 @@ impl Endpoint {
                 Polled::Arrival(arrival) => {
                     taken += arrival.piece();
                     if self.is_for_rank(&arrival) {
-                        self.background.interim.keep(arrival);
+                        self.background.async_progress.keep(arrival);
                     } else if let Some(event) = self.settle(arrival)? {
                         self.events.push_front(event);
                     }
@@ -74,9 +74,9 @@ impl Endpoint {
     fn is_for_rank(&self, arrival: &Arrival) -> bool {
         match arrival.packet {
             Packet::Chunk { .. } => !arrival.fetch.is_some_and(|fetch| self.offers.has_room(fetch)),
-            Packet::Accept { .. }
-            | Packet::Feed { .. }
-            | Packet::Done { .. }
+            Packet::Cts { .. }
+            | Packet::Data { .. }
+            | Packet::Fin { .. }
             | Packet::Taken { .. }
             | Packet::Credit { .. } => false,
             _ => true,
@@ -86,7 +86,7 @@ impl Endpoint {
     /// Returns what was kept for the rank: the next arrival that is for the caller, then an error. It comes before
     /// new arrivals.
     pub(super) fn take_kept(&mut self) -> Result<Option<Event>, EndpointError> {
-        while let Some(arrival) = self.background.interim.next() {
+        while let Some(arrival) = self.background.async_progress.next() {
             let event = match arrival.packet {
                 Packet::Message { .. } => Some(Event::Arrival(arrival)),
                 _ => self.settle(arrival)?,
@@ -96,18 +96,18 @@ impl Endpoint {
             }
         }
         self.waiting.polls.odd = self.out.lanes().is_checked();
-        self.background.interim.take_fault().map(|()| None)
+        self.background.async_progress.take_fault().map(|()| None)
     }
 
     /// Retransmits entries that may have been damaged on their way.
     pub(super) fn look_after(&mut self) -> Result<(), EndpointError> {
         let idle = &self.waiting.idle;
-        if let Some(caretaker) = &self.out.caretaker {
-            let mut carrier = caretaker.carrier();
-            if carrier.step(Instant::now())? {
+        if let Some(retransmit_thread) = &self.out.retransmit_thread {
+            let mut reliable = retransmit_thread.reliable();
+            if reliable.step(Instant::now())? {
                 idle.busy();
             }
-            idle.hurry(carrier.is_waiting());
+            idle.hurry(reliable.is_waiting());
             return Ok(());
         }
         let unsettled = self.out.lanes().is_unsettled();
@@ -120,7 +120,7 @@ impl Endpoint {
 
     /// Forwards transit traffic, if this rank can. Returns true if there was any.
     pub(super) fn forward_some(&mut self) -> bool {
-        let any = self.background.transfer.as_ref().is_some_and(|t| t.assist() > 0);
+        let any = self.background.forwarder_threads.as_ref().is_some_and(|t| t.assist() > 0);
         if any {
             self.waiting.idle.busy();
         }

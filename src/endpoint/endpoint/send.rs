@@ -7,7 +7,7 @@ use crate::rendezvous::{Accepted, Action, Next};
 use crate::sending::{Message, Sent};
 use crate::wire::{Head, Offer, Packet};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_zerocopy::Way;
+use ntbring_zerocopy::Protocol;
 
 impl Endpoint {
     /// Sends a message, or keeps it until there is room. See [`Sent`].
@@ -29,7 +29,7 @@ impl Endpoint {
     pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
         let (dest, bytes) = (message.dest, message.header.len() as u64 + message.payload.len());
         let plain = bytes <= self.thresholds.plain_max() as u64;
-        if !plain && self.thresholds.choose(bytes, self.is_copied_for(dest)) == Way::Offered {
+        if !plain && self.thresholds.choose(bytes, self.is_copied_for(dest)) == Protocol::Rendezvous {
             return Ok(false);
         }
         let sent = self.out.send_now(message, &self.thresholds)?;
@@ -56,7 +56,7 @@ impl Endpoint {
 
     /// True if CMA to a rank is possible and the rank has not announced that it prefers eager messages.
     fn is_copied_for(&self, dest: u32) -> bool {
-        self.members.reach(dest).is_some() && !self.offers.preferences.is_glad(dest)
+        self.members.kernel_copy(dest).is_some() && !self.offers.preferences.prefers_eager(dest)
     }
 
     /// Sends a message's header (RTS) and keeps its payload, which must not be empty, for the receiver to fetch. An
@@ -70,7 +70,7 @@ impl Endpoint {
             return Ok(());
         }
         let offer = self.offers.offer(m.dest, m.payload, m.cookie);
-        let packet = Packet::Offer { head: m.head, header: m.header.len(), offer };
+        let packet = Packet::Rts { head: m.head, header: m.header.len(), offer };
         self.out.send_offer(m.dest, packet, m.header, m.head.handler)
     }
 
@@ -101,7 +101,8 @@ impl Endpoint {
         if self.out.is_lost(src) {
             return Ok(Accepted::Pending);
         }
-        let next = self.offers.accept((src, offer), room, size, cookie, self.members.reach(src), &self.thresholds)?;
+        let next =
+            self.offers.accept((src, offer), room, size, cookie, self.members.kernel_copy(src), &self.thresholds)?;
         // The sender begins its copy before this rank begins its own.
         self.carry_out()?;
         let accepted = match next {
@@ -139,13 +140,13 @@ impl Endpoint {
     /// Sets the handlers whose messages may have to be kept as unexpected; one bit for each. It must be called before
     /// the first message is sent, with the same value on all ranks.
     pub fn charge(&mut self, handlers: u64) {
-        self.out.tariff.charge(handlers);
+        self.out.credit_policy.charge(handlers);
     }
 
     /// Returns the cost of a message that has arrived.
     #[inline(always)]
     pub fn cost(&self, handler: u16, payload: u64) -> u64 {
-        self.out.tariff.cost(handler, payload)
+        self.out.credit_policy.cost(handler, payload)
     }
 
     /// Records that a message of cost `cost` is no longer kept.

@@ -64,14 +64,14 @@ impl Endpoint {
                     return Ok(Some(Event::Arrival(a)));
                 }
             }
-            Packet::Accept { offer, fetch, request } => {
-                self.offers.has_accepted(a.src, (offer, fetch), request, self.members.reach(a.src))?;
+            Packet::Cts { offer, fetch, request } => {
+                self.offers.has_accepted(a.src, (offer, fetch), request, self.members.kernel_copy(a.src))?;
             }
-            Packet::Feed { fetch, stream, total } => {
+            Packet::Data { fetch, stream, total } => {
                 self.offers.has_begun(a.src, fetch, total)?;
                 self.inbound.open(a.src, stream, total, Some(fetch))?;
             }
-            Packet::Done { fetch, ok } => self.offers.has_pushed(a.src, fetch, ok)?,
+            Packet::Fin { fetch, ok } => self.offers.has_pushed(a.src, fetch, ok)?,
             Packet::Taken { offer } => self.offers.has_taken(a.src, offer)?,
             Packet::Served { reply, payload } => {
                 let result = self.has_answered(&a, reply, payload);
@@ -79,9 +79,9 @@ impl Endpoint {
                 result?;
                 return Ok(self.events.pop_front());
             }
-            Packet::Greeting { what, kind, payload } => {
+            Packet::Dpm { what, kind, payload } => {
                 let read = |to: &mut [u8]| self.inbound.read(a.token.lane, a.offset, to);
-                self.dynamic.greetings.has_arrived(a.src, (what, kind), payload, read);
+                self.dynamic.dpm_messages.has_arrived(a.src, (what, kind), payload, read);
             }
             Packet::Credit { allowed } => self.out.credited(a.src, allowed)?,
             Packet::Stalled { origin, number, allowed } => self.has_stalled(a.src, origin, number, allowed)?,

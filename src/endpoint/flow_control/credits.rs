@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use std::time::{Duration, Instant};
 
 /// Time that a receiver with a wildcard receive lets a sender stall before it grants more than the share.
-const PATIENCE: Duration = Duration::from_millis(10);
+const STALL_MAX: Duration = Duration::from_millis(10);
 
 /// Reasons for which a sender may exceed its share, for the log.
 const AWAITED: &str = "a receive waits for one that comes behind them";
@@ -27,7 +27,7 @@ pub enum Answer {
 
 /// The account of one sender at this receiver.
 #[derive(Clone, Debug)]
-struct Account {
+struct SenderCredit {
     /// Bytes of charged messages that are no longer kept.
     consumed: u64,
     /// Limit of charged bytes, as last sent to the sender.
@@ -40,7 +40,7 @@ struct Account {
 
 /// The accounts of all senders at this receiver.
 pub struct Credits {
-    accounts: Vec<Account>,
+    accounts: Vec<SenderCredit>,
     /// This rank.
     me: u32,
     /// Number of ranks of the job; peers from this number on are in other jobs.
@@ -74,8 +74,8 @@ impl Credits {
         self.accounts[peer as usize] = self.new_account();
     }
 
-    fn new_account(&self) -> Account {
-        Account { consumed: 0, allowed: self.share, told: false, stalled: None }
+    fn new_account(&self) -> SenderCredit {
+        SenderCredit { consumed: 0, allowed: self.share, told: false, stalled: None }
     }
 
     /// Returns a quarter of a share.
@@ -94,12 +94,12 @@ impl Credits {
         })
     }
 
-    /// Returns a new limit beyond the share if the sender has been stalled for at least `patience`; `why` is the reason
-    /// for the log.
-    fn exceed(&mut self, src: u32, patience: Duration, now: Instant, why: &str) -> Option<u64> {
+    /// Returns a new limit beyond the share if the sender has been stalled for at least `stalled_for`; `why` is the
+    /// reason for the log.
+    fn exceed(&mut self, src: u32, stalled_for: Duration, now: Instant, why: &str) -> Option<u64> {
         let step = self.step();
         let account = &mut self.accounts[src as usize];
-        account.stalled.filter(|since| now.saturating_duration_since(*since) >= patience)?;
+        account.stalled.filter(|since| now.saturating_duration_since(*since) >= stalled_for)?;
         account.stalled = None;
         account.allowed = account.allowed.saturating_add(step);
         account.told = true;
@@ -129,14 +129,14 @@ impl Credits {
     }
 
     /// Returns the grants of stalled senders when the caller waits for a message that one of them may hold; `src` None
-    /// means any sender. With `patient`, only a sender that has been stalled for a while gets more than its share.
-    pub fn allow_more(&mut self, src: Option<u32>, patient: bool, now: Instant) -> Grants {
+    /// means any sender. With `delayed`, only a sender that has been stalled for a while gets more than its share.
+    pub fn allow_more(&mut self, src: Option<u32>, delayed: bool, now: Instant) -> Grants {
         if self.stalled == 0 {
             return Grants::new();
         }
-        let patience = if patient { PATIENCE } else { Duration::ZERO };
+        let stalled_for = if delayed { STALL_MAX } else { Duration::ZERO };
         let wanted: SmallVec<[u32; 4]> = self.waiting().filter(|&s| src.is_none_or(|src| src == s)).collect();
-        let grant = |src| Some((src, self.credit(src).or_else(|| self.exceed(src, patience, now, AWAITED))?));
+        let grant = |src| Some((src, self.credit(src).or_else(|| self.exceed(src, stalled_for, now, AWAITED))?));
         wanted.into_iter().filter_map(grant).collect()
     }
 
@@ -154,13 +154,13 @@ impl Credits {
             return Answer::Nothing;
         }
         // Ranks of other jobs have unrelated numbers, so only a cycle of two is detected.
-        let is_guest = src >= self.ranks;
-        let is_cycle = if is_guest { holds_for_src } else { origin == self.me && holds };
+        let is_external_peer = src >= self.ranks;
+        let is_cycle = if is_external_peer { holds_for_src } else { origin == self.me && holds };
         match self.credit(src) {
             Some(allowed) => Answer::Credit(allowed),
             None if is_cycle => self.exceed(src, Duration::ZERO, now, CIRCLE).map_or(Answer::Nothing, Answer::Credit),
             // The origin must be a rank of this job; each STALLED is passed on once.
-            None if !is_guest && origin != self.me && origin < self.ranks => Answer::PassOn,
+            None if !is_external_peer && origin != self.me && origin < self.ranks => Answer::PassOn,
             None => Answer::Nothing,
         }
     }
@@ -271,7 +271,7 @@ mod tests {
         // A wildcard receive lets both stall for a while.
         assert!(credits.allow_more(None, true, start).is_empty());
         assert_eq!(credits.allow_more(Some(2), false, start).as_slice(), [(2, 1250)]);
-        assert_eq!(credits.allow_more(None, true, start + PATIENCE).as_slice(), [(1, 1250)]);
+        assert_eq!(credits.allow_more(None, true, start + STALL_MAX).as_slice(), [(1, 1250)]);
         assert!(!credits.any_stalled());
         credits.lose(1);
         assert!(!credits.any_stalled());

@@ -24,8 +24,8 @@
 //! share. A rank that stalls again sends STALLED with the next number, because the ranks on the path of the previous
 //! one may not have been stalled at that time.
 
+mod credit_policy;
 mod credits;
-mod tariff;
 
+pub use credit_policy::CreditPolicy;
 pub use credits::{Answer, Credits};
-pub use tariff::Tariff;

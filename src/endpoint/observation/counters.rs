@@ -47,31 +47,31 @@ pub const COUNTERS: &[Counter] = &[
     counter("bytes_direct", "bytes to neighbouring hosts", |t| t.direct.bytes),
     counter("bytes_relayed", "bytes to hosts further away", |t| t.relayed.bytes),
     counter("msgs_packed", "messages that were one entry of a lane", |t| t.packed),
-    counter("msgs_separate", "messages that were sent as a header and pieces", |t| t.separate),
-    counter("msgs_offered", "messages whose payload the receiver fetched", |t| t.offered),
+    counter("msgs_chunked", "messages that were sent as a header and pieces", |t| t.chunked),
+    counter("msgs_rendezvous", "messages whose payload the receiver fetched", |t| t.offered),
     counter("msgs_held", "messages that waited until the receiver had asked for earlier ones", |t| t.held),
     counter("fetches_streamed", "payloads that this rank had to have sent through a lane", |t| t.streamed),
     counter("bytes_single_copy", "bytes that this rank has copied itself, from or to another process", |t| t.copied),
     counter("msgs_received", "messages received", |t| t.received.msgs),
     counter("bytes_received", "bytes received", |t| t.received.bytes),
-    counter("forwarded_chunks", "entries that this rank or its host's transfer thread has passed on", none)
+    counter("forwarded_chunks", "entries that this rank or its host's forwarder thread has passed on", none)
         .and(|relay| RelayCounters::sum(&relay.chunks)),
     counter("forwarded_bulk", "those of them that were pieces of large payloads", none)
         .and(|relay| relay.bulk.load(Ordering::Relaxed)),
     counter("forwarded_bytes", "bytes of all of them", none).and(|relay| RelayCounters::sum(&relay.bytes)),
     counter("segments_own", "pieces of window memory that this rank has created", |t| t.segments_own),
-    counter("segments_near", "pieces of window memory of others that it has mapped", |t| t.segments_near),
+    counter("segments_mapped", "pieces of window memory of others that it has mapped", |t| t.segments_mapped),
     counter("operations_remote", "one-sided operations that other hosts were asked to do on their memory", |t| {
         t.remote
     }),
     counter("requests_served", "pieces of such operations that this rank's host has done for others", none)
         .and(|relay| load(&relay.served)),
     counter(
-        "collectives_shared",
+        "small_allgathers",
         "times that blocks went from neighbour to neighbour, for small collectives and between the parts of exchanges",
         |t| t.shared,
     ),
-    counter("collectives_exchanged", "alltoalls for which ranks read the memory of their neighbours", |t| t.exchanged),
+    counter("mapped_alltoalls", "alltoalls for which ranks read the memory of their neighbours", |t| t.exchanged),
     counter("head_updates", "heads returned to producers; in a host's first rank its forwarder's too", |t| {
         t.head_updates
     })
@@ -95,7 +95,7 @@ pub const COUNTERS: &[Counter] = &[
         .and(|relay| load(&relay.reroutes)),
     counter("overlaps", "times that something large went on while this rank was not in MPI", |t| t.overlaps),
     counter("sleeps", "times that this rank has slept until a doorbell rang", |t| t.sleeps),
-    counter("transfer_sleeps", "times that its host's transfer thread has", none).and(|relay| load(&relay.sleeps)),
+    counter("forwarder_sleeps", "times that its host's forwarder thread has", none).and(|relay| load(&relay.sleeps)),
     counter("faults_flipped", "bits that NTBRING_FAULT has flipped in what this process sent", |t| t.faults.flips),
     counter("faults_dropped", "writes that it has lost", |t| t.faults.drops),
     counter("faults_doubled", "writes that it has doubled", |t| t.faults.doubles),

@@ -1,8 +1,8 @@
-//! Statistics of a rank: the JSON line that is written when it leaves the ring, and the words of its bulletin, from
+//! Statistics of a rank: the JSON line that is written when it leaves the ring, and the words of its stats page, from
 //! which tools make the same line while it runs.
 
 use super::counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
-use ntbring_host::Bulletin;
+use ntbring_host::StatsPage;
 use ntbring_ntb::Side;
 use ntbring_ring::relay::RelayCounters;
 use serde::{Serialize, Serializer};
@@ -81,7 +81,7 @@ const FACTS: usize = 6;
 /// Number of words for each peer.
 const PEER: usize = 3;
 
-/// Returns a digest of the counters' names: it identifies the layout of a bulletin's words.
+/// Returns a digest of the counters' names: it identifies the layout of a stats page's words.
 pub(super) fn meaning() -> u64 {
     static MEANING: OnceLock<u64> = OnceLock::new();
     *MEANING.get_or_init(|| {
@@ -92,7 +92,7 @@ pub(super) fn meaning() -> u64 {
 }
 
 impl Figures {
-    /// Encodes them for a bulletin.
+    /// Encodes them for a stats page.
     pub(super) fn words(&self) -> Vec<u64> {
         let mut words = vec![self.rank, self.vci, self.host, self.hosts, self.size, self.lane_bytes];
         words.extend(&self.counters);
@@ -158,11 +158,11 @@ impl Figures {
     /// Reads the counters that a rank last published, with the current ones of its host's forwarder, and the age of
     /// the former. Returns None if the rank has published nothing yet, and an error if it runs with another version
     /// of ntbring.
-    pub fn look(bulletin: &Bulletin) -> Result<Option<(Figures, Duration)>, &'static str> {
-        let Some(posted) = bulletin.read() else { return Ok(None) };
+    pub fn look(stats_page: &StatsPage) -> Result<Option<(Figures, Duration)>, &'static str> {
+        let Some(posted) = stats_page.read() else { return Ok(None) };
         let figures = (posted.meaning == meaning()).then(|| Figures::parse(&posted.words)).flatten();
         let figures = figures.ok_or("it runs with another version of ntbring")?;
-        Ok(Some((figures.and(&RelayCounters::new(&bulletin.live())), posted.age())))
+        Ok(Some((figures.and(&RelayCounters::new(&stats_page.live())), posted.age())))
     }
 }
 

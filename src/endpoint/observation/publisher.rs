@@ -1,29 +1,29 @@
-//! The bulletin of a rank, from which tools read its counters while it runs.
+//! The stats page of a rank, from which tools read its counters while it runs.
 
 use super::figures::{meaning, Figures};
-use ntbring_host::Bulletin;
+use ntbring_host::StatsPage;
 
-/// The bulletin of a rank.
+/// The stats page of a rank.
 pub struct Publisher {
-    bulletin: Bulletin,
+    stats_page: StatsPage,
     /// Number of times that tools had asked for the counters when they were last published.
     asked: u64,
 }
 
 impl Publisher {
-    pub fn new(bulletin: Bulletin) -> Publisher {
-        Publisher { bulletin, asked: 0 }
+    pub fn new(stats_page: StatsPage) -> Publisher {
+        Publisher { stats_page, asked: 0 }
     }
 
     /// True if a tool has asked for the counters since they were last published.
     pub fn is_asked(&self) -> bool {
-        self.bulletin.asked() != self.asked
+        self.stats_page.asked() != self.asked
     }
 
     /// Publishes the counters.
     #[cold]
     pub fn publish(&mut self, figures: &Figures) {
-        self.asked = self.bulletin.asked();
-        self.bulletin.write(meaning(), &figures.words());
+        self.asked = self.stats_page.asked();
+        self.stats_page.write(meaning(), &figures.words());
     }
 }

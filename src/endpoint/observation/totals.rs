@@ -50,7 +50,7 @@ pub struct Totals {
     /// Messages that were one entry of a lane.
     pub packed: u64,
     /// Messages that were sent as a header and pieces.
-    pub separate: u64,
+    pub chunked: u64,
     /// Messages whose payload was offered.
     pub offered: u64,
     /// Messages that have waited for credit.
@@ -64,7 +64,7 @@ pub struct Totals {
     /// Segments created.
     pub segments_own: u64,
     /// Segments of near ranks opened.
-    pub segments_near: u64,
+    pub segments_mapped: u64,
     /// One-sided operations on segments of other hosts.
     pub remote: u64,
     /// Small allgathers.

@@ -56,7 +56,7 @@ struct Open {
 }
 
 /// A request that is not answered.
-struct Piece {
+struct Fragment {
     operation: usize,
     from: u64,
     len: u64,
@@ -91,7 +91,7 @@ pub struct Remotes {
     /// Ranks to which a further request may be sent.
     work: VecDeque<u32>,
     operations: Slab<Open>,
-    pieces: Slab<Piece>,
+    pieces: Slab<Fragment>,
     /// Maximum number of bytes of a request.
     piece: u64,
     /// Number of operations begun.
@@ -193,7 +193,7 @@ impl Remotes {
         if !send(dest, &request, operands) {
             return false;
         }
-        entry.insert(Piece { operation: number, from: *sent, len });
+        entry.insert(Fragment { operation: number, from: *sent, len });
         *sent += len;
         *open += 1;
         queue.open += 1;
@@ -221,7 +221,7 @@ impl Remotes {
         if !known {
             return Err(wrong("answers what was not asked"));
         }
-        let Piece { operation, from, len } = pieces.remove(number);
+        let Fragment { operation, from, len } = pieces.remove(number);
         let Open { what, all, open, .. } = &mut operations[operation];
         *open -= 1;
         queues[src as usize].open -= 1;

@@ -3,8 +3,8 @@
 use super::locking::{lock, GLANCE, NAP, SPINS};
 use crate::error::EndpointError;
 use ntbring_host::{Segment, SegmentAddress};
-use ntbring_ring::transfer::Transfer;
-use ntbring_ring::{Loss, Membership, FORWARDER_DOORBELL};
+use ntbring_ring::forwarder_threads::ForwarderThreads;
+use ntbring_ring::{Membership, PeerLoss, FORWARDER_DOORBELL};
 use ntbring_rma::Change;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -33,11 +33,11 @@ impl Segments {
     pub fn create(
         &mut self,
         size: u64,
-        transfer: Option<&Transfer>,
+        forwarder_threads: Option<&ForwarderThreads>,
     ) -> Result<(Segment, SegmentAddress), EndpointError> {
         let (segment, address) = Segment::create(&self.dir, size).map_err(EndpointError::Segment)?;
         if self.members.is_served() {
-            if !self.request(Change::Register(address), transfer)? {
+            if !self.request(Change::Register(address), forwarder_threads)? {
                 return Err(EndpointError::Unserved(self.members.host()));
             }
             self.published.insert(segment.token(), address);
@@ -47,16 +47,20 @@ impl Segments {
     }
 
     /// Deregisters a segment. To be called before it is destroyed.
-    pub fn withdraw(&mut self, segment: &Segment, transfer: Option<&Transfer>) -> Result<(), EndpointError> {
+    pub fn withdraw(
+        &mut self,
+        segment: &Segment,
+        forwarder_threads: Option<&ForwarderThreads>,
+    ) -> Result<(), EndpointError> {
         if let Some(address) = self.published.remove(&segment.token()) {
-            self.request(Change::Deregister(address), transfer)?;
+            self.request(Change::Deregister(address), forwarder_threads)?;
         }
         Ok(())
     }
 
     /// Sends the host's forwarder a registration request and waits for its answer. The forwarder never blocks, so the
-    /// answer is prompt unless its process has died. `transfer` is the forwarder if it runs in this process.
-    fn request(&self, change: Change, transfer: Option<&Transfer>) -> Result<bool, EndpointError> {
+    /// answer is prompt unless its process has died. `forwarder_threads` is the forwarder if it runs in this process.
+    fn request(&self, change: Change, forwarder_threads: Option<&ForwarderThreads>) -> Result<bool, EndpointError> {
         let topology = self.members.topology();
         let (me, registry) = (self.members.rank(), self.members.registry());
         let leader = topology.ranks_of(self.members.host())[0];
@@ -64,9 +68,9 @@ impl Segments {
         registry.request(topology.local_of(me), me, change);
         loop {
             self.members.ring(FORWARDER_DOORBELL);
-            if let Some(transfer) = transfer {
-                transfer.assist();
-                if let Some(fault) = transfer.fault() {
+            if let Some(forwarder_threads) = forwarder_threads {
+                forwarder_threads.assist();
+                if let Some(fault) = forwarder_threads.fault() {
                     return Err(fault.into());
                 }
             }
@@ -82,7 +86,7 @@ impl Segments {
                 glanced = Instant::now();
                 let dead = self.members.dead();
                 if let Some(dead) = dead.into_iter().find(|dead| dead.rank == leader) {
-                    return Err(Loss::Died(dead).into());
+                    return Err(PeerLoss::Died(dead).into());
                 }
             }
         }
@@ -90,7 +94,7 @@ impl Segments {
 
     /// Opens a segment of a near rank.
     pub fn open(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
-        if !self.members.is_near(rank) || address.file.pid != self.members.pid(rank) {
+        if !self.members.is_mappable(rank) || address.file.pid != self.members.pid(rank) {
             return Err(EndpointError::Argument(format!("rank {rank} is not near, or has no such segment")));
         }
         let opened = Segment::open(address).map_err(EndpointError::Segment)?;
@@ -101,7 +105,7 @@ impl Segments {
     /// Tries to acquire the window lock (shared, or exclusive if `alone`) of the segment. Returns false if it is not
     /// available now.
     pub fn hold(&self, segment: &Segment, alone: bool) -> bool {
-        segment.try_hold(self.members.rank(), alone)
+        segment.try_acquire(self.members.rank(), alone)
     }
 
     /// Acquires the lock of the bytes of a segment; waits for it as long as its holder is alive.

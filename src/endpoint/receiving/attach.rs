@@ -4,21 +4,21 @@ use super::inbound::Inbound;
 use super::inbox::{Inbox, VACANT};
 use crate::bell::Bell;
 use ntbring_queue::Consumer;
-use ntbring_ring::plan::{Class, End};
+use ntbring_ring::layout::{Class, End};
 use ntbring_ring::{rank_doorbell, Membership};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Inbound {
-    /// Attaches the lanes of a rank. `connections` are the lanes from ranks of other hosts that a carrier fills, if those
-    /// over links are not used.
+    /// Attaches the lanes of a rank. `connections` are the lanes from ranks of other hosts that a reliable connection
+    /// fills, if those over links are not used.
     pub fn new(members: &Arc<Membership>, connections: Option<Vec<(u32, Consumer)>>) -> Inbound {
         let topology = members.topology();
         let (host, me) = (members.host(), End::Rank(topology.local_of(members.rank())));
         let mut boxes = Vec::new();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
-            boxes.push(Inbox::new(lane, Bell::Carrier, Some(rank)));
+            boxes.push(Inbox::new(lane, Bell::Reliable, Some(rank)));
         }
         for link in links.into_iter().flatten() {
             let next = link.neighbour();
@@ -99,7 +99,7 @@ impl Inbound {
         self.streams[peer as usize] = None;
         for inbox in self.boxes.iter_mut().filter(|inbox| inbox.from == Some(peer)) {
             inbox.shut |= VACANT;
-            inbox.bell = Bell::Carrier;
+            inbox.bell = Bell::Reliable;
         }
         self.clear();
     }

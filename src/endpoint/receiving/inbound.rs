@@ -270,7 +270,7 @@ impl Inbound {
                 shrink(slot, left);
                 self.bytes += payload as u64;
             }
-            Packet::Offer { header, .. } => {
+            Packet::Rts { header, .. } => {
                 self.msgs += 1;
                 self.bytes += header as u64;
             }

@@ -20,7 +20,7 @@ fn relayed() -> (Inbound, Producer) {
     let mut inbound = Inbound::new(&Arc::new(candidate.join(&[card]).unwrap()), None);
     let (lane, credit) = (Region::anonymous(1024 * LINE), Region::anonymous(LINE));
     let consumer = Consumer::new(InWindow::new(lane.clone()), OutWindow::new(credit.clone()));
-    inbound.boxes.push(Inbox::new(consumer, Bell::Carrier, None));
+    inbound.boxes.push(Inbox::new(consumer, Bell::Reliable, None));
     (inbound, Producer::new(OutWindow::new(lane), InWindow::new(credit)))
 }
 

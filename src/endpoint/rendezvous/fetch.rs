@@ -1,12 +1,12 @@
 //! The state of one offer, one fetch and one kernel copy.
 
-use ntbring_host::Reach;
+use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_zerocopy::contest::Mover;
+use ntbring_zerocopy::copy_tuner::CopyPath;
 use ntbring_zerocopy::Payload;
 
 /// A payload that was offered.
-pub struct Given {
+pub struct Exposed {
     pub dest: u32,
     pub payload: Payload,
     pub cookie: usize,
@@ -30,7 +30,7 @@ pub struct Fetch {
     /// True once the payload has begun to arrive through a lane.
     pub fed: bool,
     /// The copy path that the A/B tuner has chosen; None if there was no choice.
-    pub mover: Option<Mover>,
+    pub copy_path: Option<CopyPath>,
 }
 
 /// Offer number of a payload that was sent without an offer.
@@ -49,14 +49,14 @@ impl Fetch {
             pending: 0,
             refused: false,
             fed: false,
-            mover: None,
+            copy_path: None,
         }
     }
 }
 
 /// A copy in progress.
 pub struct Copy {
-    pub with: Reach,
+    pub with: KernelCopy,
     /// Address, in the other process, at which the remaining bytes begin.
     pub address: u64,
     pub what: Part,

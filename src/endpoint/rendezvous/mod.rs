@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! sender                      receiver
-//!   | -- OFFER header, address -> |   matched: ntbring_accept
+//!   | -- RTS header, address ---> |   matched: ntbring_accept
 //!   |                             |
 //!   |                             |   single: copies it all (CMA) \
 //!   | <---------- TAKEN --------- |                               /  one message back
 //!   |                             |
-//!   | <- ACCEPT push second half -|   both (pipelined CMA): copies the first half
+//!   | <- CTS push second half ----|   both (pipelined CMA): copies the first half
 //!   | copies the second half      |   meanwhile
-//!   | -- DONE ------------------> |
+//!   | -- FIN -------------------> |
 //!   | <---------- TAKEN --------- |
 //!   |                             |
-//!   | <- ACCEPT stream ---------- |   streamed (CTS)
-//!   | -- FEED, CHUNK, CHUNK ... ->|   each chunk is copied straight from the lane to its destination
+//!   | <- CTS stream ------------- |   streamed (CTS)
+//!   | -- DATA, CHUNK, CHUNK ... ->|   each chunk is copied straight from the lane to its destination
 //! ```
 //!
 //! If the kernel refuses a copy, the whole payload is streamed instead.

@@ -1,14 +1,14 @@
 //! The payloads that a rank has offered to others, and those that it fetches.
 
 use super::actions::{Accepted, Action, Destination, Next};
-use super::fetch::{Copy, Fetch, Given, Part, UNASKED};
+use super::fetch::{Copy, Exposed, Fetch, Part, UNASKED};
 use super::preferences::Preferences;
 use crate::arrival::Event;
 use crate::error::EndpointError;
 use crate::wire::{Offer, Packet, Request};
-use ntbring_host::Reach;
+use ntbring_host::KernelCopy;
 use ntbring_memory::ForeignRoom;
-use ntbring_zerocopy::contest::{Contests, Mover, Outcome};
+use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuners, Outcome};
 use ntbring_zerocopy::{Fetching, Payload, Thresholds};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ const PAGE: u64 = 4096;
 pub struct Offers {
     /// This rank.
     me: u32,
-    given: Slab<Given>,
+    given: Slab<Exposed>,
     fetches: Slab<Fetch>,
     copies: VecDeque<Copy>,
     actions: VecDeque<Action>,
@@ -39,9 +39,9 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// `contests` has the A/B tuners, if CMA is possible but not always the faster path.
-    pub fn new(me: u32, contests: Option<Contests>) -> Offers {
-        Offers { me, preferences: Preferences::new(contests), ..Offers::default() }
+    /// `copy_tuners` has the A/B tuners, if CMA is possible but not always the faster path.
+    pub fn new(me: u32, copy_tuners: Option<CopyTuners>) -> Offers {
+        Offers { me, preferences: Preferences::new(copy_tuners), ..Offers::default() }
     }
 
     /// Returns the next result of earlier calls.
@@ -85,7 +85,7 @@ impl Offers {
         fetches.retain(|_, fetch| {
             let stays = fetch.src != rank;
             if !stays {
-                preferences.end(fetch.mover, fetch.size);
+                preferences.end(fetch.copy_path, fetch.size);
             }
             stays
         });
@@ -99,7 +99,7 @@ impl Offers {
             Payload::Contiguous(bytes) => (bytes.address() as u64, bytes.len() as u64),
             Payload::Packed(_) => (0, payload.len()),
         };
-        let id = self.given.insert(Given { dest, payload, cookie }) as u32;
+        let id = self.given.insert(Exposed { dest, payload, cookie }) as u32;
         self.offered += 1;
         Offer { id, address, total }
     }
@@ -115,14 +115,14 @@ impl Offers {
     }
 
     /// Accepts the first `size` bytes of an offer (CTS): into `room`, or, without it, as chunks that carry the
-    /// cookie. `reach` accesses the sender's memory by kernel copies, if they are possible.
+    /// cookie. `kernel_copy` accesses the sender's memory by kernel copies, if they are possible.
     pub fn accept(
         &mut self,
         (src, offer): (u32, Offer),
         room: Option<ForeignRoom<'static>>,
         size: u64,
         cookie: usize,
-        reach: Option<Reach>,
+        kernel_copy: Option<KernelCopy>,
         thresholds: &Thresholds,
     ) -> Result<Next, EndpointError> {
         if size > offer.total || room.is_some_and(|r| r.len() as u64 != size) {
@@ -132,14 +132,14 @@ impl Offers {
             self.send(src, Packet::Taken { offer: offer.id });
             return Ok(Next::Nothing);
         }
-        let reach = reach.filter(|_| offer.address != 0);
-        let mover = match reach.is_some() && room.is_some() {
+        let kernel_copy = kernel_copy.filter(|_| offer.address != 0);
+        let copy_path = match kernel_copy.is_some() && room.is_some() {
             true => self.preferences.begin(src, size, size <= thresholds.eager_max(false) as u64),
             false => None,
         };
-        let fetch = Fetch { mover, ..Fetch::of(offer.id, src, room, size, cookie) };
+        let fetch = Fetch { copy_path, ..Fetch::of(offer.id, src, room, size, cookie) };
         let id = self.fetches.insert(fetch) as u32;
-        let (Some(with), Some(room), Some(Mover::Kernel) | None) = (reach, room, mover) else {
+        let (Some(with), Some(room), Some(CopyPath::Kernel) | None) = (kernel_copy, room, copy_path) else {
             self.ask_to_stream(id);
             return Ok(Next::Wait);
         };
@@ -147,7 +147,7 @@ impl Offers {
         if thresholds.fetching(size, true, !self.given.is_empty()) == Fetching::Both {
             mine = (size / 2).next_multiple_of(PAGE).min(size - 1);
             let request = Request::Push { address: room.address() as u64 + mine, from: mine, len: size - mine };
-            self.send(src, Packet::Accept { offer: offer.id, fetch: id, request });
+            self.send(src, Packet::Cts { offer: offer.id, fetch: id, request });
             let fetch = &mut self.fetches[id as usize];
             (fetch.mine, fetch.pending) = (mine, 1);
         }
@@ -185,9 +185,9 @@ impl Offers {
     fn ask_to_stream(&mut self, fetch: u32) {
         let f = &self.fetches[fetch as usize];
         let (src, offer) = (f.src, f.offer);
-        let request = Request::Stream { len: f.size, gladly: self.preferences.tell(src) };
+        let request = Request::Stream { len: f.size, prefer_eager: self.preferences.tell(src) };
         self.streamed += 1;
-        self.send(src, Packet::Accept { offer, fetch, request });
+        self.send(src, Packet::Cts { offer, fetch, request });
     }
 
     /// Returns the destination of the next chunk of a fetch; `last` if it is the last one. If that is a room,
@@ -250,19 +250,19 @@ impl Offers {
         Ok(())
     }
 
-    /// Does what the receiver of an offer requests: streams the payload, or copies a part of it through `reach`.
+    /// Does what the receiver of an offer requests: streams the payload, or copies a part of it through `kernel_copy`.
     pub fn has_accepted(
         &mut self,
         src: u32,
         (offer, fetch): (u32, u32),
         request: Request,
-        reach: Option<Reach>,
+        kernel_copy: Option<KernelCopy>,
     ) -> Result<(), EndpointError> {
         let wrong = |what| EndpointError::Offer { src, id: offer, what };
         let payload = self.given_to(src, offer)?.payload;
         match request {
-            Request::Stream { len, gladly } if len <= payload.len() => {
-                self.preferences.heard(src, gladly);
+            Request::Stream { len, prefer_eager } if len <= payload.len() => {
+                self.preferences.heard(src, prefer_eager);
                 let given = self.given.remove(offer as usize);
                 // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the
                 // receiver drops the rest.
@@ -279,8 +279,8 @@ impl Offers {
                 if from > payload.len() || len > payload.len() - from {
                     return Err(wrong("requests more than was offered"));
                 }
-                let Some(with) = reach else {
-                    self.send(src, Packet::Done { fetch, ok: false });
+                let Some(with) = kernel_copy else {
+                    self.send(src, Packet::Fin { fetch, ok: false });
                     return Ok(());
                 };
                 let what = Part::Write { dest: src, fetch, from: bytes.part(from as usize, len as usize) };
@@ -328,7 +328,7 @@ impl Offers {
         };
         match rest {
             Part::Read { fetch, to } if !ok || to.is_empty() => self.copy_made(fetch, ok),
-            Part::Write { dest, fetch, from } if !ok || from.is_empty() => self.send(dest, Packet::Done { fetch, ok }),
+            Part::Write { dest, fetch, from } if !ok || from.is_empty() => self.send(dest, Packet::Fin { fetch, ok }),
             what => self.copies.push_back(Copy { with, address: address + n as u64, what }),
         }
     }
@@ -342,7 +342,7 @@ impl Offers {
             return;
         }
         if f.refused {
-            self.preferences.refused(f.mover.take(), f.size);
+            self.preferences.refused(f.copy_path.take(), f.size);
             return self.ask_to_stream(fetch);
         }
         let (src, packet) = (f.src, Packet::Taken { offer: f.offer });
@@ -354,13 +354,13 @@ impl Offers {
     fn fetched(&mut self, fetch: u32) {
         let f = self.fetches.remove(fetch as usize);
         self.actions.push_back(Action::Event(Event::Fetched { cookie: f.cookie }));
-        self.preferences.end(f.mover, f.size);
+        self.preferences.end(f.copy_path, f.size);
     }
 
     /// Records `bytes` more bytes of a fetch for the A/B tuner.
     fn moved(&mut self, fetch: u32, bytes: u64) {
-        let Fetch { mover, size, .. } = self.fetches[fetch as usize];
-        if let Some(Outcome { kernel, lane }) = self.preferences.moved(mover, size, bytes) {
+        let Fetch { copy_path, size, .. } = self.fetches[fetch as usize];
+        if let Some(Outcome { kernel, lane }) = self.preferences.moved(copy_path, size, bytes) {
             log::debug!(
                 "rank {}: of {size} bytes, the kernel copies {:.1} GB/s, a lane takes {:.1}",
                 self.me,
@@ -370,7 +370,7 @@ impl Offers {
         }
     }
 
-    fn given_to(&self, src: u32, offer: u32) -> Result<&Given, EndpointError> {
+    fn given_to(&self, src: u32, offer: u32) -> Result<&Exposed, EndpointError> {
         let given = self.given.get(offer as usize).filter(|g| g.dest == src);
         given.ok_or(EndpointError::Offer { src, id: offer, what: "names an offer that was not made to it" })
     }

@@ -1,7 +1,7 @@
 //! Preferred copy paths for payloads of ranks reachable by CMA, and the eager preferences that ranks have announced
 //! to each other.
 
-use ntbring_zerocopy::contest::{self, Contests, Mover, Outcome};
+use ntbring_zerocopy::copy_tuner::{self, CopyPath, CopyTuners, Outcome};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -15,105 +15,105 @@ const STALE: Duration = Duration::from_millis(10);
 #[derive(Default)]
 pub struct Preferences {
     /// A/B tuners; None if the copy path is fixed by the settings.
-    contests: Option<Contests>,
+    copy_tuners: Option<CopyTuners>,
     /// Receivers that prefer eager messages where others would get offers, each with the bytes until that preference
     /// expires.
-    glad: BTreeMap<u32, u64>,
+    eager_peers: BTreeMap<u32, u64>,
     /// The senders to which this rank has announced such a preference, with the time of the announcement.
     told: BTreeMap<u32, Instant>,
 }
 
 impl Preferences {
-    /// `contests` has the A/B tuners; None if the copy path is fixed.
-    pub fn new(contests: Option<Contests>) -> Preferences {
-        Preferences { contests, ..Preferences::default() }
+    /// `copy_tuners` has the A/B tuners; None if the copy path is fixed.
+    pub fn new(copy_tuners: Option<CopyTuners>) -> Preferences {
+        Preferences { copy_tuners, ..Preferences::default() }
     }
 
     /// Chooses the copy path for a payload of `size` bytes that is about to be fetched. Returns None if there is no
     /// choice. `small`: a sender that knows this rank's eager preference would not have offered this payload, so the
     /// sender has not learned it yet, or it has expired.
-    pub fn begin(&mut self, src: u32, size: u64, small: bool) -> Option<Mover> {
-        let contests = self.contests.as_mut()?;
+    pub fn begin(&mut self, src: u32, size: u64, small: bool) -> Option<CopyPath> {
+        let copy_tuners = self.copy_tuners.as_mut()?;
         // Eager messages are not measured, so an expired preference at the sender is what causes a new trial.
-        let asks = small && contests.are_for_lanes();
-        let contest = contests.of(size);
+        let asks = small && copy_tuners.are_for_lanes();
+        let copy_tuner = copy_tuners.of(size);
         if asks && self.told.get(&src).is_some_and(|told| told.elapsed() > STALE) {
-            contest.try_again();
+            copy_tuner.try_again();
             self.told.clear();
         }
-        Some(contest.begin(size, Instant::now))
+        Some(copy_tuner.begin(size, Instant::now))
     }
 
     /// Records `bytes` more bytes of a payload of `size` bytes. Returns the measured result if this ended a trial.
-    pub fn moved(&mut self, mover: Option<Mover>, size: u64, bytes: u64) -> Option<Outcome> {
-        let outcome = self.contests.as_mut()?.of(size).moved(mover?, bytes, Instant::now)?;
-        if !contest::is_large(size) {
+    pub fn moved(&mut self, copy_path: Option<CopyPath>, size: u64, bytes: u64) -> Option<Outcome> {
+        let outcome = self.copy_tuners.as_mut()?.of(size).moved(copy_path?, bytes, Instant::now)?;
+        if !copy_tuner::is_large(size) {
             self.told.clear();
         }
         Some(outcome)
     }
 
     /// Records the end of a payload of `size` bytes: all of it has arrived, or no more will.
-    pub fn end(&mut self, mover: Option<Mover>, size: u64) {
-        if let (Some(contests), Some(mover)) = (&mut self.contests, mover) {
-            contests.of(size).end(mover, Instant::now);
+    pub fn end(&mut self, copy_path: Option<CopyPath>, size: u64) {
+        if let (Some(copy_tuners), Some(copy_path)) = (&mut self.copy_tuners, copy_path) {
+            copy_tuners.of(size).end(copy_path, Instant::now);
         }
     }
 
     /// Records that the kernel refused to copy a payload of `size` bytes.
-    pub fn refused(&mut self, mover: Option<Mover>, size: u64) {
-        if let (Some(contests), Some(_)) = (&mut self.contests, mover) {
-            contests.of(size).refused(Instant::now);
+    pub fn refused(&mut self, copy_path: Option<CopyPath>, size: u64) {
+        if let (Some(copy_tuners), Some(_)) = (&mut self.copy_tuners, copy_path) {
+            copy_tuners.of(size).refused(Instant::now);
         }
     }
 
     /// Returns true if a sender is to be told that lanes are faster here, and notes that it is.
     pub fn tell(&mut self, src: u32) -> bool {
-        let gladly = self.contests.as_ref().is_some_and(Contests::are_for_lanes);
-        if gladly {
+        let prefer_eager = self.copy_tuners.as_ref().is_some_and(CopyTuners::are_for_lanes);
+        if prefer_eager {
             self.told.entry(src).or_insert_with(Instant::now);
         }
-        gladly
+        prefer_eager
     }
 
     /// Records that a receiver has copied `size` bytes by CMA. Large payloads are offered to every receiver, so they
     /// say nothing about its eager preference.
     pub fn has_copied(&mut self, dest: u32, size: u64) {
-        if !contest::is_large(size) {
+        if !copy_tuner::is_large(size) {
             self.heard(dest, false);
         }
     }
 
     /// Records the eager preference that a receiver has announced.
-    pub fn heard(&mut self, dest: u32, gladly: bool) {
-        match gladly && self.contests.is_some() {
-            true => self.glad.insert(dest, BELIEVED),
-            false => self.glad.remove(&dest),
+    pub fn heard(&mut self, dest: u32, prefer_eager: bool) {
+        match prefer_eager && self.copy_tuners.is_some() {
+            true => self.eager_peers.insert(dest, BELIEVED),
+            false => self.eager_peers.remove(&dest),
         };
     }
 
     /// True if a receiver prefers eager messages where others would get offers.
-    pub fn is_glad(&self, dest: u32) -> bool {
-        self.glad.contains_key(&dest)
+    pub fn prefers_eager(&self, dest: u32) -> bool {
+        self.eager_peers.contains_key(&dest)
     }
 
     /// Counts `bytes` eager bytes to a rank.
     #[inline]
     pub fn spend(&mut self, dest: u32, bytes: u64) {
-        if self.glad.is_empty() {
+        if self.eager_peers.is_empty() {
             return;
         }
-        if let Some(left) = self.glad.get_mut(&dest) {
+        if let Some(left) = self.eager_peers.get_mut(&dest) {
             *left = left.saturating_sub(bytes);
             if *left == 0 {
-                self.glad.remove(&dest);
+                self.eager_peers.remove(&dest);
             }
         }
     }
 
     /// Drops the preferences of a rank.
     pub fn lose(&mut self, rank: u32) {
-        self.glad.remove(&rank);
+        self.eager_peers.remove(&rank);
         self.told.remove(&rank);
     }
 }
@@ -127,61 +127,61 @@ mod tests {
 
     /// Returns preferences for which lanes have won, because kernel copies are slowed down.
     fn for_lanes() -> Preferences {
-        let mut own = Preferences::new(Some(Contests::new(false)));
+        let mut own = Preferences::new(Some(CopyTuners::new(false)));
         while !own.tell(7) {
-            let mover = own.begin(7, SIZE, false);
+            let copy_path = own.begin(7, SIZE, false);
             for _ in 0..TURN >> 20 {
-                if mover == Some(Mover::Kernel) {
+                if copy_path == Some(CopyPath::Kernel) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                own.moved(mover, SIZE, 1 << 20);
+                own.moved(copy_path, SIZE, 1 << 20);
             }
-            own.end(mover, SIZE);
+            own.end(copy_path, SIZE);
         }
         own
     }
 
     #[test]
     fn who_is_glad_is_believed_for_a_while() {
-        let mut own = Preferences::new(Some(Contests::new(false)));
+        let mut own = Preferences::new(Some(CopyTuners::new(false)));
         own.heard(3, true);
-        assert!(own.is_glad(3) && !own.is_glad(4));
+        assert!(own.prefers_eager(3) && !own.prefers_eager(4));
         own.spend(4, BELIEVED);
         own.spend(3, BELIEVED - 1);
-        assert!(own.is_glad(3));
+        assert!(own.prefers_eager(3));
         own.spend(3, 1);
-        assert!(!own.is_glad(3));
+        assert!(!own.prefers_eager(3));
         own.heard(3, true);
         own.heard(3, false);
-        assert!(!own.is_glad(3));
+        assert!(!own.prefers_eager(3));
         own.heard(3, true);
         own.has_copied(3, 16 << 20);
-        assert!(own.is_glad(3));
+        assert!(own.prefers_eager(3));
         own.has_copied(3, SIZE);
-        assert!(!own.is_glad(3));
+        assert!(!own.prefers_eager(3));
         own.heard(3, true);
         own.lose(3);
-        assert!(!own.is_glad(3));
+        assert!(!own.prefers_eager(3));
         // A rank whose threshold is a plain number does not change it.
         let mut sure = Preferences::new(None);
         sure.heard(3, true);
-        assert!(!sure.is_glad(3) && !sure.tell(3) && sure.begin(3, SIZE, true).is_none());
+        assert!(!sure.prefers_eager(3) && !sure.tell(3) && sure.begin(3, SIZE, true).is_none());
     }
 
     #[test]
     fn an_offer_of_what_was_welcome_without_one_asks_for_another_trial() {
         let mut own = for_lanes();
         // The offer may have been made before its sender knew; an offer from another sender says nothing.
-        let mover = own.begin(7, SIZE, true);
-        own.end(mover, SIZE);
+        let copy_path = own.begin(7, SIZE, true);
+        own.end(copy_path, SIZE);
         assert!(own.tell(7));
         std::thread::sleep(2 * STALE);
         for (src, small) in [(8, true), (7, false)] {
-            let mover = own.begin(src, SIZE, small);
-            own.end(mover, SIZE);
+            let copy_path = own.begin(src, SIZE, small);
+            own.end(copy_path, SIZE);
             assert!(own.tell(7), "{src}");
         }
-        let mover = own.begin(7, SIZE, true);
-        assert!(mover == Some(Mover::Kernel) && !own.tell(7));
+        let copy_path = own.begin(7, SIZE, true);
+        assert!(copy_path == Some(CopyPath::Kernel) && !own.tell(7));
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::arrival::Event;
 use crate::error::EndpointError;
 use crate::wire::{Offer, Packet, Request};
-use ntbring_host::Reach;
+use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_zerocopy::{Limits, Payload, Thresholds};
 
@@ -32,9 +32,9 @@ fn accept(
     offer: Offer,
     room: Option<ForeignRoom<'static>>,
     size: u64,
-    reach: Option<Reach>,
+    kernel_copy: Option<KernelCopy>,
 ) -> Next {
-    offers.accept((SENDER, offer), room, size, 20, reach, &thresholds()).unwrap()
+    offers.accept((SENDER, offer), room, size, 20, kernel_copy, &thresholds()).unwrap()
 }
 
 /// Returns the only action, which sends a packet to `dest`.
@@ -46,7 +46,7 @@ fn packet(offers: &mut Offers, dest: u32) -> Packet {
 
 /// Makes the receiver ask for a payload as a stream, and the sender begin it. Returns the fetch.
 fn stream(sender: &mut Offers, receiver: &mut Offers) -> u32 {
-    let Packet::Accept { offer, fetch, request } = packet(receiver, SENDER) else { panic!("not accepted") };
+    let Packet::Cts { offer, fetch, request } = packet(receiver, SENDER) else { panic!("not accepted") };
     assert!(matches!(request, Request::Stream { .. }));
     sender.has_accepted(RECEIVER, (offer, fetch), request, None).unwrap();
     let Some(Action::Feed { dest: RECEIVER, fetch: fed, .. }) = sender.next_action() else { panic!("not fed") };
@@ -99,7 +99,7 @@ fn offers_and_fetches_of_a_lost_peer_are_forgotten() {
     let kept = offers.offer(3, bytes(&from), 11);
     let offer = Offer { id: 5, address: 0, total: 1000 };
     accept(&mut offers, offer, Some(room(&mut to)), 1000, None);
-    let Packet::Accept { fetch, .. } = packet(&mut offers, SENDER) else { panic!("not accepted") };
+    let Packet::Cts { fetch, .. } = packet(&mut offers, SENDER) else { panic!("not accepted") };
     offers.lose(SENDER);
     assert!(!offers.has_room(fetch) && offers.has_begun(SENDER, fetch, 1000).is_err());
     assert!(offers.has_taken(SENDER, lost.id).is_err());
@@ -113,16 +113,16 @@ fn a_kernel_copy_is_complete_at_once_and_a_refused_one_is_streamed() {
     let (mut sender, mut receiver) = (Offers::new(SENDER, None), Offers::new(RECEIVER, None));
     let (from, mut to) = ([7; 3000], [0; 3000]);
     // This process is the sender, too; a probe may be forbidden.
-    let Ok(reach) = Reach::probe(std::process::id(), Reach::probe_address()) else { return };
+    let Ok(kernel_copy) = KernelCopy::probe(std::process::id(), KernelCopy::probe_address()) else { return };
     let offer = sender.offer(RECEIVER, bytes(&from), 10);
-    assert_eq!(accept(&mut receiver, offer, Some(room(&mut to)), 3000, Some(reach)), Next::Copy);
+    assert_eq!(accept(&mut receiver, offer, Some(room(&mut to)), 3000, Some(kernel_copy)), Next::Copy);
     assert_eq!((receiver.copy_first(20), receiver.copied, receiver.received), (Accepted::Done, 3000, 3000));
     assert!(matches!(packet(&mut receiver, SENDER), Packet::Taken { offer: id } if id == offer.id));
     assert_eq!(to, from);
 
     // No memory of any process is at this address.
     let wrong = Offer { address: 8, ..offer };
-    assert_eq!(accept(&mut receiver, wrong, Some(room(&mut to)), 3000, Some(reach)), Next::Copy);
+    assert_eq!(accept(&mut receiver, wrong, Some(room(&mut to)), 3000, Some(kernel_copy)), Next::Copy);
     assert_eq!(receiver.copy_first(20), Accepted::Pending);
     stream(&mut sender, &mut receiver);
 }
@@ -133,7 +133,7 @@ fn requests_beyond_an_offer_are_errors() {
     let from = [7; 1000];
     let offer = sender.offer(RECEIVER, bytes(&from), 10);
     let beyond = [
-        Request::Stream { len: 1001, gladly: false },
+        Request::Stream { len: 1001, prefer_eager: false },
         Request::Push { address: 8, from: 500, len: 501 },
         Request::Push { address: 8, from: 1001, len: 1 },
     ];
@@ -144,7 +144,7 @@ fn requests_beyond_an_offer_are_errors() {
     // A copy that this rank cannot make is reported, and the receiver asks for a stream then.
     let push = Request::Push { address: 8, from: 500, len: 500 };
     sender.has_accepted(RECEIVER, (offer.id, 4), push, None).unwrap();
-    assert!(matches!(packet(&mut sender, RECEIVER), Packet::Done { fetch: 4, ok: false }));
+    assert!(matches!(packet(&mut sender, RECEIVER), Packet::Fin { fetch: 4, ok: false }));
     assert!(sender.forget(10) && !sender.forget(10));
     let room = Some(room(&mut [0; 10])).filter(|_| false);
     assert!(sender.accept((RECEIVER, offer), room, 1001, 20, None, &thresholds()).is_err());

@@ -3,13 +3,13 @@
 use super::allowance::Allowance;
 use super::flow::Flow;
 use super::lanes::Lanes;
-use super::line::Line;
+use super::line::FlowQueue;
 use super::outbound::{Counts, Outbound};
 use super::outbox::{LOST, NOWHERE};
 use crate::bell::Bell;
-use crate::flow_control::Tariff;
+use crate::flow_control::CreditPolicy;
 use ntbring_queue::Producer;
-use ntbring_ring::plan::{Class, End};
+use ntbring_ring::layout::{Class, End};
 use ntbring_ring::relay::Route;
 use ntbring_ring::{rank_doorbell, Membership};
 use std::collections::VecDeque;
@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 impl Outbound {
     /// Attaches the lanes of a rank. `chunk` is the chunk size of the settings. `packet_max` bytes fit into all lanes
-    /// on the way to any rank; `connections` are the lanes to ranks of other hosts that a carrier empties, if those
-    /// over links are not used.
+    /// on the way to any rank; `connections` are the lanes to ranks of other hosts that a reliable connection empties,
+    /// if those over links are not used.
     pub fn new(
         members: &Arc<Membership>,
         chunk: Option<usize>,
-        tariff: Tariff,
+        credit_policy: CreditPolicy,
         packet_max: usize,
         connections: Option<Vec<(u32, Producer)>>,
     ) -> Outbound {
@@ -36,10 +36,10 @@ impl Outbound {
             flows[rank as usize].line.outbox = lanes.push(members.local_producer(local), bell, true);
         }
         // Ranks that take turns on a core had better fill a lane in each.
-        let near = !members.is_crowded();
+        let near = !members.is_oversubscribed();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
-            flows[rank as usize].line.outbox = lanes.push(lane, Bell::Carrier, false);
+            flows[rank as usize].line.outbox = lanes.push(lane, Bell::Reliable, false);
         }
         for link in links.into_iter().flatten() {
             let side = link.side();
@@ -48,7 +48,7 @@ impl Outbound {
                 if topology.direction(host, next) == side {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
                     let lane = link.producer(me, End::Rank(local), false);
-                    let lane = if near && members.policy().is_coherent() { lane.near() } else { lane };
+                    let lane = if near && members.policy().is_coherent() { lane.cached() } else { lane };
                     flows[rank as usize].line.outbox = lanes.push(lane, bell, members.policy().is_coherent());
                 }
             }
@@ -65,14 +65,14 @@ impl Outbound {
                 if topology.distance(host, dest) >= 2 {
                     let flow = &mut flows[rank as usize];
                     flow.line.outbox = transit;
-                    flow.bulk = bulk.map(|bulk| Box::new(Line::bulk(bulk)));
+                    flow.bulk = bulk.map(|bulk| Box::new(FlowQueue::bulk(bulk)));
                     flow.route = Some(Route { src: members.rank(), dst: rank });
                 }
             }
         }
         for (rank, flow) in flows.iter_mut().enumerate() {
             flow.distance = topology.distance(host, topology.host_of(rank as u32));
-            flow.allowance = Allowance::new(tariff.share);
+            flow.allowance = Allowance::new(credit_policy.share);
         }
         Outbound {
             lanes,
@@ -80,11 +80,11 @@ impl Outbound {
             work: VecDeque::new(),
             sent: VecDeque::new(),
             me: members.rank(),
-            tariff,
+            credit_policy,
             held: 0,
             stalls: 0,
             packs: true,
-            caretaker: None,
+            retransmit_thread: None,
             turns: 0,
             copying: false,
             counts: Counts::default(),
@@ -94,7 +94,7 @@ impl Outbound {
     /// Makes room for peers up to this number.
     pub fn admit(&mut self, peer: usize) {
         while self.flows.len() <= peer {
-            self.flows.push(Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share)));
+            self.flows.push(Flow::nowhere(NOWHERE, Allowance::new(self.credit_policy.share)));
         }
     }
 
@@ -120,7 +120,7 @@ impl Outbound {
     /// Gives the flow of a lost peer to another, which has no lane yet. Its counters stay.
     pub fn renew(&mut self, peer: u32) {
         let Flow { listed, msgs, bytes, .. } = self.flows[peer as usize];
-        let new = Flow::nowhere(NOWHERE, Allowance::new(self.tariff.share));
+        let new = Flow::nowhere(NOWHERE, Allowance::new(self.credit_policy.share));
         self.flows[peer as usize] = Flow { listed, msgs, bytes, ..new };
     }
 
@@ -143,8 +143,8 @@ impl Outbound {
             outbox.lane.finish_copies();
         }
         self.held -= self.flows[rank as usize].lose(LOST);
-        if let Some(caretaker) = &self.caretaker {
-            caretaker.carrier().lose(rank);
+        if let Some(retransmit_thread) = &self.retransmit_thread {
+            retransmit_thread.reliable().lose(rank);
         }
     }
 

@@ -1,15 +1,15 @@
 //! All traffic to one peer.
 
 use super::allowance::Allowance;
-use super::line::{Line, Opening, Waiting};
+use super::line::{FlowQueue, Opening, Waiting};
 use ntbring_ring::relay::Route;
 
 /// All traffic to one rank.
 #[derive(Default)]
 pub struct Flow {
-    pub line: Line,
+    pub line: FlowQueue,
     /// The line for bulk data, if there is a bulk lane.
-    pub bulk: Option<Box<Line>>,
+    pub bulk: Option<Box<FlowQueue>>,
     pub route: Option<Route>,
     pub distance: usize,
     pub allowance: Allowance,
@@ -21,12 +21,12 @@ pub struct Flow {
 impl Flow {
     /// Creates the flow to a rank to which there is no lane yet.
     pub fn nowhere(outbox: usize, allowance: Allowance) -> Flow {
-        Flow { line: Line::new(outbox), allowance, ..Flow::default() }
+        Flow { line: FlowQueue::new(outbox), allowance, ..Flow::default() }
     }
 
     /// Drops the queue and detaches the flow from its lanes. Returns the number of messages that waited for credit.
     pub fn lose(&mut self, outbox: usize) -> usize {
-        self.line = Line::new(outbox);
+        self.line = FlowQueue::new(outbox);
         (self.bulk, self.route) = (None, None);
         self.allowance.forget()
     }
@@ -43,7 +43,7 @@ impl Flow {
     }
 
     /// Returns the line of a packet. A rendezvous payload need not keep its order among the messages of the flow.
-    pub fn line_of(&mut self, waiting: &Waiting) -> &mut Line {
+    pub fn line_of(&mut self, waiting: &Waiting) -> &mut FlowQueue {
         match (waiting, &mut self.bulk) {
             (Waiting::Pieces { opening: Opening::Feed(_), .. }, Some(bulk)) => bulk,
             _ => &mut self.line,
@@ -53,7 +53,8 @@ impl Flow {
     /// Describes what is left to be sent, for the diagnosis of a hang.
     pub fn describe(&self) -> String {
         let lines = || std::iter::once(&self.line).chain(self.bulk.as_deref());
-        let (streams, rest) = lines().map(Line::streaming).fold((0, 0), |sum, line| (sum.0 + line.0, sum.1 + line.1));
+        let (streams, rest) =
+            lines().map(FlowQueue::streaming).fold((0, 0), |sum, line| (sum.0 + line.0, sum.1 + line.1));
         format!(
             "{} messages wait, {streams} under way with {rest} bytes to go, {} held until the receiver asks for earlier ones",
             lines().map(|line| line.waiting.len()).sum::<usize>(),

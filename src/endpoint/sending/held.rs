@@ -10,7 +10,7 @@ impl Outbound {
     /// Sends the header of a message whose payload is offered (RTS).
     pub fn send_offer(&mut self, dest: u32, packet: Packet, header: &[u8], handler: u16) -> Result<(), EndpointError> {
         let waiting = Waiting::Bare { packet, header: SmallVec::from_slice(header) };
-        let cost = self.tariff.cost(handler, 0);
+        let cost = self.credit_policy.cost(handler, 0);
         if !self.flows[dest as usize].allowance.admits(cost) {
             return self.hold(dest, waiting, cost);
         }
@@ -55,7 +55,7 @@ impl Outbound {
         let is_it = |waiting: &Waiting| match waiting {
             Waiting::Whole { cookie: c, awaited, .. } => *awaited && *c == cookie,
             Waiting::Pieces { opening: Opening::Begin(_), cookie: c, .. } => *c == cookie,
-            Waiting::Bare { packet: Packet::Offer { offer: o, .. }, .. } => Some(o.id) == offer,
+            Waiting::Bare { packet: Packet::Rts { offer: o, .. }, .. } => Some(o.id) == offer,
             _ => false,
         };
         if flow.allowance.retract(is_it) {
@@ -65,16 +65,16 @@ impl Outbound {
             let (handler, payload) = match &found {
                 Some(Waiting::Whole { head, payload, .. })
                 | Some(Waiting::Pieces { opening: Opening::Begin(head), payload, .. }) => (head.handler, payload.len()),
-                Some(Waiting::Bare { packet: Packet::Offer { head, .. }, .. }) => (head.handler, 0),
+                Some(Waiting::Bare { packet: Packet::Rts { head, .. }, .. }) => (head.handler, 0),
                 _ => return Ok(false),
             };
-            flow.allowance.refund(self.tariff.cost(handler, payload));
+            flow.allowance.refund(self.credit_policy.cost(handler, payload));
         }
-        self.let_go(dest).map(|()| true)
+        self.release(dest).map(|()| true)
     }
 
     /// Sends held messages for which there is credit by now.
-    fn let_go(&mut self, dest: u32) -> Result<(), EndpointError> {
+    fn release(&mut self, dest: u32) -> Result<(), EndpointError> {
         while let Some(waiting) = self.flows[dest as usize].allowance.next() {
             self.held -= 1;
             self.queue(dest, waiting)?;
@@ -90,7 +90,7 @@ impl Outbound {
     /// Applies the new limit of a receiver.
     pub fn credited(&mut self, dest: u32, allowed: u64) -> Result<(), EndpointError> {
         self.flows[dest as usize].allowance.raise(allowed);
-        self.let_go(dest)?;
+        self.release(dest)?;
         if self.holds_for(dest) {
             self.tell(dest)?;
         }

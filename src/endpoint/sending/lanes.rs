@@ -11,7 +11,7 @@ use ntbring_ntb::Side;
 use ntbring_queue::{Producer, LINE};
 use ntbring_ring::relay::{Route, ROUTED};
 use ntbring_rma::{Request, REQUEST};
-use ntbring_zerocopy::Cut;
+use ntbring_zerocopy::ChunkSize;
 use std::time::Instant;
 
 /// Reminders to a receiver about entries that it has not taken, before their sender may leave; a thread
@@ -24,7 +24,7 @@ pub struct Lanes {
     /// Index of the lane to the forwarder on the way to each rank's host; NOWHERE for ranks of this host.
     pub(super) requests: Vec<usize>,
     /// Chunk sizes in lanes whose entries are relayed, and in lanes that are plain memory.
-    cuts: [Cut; 2],
+    cuts: [ChunkSize; 2],
     /// Size in bytes of the largest packet that fits into all lanes on the way to any rank.
     packet_max: usize,
     /// True if links are not trusted.
@@ -38,7 +38,7 @@ impl Lanes {
     /// Creates no lanes yet, of a rank in a job of `ranks`. `chunk` is the chunk size of the settings.
     pub fn new(chunk: Option<usize>, packet_max: usize, checked: bool, ranks: usize) -> Lanes {
         // What others relay has to fit into their lanes, too.
-        let cuts = [false, true].map(|near| Cut::new(chunk, near).within(packet_max - PREFIX_MAX));
+        let cuts = [false, true].map(|near| ChunkSize::new(chunk, near).within(packet_max - PREFIX_MAX));
         let (boxes, requests) = (Vec::new(), vec![NOWHERE; ranks]);
         Lanes { boxes, requests, cuts, packet_max, checked, doorbells: 0, lingering: None }
     }
@@ -107,7 +107,7 @@ impl Lanes {
         by.for_each(|outbox| outbox.is_cut_off = true);
     }
 
-    /// True if [`Lanes::look_after`] must be called regularly. A carrier has its own retransmission.
+    /// True if [`Lanes::look_after`] must be called regularly. A reliable connection has its own retransmission.
     pub fn is_unsettled(&self) -> bool {
         self.checked && self.boxes.iter().any(|outbox| !outbox.is_settled())
     }

@@ -5,7 +5,7 @@ use crate::error::EndpointError;
 use crate::wire::{plain_meta, Head, Packet, MESSAGE, STREAMS};
 use ntbring_queue::Producer;
 use ntbring_ring::relay::Route;
-use ntbring_zerocopy::{Cut, Payload};
+use ntbring_zerocopy::{ChunkSize, Payload};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -58,7 +58,7 @@ impl Stream {
 
 /// The packets to one rank through one lane.
 #[derive(Default)]
-pub struct Line {
+pub struct FlowQueue {
     /// Index of the lane; several flows may share one.
     pub outbox: usize,
     pub waiting: VecDeque<Waiting>,
@@ -69,16 +69,16 @@ pub struct Line {
     used: u16,
 }
 
-impl Line {
+impl FlowQueue {
     /// Creates a line whose packets go into one lane.
-    pub fn new(outbox: usize) -> Line {
-        Line { outbox, ..Line::default() }
+    pub fn new(outbox: usize) -> FlowQueue {
+        FlowQueue { outbox, ..FlowQueue::default() }
     }
 
     /// Creates the line for rendezvous payloads that use a bulk lane. It has stream numbers of its own, because its
     /// packets may overtake those of the other line, and be overtaken.
-    pub fn bulk(outbox: usize) -> Line {
-        Line { outbox, first: STREAMS_AT_ONCE as u8, ..Line::default() }
+    pub fn bulk(outbox: usize) -> FlowQueue {
+        FlowQueue { outbox, first: STREAMS_AT_ONCE as u8, ..FlowQueue::default() }
     }
 
     /// True if nothing is left to be sent.
@@ -105,14 +105,14 @@ impl Line {
 // The two lines of a flow together use no more stream numbers than there are.
 const _: () = assert!(2 * STREAMS_AT_ONCE <= STREAMS);
 
-impl Line {
+impl FlowQueue {
     /// Deposits waiting packets in the lane, then a chunk of each stream, in turns if they are large. Returns about
     /// the number of bytes of chunks; None if there was no room for anything.
     pub fn put_some(
         &mut self,
         lane: &mut Producer,
         route: Option<Route>,
-        cut: Cut,
+        cut: ChunkSize,
         sent: &mut VecDeque<Released>,
     ) -> Result<Option<usize>, EndpointError> {
         let mut moved = lane.has_engine() && self.publish_copied(lane, sent);
@@ -152,7 +152,7 @@ impl Line {
     /// any chunk was published.
     fn publish_copied(&mut self, lane: &mut Producer, sent: &mut VecDeque<Released>) -> bool {
         let published = lane.publish_copied() > 0;
-        let Line { streams, used, first, .. } = self;
+        let FlowQueue { streams, used, first, .. } = self;
         streams.retain(|stream| {
             let done = stream.is_sent() && stream.copy <= lane.copied();
             if done {
@@ -165,7 +165,7 @@ impl Line {
     }
 
     /// Returns the maximum number of bytes of each stream's next chunk.
-    fn next_piece(&self, lane: &mut Producer, cut: Cut) -> usize {
+    fn next_piece(&self, lane: &mut Producer, cut: ChunkSize) -> usize {
         if cut.is_even() || self.streams.is_empty() || lane.is_behind() {
             return cut.most();
         }
@@ -201,7 +201,7 @@ impl Line {
                         Released { cookie, handler: head.handler, offered: false },
                     ),
                     Opening::Feed(fetch) => {
-                        (Packet::Feed { fetch, stream, total }, Released { cookie, handler: 0, offered: true })
+                        (Packet::Data { fetch, stream, total }, Released { cookie, handler: 0, offered: true })
                     }
                 };
                 let put = put_bare(lane, route, packet, header);

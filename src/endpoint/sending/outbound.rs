@@ -9,9 +9,9 @@ use super::lanes::Lanes;
 use super::line::{put_message, Opening, Waiting, TURN_BYTES};
 use super::message::{Message, Released, Sent};
 use super::outbox::{Outbox, LOST, NOWHERE};
-use crate::carrier::Caretaker;
 use crate::error::EndpointError;
-use crate::flow_control::Tariff;
+use crate::flow_control::CreditPolicy;
+use crate::reliable::RetransmitThread;
 use crate::wire::{Packet, HANDLERS};
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::Side;
@@ -31,7 +31,7 @@ pub struct Counts {
     /// Messages that were one entry of a lane.
     pub packed: u64,
     /// Messages that were sent as a header and pieces.
-    pub separate: u64,
+    pub chunked: u64,
     /// Messages that have waited for credit.
     pub held: u64,
 }
@@ -45,7 +45,7 @@ pub struct Outbound {
     pub(super) sent: VecDeque<Released>,
     /// This rank.
     pub(super) me: u32,
-    pub tariff: Tariff,
+    pub credit_policy: CreditPolicy,
     /// Messages that wait for credit, in all flows.
     pub(super) held: usize,
     /// Number of times that this rank has asked for credit.
@@ -55,7 +55,7 @@ pub struct Outbound {
     /// True if payloads can be packed at present.
     pub packs: bool,
     /// Transfers what lies in the outboxes of other hosts to them, where links retransmit what they have lost.
-    pub caretaker: Option<Caretaker>,
+    pub retransmit_thread: Option<RetransmitThread>,
     /// Turns in which something was put into a lane.
     pub(super) turns: u64,
     pub(super) counts: Counts,
@@ -126,7 +126,7 @@ impl Outbound {
     pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
         let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return Ok(false) };
-        let cost = self.tariff.cost(m.head.handler, m.payload.len());
+        let cost = self.credit_policy.cost(m.head.handler, m.payload.len());
         if !flow.is_clear()
             || !flow.allowance.admits(cost)
             || m.head.handler >= HANDLERS
@@ -161,7 +161,7 @@ impl Outbound {
         let (empty, cookie) = (m.payload.is_empty(), m.cookie);
         let header = SmallVec::from_slice(m.header);
         let before = self.sent.len();
-        let cost = self.tariff.cost(m.head.handler, m.payload.len());
+        let cost = self.credit_policy.cost(m.head.handler, m.payload.len());
         let held = !self.flows[dest as usize].allowance.admits(cost);
         // A message without credit has to wait, even if it is nothing but a header.
         let awaited = !empty || held && cookie != 0;
@@ -173,7 +173,7 @@ impl Outbound {
         };
         match whole {
             true => self.counts.packed += 1,
-            false => self.counts.separate += 1,
+            false => self.counts.chunked += 1,
         }
         if held {
             self.hold(dest, waiting, cost)?;
@@ -270,37 +270,39 @@ impl Outbound {
         self.carry(dest);
         Ok(idle)
     }
-    /// Sends entries in the lane to a rank of another host at once, if that lane is a connection of the carrier.
+    /// Sends entries in the lane to a rank of another host at once, if that lane is a connection of the reliable
+    /// connection.
     pub fn carry(&self, dest: u32) {
         let elsewhere = |flow: &Flow| flow.distance > 0;
-        if let Some(caretaker) =
-            self.caretaker.as_ref().filter(|_| self.flows.get(dest as usize).is_some_and(elsewhere))
+        if let Some(retransmit_thread) =
+            self.retransmit_thread.as_ref().filter(|_| self.flows.get(dest as usize).is_some_and(elsewhere))
         {
-            caretaker.carrier().send(dest, Instant::now());
+            retransmit_thread.reliable().send(dest, Instant::now());
         }
     }
 
     /// Returns three counts: entries that links had lost or damaged on their way to the neighbours; on their way to
-    /// this rank, as far as a carrier knows; and entries retransmitted end to end.
+    /// this rank, as far as a reliable connection knows; and entries retransmitted end to end.
     pub fn mended(&self) -> (u64, u64, u64) {
-        match &self.caretaker {
-            Some(caretaker) => caretaker.carrier().mended(),
+        match &self.retransmit_thread {
+            Some(retransmit_thread) => retransmit_thread.reliable().mended(),
             None => (self.lanes.resent(), 0, 0),
         }
     }
 
     /// Returns for one link: bytes of lane space sent by it, entries retransmitted over it, and entries that arrived
-    /// damaged, as far as a carrier knows.
+    /// damaged, as far as a reliable connection knows.
     pub fn crossed(&self, side: Side) -> [u64; 3] {
-        match &self.caretaker {
-            Some(caretaker) => caretaker.carrier().crossed(side),
+        match &self.retransmit_thread {
+            Some(retransmit_thread) => retransmit_thread.reliable().crossed(side),
             None => self.lanes.crossed(side),
         }
     }
 
-    /// Returns the number of doorbells rung, and of heads returned by a carrier.
+    /// Returns the number of doorbells rung, and of heads returned by a reliable connection.
     pub fn writes(&self) -> (u64, u64) {
-        let (doorbells, heads) = self.caretaker.as_ref().map_or((0, 0), |caretaker| caretaker.carrier().writes());
+        let (doorbells, heads) =
+            self.retransmit_thread.as_ref().map_or((0, 0), |retransmit_thread| retransmit_thread.reliable().writes());
         (self.lanes.doorbells + doorbells, heads)
     }
 

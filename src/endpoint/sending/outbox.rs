@@ -4,7 +4,7 @@ use crate::bell::Bell;
 use crate::error::EndpointError;
 use crate::wire::PREFIX_MAX;
 use ntbring_queue::Producer;
-use ntbring_zerocopy::Cut;
+use ntbring_zerocopy::ChunkSize;
 use std::time::Instant;
 
 /// Index of the outbox of a peer to which there is no lane.
@@ -18,14 +18,14 @@ pub struct Outbox {
     pub(super) lane: Producer,
     pub(super) bell: Bell,
     /// Chunk sizes of payloads in this lane.
-    pub(super) cut: Cut,
+    pub(super) cut: ChunkSize,
     /// True if the link has gone down: the entries in the lane will never be taken.
     pub(super) is_cut_off: bool,
 }
 
 impl Outbox {
     /// Creates an outbox whose chunks are at most as large as the lane's entries.
-    pub fn new(lane: Producer, bell: Bell, cut: Cut) -> Outbox {
+    pub fn new(lane: Producer, bell: Bell, cut: ChunkSize) -> Outbox {
         let cut = cut.within(lane.entry_max() - PREFIX_MAX);
         Outbox { lane, bell, cut, is_cut_off: false }
     }

@@ -13,7 +13,7 @@ impl Outbound {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return false };
         let bytes = (header.len() + payload.len()) as u64;
-        let cost = self.tariff.cost(head.handler, payload.len() as u64);
+        let cost = self.credit_policy.cost(head.handler, payload.len() as u64);
         let Some(meta) = plain_meta(head, header.len()) else { return false };
         if flow.route.is_some()
             || bytes > most as u64

@@ -3,7 +3,7 @@
 use super::*;
 use ntbring_settings::tuned::{save, Entry, Place};
 use ntbring_settings::Origin;
-use ntbring_zerocopy::BothCopy;
+use ntbring_zerocopy::SplitCopy;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -43,9 +43,9 @@ fn bad_values_name_variable_value_and_what_is_allowed() {
         ("NTBRING_STATS", ""),
         ("NTBRING_SPIN", "fast"),
         ("NTBRING_OVERLAP", "yes"),
-        ("NTBRING_XFER_THREADS", "0"),
-        ("NTBRING_XFER_THREADS", "5"),
-        ("NTBRING_XFER_THREADS", "many"),
+        ("NTBRING_FORWARDER_THREADS", "0"),
+        ("NTBRING_FORWARDER_THREADS", "5"),
+        ("NTBRING_FORWARDER_THREADS", "many"),
         ("NTBRING_LINK_MODEL", "gen9"),
         ("NTBRING_LINK_MODEL", "transfer=100"),
         ("NTBRING_LINK_MODEL", "latency=5"),
@@ -104,11 +104,11 @@ fn value(loaded: &Loaded<Settings>, name: &str) -> (String, Origin) {
 fn the_environment_comes_before_the_file_and_the_file_before_the_default() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new/tuned.json");
-    save(&file, &entry(here(), &[("NTBRING_EAGER_MAX", "5K"), ("NTBRING_BOTH_COPY", "auto:96K")])).unwrap();
+    save(&file, &entry(here(), &[("NTBRING_EAGER_MAX", "5K"), ("NTBRING_SPLIT_COPY", "auto:96K")])).unwrap();
     let at = ("NTBRING_TUNED", file.to_str().unwrap());
 
     let l = loaded(&[at]).unwrap();
-    assert_eq!((l.settings.limits.eager_max, l.settings.limits.both_copy), (5 << 10, BothCopy::Auto(96 << 10)));
+    assert_eq!((l.settings.limits.eager_max, l.settings.limits.split_copy), (5 << 10, SplitCopy::Auto(96 << 10)));
     assert_eq!(l.settings.limits.packed_max, Settings::default().limits.packed_max);
     assert_eq!(value(&l, "NTBRING_EAGER_MAX"), ("5K".into(), Origin::Tuned(file.clone())));
     assert_eq!(value(&l, "NTBRING_PACKED_MAX"), ("16K".into(), Origin::Default));
@@ -118,8 +118,8 @@ fn the_environment_comes_before_the_file_and_the_file_before_the_default() {
     assert_eq!(l.settings.limits.eager_max, 7 << 10);
     assert_eq!(value(&l, "NTBRING_EAGER_MAX"), ("7K".into(), Origin::Environment));
     // A setting with an explicit value counts as set even if the value is the default.
-    let l = loaded(&[at, ("NTBRING_BOTH_COPY", "auto")]).unwrap();
-    assert_eq!(l.settings.limits.both_copy, Settings::default().limits.both_copy);
+    let l = loaded(&[at, ("NTBRING_SPLIT_COPY", "auto")]).unwrap();
+    assert_eq!(l.settings.limits.split_copy, Settings::default().limits.split_copy);
 
     let l = loaded(&[("NTBRING_TUNED", "off")]).unwrap();
     assert_eq!((l.settings.limits.eager_max, l.remark), (Settings::default().limits.eager_max, None));
@@ -194,7 +194,7 @@ fn a_malformed_file_is_an_error_that_names_it() {
     fails("NTBRING_EAGER_MAX=\"1G\": too large; allowed: 0 to 66K");
     save(&file, &entry(other.clone(), &[("NTBRING_WINDOW", "1G")])).unwrap();
     fails("sets NTBRING_WINDOW; allowed: NTBRING_PACKED_MAX, ");
-    save(&file, &entry(other, &[("NTBRING_BOTH_COPY", "auto:1")])).unwrap();
+    save(&file, &entry(other, &[("NTBRING_SPLIT_COPY", "auto:1")])).unwrap();
     fails("too small");
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();

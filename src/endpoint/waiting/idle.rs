@@ -3,19 +3,19 @@
 
 use crate::settings::Settings;
 use ntbring_host::backoff;
-use ntbring_host::Bulletin;
+use ntbring_host::StatsPage;
 use ntbring_ntb::{Ticket, Vector};
+use ntbring_ring::forwarder_threads::Lease;
 use ntbring_ring::liveness::Listener;
-use ntbring_ring::transfer::Lease;
-use ntbring_ring::{rank_doorbell, Damage, Herald, Membership};
+use ntbring_ring::{rank_doorbell, Failures, Membership, OutageFlood};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval between two checks for dead processes and failed links.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
-/// Maximum age of the published counters, and of the knowledge about guests, while the rank looks at the clock at
-/// all.
+/// Maximum age of the published counters, and of the knowledge about external peers, while the rank looks at the clock
+/// at all.
 const STOCK_EVERY: Duration = Duration::from_secs(1);
 /// Longest sleep of a rank that may have to retransmit messages.
 const HURRY: Duration = Duration::from_millis(1);
@@ -32,7 +32,7 @@ const FREE: u32 = 7;
 /// Polls between two yields on a host that is not oversubscribed, while no other process wants the core.
 const SPINS_ALONE: u32 = 2000;
 /// Polls between two yields on a core that other processes want, in the job or outside it.
-const SPINS_CROWDED: u32 = 2;
+const SPINS_OVERSUBSCRIBED: u32 = 2;
 /// Polls between two yields of a rank on an oversubscribed host, while no other process wants the core. The number is
 /// small because a thread that is woken meanwhile, for instance to forward something, waits for the next yield.
 const SPINS_QUIET: u32 = 16;
@@ -49,7 +49,7 @@ const NO_STRANGER: Duration = Duration::from_micros(20);
 pub struct Idle {
     members: Arc<Membership>,
     vector: Arc<dyn Vector>,
-    /// The rank's duty to do the transfer thread's work while it polls, if there is such a thread.
+    /// The rank's duty to do the forwarder thread's work while it polls, if there is such a thread.
     lease: Option<Arc<Lease>>,
     spins: AtomicU32,
     /// Upper limit of `spins` while yields show that no other process wants the core, and the longest such yield;
@@ -70,11 +70,11 @@ pub struct Idle {
     hurried: AtomicBool,
     waiter: Mutex<Waiter>,
     /// Failures observed so far (dead processes and links that are down), and their number; both only grow.
-    damage: Mutex<Damage>,
+    failures: Mutex<Failures>,
     extent: AtomicUsize,
     sleeps: AtomicU64,
     /// The page on which the rank publishes its counters.
-    bulletin: Bulletin,
+    stats_page: StatsPage,
     /// True if the published counters are out of date.
     stock: AtomicBool,
 }
@@ -84,32 +84,38 @@ struct Waiter {
     watched: Instant,
     stocked: Instant,
     /// Passes on which links are down, if no other process of the host does.
-    herald: Option<Herald>,
+    outage_flood: Option<OutageFlood>,
     listener: Listener,
 }
 
 impl Idle {
     /// Creates the strategy of a rank that has joined the ring.
-    pub fn new(members: Arc<Membership>, settings: &Settings, lease: Option<Arc<Lease>>, bulletin: Bulletin) -> Idle {
+    pub fn new(
+        members: Arc<Membership>,
+        settings: &Settings,
+        lease: Option<Arc<Lease>>,
+        stats_page: StatsPage,
+    ) -> Idle {
         let topology = members.topology();
         let vector = members.vector(rank_doorbell(topology.local_of(members.rank())));
         // The emulated hosts share one machine.
-        let crowded = members.is_crowded();
-        let spins = settings.endpoint.spin.unwrap_or(if crowded { SPINS_CROWDED } else { SPINS_ALONE });
-        let quiet = if crowded { (SPINS_QUIET, NOBODY) } else { (SPINS_ALONE, NO_STRANGER) };
+        let oversubscribed = members.is_oversubscribed();
+        let spins = settings.endpoint.spin.unwrap_or(if oversubscribed { SPINS_OVERSUBSCRIBED } else { SPINS_ALONE });
+        let quiet = if oversubscribed { (SPINS_QUIET, NOBODY) } else { (SPINS_ALONE, NO_STRANGER) };
         let quiet = settings.endpoint.spin.is_none().then_some(quiet);
         let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
         log::debug!("{spins} polls{range}, {} yields, then sleep", settings.endpoint.yields);
-        let herald = (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| Herald::new(&members));
+        let outage_flood =
+            (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| OutageFlood::new(&members));
         let listener = Listener::default();
-        let patience = settings.links.faults.as_ref().and_then(|faults| faults.patience);
+        let receive_timeout = settings.links.faults.as_ref().and_then(|faults| faults.receive_timeout);
         Idle {
             vector,
             lease,
             spins: AtomicU32::new(spins),
             quiet,
             yields: settings.endpoint.yields,
-            longest: patience.map_or(Duration::MAX, |patience| patience / 4),
+            longest: receive_timeout.map_or(Duration::MAX, |receive_timeout| receive_timeout / 4),
             calls: AtomicU32::new(0),
             calls_when_tested: AtomicU32::new(0),
             armed: AtomicBool::new(false),
@@ -120,13 +126,13 @@ impl Idle {
                 ticket: None,
                 watched: Instant::now(),
                 stocked: Instant::now(),
-                herald,
+                outage_flood,
                 listener,
             }),
-            damage: Mutex::default(),
+            failures: Mutex::default(),
             extent: AtomicUsize::new(0),
             sleeps: AtomicU64::new(0),
-            bulletin,
+            stats_page,
             stock: AtomicBool::new(false),
             members,
         }
@@ -247,23 +253,23 @@ impl Idle {
             return;
         }
         waiter.watched = Instant::now();
-        if let Some(herald) = &mut waiter.herald {
-            herald.attend(Instant::now());
+        if let Some(outage_flood) = &mut waiter.outage_flood {
+            outage_flood.attend(Instant::now());
         }
         for said in waiter.listener.listen(&self.members) {
             log::warn!("{said}");
         }
-        let damage = self.members.damage();
-        let extent = damage.extent();
+        let failures = self.members.failures();
+        let extent = failures.extent();
         if extent > self.extent() {
-            *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = damage;
+            *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = failures;
             self.extent.store(extent, Ordering::Release);
         }
         if waiter.stocked.elapsed() >= STOCK_EVERY {
             waiter.stocked = Instant::now();
             // The rank finds out when it next looks into its mailbox.
             self.stock.store(true, Ordering::Relaxed);
-            self.bulletin.nudge();
+            self.stats_page.nudge();
         }
     }
 
@@ -277,15 +283,15 @@ impl Idle {
         self.hurried.store(hurried, Ordering::Relaxed);
     }
 
-    /// Returns the number of failures observed so far ([`Damage::extent`]).
+    /// Returns the number of failures observed so far ([`Failures::extent`]).
     #[inline]
     pub fn extent(&self) -> usize {
         self.extent.load(Ordering::Acquire)
     }
 
     /// Returns the failures observed so far.
-    pub fn damage(&self) -> Damage {
-        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn failures(&self) -> Failures {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// True if the rank sleeps.
@@ -356,7 +362,7 @@ fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) 
     if yielded < nobody {
         (2 * spins).min(quiet)
     } else {
-        SPINS_CROWDED
+        SPINS_OVERSUBSCRIBED
     }
 }
 
@@ -367,15 +373,15 @@ mod tests {
     #[test]
     fn spins_grow_while_nobody_wants_the_core() {
         let quick = Duration::from_nanos(200);
-        let crowded = (SPINS_QUIET, NOBODY);
-        assert_eq!(spins_after(SPINS_CROWDED, quick, crowded), 2 * SPINS_CROWDED);
-        let grown = (0..20).fold(SPINS_CROWDED, |spins, _| spins_after(spins, quick, crowded));
+        let oversubscribed = (SPINS_QUIET, NOBODY);
+        assert_eq!(spins_after(SPINS_OVERSUBSCRIBED, quick, oversubscribed), 2 * SPINS_OVERSUBSCRIBED);
+        let grown = (0..20).fold(SPINS_OVERSUBSCRIBED, |spins, _| spins_after(spins, quick, oversubscribed));
         assert_eq!(grown, SPINS_QUIET);
         // Another process has had the core.
-        assert_eq!(spins_after(grown, Duration::from_micros(3), crowded), SPINS_CROWDED);
+        assert_eq!(spins_after(grown, Duration::from_micros(3), oversubscribed), SPINS_OVERSUBSCRIBED);
         // A rank with a core of its own reacts only to processes that keep the core for long.
         let alone = (SPINS_ALONE, NO_STRANGER);
         assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
-        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_CROWDED);
+        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_OVERSUBSCRIBED);
     }
 }

@@ -4,26 +4,26 @@
 //! |---|---|
 //! | `idle` | spinning, yielding and sleeping; noticing that a process has died or a link has gone down |
 //! | `polls` | which polls look at what |
-//! | `patience` | the receive timeout of tests with injected faults |
-//! | `farewell` | a rank that waits to leave |
+//! | `receive_timeout` | the receive timeout of tests with injected faults |
+//! | `flush_state` | a rank that waits to leave |
 
-mod farewell;
+mod flush_state;
 mod idle;
-mod patience;
 mod polls;
+mod receive_timeout;
 
 use std::sync::Arc;
 
-pub use farewell::Farewell;
+pub use flush_state::FlushState;
 pub use idle::Idle;
-pub use patience::Patience;
 pub use polls::{Polls, TESTS};
+pub use receive_timeout::ReceiveTimeout;
 
 /// All that a rank needs for waiting.
 pub struct Waiting {
     pub idle: Arc<Idle>,
     pub polls: Polls,
     /// None without injected faults.
-    pub patience: Option<Patience>,
-    pub farewell: Farewell,
+    pub receive_timeout: Option<ReceiveTimeout>,
+    pub flush_state: FlushState,
 }

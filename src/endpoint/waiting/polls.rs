@@ -40,7 +40,7 @@ pub struct Due {
 }
 
 impl Polls {
-    /// Creates the state of a rank before its first poll; `odd` as described there.
+    /// Creates the state of a rank before its first poll; `malformed` as described there.
     pub fn new(odd: bool) -> Polls {
         Polls { odd, ..Polls::default() }
     }

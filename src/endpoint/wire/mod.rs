@@ -19,7 +19,7 @@ mod tests;
 
 pub use error::WireError;
 pub use packet::Packet;
-pub use parts::{About, GreetingKind, Head, Offer, Request};
+pub use parts::{DpmId, DpmKind, Head, Offer, Request};
 pub use prefix::Prefix;
 pub(crate) use tag::{plain, plain_chunk, plain_meta};
 pub use tag::{BEGIN, CHUNK, HANDLERS, MESSAGE, PREFIX_MAX, STREAMS};

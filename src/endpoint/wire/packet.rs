@@ -1,6 +1,6 @@
 //! The packets that ranks exchange.
 
-use super::parts::{About, GreetingKind, Head, Offer, Request};
+use super::parts::{DpmId, DpmKind, Head, Offer, Request};
 use ntbring_rma::Reply;
 
 /// An entry, valid by construction.
@@ -34,7 +34,7 @@ pub enum Packet {
         payload: usize,
     },
     /// A message whose payload stays with the sender until it is accepted.
-    Offer {
+    Rts {
         /// About it.
         head: Head,
         /// Bytes of MPICH's header.
@@ -43,7 +43,7 @@ pub enum Packet {
         offer: Offer,
     },
     /// The answer to an offer, if the receiver needs the sender for it.
-    Accept {
+    Cts {
         /// The sender's number for what it has offered.
         offer: u32,
         /// The receiver's number for what it fetches.
@@ -52,7 +52,7 @@ pub enum Packet {
         request: Request,
     },
     /// The beginning of a payload that was accepted, in pieces.
-    Feed {
+    Data {
         /// As accepted.
         fetch: u32,
         /// The stream that its pieces will name.
@@ -61,7 +61,7 @@ pub enum Packet {
         total: u64,
     },
     /// The sender has copied its part, or could not.
-    Done {
+    Fin {
         /// As accepted.
         fetch: u32,
         /// True if it succeeded.
@@ -93,12 +93,12 @@ pub enum Packet {
         /// The last credit that the sender of this packet had heard of.
         allowed: u64,
     },
-    /// The parts of a greeting.
-    Greeting {
+    /// The parts of a connection message.
+    Dpm {
         /// Which question it is, or belongs to.
-        what: About,
+        what: DpmId,
         /// Which of the two sides says it.
-        kind: GreetingKind,
+        kind: DpmKind,
         /// Bytes.
         payload: usize,
     },

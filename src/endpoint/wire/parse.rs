@@ -2,7 +2,7 @@
 
 use super::error::WireError;
 use super::packet::Packet;
-use super::parts::{About, GreetingKind, Head, Offer, Request};
+use super::parts::{DpmId, DpmKind, Head, Offer, Request};
 use super::tag::*;
 use bytes::Buf;
 use ntbring_ring::relay::{Route, ROUTED};
@@ -48,15 +48,15 @@ impl Packet {
             let reply = Reply::parse(bytes).ok_or(impossible("reply", u64::from(bytes[4])))?;
             return Ok((Packet::Served { reply, payload: len - at }, route, at));
         }
-        if base == GREETING && kind & EXTENDED == 0 {
+        if base == DPM && kind & EXTENDED == 0 {
             let word = u64::from_le_bytes(take(&mut at, 8)?.try_into().expect("its length"));
-            let what = About { tag: word as u32, number: (word >> 32) as u32 };
-            let kind = GreetingKind::parse(meta).ok_or(impossible("meta", meta.into()))?;
-            return Ok((Packet::Greeting { what, kind, payload: len - at }, route, at));
+            let what = DpmId { tag: word as u32, number: (word >> 32) as u32 };
+            let kind = DpmKind::parse(meta).ok_or(impossible("meta", meta.into()))?;
+            return Ok((Packet::Dpm { what, kind, payload: len - at }, route, at));
         }
         let mut head = Head::default();
         let mut header = 0;
-        if matches!(base, MESSAGE | BEGIN | OFFER) {
+        if matches!(base, MESSAGE | BEGIN | RTS) {
             (head, header) = plain(meta);
             if kind & EXTENDED != 0 {
                 let mut b = take(&mut at, EXTENSION)?;
@@ -68,9 +68,9 @@ impl Packet {
         let count = match base {
             MESSAGE => 0,
             TAKEN | CREDIT => 1,
-            BEGIN | DONE | STALLED => 2,
-            OFFER | FEED => 3,
-            ACCEPT => 4,
+            BEGIN | FIN | STALLED => 2,
+            RTS | DATA => 3,
+            CTS => 4,
             _ => return Err(WireError::Kind { kind }),
         };
         let mut words = [0u64; WORDS_MAX];
@@ -92,22 +92,22 @@ impl Packet {
         let packet = match base {
             MESSAGE => Packet::Message { head, header, payload: left - header },
             BEGIN => Packet::Begin { head, header, stream: stream_of(w1)?, total: size("total", w0)? },
-            OFFER => {
+            RTS => {
                 let offer = Offer { id: number("offer", w0)?, address: w1, total: size("total", w2)? };
-                Packet::Offer { head, header, offer }
+                Packet::Rts { head, header, offer }
             }
-            FEED => Packet::Feed { fetch: number("fetch", w0)?, stream: stream_of(w1)?, total: size("total", w2)? },
-            DONE => Packet::Done { fetch: number("fetch", w0)?, ok: w1 == 1 },
+            DATA => Packet::Data { fetch: number("fetch", w0)?, stream: stream_of(w1)?, total: size("total", w2)? },
+            FIN => Packet::Fin { fetch: number("fetch", w0)?, ok: w1 == 1 },
             TAKEN => Packet::Taken { offer: number("offer", w0)? },
             CREDIT => Packet::Credit { allowed: size("credit", w0)? },
             STALLED => Packet::Stalled { origin: w0 as u32, number: (w0 >> 32) as u32, allowed: w1 },
             _ => {
                 let len = size("length", w3)?;
                 let request = match w1 {
-                    0 => Request::Stream { len, gladly: w2 == 1 },
+                    0 => Request::Stream { len, prefer_eager: w2 == 1 },
                     address => Request::Push { address, from: w2, len },
                 };
-                Packet::Accept { offer: w0 as u32, fetch: (w0 >> 32) as u32, request }
+                Packet::Cts { offer: w0 as u32, fetch: (w0 >> 32) as u32, request }
             }
         };
         Ok((packet, route, at))

@@ -27,7 +27,7 @@ pub enum Request {
         len: u64,
         /// True if the receiver has measured that lanes are faster than kernel copies: the sender may then send it
         /// eagerly what it would offer to others.
-        gladly: bool,
+        prefer_eager: bool,
     },
     /// Copy `len` bytes of the payload, from offset `from` on, to `address` in the receiver's memory.
     Push {
@@ -40,19 +40,19 @@ pub enum Request {
     },
 }
 
-/// Identification of the request that a greeting belongs to.
+/// Identification of the request that a connection message belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct DpmId {
     /// Tag of the request.
     pub tag: u32,
     /// Number of the request at the requesting process.
     pub number: u32,
 }
 
-/// The kind of a greeting.
+/// The kind of a connection message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub enum GreetingKind {
+pub enum DpmKind {
     /// A request of a process that connects.
     Question = 1,
     /// The reply of a process that accepts.
@@ -61,9 +61,9 @@ pub enum GreetingKind {
     Withdrawal = 3,
 }
 
-impl GreetingKind {
+impl DpmKind {
     /// Returns the kind with this number, if there is one.
-    pub fn parse(number: u16) -> Option<GreetingKind> {
+    pub fn parse(number: u16) -> Option<DpmKind> {
         [Self::Question, Self::Answer, Self::Withdrawal].into_iter().find(|&kind| kind as u16 == number)
     }
 }

@@ -63,25 +63,25 @@ impl Packet {
                     p.end = PREFIX_MAX;
                 }
             }
-            Packet::Offer { head, header, offer } => {
-                p.kind |= OFFER;
+            Packet::Rts { head, header, offer } => {
+                p.kind |= RTS;
                 p.head(head, header);
                 p.words(&[offer.id.into(), offer.address, offer.total]);
             }
-            Packet::Accept { offer, fetch, request } => {
-                p.kind |= ACCEPT;
+            Packet::Cts { offer, fetch, request } => {
+                p.kind |= CTS;
                 let (address, from, len) = match request {
-                    Request::Stream { len, gladly } => (0, gladly.into(), len),
+                    Request::Stream { len, prefer_eager } => (0, prefer_eager.into(), len),
                     Request::Push { address, from, len } => (address, from, len),
                 };
                 p.words(&[u64::from(offer) | u64::from(fetch) << 32, address, from, len]);
             }
-            Packet::Feed { fetch, stream, total } => {
-                p.kind |= FEED;
+            Packet::Data { fetch, stream, total } => {
+                p.kind |= DATA;
                 p.words(&[fetch.into(), stream.into(), total]);
             }
-            Packet::Done { fetch, ok } => {
-                p.kind |= DONE;
+            Packet::Fin { fetch, ok } => {
+                p.kind |= FIN;
                 p.words(&[fetch.into(), ok.into()]);
             }
             Packet::Taken { offer } => {
@@ -100,8 +100,8 @@ impl Packet {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());
             }
-            Packet::Greeting { what, kind, .. } => {
-                p.kind |= GREETING;
+            Packet::Dpm { what, kind, .. } => {
+                p.kind |= DPM;
                 p.meta = kind as u16;
                 p.push(&(u64::from(what.tag) | u64::from(what.number) << 32).to_le_bytes());
             }

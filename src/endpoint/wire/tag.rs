@@ -11,17 +11,17 @@ pub const BEGIN: u8 = 2;
 /// A piece of a payload.
 pub const CHUNK: u8 = 3;
 /// The header of a message whose payload the receiver will ask for.
-pub const OFFER: u8 = 4;
+pub const RTS: u8 = 4;
 /// Packets about a payload that was offered.
-pub const ACCEPT: u8 = 5;
+pub const CTS: u8 = 5;
 /// The payload that was asked for follows in chunks.
-pub const FEED: u8 = 6;
+pub const DATA: u8 = 6;
 /// The part of it that the sender was to copy is there.
-pub const DONE: u8 = 7;
+pub const FIN: u8 = 7;
 /// A payload that was offered is not needed any more.
 pub const TAKEN: u8 = 8;
-/// A greeting between processes without a common communicator.
-pub const GREETING: u8 = 11;
+/// A connection message between processes without a common communicator.
+pub const DPM: u8 = 11;
 /// The credit for unexpected messages.
 pub const CREDIT: u8 = 12;
 /// Some of it has to wait.

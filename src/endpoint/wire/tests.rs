@@ -20,17 +20,17 @@ fn packets() -> impl Strategy<Value = Packet> {
             .prop_map(|(head, header, stream, total)| Packet::Begin { head, header, stream, total }),
         (0..STREAMS as u8, 1usize..5000).prop_map(|(stream, payload)| Packet::Chunk { stream, payload }),
         offers(),
-        (any::<u32>(), any::<u32>(), requests()).prop_map(|(offer, fetch, request)| Packet::Accept {
+        (any::<u32>(), any::<u32>(), requests()).prop_map(|(offer, fetch, request)| Packet::Cts {
             offer,
             fetch,
             request
         }),
-        (any::<u32>(), 0..STREAMS as u8, 1..MOST).prop_map(|(fetch, stream, total)| Packet::Feed {
+        (any::<u32>(), 0..STREAMS as u8, 1..MOST).prop_map(|(fetch, stream, total)| Packet::Data {
             fetch,
             stream,
             total
         }),
-        (any::<u32>(), any::<bool>()).prop_map(|(fetch, ok)| Packet::Done { fetch, ok }),
+        (any::<u32>(), any::<bool>()).prop_map(|(fetch, ok)| Packet::Fin { fetch, ok }),
         any::<u32>().prop_map(|offer| Packet::Taken { offer }),
         (1..=i64::MAX as u64).prop_map(|allowed| Packet::Credit { allowed }),
         any::<(u32, u32, u64)>().prop_map(|(origin, number, allowed)| Packet::Stalled { origin, number, allowed }),
@@ -38,9 +38,9 @@ fn packets() -> impl Strategy<Value = Packet> {
             let status = rank.map_or(Status::Done, Status::Orphaned);
             Packet::Served { reply: Reply { id, status }, payload }
         }),
-        (any::<u32>(), any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, number, kind, payload)| Packet::Greeting {
-            what: About { tag, number },
-            kind: GreetingKind::parse(kind).unwrap(),
+        (any::<u32>(), any::<u32>(), 1u16..4, 0usize..5000).prop_map(|(tag, number, kind, payload)| Packet::Dpm {
+            what: DpmId { tag, number },
+            kind: DpmKind::parse(kind).unwrap(),
             payload
         }),
     ]
@@ -50,14 +50,14 @@ fn offers() -> impl Strategy<Value = Packet> {
     (0..HANDLERS, 0usize..5000, any::<u32>(), any::<u64>(), 1..MOST).prop_map(
         |(handler, header, id, address, total)| {
             let head = Head { handler };
-            Packet::Offer { head, header, offer: Offer { id, address, total } }
+            Packet::Rts { head, header, offer: Offer { id, address, total } }
         },
     )
 }
 
 fn requests() -> impl Strategy<Value = Request> {
     prop_oneof![
-        (1..MOST, any::<bool>()).prop_map(|(len, gladly)| Request::Stream { len, gladly }),
+        (1..MOST, any::<bool>()).prop_map(|(len, prefer_eager)| Request::Stream { len, prefer_eager }),
         (1..=u64::MAX, any::<u64>(), 1..MOST).prop_map(|(address, from, len)| Request::Push { address, from, len }),
     ]
 }
@@ -66,9 +66,9 @@ fn requests() -> impl Strategy<Value = Request> {
 fn rest(packet: Packet) -> usize {
     match packet {
         Packet::Message { header, payload, .. } => header + payload,
-        Packet::Begin { header, .. } | Packet::Offer { header, .. } => header,
+        Packet::Begin { header, .. } | Packet::Rts { header, .. } => header,
         Packet::Chunk { payload, .. } | Packet::Served { payload, .. } => payload,
-        Packet::Greeting { payload, .. } => payload,
+        Packet::Dpm { payload, .. } => payload,
         _ => 0,
     }
 }

@@ -5,7 +5,7 @@ use crate::packet::{Body, Header, Method};
 use crate::record::{Peer, Ports, Record, Stamp, EPOCH_MAX};
 use crate::routes::Plan;
 use crate::shape::Shape;
-use crate::table::{Piece, Table};
+use crate::table::{Fragment, Table};
 use crate::{Event, Hwid, Lid, Manager, ManagerError, Path, Rules, HOPS_MAX, PORTS};
 use crate::{PacketError, HEADER, PACKET_MAX};
 use proptest::prelude::*;
@@ -124,7 +124,7 @@ fn only_newer_tables_are_taken() {
         let own = plan.hosts().iter().position(|host| host.0 == Hwid(102)).unwrap();
         let table = plan.table(stamp, own).bytes();
         let mut manager = manager();
-        for piece in Piece::all(stamp, &table) {
+        for piece in Fragment::all(stamp, &table) {
             let bytes = Body::Table(piece).packet(0, Path::of(&[1]).unwrap());
             manager.step(Duration::ZERO, Event::Packet { port: 0, bytes: &bytes }).unwrap();
         }
@@ -138,7 +138,7 @@ proptest! {
     fn packets_survive_the_wire(round: u32, forward in path(), way in path(), record in record(), stamp in stamp(),
                                 table in proptest::collection::vec(any::<u8>(), 1..Table::BYTES_MAX)) {
         let mut bodies = vec![Body::Ask(record), Body::Answer(record), Body::Returned(way)];
-        bodies.extend(Piece::all(stamp, &table).map(Body::Table));
+        bodies.extend(Fragment::all(stamp, &table).map(Body::Table));
         for body in bodies {
             let bytes = body.packet(round, forward);
             prop_assert!(bytes.len() <= PACKET_MAX);
@@ -171,7 +171,7 @@ proptest! {
                 0 => Body::Ask(record),
                 1 => Body::Answer(record),
                 2 => Body::Returned(way),
-                _ => Body::Table(Piece { stamp, total: own.len() as u16, offset: 0, bytes: &own }),
+                _ => Body::Table(Fragment { stamp, total: own.len() as u16, offset: 0, bytes: &own }),
             };
             // The packet is at its last hop, as if it had made all others.
             let mut header = Header::new(body.method(), round, forward);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub fn open(device: &Device, shm_dir: &Path) -> Result<Arc<dyn Backend>, NtbError> {
     match device {
         Device::Emulated => Ok(Arc::new(Emulated::new(shm_dir))),
-        Device::Shared(dir) => Ok(Arc::new(Emulated::sharing(shm_dir, dir))),
+        Device::Shared(dir) => Ok(Arc::new(Emulated::allgather(shm_dir, dir))),
         Device::Loopback => Ok(Arc::new(Loopback)),
         Device::Pci(_) => {
             let problem =

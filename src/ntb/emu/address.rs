@@ -2,7 +2,7 @@
 //! directory that hosts share.
 
 use bytes::{Buf, BufMut};
-use ntbring_host::{place, FileAddress, FileName, MemoryFile};
+use ntbring_host::{machine, FileAddress, FileName, MemoryFile};
 use ntbring_ntb::fabric::FabricAddress;
 use ntbring_ntb::NtbError;
 use std::path::Path;
@@ -13,7 +13,7 @@ const ANYWHERE: u64 = 0;
 /// Returns the address of the windows in a file without a name. It includes the number of the machine and process
 /// namespace ([`place`]), outside of which the file cannot be found.
 pub fn address_of(file: FileAddress) -> FabricAddress {
-    address(file, place())
+    address(file, machine())
 }
 
 /// Returns the address of the windows in a file with a name.
@@ -32,7 +32,7 @@ fn address(file: FileAddress, place: u64) -> FabricAddress {
 /// Returns the file without a name at an address; fails if the address is of another machine or process namespace.
 pub fn file_of(address: &FabricAddress) -> Result<FileAddress, NtbError> {
     let (file, at) = parse(address);
-    if at == place() {
+    if at == machine() {
         Ok(file)
     } else {
         Err(NtbError::Elsewhere)

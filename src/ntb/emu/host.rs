@@ -2,7 +2,7 @@
 
 use crate::address::{address_of, open, shared_address_of};
 use crate::layout::MemoryLayout;
-use ntbring_host::{FileKind, FileName, HostError, Introduction, MemoryFile};
+use ntbring_host::{FileKind, FileName, FileTag, HostError, MemoryFile};
 use ntbring_memory::{InWindow, Region};
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
 use ntbring_ntb::software::{Registers, SoftPort, SoftVector, WindowMemory};
@@ -24,7 +24,7 @@ impl Emulated {
     }
 
     /// As [`Emulated::new`], for hosts that have nothing in common but the directory `shared`.
-    pub fn sharing(dir: impl Into<PathBuf>, shared: impl Into<PathBuf>) -> Emulated {
+    pub fn allgather(dir: impl Into<PathBuf>, shared: impl Into<PathBuf>) -> Emulated {
         Emulated { dir: dir.into(), shared: Some(shared.into()) }
     }
 }
@@ -176,7 +176,7 @@ impl Fabric for EmuHost {
         self.registers.set_link(side, state);
     }
 
-    fn introduce(&self, is: Introduction) -> Result<(), NtbError> {
+    fn introduce(&self, is: FileTag) -> Result<(), NtbError> {
         Ok(self.windows.file.set_kind(FileKind::Windows(is).word())?)
     }
 }

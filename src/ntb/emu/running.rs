@@ -1,6 +1,6 @@
 //! Discovery of the hosts of running jobs, for tools.
 
-use ntbring_host::{look_through, FileKind, Introduction};
+use ntbring_host::{look_through, FileKind, FileTag};
 use ntbring_ntb::software::Registers;
 use ntbring_ntb::{LinkState, Side};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::io;
 /// A host of a running job.
 pub struct RunningHost {
     /// The host's position in its job.
-    pub is: Introduction,
+    pub is: FileTag,
     registers: Registers,
 }
 

@@ -8,13 +8,13 @@ use std::fmt;
 use std::time::Duration;
 
 /// The keys of a description.
-const KEYS: &str = "seed, flip, drop, double, delay, bell, stuck, down, link, from, patience";
+const KEYS: &str = "seed, flip, drop, double, delay, bell, stuck, down, link, from, timeout";
 
 /// The description without faults of its own: links go down only by command (`ntbring link`).
 const COMMAND: &str = "command";
 
 /// Default of the time without progress after which a waiting rank gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A probability, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,7 +75,7 @@ pub struct Faults {
     /// Time at which the faults begin.
     pub begin: Begin,
     /// Time without any progress after which a waiting rank gives up; None: it never does.
-    pub patience: Option<Duration>,
+    pub receive_timeout: Option<Duration>,
 }
 
 impl Default for Faults {
@@ -92,7 +92,7 @@ impl Default for Faults {
             outages: Vec::new(),
             links: Vec::new(),
             begin: Begin::Joined(Duration::ZERO),
-            patience: Some(PATIENCE),
+            receive_timeout: Some(RECEIVE_TIMEOUT),
         }
     }
 }
@@ -145,10 +145,10 @@ impl Faults {
                     _ => return Err(format!("{value:?} is none of start, join, join:500ms")),
                 }
             }
-            "patience" if value == "off" => self.patience = None,
-            "patience" => match time(value)? {
+            "timeout" | "patience" if value == "off" => self.receive_timeout = None,
+            "timeout" | "patience" => match time(value)? {
                 Duration::ZERO => return Err("a rank would give up at once; off: ranks wait for ever".into()),
-                patience => self.patience = Some(patience),
+                receive_timeout => self.receive_timeout = Some(receive_timeout),
             },
             _ => return Err(format!("{key:?} is none of {KEYS}")),
         }
@@ -197,9 +197,9 @@ impl fmt::Display for Faults {
             Begin::Joined(later) if later.is_zero() => write!(f, ",from=join")?,
             Begin::Joined(later) => write!(f, ",from=join:{}", show(later))?,
         }
-        match self.patience {
-            Some(patience) => write!(f, ",patience={}", show(patience))?,
-            None => write!(f, ",patience=off")?,
+        match self.receive_timeout {
+            Some(receive_timeout) => write!(f, ",timeout={}", show(receive_timeout))?,
+            None => write!(f, ",timeout=off")?,
         }
         write!(f, ",seed={}", self.seed)
     }
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(parsed("command"), Faults::default());
         let faults = parsed(
             "seed=9, flip=1e-6,drop=0.5,double=1,delay=0.01:50us,bell=0,stuck=0+3,link=0-1+left,\
-             down=every:1s:for:200ms+2-3:at:5s,from=join:1.5s,patience=off",
+             down=every:1s:for:200ms+2-3:at:5s,from=join:1.5s,timeout=off",
         );
         let of = |rate| Rate::new(rate).unwrap();
         assert_eq!([faults.flip, faults.drop, faults.double], [1e-6, 0.5, 1.0].map(of));
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(faults.links, [LinkName::Between(0, 1), LinkName::Side(Side::Left)]);
         assert_eq!(faults.outages.len(), 2);
         assert_eq!(faults.pairs().collect::<Vec<_>>(), [(0, 1), (2, 3)]);
-        assert_eq!((faults.begin, faults.patience), (Begin::Joined(Duration::from_millis(1500)), None));
+        assert_eq!((faults.begin, faults.receive_timeout), (Begin::Joined(Duration::from_millis(1500)), None));
         assert_eq!(parsed(&faults.to_string()), faults);
         assert_eq!(parsed("command,from=start,stuck=all").begin, Begin::Start);
     }
@@ -290,8 +290,8 @@ mod tests {
             ("down=every:1s:for:2s", "never comes up again"),
             ("link=0", "is no link"),
             ("from=now", "is none of start, join"),
-            ("patience=long", "the unit is missing"),
-            ("patience=0s", "a rank would give up at once"),
+            ("timeout=long", "the unit is missing"),
+            ("timeout=0s", "a rank would give up at once"),
             ("seed=x", "no whole number"),
         ] {
             let error = Faults::parse(text).unwrap_err();

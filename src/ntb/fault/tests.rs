@@ -330,7 +330,7 @@ impl WriteSink for Gate {
     }
 }
 
-/// Ranks and transfer threads share a window: the fence of one thread may be about to deliver a write that another
+/// Ranks and forwarder threads share a window: the fence of one thread may be about to deliver a write that another
 /// thread has doubled, while that other thread continues.
 #[test]
 fn no_double_arrives_after_a_fence_of_its_own_thread_because_another_thread_delivers_it() {

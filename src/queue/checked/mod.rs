@@ -24,5 +24,5 @@ mod word;
 
 pub(super) use consumer::{Finding, Verifier};
 pub use producer::GaveUp;
-pub(super) use producer::Keeper;
+pub(super) use producer::RetransmitBuffer;
 pub(super) use word::CHECK;

@@ -38,7 +38,7 @@ struct Kept {
 }
 
 /// Additional state of a checked producer.
-pub(crate) struct Keeper {
+pub(crate) struct RetransmitBuffer {
     mode: Reliability,
     /// Local copy of the lane as it should be; free lines are undefined.
     copy: InWindow,
@@ -63,10 +63,10 @@ pub(crate) struct Keeper {
     pub resent: u64,
 }
 
-impl Keeper {
-    pub fn new(mode: Reliability, lines: usize, tail: OutWindow) -> Keeper {
+impl RetransmitBuffer {
+    pub fn new(mode: Reliability, lines: usize, tail: OutWindow) -> RetransmitBuffer {
         let region = Region::anonymous(lines * LINE);
-        Keeper {
+        RetransmitBuffer {
             mode,
             copy: InWindow::new(region.clone()),
             copy_out: OutWindow::new(region),

@@ -2,14 +2,14 @@
 
 #[cfg(not(loom))]
 use crate::{post_max, Corrupt};
-use crate::{BoardPlan, BoardReader, BoardWriter, Posted, PLACE};
+use crate::{BoardLayout, BoardReader, BoardWriter, Posted, PLACE};
 use ntbring_memory::{InWindow, OutWindow, Region};
 
 #[cfg(not(loom))]
 const POST_MAX: usize = post_max(PLACE.0);
 
-fn plan(places: usize) -> BoardPlan {
-    BoardPlan { places, place_bytes: PLACE.0 }
+fn plan(places: usize) -> BoardLayout {
+    BoardLayout { places, place_bytes: PLACE.0 }
 }
 
 fn board(region: &Region, places: usize) -> (BoardWriter, BoardReader) {

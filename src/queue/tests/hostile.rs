@@ -96,7 +96,7 @@ proptest! {
         let window = Region::anonymous((lines + 2) * LINE);
         let beside = InWindow::new(window.clone());
         let lane = OutWindow::new(window).part(LINE, lines * LINE);
-        let mut producer = Producer::new(lane, InWindow::new(credit)).with_laps(lap);
+        let mut producer = Producer::new(lane, InWindow::new(credit)).with_wrap_after(lap);
         // The head in which a correct producer believes.
         let (mut tail, mut head, mut said) = (0u64, 0u64, 0u64);
         for _ in 0..500 {

@@ -82,7 +82,7 @@ fn check(traffic: Traffic, bound: Option<usize>, fault: Option<Fault>) {
         let producer = Producer::new(to_lane, InWindow::new(credit));
         let mut consumer = Consumer::new(InWindow::new(lane), to_credit);
         let Traffic { prologue, messages, hold, lap, careless } = traffic;
-        let mut producer = lap.into_iter().fold(producer, Producer::with_laps);
+        let mut producer = lap.into_iter().fold(producer, Producer::with_wrap_after);
         for (i, &lines) in prologue.iter().enumerate() {
             assert!(push(&mut producer, i, lines, false) && pull(&mut consumer, i, lines));
             consumer.release();

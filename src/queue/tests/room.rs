@@ -35,7 +35,7 @@ impl Lane {
         let (lane, credit) = (Region::anonymous(LINES_MIN * LINE), Region::anonymous(8));
         let producer = Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone()));
         Lane {
-            producer: lap.into_iter().fold(producer, Producer::with_laps),
+            producer: lap.into_iter().fold(producer, Producer::with_wrap_after),
             consumer: Consumer::new(InWindow::new(lane), OutWindow::new(credit.clone())),
             credit: InWindow::new(credit),
             entries: VecDeque::new(),

@@ -91,7 +91,7 @@ impl Simulation {
             credit: plain_credit,
             lane_link,
             credit_link,
-            producer: plan.lap.into_iter().fold(producer, Producer::with_laps),
+            producer: plan.lap.into_iter().fold(producer, Producer::with_wrap_after),
             consumer: Consumer::new(InWindow::new(lane), to_credit),
             sent: VecDeque::new(),
             held: Vec::new(),

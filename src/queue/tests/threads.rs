@@ -52,7 +52,7 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
     let mut producer = Producer::new(to_lane, InWindow::new(credit));
     let mut consumer = Consumer::new(incoming, to_credit);
     if kind == Kind::Pieces {
-        producer = producer.with_laps(lines / 4);
+        producer = producer.with_wrap_after(lines / 4);
     }
     let seed = weak.unwrap_or(7);
     let max = producer.entry_max();

@@ -3,15 +3,15 @@
 //! | file | holds |
 //! |---|---|
 //! | `link_set` | a set of links of a ring |
-//! | `losses` | peers that are unreachable because ranks have died or links have gone down |
-//! | `herald` | propagation of links that have gone down to all hosts |
+//! | `peer_losses` | peers that are unreachable because ranks have died or links have gone down |
+//! | `outage_flood` | propagation of links that have gone down to all hosts |
 
-mod herald;
 mod link_set;
-mod losses;
+mod outage_flood;
+mod peer_losses;
 
-pub use herald::Herald;
 pub use link_set::LinkSet;
-pub use losses::{Damage, Dead, Loss, Obstacle};
+pub use outage_flood::OutageFlood;
+pub use peer_losses::{Dead, Failures, PathFailure, PeerLoss};
 
-pub(crate) use losses::{forwarder, losses, Bond};
+pub(crate) use peer_losses::{forwarder, peer_losses, FailureScope};

@@ -1,8 +1,8 @@
 //! Exhaustive exploration of the states of the lanes between a ring's forwarders, for any traffic and any order of
 //! events: in no state do lanes wait for each other in a cycle.
 //!
-//! The routes of packets come from the forwarder's own code ([`Track::way`], [`Allowed::passes`]). The rest of the
-//! model keeps only what matters for waiting, and everything else may happen at any time:
+//! The routes of packets come from the forwarder's own code ([`TransitChannel::way`], [`Allowed::passes`]). The rest of
+//! the model keeps only what matters for waiting, and everything else may happen at any time:
 //!
 //! - A lane between forwarders holds a fixed number of packets. A packet is modelled as the list of lanes that it still
 //!   has to pass. Real lanes are counted in lines, and their heads come back late; but in any state a lane either
@@ -17,7 +17,7 @@
 //! So a packet can only be stuck for ever behind others that wait for room in a cycle of full lanes.
 
 use super::route::{Allowed, Route};
-use super::track::Track;
+use super::transit_channel::TransitChannel;
 use crate::topology::Topology;
 use ntbring_ntb::Side;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -201,7 +201,7 @@ fn explore(ranks: &[usize], side: Side, capacity: usize, way_on: WayOn) -> Optio
 fn forwarders_never_wait_for_each_other_in_a_circle() {
     for side in Side::BOTH {
         for (ranks, capacity) in [(&[1; 3][..], 1), (&[1; 3], 3), (&[2, 1, 3], 2), (&[1; 4], 1), (&[1; 4], 2)] {
-            assert_eq!(explore(ranks, side, capacity, Track::way), None, "{ranks:?} {side}");
+            assert_eq!(explore(ranks, side, capacity, TransitChannel::way), None, "{ranks:?} {side}");
         }
     }
 }
@@ -211,7 +211,7 @@ fn forwarders_never_wait_for_each_other_in_a_circle() {
 fn without_a_dateline_they_would() {
     let alike: WayOn = |t, at, side, route, request| {
         let ranks = t.ranks_of(t.neighbour(at, side)).len();
-        Track::way(t, at, side, route, request).min(ranks)
+        TransitChannel::way(t, at, side, route, request).min(ranks)
     };
     for (hosts, capacity) in [(4, 1), (4, 2), (5, 1)] {
         let (state, circle) = explore(&vec![1; hosts], Side::Right, capacity, alike).expect("a circle");

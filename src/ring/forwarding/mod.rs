@@ -3,19 +3,19 @@
 //! | file | holds |
 //! |---|---|
 //! | `route` | source and destination of a packet, and which packets a host may forward |
-//! | `tally` | counters of a forwarder |
-//! | `crew` | division of a host's forwarding among threads |
-//! | `desk` | state that all tracks of a host share |
-//! | `track` | the traffic of one class that leaves to one side |
-//! | `relay` | the forwarder: its tracks in order of priority, and the network manager's lanes |
-//! | `transfer` | the threads in which forwarders run |
+//! | `relay_counters` | counters of a forwarder |
+//! | `thread_split` | division of a host's forwarding among threads |
+//! | `state` | state that all transit channels of a host share |
+//! | `transit_channel` | the traffic of one class that leaves to one side |
+//! | `relay` | the forwarder: its transit channels in order of priority, and the network manager's lanes |
+//! | `forwarder_threads` | the threads in which forwarders run |
 
-pub mod crew;
-mod desk;
 #[cfg(test)]
 mod explorer;
+mod forwarder_state;
+pub mod forwarder_threads;
 pub mod relay;
+mod relay_counters;
 mod route;
-mod tally;
-mod track;
-pub mod transfer;
+pub mod thread_split;
+mod transit_channel;

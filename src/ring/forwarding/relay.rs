@@ -2,39 +2,40 @@
 //! neighbour.
 //!
 //! A packet is an entry of a lane whose kind has [`ROUTED`] set; its bytes begin with a [`Route`]. Packets of one class
-//! that leave to the same side form a track. Urgent packets have priority over bulk: between two chunks of bulk of
-//! an input, all urgent inputs have a turn. A turn is limited to a few packets, so that bulk does not starve either.
+//! that leave to the same side form a transit channel. Urgent packets have priority over bulk: between two chunks of
+//! bulk of an input, all urgent inputs have a turn. A turn is limited to a few packets, so that bulk does not starve
+//! either.
 //!
-//! In rings that reroute around links that are down, a [`Steward`] decides which links those are. Packets whose next
-//! link is down are dropped: their sender still holds them for retransmission, and learns the other route from its
-//! host's steward.
+//! In rings that reroute around links that are down, a [`ManagerDriver`] decides which links those are. Packets whose
+//! next link is down are dropped: their sender still holds them for retransmission, and learns the other route from its
+//! host's manager driver.
 
-use super::crew::thread_of;
-use super::desk::Desk;
+use super::forwarder_state::ForwarderState;
+use super::relay_counters::count;
+pub use super::relay_counters::RelayCounters;
 use super::route::{wrong, Allowed};
 pub use super::route::{RelayError, Route, ROUTED};
-use super::tally::count;
-pub use super::tally::RelayCounters;
-use super::track::{Office, Track};
+use super::thread_split::thread_of;
+use super::transit_channel::{ForwarderContext, TransitChannel};
+use crate::layout::Class;
 use crate::link::Link;
 use crate::membership::Membership;
-use crate::plan::Class;
 use crate::protocol::FORWARDER_DOORBELL;
-use crate::rerouting::steward::{Steward, MANAGE};
+use crate::rerouting::manager_driver::{ManagerDriver, MANAGE};
 use ntbring_ntb::{Port, Side};
 use ntbring_queue::{Consumer, Producer};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds over the bulk tracks in one step.
+/// Maximum number of rounds over the bulk transit channels in one step.
 const ROUNDS: usize = 8;
 
 /// Maximum number of manager packets that are taken from a neighbour in one step.
-const ORDERS: usize = 8;
+const CONTROL_PACKETS: usize = 8;
 
-/// The control lanes between the stewards of two neighbours.
-struct Orders {
+/// The control lanes between the manager drivers of two neighbours.
+struct ControlLanes {
     side: Side,
     neighbour: usize,
     port: Arc<dyn Port>,
@@ -44,35 +45,36 @@ struct Orders {
     mended: [u64; 2],
 }
 
-/// The host's steward and its control lanes to the neighbours.
-struct Home {
-    steward: Steward,
-    orders: Vec<Orders>,
+/// The host's manager driver and its control lanes to the neighbours.
+struct HostManager {
+    manager_driver: ManagerDriver,
+    control: Vec<ControlLanes>,
 }
 
-/// A host's forwarder, or one transfer thread's part of it. It has its own lanes, so forwarder and ranks do not contend
-/// for lanes.
+/// A host's forwarder, or one forwarder thread's part of it. It has its own lanes, so forwarder and ranks do not
+/// contend for lanes.
 pub struct Forwarder {
-    office: Arc<Office>,
+    context: Arc<ForwarderContext>,
     /// Set in the part that handles the state which all parts share.
     leads: bool,
-    /// Tracks of the urgent class, and below those of bulk.
-    urgent: Vec<Track>,
-    bulk: Vec<Track>,
+    /// Transit channels of the urgent class, and below those of bulk.
+    urgent: Vec<TransitChannel>,
+    bulk: Vec<TransitChannel>,
     /// Set if its links may damage packets (`detect` or `retry`).
     checked: bool,
-    /// The steward and its lanes; only in the leading part, in rings that reroute around links that are down.
-    home: Option<Home>,
+    /// The manager driver and its lanes; only in the leading part, in rings that reroute around links that are down.
+    host_manager: Option<HostManager>,
 }
 
 impl Forwarder {
     /// Creates the forwarder of this process's host, with its two links, left first.
     pub fn new(members: &Arc<Membership>, links: [&Link; 2], counters: Arc<RelayCounters>) -> Forwarder {
-        Self::crew(members, links, counters, 1).pop().expect("one for each thread")
+        Self::per_thread(members, links, counters, 1).pop().expect("one for each thread")
     }
 
-    /// Creates the forwarder of this process's host, divided among `threads` transfer threads ([`super::crew`]).
-    pub fn crew(
+    /// Creates the forwarder of this process's host, divided among `threads` forwarder threads
+    /// ([`super::thread_split`]).
+    pub fn per_thread(
         members: &Arc<Membership>,
         links: [&Link; 2],
         counters: Arc<RelayCounters>,
@@ -81,34 +83,34 @@ impl Forwarder {
         let (topology, host) = (members.topology().clone(), members.host());
         let policy = members.policy();
         let heals = policy.reroutes();
-        let desk = Arc::new(Desk::new(members, heals, threads));
+        let state = Arc::new(ForwarderState::new(members, heals, threads));
         let allowed = if heals { Allowed::Either } else { Allowed::Shorter };
-        let office = Arc::new(Office { topology: topology.clone(), host, allowed, desk, counters });
+        let context = Arc::new(ForwarderContext { topology: topology.clone(), host, allowed, state, counters });
         let checked = policy.is_checked();
         let part = |thread| {
-            let tracks = |class| {
+            let channels = |class| {
                 let mine = Side::BOTH.into_iter().filter(|side| thread_of(threads, *side, class) == thread);
-                mine.filter_map(|side| Track::new(&office, links, side, class)).collect()
+                mine.filter_map(|side| TransitChannel::new(&context, links, side, class)).collect()
             };
-            let home = || Home {
-                steward: Steward::new(topology.clone(), host, members.ways(), Instant::now()),
-                orders: links.into_iter().filter_map(Orders::new).collect(),
+            let host_manager = || HostManager {
+                manager_driver: ManagerDriver::new(topology.clone(), host, members.routes(), Instant::now()),
+                control: links.into_iter().filter_map(ControlLanes::new).collect(),
             };
-            let (leads, office) = (thread == 0, office.clone());
-            let (urgent, bulk) = (tracks(Class::Urgent), tracks(Class::Bulk));
-            Forwarder { urgent, bulk, checked, home: (leads && heals).then(home), leads, office }
+            let (leads, context) = (thread == 0, context.clone());
+            let (urgent, bulk) = (channels(Class::Urgent), channels(Class::Bulk));
+            Forwarder { urgent, bulk, checked, host_manager: (leads && heals).then(host_manager), leads, context }
         };
         (0..threads).map(part).collect()
     }
 
-    fn tracks(&self) -> impl Iterator<Item = &Track> {
+    fn channels(&self) -> impl Iterator<Item = &TransitChannel> {
         self.urgent.iter().chain(&self.bulk)
     }
 
     /// Returns a version that changes with the queue of requests which wait for locks; None if no request waits, or in
     /// a part that does not lead. While it is Some, steps must be repeated without a doorbell.
     pub fn lock_queue_version(&self) -> Option<u32> {
-        self.office.desk.lock_queue_version().filter(|_| self.leads)
+        self.context.state.lock_queue_version().filter(|_| self.leads)
     }
 
     /// Returns true if its links may damage packets.
@@ -119,62 +121,62 @@ impl Forwarder {
     /// To be called when the host's ranks have nothing more to do, but other hosts' ranks may: packets in transit are
     /// still forwarded, and ranks that end from now on count as having left, not as dead.
     pub fn leave(&self) {
-        self.office.desk.leave();
+        self.context.state.leave();
     }
 
     /// Returns the time after the latest step until the next timer, independent of doorbells; None if no timer is
     /// armed.
     pub fn rest(&self) -> Option<Duration> {
-        self.home.as_ref().map(|home| home.steward.rest())
+        self.host_manager.as_ref().map(|host_manager| host_manager.manager_driver.rest())
     }
 
     /// Returns true if an engine is copying packets: steps must be repeated without a doorbell.
     pub fn is_copying(&self) -> bool {
-        self.bulk.iter().any(Track::is_copying)
+        self.bulk.iter().any(TransitChannel::is_copying)
     }
 
     /// Returns true if [`Forwarder::look_after`] has to be called soon.
     pub fn is_unsettled(&self) -> bool {
-        let orders = self.home.iter().flat_map(|home| &home.orders);
-        let desk = &self.office.desk;
-        self.tracks().any(Track::is_unsettled)
-            || orders.into_iter().any(|orders| desk.is_up(orders.side) && !orders.outgoing.is_settled())
+        let control = self.host_manager.iter().flat_map(|host_manager| &host_manager.control);
+        let state = &self.context.state;
+        self.channels().any(TransitChannel::is_unsettled)
+            || control.into_iter().any(|control| state.is_up(control.side) && !control.outgoing.is_settled())
     }
 
     /// Checks for links that have gone down, in rings that do not reroute. To be called now and then, and before a
     /// sleep; returns the longest sleep until the next call, if there is a limit.
     pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
-        self.leads.then(|| self.office.desk.look_at_links(now)).flatten()
+        self.leads.then(|| self.context.state.look_at_links(now)).flatten()
     }
 
     /// Handles retransmission of packets that may have been damaged or lost, and the states of links in rings that
     /// reroute.
     pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
-        if let Some(Home { steward, orders }) = &mut self.home {
-            let Office { desk, counters, .. } = &*self.office;
-            desk.watch(now);
-            steward.attend(now, |side| orders[side as usize].port.link());
-            Side::BOTH.into_iter().for_each(|side| desk.set_up(side, steward.is_up(side)));
-            counters.reroutes.store(steward.reroutes(), Ordering::Relaxed);
-            for orders in orders {
-                orders.look_after(now, desk.is_up(orders.side), counters)?;
+        if let Some(HostManager { manager_driver, control }) = &mut self.host_manager {
+            let ForwarderContext { state, counters, .. } = &*self.context;
+            state.watch(now);
+            manager_driver.attend(now, |side| control[side as usize].port.link());
+            Side::BOTH.into_iter().for_each(|side| state.set_up(side, manager_driver.is_up(side)));
+            counters.reroutes.store(manager_driver.reroutes(), Ordering::Relaxed);
+            for control in control {
+                control.look_after(now, state.is_up(control.side), counters)?;
             }
         }
-        self.urgent.iter_mut().chain(&mut self.bulk).try_for_each(|track| track.look_after(now))
+        self.urgent.iter_mut().chain(&mut self.bulk).try_for_each(|channel| channel.look_after(now))
     }
 
     /// Forwards the packets that are there and find room, a few from each input, and serves requests. Returns the
     /// number of packets and requests.
     pub fn step(&mut self) -> Result<usize, RelayError> {
-        let mut moved = if self.leads { self.office.desk.step() } else { 0 };
-        if let Some(home) = &mut self.home {
-            moved += home.step(&self.office)?;
+        let mut moved = if self.leads { self.context.state.step() } else { 0 };
+        if let Some(host_manager) = &mut self.host_manager {
+            moved += host_manager.step(&self.context)?;
         }
         moved += self.step_urgent()?;
         for _ in 0..ROUNDS {
             let mut bulk = 0;
-            for track in &mut self.bulk {
-                bulk += track.step()?;
+            for channel in &mut self.bulk {
+                bulk += channel.step()?;
             }
             if bulk == 0 {
                 break;
@@ -186,38 +188,39 @@ impl Forwarder {
 
     fn step_urgent(&mut self) -> Result<usize, RelayError> {
         let mut moved = 0;
-        for track in &mut self.urgent {
-            moved += track.step()?;
+        for channel in &mut self.urgent {
+            moved += channel.step()?;
         }
         Ok(moved)
     }
 
     /// Returns one line on every lane that is not empty, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
-        let mut lines = if self.leads { self.office.desk.describe() } else { vec![] };
-        lines.extend(self.home.iter().flat_map(|home| home.steward.describe()));
-        lines.extend(self.tracks().flat_map(Track::describe));
+        let mut lines = if self.leads { self.context.state.describe() } else { vec![] };
+        lines.extend(self.host_manager.iter().flat_map(|host_manager| host_manager.manager_driver.describe()));
+        lines.extend(self.channels().flat_map(TransitChannel::describe));
         lines
     }
 }
 
-impl Home {
-    /// Receives packets of the neighbours' stewards, and sends those of this host's steward, as far as there is room.
-    fn step(&mut self, office: &Office) -> Result<usize, RelayError> {
-        let Home { steward, orders } = self;
+impl HostManager {
+    /// Receives packets of the neighbours' manager drivers, and sends those of this host's manager driver, as far as
+    /// there is room.
+    fn step(&mut self, context: &ForwarderContext) -> Result<usize, RelayError> {
+        let HostManager { manager_driver, control } = self;
         let mut moved = 0;
-        for orders in orders {
-            moved += orders.take(steward, office)? + orders.send(steward, office);
+        for control in control {
+            moved += control.take(manager_driver, context)? + control.send(manager_driver, context);
         }
         Ok(moved)
     }
 }
 
-impl Orders {
-    fn new(link: &Link) -> Option<Orders> {
+impl ControlLanes {
+    fn new(link: &Link) -> Option<ControlLanes> {
         let (side, neighbour, port) = (link.side(), link.neighbour(), link.port());
-        let (incoming, outgoing) = (link.orders_in()?, link.orders_out()?);
-        Some(Orders { side, neighbour, port, incoming, outgoing, mended: [0; 2] })
+        let (incoming, outgoing) = (link.control_in()?, link.control_out()?);
+        Some(ControlLanes { side, neighbour, port, incoming, outgoing, mended: [0; 2] })
     }
 
     fn ring(&self, counters: &RelayCounters) {
@@ -237,9 +240,9 @@ impl Orders {
         Ok(())
     }
 
-    fn take(&mut self, steward: &mut Steward, office: &Office) -> Result<usize, RelayError> {
+    fn take(&mut self, manager_driver: &mut ManagerDriver, context: &ForwarderContext) -> Result<usize, RelayError> {
         let from = self.neighbour;
-        for taken in 0..ORDERS {
+        for taken in 0..CONTROL_PACKETS {
             let entry = self.incoming.take().map_err(|error| RelayError::Corrupt { from, error })?;
             let Some(entry) = entry else { return Ok(taken) };
             if entry.kind != MANAGE {
@@ -247,24 +250,24 @@ impl Orders {
             }
             let mut bytes = vec![0; entry.len];
             self.incoming.window().read(entry.offset, &mut bytes);
-            steward.take(self.side, &bytes).map_err(|error| RelayError::Manager { from, error })?;
+            manager_driver.take(self.side, &bytes).map_err(|error| RelayError::Manager { from, error })?;
             if self.incoming.release() {
-                count(&office.counters.head_updates, 1);
-                self.ring(&office.counters);
+                count(&context.counters.head_updates, 1);
+                self.ring(&context.counters);
             }
         }
-        Ok(ORDERS)
+        Ok(CONTROL_PACKETS)
     }
 
-    fn send(&mut self, steward: &mut Steward, office: &Office) -> usize {
+    fn send(&mut self, manager_driver: &mut ManagerDriver, context: &ForwarderContext) -> usize {
         let mut sent = 0;
-        while let Some(packet) = steward.next(self.side) {
+        while let Some(packet) = manager_driver.next(self.side) {
             // Every packet fits an empty lane: see the test `every_packet_fits_the_smallest_lane_that_is_checked`.
             let Some(mut slot) = self.outgoing.reserve(packet.len()) else { break };
             slot.write_bytes(0, packet);
             slot.commit(MANAGE, packet.len(), 0);
-            self.ring(&office.counters);
-            steward.sent(self.side);
+            self.ring(&context.counters);
+            manager_driver.sent(self.side);
             sent += 1;
         }
         sent

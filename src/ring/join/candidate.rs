@@ -4,23 +4,23 @@
 use super::card::{Card, HostCard};
 use super::cards::Cards;
 use super::connect::{ask_for_rings, Connect};
-use super::dress;
+use super::decorate;
 use super::error::JoinError;
 use super::greeting::OFFSET_UNIT;
-use super::meeting::{died, Control, Meeting};
+use super::join_handshakes::{died, Control, JoinHandshakes};
+use super::kernel_copy::probe_kernel_copies;
 use super::ports::Ports;
-use super::reach::find_reach;
-use crate::forwarding::crew;
+use crate::forwarding::thread_split;
+use crate::layout::{LocalLayout, WindowLayout};
 use crate::link::Link;
 use crate::liveness::{Channel, Monitor};
 use crate::membership::{Adapters, Limits, Membership, Peers, Processors, Shared};
-use crate::plan::{LocalPlan, WindowPlan};
 use crate::policy::LinkPolicy;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::settings::JoinSettings;
 use crate::topology::Topology;
 use ntbring_host::cores;
-use ntbring_host::{check_space, place, size_of, FileAddress, HostMemory, Introduction, Mailbox, Reach, Watch};
+use ntbring_host::{check_space, machine, size_of, FileAddress, FileTag, HostMemory, KernelCopy, Mailbox, Watch};
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
 use ntbring_ntb::notice::Notices;
@@ -35,9 +35,9 @@ use std::time::Duration;
 /// of 68 KiB and their metadata.
 const MPICH_SHM_PER_RANK: u64 = 64 * (68 << 10) + (256 << 10);
 
-/// Size of a process's bulletin in words: a fixed part, and a part for each rank.
-const BULLETIN: usize = 128;
-const BULLETIN_PER_RANK: usize = 3;
+/// Size of a process's stats page in words: a fixed part, and a part for each rank.
+const STATS_PAGE: usize = 128;
+const STATS_PAGE_PER_RANK: usize = 3;
 
 /// Directory in which MPICH creates its shared memory.
 const MPICH_SHM_DIR: &str = "/dev/shm";
@@ -49,11 +49,11 @@ pub struct Candidate {
     settings: JoinSettings,
     backend: Arc<dyn Backend>,
     windows: Windows,
-    local_plan: LocalPlan,
+    local_layout: LocalLayout,
     /// Windows and host memory; present only in the first rank of a host, which creates them.
     created: Option<(Box<dyn Fabric>, HostMemory)>,
     mailbox: (Mailbox, FileAddress),
-    /// Number of transfer threads of this process's host, if the process is its first rank.
+    /// Number of forwarder threads of this process's host, if the process is its first rank.
     threads: usize,
 }
 
@@ -74,7 +74,7 @@ impl Candidate {
         backend: Arc<dyn Backend>,
     ) -> Result<Candidate, JoinError> {
         let host = topology.host_of(rank);
-        let local_plan = LocalPlan::new(&topology, host, settings.ring.local_lane);
+        let local_layout = LocalLayout::new(&topology, host, settings.ring.local_lane);
         let managed = settings.ring.reliability.retransmits();
         let accounts = settings.links.model.is_some();
         let window = match topology.hosts() {
@@ -84,29 +84,29 @@ impl Candidate {
                     Device::Shared(dir) => dir,
                     _ => &settings.host.shm_dir,
                 });
-                WindowPlan::good_window(&topology, managed, accounts, room)
+                WindowLayout::good_window(&topology, managed, accounts, room)
             })?,
         };
         if topology.hosts() > 1 {
-            WindowPlan::smallest_lane(&topology, window, managed)?;
+            WindowLayout::smallest_lane(&topology, window, managed)?;
         }
         if let Some(faults) = &settings.links.faults {
-            dress::check(faults, &topology)?;
+            decorate::check(faults, &topology)?;
         }
         let windows = Windows { bytes: window, accounts };
         let created = match topology.local_of(rank) {
-            0 => Some((backend.create(windows)?, HostMemory::create(&settings.host.shm_dir, local_plan.total())?)),
+            0 => Some((backend.create(windows)?, HostMemory::create(&settings.host.shm_dir, local_layout.total())?)),
             _ => None,
         };
-        let mailbox = Mailbox::create(&settings.host.shm_dir, BULLETIN + BULLETIN_PER_RANK * topology.size())?;
-        let threads = crew::threads(settings.ring.xfer_threads, &topology, cores::own());
+        let mailbox = Mailbox::create(&settings.host.shm_dir, STATS_PAGE + STATS_PAGE_PER_RANK * topology.size())?;
+        let threads = thread_split::threads(settings.ring.forwarder_threads, &topology, cores::own());
         Ok(Candidate {
             topology: Arc::new(topology),
             rank,
             settings,
             backend,
             windows,
-            local_plan,
+            local_layout,
             created,
             mailbox,
             threads,
@@ -133,11 +133,11 @@ impl Candidate {
         Card {
             version: PROTOCOL_VERSION.into(),
             pid: std::process::id(),
-            place: place(),
+            machine: machine(),
             threads: self.threads as u8,
             host: self.created.as_ref().map(host),
             mailbox: self.mailbox.1,
-            probe: Reach::probe_address(),
+            probe: KernelCopy::probe_address(),
             cores: cores::mine(),
         }
     }
@@ -149,7 +149,7 @@ impl Candidate {
         let (rank, host) = (self.rank, topology.host_of(self.rank));
         let cards = Cards::check(&topology, host, cards)?;
         let doorbells = self.backend.caps().usable_doorbells();
-        let (pids, guests) = (cards.pids(), cards.guests(doorbells.max(1))?);
+        let (pids, external_peers) = (cards.pids(), cards.external_peers(doorbells.max(1))?);
         let (fabric, shared) = self.open_host(cards)?;
         self.introduce(fabric.as_ref(), &shared, pids[0])?;
         let Ports { ports, injector, record } = Ports::open(fabric.as_ref(), &topology, rank, &self.settings, cards)?;
@@ -160,13 +160,13 @@ impl Candidate {
         let (mut links, channels) = self.connect(policy, ports, &offsets, fabric.as_ref(), cards)?;
         let table = policy.is_monitored().then(|| shared.table(&topology));
         let notices = notices(&mut links, &channels, &shared);
-        let silence = self.settings.ring.silence;
+        let silence = self.settings.ring.keepalive_timeout;
         let leads = rank == topology.ranks_of(host)[0];
         let monitor = table.clone().zip(notices).filter(|_| leads).map(|(table, notices)| {
             Monitor::new(&topology, host, &pids, (channels, notices), table, silence, fabric.leftover())
         });
-        let reach = match self.settings.kernel_copies {
-            true => find_reach(&topology, rank, policy, cards),
+        let kernel_copy = match self.settings.kernel_copies {
+            true => probe_kernel_copies(&topology, rank, policy, cards),
             false => vec![None; topology.size()],
         };
         let processors = self.processors(cards);
@@ -180,7 +180,7 @@ impl Candidate {
             threads: cards.threads(host),
             adapters: Adapters { backend: self.backend, fabric, doorbells: doorbells.max(1), links, injector, record },
             shared,
-            peers: Peers { pids, guests, reach, watch, table, silence },
+            peers: Peers { pids, external_peers, kernel_copy, watch, table, silence },
             processors,
             monitor,
             mailbox: Some(self.mailbox.0),
@@ -190,15 +190,15 @@ impl Candidate {
 
     /// Opens the windows and the memory of the host, unless this process has created them.
     fn open_host(&mut self, cards: Cards) -> Result<(Box<dyn Fabric>, Shared), JoinError> {
-        let plan = self.local_plan;
+        let layout = self.local_layout;
         let (fabric, memory) = match self.created.take() {
             Some(created) => created,
             None => {
                 let card = cards.host(self.topology.host_of(self.rank))?;
-                (self.backend.attach(&card.fabric, self.windows)?, HostMemory::open(card.memory, plan.total())?)
+                (self.backend.attach(&card.fabric, self.windows)?, HostMemory::open(card.memory, layout.total())?)
             }
         };
-        Ok((fabric, Shared { memory, plan }))
+        Ok((fabric, Shared { memory, layout }))
     }
 
     /// Returns true if this process is the first rank of its host.
@@ -210,7 +210,7 @@ impl Candidate {
     fn introduce(&self, fabric: &dyn Fabric, shared: &Shared, job: u32) -> Result<(), JoinError> {
         if self.leads() {
             let (host, hosts) = (self.topology.host_of(self.rank) as u8, self.topology.hosts() as u8);
-            let is = Introduction { job, host, hosts, faulty: self.settings.links.faults.is_some() };
+            let is = FileTag { job, host, hosts, faulty: self.settings.links.faults.is_some() };
             fabric.introduce(is)?;
             shared.memory.introduce(is)?;
         }
@@ -238,13 +238,13 @@ impl Candidate {
         let (topology, settings, window) = (&*self.topology, &self.settings, self.windows.bytes);
         let host = topology.host_of(self.rank);
         let doorbells = self.backend.caps().usable_doorbells();
-        let meeting = Meeting { topology, host, window, settings, policy, doorbells, watch, pids };
+        let join_handshakes = JoinHandshakes { topology, host, window, settings, policy, doorbells, watch, pids };
         let memory = shared.memory.bytes();
         let control = Control { block: InWindow::new(memory.clone()), out: OutWindow::new(memory) };
         if !self.leads() {
-            return meeting.leader(&control, topology.ranks_of(host)[0]);
+            return join_handshakes.leader(&control, topology.ranks_of(host)[0]);
         }
-        let result = meeting.neighbours(ports);
+        let result = join_handshakes.neighbours(ports);
         control.publish(&result);
         if result.is_err() {
             // Long enough for the neighbours to find the error for themselves.
@@ -260,11 +260,11 @@ impl Candidate {
             // No packet is forwarded in such a ring, so none has to fit a lane on the way.
             false => usize::MAX,
             true => {
-                let lines = WindowPlan::smallest_lane(topology, window, policy.reroutes())? / LINE;
+                let lines = WindowLayout::smallest_lane(topology, window, policy.reroutes())? / LINE;
                 entry_max(lines) - policy.reliability().trailer()
             }
         };
-        Ok(Limits { packet, block: WindowPlan::block_max(topology, window) })
+        Ok(Limits { packet, block: WindowLayout::block_max(topology, window) })
     }
 
     /// Creates the links over the ports, and the monitor's channels beside them if hosts have monitors.

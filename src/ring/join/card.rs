@@ -25,8 +25,8 @@ pub struct Card {
     /// Process id of the rank.
     pub pid: u32,
     /// Identifies the machine and the process namespace that the rank is in.
-    pub place: u64,
-    /// Number of transfer threads of the host, if the rank is the first there.
+    pub machine: u64,
+    /// Number of forwarder threads of the host, if the rank is the first there.
     pub threads: u8,
     /// Addresses of the host's windows and of the memory that its processes share, if the rank is the first of its
     /// host.
@@ -56,7 +56,7 @@ impl Card {
         to.put_u64_le(Self::MAGIC);
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
-        to.put_u64_le(self.place);
+        to.put_u64_le(self.machine);
         to.put_u64_le(u64::from(self.threads) << THREADS | u64::from(self.host.is_some()));
         host.memory.put(&mut to);
         to.put_slice(&host.fabric.0);
@@ -75,7 +75,7 @@ impl Card {
             return Err("it is not an address of ntbring".into());
         }
         let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
-        let place = bytes.get_u64_le();
+        let machine = bytes.get_u64_le();
         let word = bytes.get_u64_le();
         let (has_host, threads) = (word & 1 == 1, (word >> THREADS) as u8);
         if !(1..=THREADS_MAX as u8).contains(&threads) {
@@ -87,6 +87,6 @@ impl Card {
         let mailbox = FileAddress::get(&mut bytes);
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
         let host = has_host.then_some(HostCard { fabric, memory });
-        Ok(Card { version, pid, place, threads, host, mailbox, probe, cores })
+        Ok(Card { version, pid, machine, threads, host, mailbox, probe, cores })
     }
 }

@@ -2,10 +2,10 @@
 
 use super::card::{Card, HostCard};
 use super::error::JoinError;
-use crate::guest::GuestAddress;
+use crate::external_peer::ExternalAddress;
 use crate::protocol::{rank_doorbell, PROTOCOL_VERSION};
 use crate::topology::Topology;
-use ntbring_host::place;
+use ntbring_host::machine;
 
 /// The cards of all ranks, in rank order.
 #[derive(Clone, Copy)]
@@ -22,8 +22,8 @@ impl<'a> Cards<'a> {
             let what = format!("it speaks protocol version {}, this rank {PROTOCOL_VERSION}", cards[other].version);
             return Err(JoinError::Address { rank: other as u32, what });
         }
-        let here = place();
-        match topology.ranks_of(host).iter().find(|&&rank| cards[rank as usize].place != here) {
+        let here = machine();
+        match topology.ranks_of(host).iter().find(|&&rank| cards[rank as usize].machine != here) {
             Some(&rank) => Err(JoinError::Elsewhere { rank, host }),
             None => Ok(Cards { topology, cards }),
         }
@@ -36,7 +36,7 @@ impl<'a> Cards<'a> {
         self.cards[rank as usize].host.ok_or_else(|| JoinError::Address { rank, what: what() })
     }
 
-    /// Returns the number of a host's transfer threads.
+    /// Returns the number of a host's forwarder threads.
     pub fn threads(&self, host: usize) -> usize {
         usize::from(self.cards[self.topology.ranks_of(host)[0] as usize].threads)
     }
@@ -48,14 +48,14 @@ impl<'a> Cards<'a> {
 
     /// Returns the addresses of all ranks for processes of other jobs. `doorbells` is the number of doorbells of each
     /// host.
-    pub fn guests(&self, doorbells: usize) -> Result<Vec<GuestAddress>, JoinError> {
-        let guest = |(rank, card): (usize, &Card)| {
+    pub fn external_peers(&self, doorbells: usize) -> Result<Vec<ExternalAddress>, JoinError> {
+        let external_peer = |(rank, card): (usize, &Card)| {
             let rank = rank as u32;
             let doorbell = (rank_doorbell(self.topology.local_of(rank)) % doorbells) as u32;
             let host = self.host(self.topology.host_of(rank))?.fabric;
-            Ok(GuestAddress { mailbox: card.mailbox, place: card.place, host, doorbell })
+            Ok(ExternalAddress { mailbox: card.mailbox, machine: card.machine, host, doorbell })
         };
-        self.cards.iter().enumerate().map(guest).collect()
+        self.cards.iter().enumerate().map(external_peer).collect()
     }
 
     /// Returns the card of a rank.
@@ -65,7 +65,7 @@ impl<'a> Cards<'a> {
 
     /// Returns the cards of the ranks on this process's machine and in its process namespace.
     pub fn here(&self) -> impl Iterator<Item = &'a Card> {
-        let here = place();
-        self.cards.iter().filter(move |card| card.place == here)
+        let here = machine();
+        self.cards.iter().filter(move |card| card.machine == here)
     }
 }

@@ -2,15 +2,15 @@
 
 use super::cards::Cards;
 use super::error::JoinError;
+use crate::layout::WindowLayout;
 use crate::link::Link;
 use crate::liveness::Channel;
-use crate::plan::WindowPlan;
 use crate::policy::LinkPolicy;
 use crate::topology::Topology;
 use ntbring_memory::InWindow;
-use ntbring_ntb::cut::cut;
 use ntbring_ntb::fabric::Fabric;
 use ntbring_ntb::notice::Notices;
+use ntbring_ntb::split::split;
 use ntbring_ntb::{LinkState, Port, Side};
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ pub(super) struct Connect<'a> {
 }
 
 impl Connect<'_> {
-    fn plan(&self, host: usize, side: Side) -> Result<WindowPlan, JoinError> {
-        Ok(WindowPlan::new(self.topology, host, side, self.window, self.policy.reroutes())?)
+    fn layout(&self, host: usize, side: Side) -> Result<WindowLayout, JoinError> {
+        Ok(WindowLayout::new(self.topology, host, side, self.window, self.policy.reroutes())?)
     }
 
     /// Creates the link over a port, whose neighbour provides its window at `offset`.
@@ -45,7 +45,7 @@ impl Connect<'_> {
         }
         let outgoing = port.outgoing(offset, self.window)?;
         let outgoing = match caps.max_transfer {
-            Some(max) => cut(outgoing, max),
+            Some(max) => split(outgoing, max),
             None => outgoing,
         };
         let engine = caps.async_copies.and_then(|copies| Some((port.copy_engine(&outgoing)?, copies.min)));
@@ -54,8 +54,8 @@ impl Connect<'_> {
             incoming: port.incoming(),
             engine,
             outgoing,
-            plan: self.plan(self.host, side)?,
-            peer_plan: self.plan(neighbour, side.opposite())?,
+            layout: self.layout(self.host, side)?,
+            peer_layout: self.layout(neighbour, side.opposite())?,
             view: self.view(neighbour, side)?,
             threads: self.cards.threads(neighbour),
             reliability: self.policy.reliability(),
@@ -67,21 +67,21 @@ impl Connect<'_> {
     /// Returns the window into which the neighbour's other neighbour writes, with its layout, if this host may read it
     /// and that is of use: with several ranks on a host, boards may be in different rounds, and the neighbour must pass
     /// blocks on to this side.
-    fn view(&self, neighbour: usize, side: Side) -> Result<Option<(WindowPlan, InWindow)>, JoinError> {
+    fn view(&self, neighbour: usize, side: Side) -> Result<Option<(WindowLayout, InWindow)>, JoinError> {
         let one_rank_each = self.topology.hosts() == self.topology.size();
-        if !self.policy.shortcuts().windows || !one_rank_each || self.topology.reach(side == Side::Left) <= 1 {
+        if !self.policy.shortcuts().windows || !one_rank_each || self.topology.span(side == Side::Left) <= 1 {
             return Ok(None);
         }
         let window = self.fabric.view(side, &self.cards.host(neighbour)?.fabric)?;
-        let plan = self.plan(neighbour, side)?;
-        Ok(window.map(|window| (plan, window)))
+        let layout = self.layout(neighbour, side)?;
+        Ok(window.map(|window| (layout, window)))
     }
 
     /// Returns the tables of liveness and of notices beside a link, reached past the port's decorators.
     pub fn channel(&self, side: Side, offset: u64) -> Result<Channel, JoinError> {
         let neighbour = self.topology.neighbour(self.host, side);
         let bare = self.fabric.port(side, &self.cards.host(neighbour)?.fabric)?;
-        let plans = [self.plan(self.host, side)?, self.plan(neighbour, side.opposite())?];
+        let plans = [self.layout(self.host, side)?, self.layout(neighbour, side.opposite())?];
         Ok(Channel::new(self.topology, bare, offset, self.window, plans)?)
     }
 }

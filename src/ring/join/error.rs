@@ -1,7 +1,7 @@
 //! Errors of joining the ring.
 
 use super::greeting::HandshakeError;
-use crate::plan::TooSmall;
+use crate::layout::TooSmall;
 use crate::topology::TopologyError;
 use ntbring_host::HostError;
 use ntbring_ntb::NtbError;

@@ -4,23 +4,23 @@
 //! |---|---|
 //! | `candidate` | the process that joins, and the order of the steps |
 //! | `card`, `cards` | the record that every rank publishes, and what follows from all of them |
-//! | `dress`, `ports` | decorators around ports; opening the ports of a host |
-//! | `greeting`, `handshake`, `meeting` | exchange of parameters between two neighbours (no I/O inside), and the waits for it |
+//! | `decorators`, `ports` | decorators around ports; opening the ports of a host |
+//! | `greeting`, `handshake`, `join_handshakes` | exchange of parameters between two neighbours (no I/O inside), and the waits for it |
 //! | `connect` | links over the ports, with their windows |
-//! | `reach` | kernel copies from and to other ranks |
+//! | `kernel_copy` | kernel copies from and to other ranks |
 //! | `error` | errors of joining |
 
 mod candidate;
 mod card;
 mod cards;
 mod connect;
-mod dress;
+mod decorate;
 mod error;
 mod greeting;
 pub mod handshake;
-mod meeting;
+mod join_handshakes;
+mod kernel_copy;
 mod ports;
-mod reach;
 
 pub use crate::link::Link;
 pub use candidate::Candidate;

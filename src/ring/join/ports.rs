@@ -1,7 +1,7 @@
 //! The ports of a host, opened and decorated.
 
 use super::cards::Cards;
-use super::dress::{self, open_record, Dress, Pair};
+use super::decorate::{self, open_record, Decorators, Pair};
 use super::error::JoinError;
 use super::handshake::REGISTERS;
 use crate::settings::JoinSettings;
@@ -38,8 +38,8 @@ impl Ports {
             Ok(fabric.port(side, &cards.host(topology.neighbour(host, side))?.fabric)?)
         };
         let pair = Pair::new([port(Side::Left)?, port(Side::Right)?], settings)?;
-        let injector = dress::injector(settings, topology, rank, &pair);
-        let ports = Dress { settings, rank, record: record.as_ref(), injector: injector.clone() }.pair(pair)?;
+        let injector = decorate::injector(settings, topology, rank, &pair);
+        let ports = Decorators { settings, rank, record: record.as_ref(), injector: injector.clone() }.pair(pair)?;
         let ports = ports.into_iter().map(|port| fit(port, host)).collect::<Result<_, _>>()?;
         Ok(Ports { ports, injector, record })
     }

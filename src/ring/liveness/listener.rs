@@ -54,7 +54,7 @@ impl Listener {
             let (silence, limit) = (silence.as_secs(), limit.as_secs());
             format!(
                 "host {host} has sent no keep-alive for {silence} s: it is stopped, very slow or gone; after {limit} s \
-                 (NTBRING_SILENCE) its ranks count as lost"
+                 (NTBRING_KEEPALIVE_TIMEOUT) its ranks count as lost"
             )
         });
         let said = back.chain(new).collect();
@@ -74,7 +74,10 @@ mod tests {
         let mut listener = Listener::default();
         let silent = [(1, Duration::from_secs(2))];
         let told = listener.changes(&silent, LIMIT);
-        assert!(told.len() == 1 && told[0].contains("host 1") && told[0].contains("NTBRING_SILENCE"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].contains("host 1") && told[0].contains("NTBRING_KEEPALIVE_TIMEOUT"),
+            "{told:?}"
+        );
         assert!(listener.changes(&[(1, Duration::from_secs(3))], LIMIT).is_empty());
         assert_eq!(listener.changes(&[], LIMIT), ["host 1 is heard again"]);
         assert_eq!(listener.changes(&silent, LIMIT).len(), 1);

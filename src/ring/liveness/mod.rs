@@ -1,31 +1,31 @@
 //! Liveness of other hosts, where their processes cannot be watched because they are on other machines.
 //!
 //! Each host has a [`Monitor`], a process beside its ranks. Monitors exchange *keep-alives* and *obituaries*: each has a
-//! table in the window of either neighbour (`Census`), into which it writes all that it knows, again
+//! table in the window of either neighbour (`LivenessView`), into which it writes all that it knows, again
 //! and again; so news pass from host to host, round the ring both ways. The monitor publishes what it knows for the ranks
 //! of its host (`Table`). A host fails in one of three grades:
 //!
 //! - *gone*: its ranks have ended, and its monitor says so; the others know at once;
 //! - *link down*: the reliability policy decides (`NTBRING_RELIABILITY`);
 //! - *silent*: no keep-alive. A host that a debugger has stopped is slow, not dead: there is a warning after
-//!   [`WARN_AFTER`], and its ranks count as lost after `NTBRING_SILENCE`.
+//!   [`WARN_AFTER`], and its ranks count as lost after `NTBRING_KEEPALIVE_TIMEOUT`.
 //!
 //! Keep-alives are not subject to injected faults and link models; nothing passes a link that `ntbring link` has taken
 //! down.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `census` | knowledge of a host about the liveness of all hosts and ranks |
+//! | `view` | knowledge of a host about the liveness of all hosts and ranks |
 //! | `table` | the table in which a host's monitor publishes it for the host's ranks |
 //! | `monitor` | the process that exchanges keep-alives and obituaries |
 //! | `listener` | warnings of hosts that are silent |
 
-pub(crate) mod census;
 mod listener;
 mod monitor;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod view;
 
 pub use listener::Listener;
 pub(crate) use monitor::Channel;

@@ -1,9 +1,9 @@
 //! The monitor of a host: a process beside the ranks that tells the other hosts that this one lives, and which of its
 //! ranks have ended. It outlives them, so the obituary of a host's only rank is sent even if that was killed.
 
-use super::census::Census;
 use super::table::Table;
-use crate::plan::WindowPlan;
+use super::view::LivenessView;
+use crate::layout::WindowLayout;
 use crate::topology::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
@@ -41,7 +41,7 @@ impl Channel {
         port: OpenPort,
         offset: u64,
         window: u64,
-        [own, peer]: [WindowPlan; 2],
+        [own, peer]: [WindowLayout; 2],
     ) -> Result<Channel, NtbError> {
         let port: Arc<dyn Port> = match port {
             OpenPort::Software(port) => Arc::new(port),
@@ -49,7 +49,7 @@ impl Channel {
         };
         let doorbells = port.caps().usable_doorbells();
         let port = Demux::port(port, doorbells);
-        let bytes = Census::bytes(topology);
+        let bytes = LivenessView::bytes(topology);
         let (incoming, outgoing) = (port.incoming(), port.outgoing(offset, window)?);
         let notices = Tables::new(
             incoming.part(own.notices_offset(), notice::TABLE),
@@ -80,7 +80,7 @@ pub struct Monitor {
     table: Table,
     /// Silence of a host after which its ranks count as lost.
     limit: Duration,
-    census: Census,
+    view: LivenessView,
     silences: Vec<Duration>,
     stepped: Option<Instant>,
     /// The file to remove in the end.
@@ -98,7 +98,7 @@ impl Monitor {
         leftover: Option<PathBuf>,
     ) -> Monitor {
         let living = topology.ranks_of(host).iter().map(|&rank| (rank, pids[rank as usize])).collect();
-        let census = Census::new(topology);
+        let view = LivenessView::new(topology);
         let silences = vec![Duration::ZERO; topology.hosts()];
         Monitor {
             topology: topology.clone(),
@@ -110,7 +110,7 @@ impl Monitor {
             echoed: None,
             table,
             limit,
-            census,
+            view,
             silences,
             stepped: None,
             leftover,
@@ -123,17 +123,17 @@ impl Monitor {
         let mut watch = loop {
             match Watch::new(self.living.iter().copied()) {
                 Ok(watch) => break watch,
-                Err((rank, _)) => self.bury(rank),
+                Err((rank, _)) => self.fail_orphaned(rank),
             }
         };
         while !self.living.is_empty() && !self.table.is_left() {
             self.step(Instant::now());
             for rank in watch.wait(PERIOD) {
                 watch.forget(rank);
-                self.bury(rank);
+                self.fail_orphaned(rank);
             }
         }
-        self.living.clone().into_iter().for_each(|(rank, _)| self.bury(rank));
+        self.living.clone().into_iter().for_each(|(rank, _)| self.fail_orphaned(rank));
         self.step(Instant::now());
         if let Some(file) = self.leftover {
             let _ = std::fs::remove_file(file);
@@ -142,12 +142,12 @@ impl Monitor {
 
     /// Returns true if all ranks of a host have ended.
     fn has_ended(&self, host: usize) -> bool {
-        self.topology.ranks_of(host).iter().all(|&rank| self.census.has_ended(rank))
+        self.topology.ranks_of(host).iter().all(|&rank| self.view.has_ended(rank))
     }
 
     /// Records that a rank of this host has ended.
-    pub fn bury(&mut self, rank: u32) {
-        self.census.end(rank);
+    pub fn fail_orphaned(&mut self, rank: u32) {
+        self.view.end(rank);
         self.living.retain(|(living, _)| *living != rank);
     }
 
@@ -157,11 +157,11 @@ impl Monitor {
         let passed =
             self.stepped.map_or(Duration::ZERO, |stepped| now.saturating_duration_since(stepped).min(STEP_MAX));
         self.stepped = Some(now);
-        let before: Vec<u32> = (0..self.topology.hosts()).map(|host| self.census.beats(host)).collect();
+        let before: Vec<u32> = (0..self.topology.hosts()).map(|host| self.view.beats(host)).collect();
         self.channels.iter().for_each(|channel| {
-            self.census.read(&channel.incoming);
+            self.view.read(&channel.incoming);
         });
-        self.census.beat(self.host);
+        self.view.beat(self.host);
         // Not at a step that news have caused: confirmations must be late enough.
         let echoes = self.echoed.is_none_or(|echoed| now.saturating_duration_since(echoed) >= PERIOD);
         self.echoed = if echoes { Some(now) } else { self.echoed };
@@ -170,7 +170,7 @@ impl Monitor {
             let is_up = port.link() == LinkState::Up;
             self.notices.set_absent(side, !is_up || self.has_ended(self.topology.neighbour(self.host, side)));
             if is_up {
-                self.census.write(&channel.outgoing);
+                self.view.write(&channel.outgoing);
             }
             if is_up && echoes {
                 self.echoes[side as usize].step(&self.notices, side, |doorbell| port.ring(doorbell));
@@ -179,13 +179,13 @@ impl Monitor {
         for (host, before) in before.into_iter().enumerate() {
             let ended = self.has_ended(host);
             let silence = &mut self.silences[host];
-            *silence = match host == self.host || ended || self.census.beats(host) != before {
+            *silence = match host == self.host || ended || self.view.beats(host) != before {
                 // The loss of a host is final: its messages may have been given up.
                 _ if *silence >= self.limit => *silence,
                 true => Duration::ZERO,
                 false => *silence + passed,
             };
         }
-        self.table.publish(&self.census, &self.silences);
+        self.table.publish(&self.view, &self.silences);
     }
 }

@@ -1,6 +1,6 @@
 //! The table in a host's memory in which its monitor publishes what it knows, for the ranks of the host.
 
-use super::census::Census;
+use super::view::LivenessView;
 use crate::topology::Topology;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Table {
     }
 
     fn left_at(topology: &Topology) -> usize {
-        Census::bytes(topology) + 8 * topology.hosts()
+        LivenessView::bytes(topology) + 8 * topology.hosts()
     }
 
     /// Returns the table at an offset in the memory of a host.
@@ -35,25 +35,25 @@ impl Table {
     }
 
     /// Publishes knowledge, and for how long each host has been silent.
-    pub fn publish(&self, census: &Census, silences: &[Duration]) {
-        census.write(&self.write);
+    pub fn publish(&self, view: &LivenessView, silences: &[Duration]) {
+        view.write(&self.write);
         for (host, silence) in silences.iter().enumerate() {
-            self.write.store(Census::bytes(&self.topology) + 8 * host, silence.as_millis() as u64);
+            self.write.store(LivenessView::bytes(&self.topology) + 8 * host, silence.as_millis() as u64);
         }
     }
 
     /// Returns the ranks whose processes have ended, as far as the monitor knows.
     pub fn ended(&self) -> Vec<u32> {
-        let mut census = Census::new(&self.topology);
-        census.read(&self.read);
-        (0..self.topology.size() as u32).filter(|&rank| census.has_ended(rank)).collect()
+        let mut view = LivenessView::new(&self.topology);
+        view.read(&self.read);
+        (0..self.topology.size() as u32).filter(|&rank| view.has_ended(rank)).collect()
     }
 
     /// Returns the number of keep-alives of a host.
     pub fn beats(&self, host: usize) -> u32 {
-        let mut census = Census::new(&self.topology);
-        census.read(&self.read);
-        census.beats(host)
+        let mut view = LivenessView::new(&self.topology);
+        view.read(&self.read);
+        view.beats(host)
     }
 
     /// Tells the monitor that the ranks of the host have left the job, so that it ends.
@@ -68,7 +68,7 @@ impl Table {
 
     /// Returns the time for which a host has been silent.
     pub fn silence(&self, host: usize) -> Duration {
-        Duration::from_millis(self.read.load(Census::bytes(&self.topology) + 8 * host))
+        Duration::from_millis(self.read.load(LivenessView::bytes(&self.topology) + 8 * host))
     }
 
     /// Returns the hosts that have been silent for at least [`WARN_AFTER`], with the time since their last keep-alive.

@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::*;
-use crate::plan::{LocalPlan, WindowPlan};
+use crate::layout::{LocalLayout, WindowLayout};
 use crate::topology::Topology;
 use ntbring_memory::Region;
 use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
@@ -31,7 +31,7 @@ impl Ring {
         let fabrics: Vec<_> = (0..hosts).map(|_| Loopback.create(windows).unwrap()).collect();
         let (mut monitors, mut tables) = (Vec::new(), Vec::new());
         for host in 0..hosts {
-            let plan = |host, side| WindowPlan::new(&topology, host, side, WINDOW, false).unwrap();
+            let plan = |host, side| WindowLayout::new(&topology, host, side, WINDOW, false).unwrap();
             let channel = |side: Side| {
                 let neighbour = topology.neighbour(host, side);
                 let open = |host: usize, side, to: usize| fabrics[host].port(side, &fabrics[to].address()).unwrap();
@@ -42,7 +42,7 @@ impl Ring {
                 let plans = [plan(host, side), plan(neighbour, side.opposite())];
                 Channel::new(&topology, open(host, side, neighbour), offset, WINDOW, plans).unwrap()
             };
-            let local = LocalPlan::new(&topology, host, 4096);
+            let local = LocalLayout::new(&topology, host, 4096);
             let table = Table::new(&topology, &Region::anonymous(local.total() as usize), local.liveness_offset());
             tables.push(table.clone());
             let pids = vec![1; topology.size()];
@@ -83,9 +83,9 @@ fn an_obituary_reaches_all_hosts_both_ways_and_its_host_is_not_silent() {
     ring.pass(PERIOD * 6, &[]);
     assert_eq!((ring.ended(&[0, 1, 2, 3, 4]), ring.silence(&[0, 1, 2, 3, 4])), (vec![vec![]; 5], Duration::ZERO));
     // The only rank of host 3 ends, and with it the monitor; then one of two ranks of host 0, which goes on.
-    ring.monitors[3].bury(4);
+    ring.monitors[3].fail_orphaned(4);
     ring.pass(PERIOD, &[]);
-    ring.monitors[0].bury(1);
+    ring.monitors[0].fail_orphaned(1);
     ring.pass(PERIOD * 3, &[3]);
     assert_eq!(ring.ended(&[0, 1, 2, 4]), vec![vec![1, 4]; 4]);
     ring.pass(LIMIT * 2, &[3]);
@@ -117,7 +117,7 @@ fn news_go_round_a_link_that_is_down() {
     let mut ring = Ring::new(&[0, 1, 2, 3]);
     ring.fabrics[0].set_link(Side::Right, LinkState::Down);
     ring.fabrics[1].set_link(Side::Left, LinkState::Down);
-    ring.monitors[1].bury(1);
+    ring.monitors[1].fail_orphaned(1);
     ring.pass(PERIOD * 4, &[]);
     assert_eq!(ring.ended(&[0]), [[1]]);
     ring.pass(LIMIT * 2, &[]);

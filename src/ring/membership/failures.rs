@@ -1,36 +1,36 @@
 //! Failures as a process observes them.
 
 use super::member::Membership;
-use crate::failures::{forwarder, losses, Bond, Damage, Dead, LinkSet, Loss, Obstacle};
+use crate::failures::{forwarder, peer_losses, Dead, FailureScope, Failures, LinkSet, PathFailure, PeerLoss};
 use crate::link::Link;
 use crate::protocol::FORWARDER_DOORBELL;
 use ntbring_ntb::{LinkState, Side};
 
 impl Membership {
     /// Returns the failures that this process can observe.
-    pub fn damage(&self) -> Damage {
-        Damage { dead: self.dead(), outages: self.outages() }
+    pub fn failures(&self) -> Failures {
+        Failures { dead: self.dead(), outages: self.outages() }
     }
 
     /// Returns the failure that cuts the full circle which small collectives need; None if there is none.
-    pub fn gap(&self, damage: &Damage) -> Option<Obstacle> {
+    pub fn ring_cut(&self, failures: &Failures) -> Option<PathFailure> {
         let (topology, hosts) = (self.topology(), 0..self.topology().hosts());
-        let gone = |link: &usize| damage.outages.contains(*link);
-        hosts.into_iter().find(gone).map(|left| Obstacle::Link(left, topology.neighbour(left, Side::Right)))
+        let gone = |link: &usize| failures.outages.contains(*link);
+        hosts.into_iter().find(gone).map(|left| PathFailure::Link(left, topology.neighbour(left, Side::Right)))
     }
 
     /// Returns the peers that are unreachable for this process, given these failures.
-    pub fn losses(&self, damage: &Damage) -> Vec<Loss> {
-        losses(self.topology(), self.host(), self.bond(), damage)
+    pub fn peer_losses(&self, failures: &Failures) -> Vec<PeerLoss> {
+        peer_losses(self.topology(), self.host(), self.failure_scope(), failures)
     }
 
-    fn bond(&self) -> Bond {
+    fn failure_scope(&self) -> FailureScope {
         if self.policy().reroutes() {
-            Bond::Heals
+            FailureScope::Heals
         } else if self.policy().shortcuts().segments {
-            Bond::Near
+            FailureScope::Mappable
         } else {
-            Bond::Served
+            FailureScope::Served
         }
     }
 

@@ -4,15 +4,15 @@ use super::adapters::Adapters;
 use super::peers::Peers;
 use super::processors::Processors;
 use super::shared::Shared;
+use crate::external_peer::ExternalAddress;
 use crate::failures::Dead;
-use crate::guest::GuestAddress;
 use crate::link::Link;
 use crate::liveness::Monitor;
 use crate::policy::LinkPolicy;
-use crate::rerouting::ways::Ways;
+use crate::rerouting::routing_table::RoutingTable;
 use crate::topology::Topology;
 use ntbring_host::cores::Cores;
-use ntbring_host::{Mailbox, Reach};
+use ntbring_host::{KernelCopy, Mailbox};
 use ntbring_ntb::fabric::Backend;
 use ntbring_ntb::fault::Injector;
 use ntbring_ntb::{LinkState, Side, Vector};
@@ -167,8 +167,8 @@ impl Membership {
     }
 
     /// Returns the routes of packets of this process's host. They are not published in rings that do not reroute.
-    pub fn ways(&self) -> Ways {
-        self.shared.ways()
+    pub fn routes(&self) -> RoutingTable {
+        self.shared.routes()
     }
 }
 
@@ -180,18 +180,18 @@ impl Membership {
     }
 
     /// Returns the addresses of all ranks for processes of other jobs.
-    pub fn guest_addresses(&self) -> &[GuestAddress] {
-        &self.peers.guests
+    pub fn external_peer_addresses(&self) -> &[ExternalAddress] {
+        &self.peers.external_peers
     }
 
     /// Returns the handle for kernel copies from and to a rank's memory, if there are any.
-    pub fn reach(&self, rank: u32) -> Option<Reach> {
-        *self.peers.reach.get(rank as usize)?
+    pub fn kernel_copy(&self, rank: u32) -> Option<KernelCopy> {
+        *self.peers.kernel_copy.get(rank as usize)?
     }
 
     /// Returns true if this process may map memory of a rank: on its own host, or on a neighbour whose link grants
     /// that shortcut.
-    pub fn is_near(&self, rank: u32) -> bool {
+    pub fn is_mappable(&self, rank: u32) -> bool {
         let (topology, host) = (&self.topology, self.host());
         (rank as usize) < topology.size()
             && match topology.distance(host, topology.host_of(rank)) {
@@ -230,8 +230,8 @@ impl Membership {
     }
 
     /// Returns true if this machine is oversubscribed: more ranks of the job are on it than it gives cores to.
-    pub fn is_crowded(&self) -> bool {
-        self.processors.is_crowded()
+    pub fn is_oversubscribed(&self) -> bool {
+        self.processors.is_oversubscribed()
     }
 
     /// Returns a remark for people on a cause of slowness. It looks at all processes: one rank may ask for all.

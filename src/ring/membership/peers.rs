@@ -1,19 +1,19 @@
 //! The processes of a job as one of them knows them.
 
+use crate::external_peer::ExternalAddress;
 use crate::failures::Dead;
-use crate::guest::GuestAddress;
 use crate::liveness::table::Table;
 use crate::topology::Topology;
-use ntbring_host::{Reach, Watch};
+use ntbring_host::{KernelCopy, Watch};
 use std::time::Duration;
 
 /// The processes of a job as one of them knows them; all lists are in rank order.
 pub(crate) struct Peers {
     pub pids: Vec<u32>,
     /// The addresses of all ranks for processes of other jobs.
-    pub guests: Vec<GuestAddress>,
+    pub external_peers: Vec<ExternalAddress>,
     /// The handles for kernel copies; None for ranks without such copies.
-    pub reach: Vec<Option<Reach>>,
+    pub kernel_copy: Vec<Option<KernelCopy>>,
     /// The other ranks that this process can watch: those of its host, or all.
     pub watch: Watch,
     /// The table of the host's monitor; None if all ranks are watched.

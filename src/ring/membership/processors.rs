@@ -20,13 +20,13 @@ impl Processors {
     }
 
     /// Returns true if the machine is oversubscribed: more ranks of the job are on it than it gives cores to.
-    pub fn is_crowded(&self) -> bool {
+    pub fn is_oversubscribed(&self) -> bool {
         self.pids.len() > self.cores
     }
 
     /// Returns a remark for people on a cause of slowness. It looks at all processes: one rank may ask for all.
     pub fn remark(&self) -> Option<String> {
-        let sessions = if self.is_crowded() { sessions::apart(&self.pids) } else { 1 };
+        let sessions = if self.is_oversubscribed() { sessions::apart(&self.pids) } else { 1 };
         (sessions > 1).then(|| {
             let (ranks, cores) = (self.pids.len(), self.cores);
             format!(

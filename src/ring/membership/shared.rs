@@ -1,8 +1,8 @@
 //! The memory that the processes of a host share.
 
+use crate::layout::LocalLayout;
 use crate::liveness::table::Table;
-use crate::plan::LocalPlan;
-use crate::rerouting::ways::Ways;
+use crate::rerouting::routing_table::RoutingTable;
 use crate::topology::Topology;
 use ntbring_host::HostMemory;
 use ntbring_memory::{InWindow, OutWindow, Region};
@@ -14,44 +14,44 @@ use std::sync::Arc;
 /// The memory that the processes of a host share, with its layout.
 pub(crate) struct Shared {
     pub memory: HostMemory,
-    pub plan: LocalPlan,
+    pub layout: LocalLayout,
 }
 
 impl Shared {
     /// Returns the sending end of the lane between two ranks of the host, by their numbers there.
     pub fn producer(&self, from: usize, to: usize) -> Producer {
-        let (plan, region) = (&self.plan, self.memory.bytes());
-        let lane = OutWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
+        let (layout, region) = (&self.layout, self.memory.bytes());
+        let lane = OutWindow::new(region.part(layout.lane_offset(from, to), layout.lane_bytes()));
         lane.populate();
-        Producer::new(lane, InWindow::new(region.part(plan.credit_offset(from, to), 8)))
+        Producer::new(lane, InWindow::new(region.part(layout.credit_offset(from, to), 8)))
     }
 
     /// Returns the receiving end of the lane between two ranks of the host, by their numbers there.
     pub fn consumer(&self, from: usize, to: usize) -> Consumer {
-        let (plan, region) = (&self.plan, self.memory.bytes());
-        let lane = InWindow::new(region.part(plan.lane_offset(from, to), plan.lane_bytes()));
+        let (layout, region) = (&self.layout, self.memory.bytes());
+        let lane = InWindow::new(region.part(layout.lane_offset(from, to), layout.lane_bytes()));
         lane.populate();
-        Consumer::new(lane, OutWindow::new(region.part(plan.credit_offset(from, to), 8)))
+        Consumer::new(lane, OutWindow::new(region.part(layout.credit_offset(from, to), 8)))
     }
 
     /// Returns the registry in which the `ranks` ranks of the host announce segments to its forwarder.
     pub fn registry(&self, ranks: usize) -> Registry {
-        let region = self.memory.bytes().part(self.plan.registry_offset(), Registry::bytes(ranks));
+        let region = self.memory.bytes().part(self.layout.registry_offset(), Registry::bytes(ranks));
         Registry::new(region, ranks)
     }
 
     /// Returns the routing table of the host.
-    pub fn ways(&self) -> Ways {
-        Ways::new(self.memory.notes())
+    pub fn routes(&self) -> RoutingTable {
+        RoutingTable::new(self.memory.notes())
     }
 
     /// Returns the table in which the host's monitor publishes what it knows.
     pub fn table(&self, topology: &Arc<Topology>) -> Table {
-        Table::new(topology, &self.memory.bytes(), self.plan.liveness_offset())
+        Table::new(topology, &self.memory.bytes(), self.layout.liveness_offset())
     }
 
     /// Returns the state of requests for rings between the host and its neighbours.
     pub fn notices(&self) -> Region {
-        self.memory.bytes().part(self.plan.notices_offset(), notice::STATE)
+        self.memory.bytes().part(self.layout.notices_offset(), notice::STATE)
     }
 }

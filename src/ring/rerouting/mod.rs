@@ -2,10 +2,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `probation` | hysteresis of link states |
-//! | `steward` | driver of the network manager in a job |
-//! | `ways` | the current routes of a host, published to all its ranks |
+//! | `hysteresis` | hysteresis of link states |
+//! | `manager_driver` | driver of the network manager in a job |
+//! | `routes` | the current routes of a host, published to all its ranks |
 
-mod probation;
-pub mod steward;
-pub mod ways;
+mod hysteresis;
+pub mod manager_driver;
+pub mod routing_table;

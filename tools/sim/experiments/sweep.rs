@@ -42,7 +42,7 @@ pub struct SweepArgs {
     /// Size of a lane in bytes
     #[arg(long, value_name = "BYTES")]
     lane: Option<String>,
-    /// Number of transfer threads of a host
+    /// Number of forwarder threads of a host
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
     threads: Vec<usize>,
     /// Probabilities that a packet is lost at a hop

@@ -4,10 +4,10 @@
 use super::agenda::{ms, Time};
 use super::machine::{Event, Load, Own, Packet, Simulation};
 use super::plan::SimError;
-use ntbring_endpoint::carrier::parcel::Parcel;
-use ntbring_endpoint::carrier::receiver::Receiver;
-use ntbring_endpoint::carrier::sender::Sender;
-use ntbring_endpoint::carrier::{receiving_half, sending_half};
+use ntbring_endpoint::reliable::datagram::Datagram;
+use ntbring_endpoint::reliable::receiver::Receiver;
+use ntbring_endpoint::reliable::sender::Sender;
+use ntbring_endpoint::reliable::{receiving_half, sending_half};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Producer};
@@ -72,31 +72,31 @@ impl Simulation<'_> {
         let now = self.instant();
         let since = self.agenda.now();
         let end = self.end(host, peer);
-        let mut parcel = None;
+        let mut datagram = None;
         if let (Some(side), false) = (end.side, end.queued) {
             if let Some(entry) = end.sender.outgoing() {
-                let head = Parcel { tag: Some(entry.tag), ..end.receiver.telling(entry.place) };
+                let head = Datagram { tag: Some(entry.tag), ..end.receiver.telling(entry.place) };
                 let len = entry.len;
                 let copy = Region::anonymous(len.max(8));
                 OutWindow::new(copy.clone()).write(0, end.sender.bytes(&entry));
                 end.sender.sent(&entry, now);
-                parcel = Some((side, head, copy, len));
+                datagram = Some((side, head, copy, len));
             } else {
                 let asks = end.sender.is_to_ask(now);
                 if asks || end.receiver.is_to_tell(now) {
-                    let head = Parcel { asks, ..end.receiver.telling(end.sender.place()) };
+                    let head = Datagram { asks, ..end.receiver.telling(end.sender.place()) };
                     if asks {
                         end.sender.has_asked(now);
                     }
-                    parcel = Some((side, head, Region::anonymous(8), 0));
+                    datagram = Some((side, head, Region::anonymous(8), 0));
                 }
             }
         }
-        if let Some((side, head, bytes, len)) = parcel {
+        if let Some((side, head, bytes, len)) = datagram {
             end.receiver.has_told(&head);
             end.queued = true;
-            let load = Load::Parcel { parcel: head, bytes, len };
-            let size = (Parcel::HEAD + len) as u64;
+            let load = Load::Datagram { datagram: head, bytes, len };
+            let size = (Datagram::HEAD + len) as u64;
             let (src, dst) = (host, peer);
             let packet = Packet {
                 src,
@@ -142,17 +142,17 @@ impl Simulation<'_> {
     }
 
     /// Continues after a segment of the connection has left the host.
-    pub fn parcel_left(&mut self, host: usize, peer: usize) {
+    pub fn datagram_left(&mut self, host: usize, peer: usize) {
         self.end(host, peer).queued = false;
         self.pump(host, peer);
     }
 
     /// Handles a segment that has arrived.
-    pub fn parcel_came(
+    pub fn datagram_came(
         &mut self,
         src: usize,
         host: usize,
-        parcel: &Parcel,
+        datagram: &Datagram,
         bytes: &Region,
         len: usize,
     ) -> Result<(), SimError> {
@@ -160,8 +160,8 @@ impl Simulation<'_> {
         let window = InWindow::new(bytes.clone());
         let end = self.end(host, src);
         let odd = |what: String| SimError::Protocol { host, what };
-        end.sender.told(parcel, now).map_err(|error| odd(error.to_string()))?;
-        end.receiver.take(parcel, window.foreign(0, len), now).map_err(|error| odd(error.to_string()))?;
+        end.sender.told(datagram, now).map_err(|error| odd(error.to_string()))?;
+        end.receiver.take(datagram, window.foreign(0, len), now).map_err(|error| odd(error.to_string()))?;
         let mut pieces = Vec::new();
         while let Some(entry) = end.consumer.take().map_err(|error| odd(error.to_string()))? {
             let [mut message, mut piece] = [[0; 8]; 2];

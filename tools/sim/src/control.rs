@@ -1,4 +1,5 @@
-//! Links that go down, and the stewards, which re-route around them: the code that runs in the forwarders of a job.
+//! Links that go down, and the manager drivers, which re-route around them: the code that runs in the forwarders of a
+//! job.
 
 use super::agenda::ns;
 use super::machine::{Event, Load, Own, Packet, Simulation};
@@ -6,22 +7,22 @@ use super::net::PORTS;
 use super::plan::SimError;
 use ntbring_memory::Region;
 use ntbring_ntb::{LinkState, Side};
-use ntbring_ring::steward::Steward;
-use ntbring_ring::ways::{Snapshot, Ways};
+use ntbring_ring::manager_driver::ManagerDriver;
+use ntbring_ring::routing_table::{RoutingTable, Snapshot};
 use ntbring_ring::Topology;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A host's steward, and the routes that its ranks have read from it.
+/// A host's manager driver, and the routes that its ranks have read from it.
 struct Watch {
-    steward: Steward,
-    ways: Ways,
+    manager_driver: ManagerDriver,
+    ways: RoutingTable,
     seen: Snapshot,
     /// State of the links on both sides at the latest check: true if usable.
     open: [bool; 2],
 }
 
-/// The stewards of all hosts.
+/// The manager drivers of all hosts.
 pub(super) struct Control {
     watches: Vec<Watch>,
 }
@@ -31,11 +32,11 @@ impl Control {
         let topology = Arc::new(Topology::simulated(hosts));
         let start = Instant::now();
         let watch = |host: usize| {
-            let memory = Region::anonymous(Ways::BYTES);
-            let ways = Ways::new(memory.clone());
+            let memory = Region::anonymous(RoutingTable::BYTES);
+            let ways = RoutingTable::new(memory.clone());
             let seen = ways.read();
             Watch {
-                steward: Steward::new(topology.clone(), host, Ways::new(memory), start),
+                manager_driver: ManagerDriver::new(topology.clone(), host, RoutingTable::new(memory), start),
                 ways,
                 seen,
                 open: [true; 2],
@@ -44,13 +45,13 @@ impl Control {
         Control { watches: (0..hosts).map(watch).collect() }
     }
 
-    /// Returns true if a host's steward has detected that the link at a port is down.
+    /// Returns true if a host's manager driver has detected that the link at a port is down.
     pub fn is_closed(&self, host: usize, port: usize) -> bool {
         !self.watches[host].open[port]
     }
 
     pub fn reroutes(&self) -> u64 {
-        self.watches.iter().map(|watch| watch.steward.reroutes()).sum()
+        self.watches.iter().map(|watch| watch.manager_driver.reroutes()).sum()
     }
 
     /// Returns the side by which a host reaches another; None if it is unreachable.
@@ -80,7 +81,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Lets a steward check its links, and schedules its next check.
+    /// Lets a manager driver check its links, and schedules its next check.
     pub fn attend(&mut self, host: usize) -> Result<(), SimError> {
         let now = self.instant();
         let Some(control) = &mut self.control else { return Ok(()) };
@@ -90,34 +91,34 @@ impl Simulation<'_> {
             true => LinkState::Up,
             false => LinkState::Down,
         };
-        watch.steward.attend(now, state);
-        let rest = watch.steward.rest();
+        watch.manager_driver.attend(now, state);
+        let rest = watch.manager_driver.rest();
         self.follow(host);
         self.agenda.after(ns(rest.as_nanos() as u64), Event::Attend(host));
         Ok(())
     }
 
-    /// Passes a packet of a neighbour's steward to a host's steward.
+    /// Passes a packet of a neighbour's manager driver to a host's manager driver.
     pub fn order_came(&mut self, host: usize, port: usize, bytes: &[u8]) -> Result<(), SimError> {
         let Some(control) = &mut self.control else { return Ok(()) };
-        let taken = control.watches[host].steward.take(Side::BOTH[port], bytes);
+        let taken = control.watches[host].manager_driver.take(Side::BOTH[port], bytes);
         taken.map_err(|error| SimError::Protocol { host, what: error.to_string() })?;
         self.follow(host);
         Ok(())
     }
 
-    /// Applies the decisions of a steward.
+    /// Applies the decisions of a manager driver.
     fn follow(&mut self, host: usize) {
         let mut orders = Vec::new();
         let mut closed = Vec::new();
         let Some(control) = &mut self.control else { return };
         let watch = &mut control.watches[host];
         for side in Side::BOTH {
-            while let Some(packet) = watch.steward.next(side) {
+            while let Some(packet) = watch.manager_driver.next(side) {
                 orders.push((side, packet.to_vec()));
-                watch.steward.sent(side);
+                watch.manager_driver.sent(side);
             }
-            let open = watch.steward.is_up(side);
+            let open = watch.manager_driver.is_up(side);
             let before = std::mem::replace(&mut watch.open[side as usize], open);
             closed.extend((before && !open).then_some(side));
         }

@@ -3,9 +3,9 @@
 //! The simulation uses neither clocks nor true randomness: a plan and its seed give the same run, event by event.
 //! Decisions are taken by the code that takes them in a job, as far as it has no I/O: lanes and their heads
 //! ([`ntbring_queue`]), routes around a ring and its dateline ([`ntbring_ring::Topology`]), the network manager and its
-//! tables, the stewards of hosts with links that may go down, both halves of an end-to-end connection, the costs of a
-//! link model. Simulated are the parts between them: threads, memory, links, doorbells. docs/simulator.md describes
-//! what that leaves out.
+//! tables, the manager drivers of hosts with links that may go down, both halves of an end-to-end connection, the costs
+//! of a link model. Simulated are the parts between them: threads, memory, links, doorbells. docs/simulator.md
+//! describes what that leaves out.
 //!
 //! | file | contents |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | `multicast` | messages to a list of hosts: the part of the list that each link carries |
 //! | `pool`, `work` | scheduling of threads; their work on packets and its cost |
 //! | `carry` | messages that are retransmitted until they arrive |
-//! | `control` | links that go down, and the stewards that re-route around them |
+//! | `control` | links that go down, and the manager drivers that re-route around them |
 //! | `report` | the results of a run |
 //! | `retry` | one connection over a link that loses packets: number of attempts |
 

@@ -11,7 +11,7 @@ use super::pool::{Centre, Input, Job, State};
 use super::report::{Report, Tally};
 use super::traffic::{interval, Pacing, Traffic};
 use fastrand::Rng;
-use ntbring_endpoint::carrier::parcel::Parcel;
+use ntbring_endpoint::reliable::datagram::Datagram;
 use ntbring_memory::Region;
 use ntbring_ntb::timing::{Prices, TICKS_PER_NS};
 use ntbring_ntb::Side;
@@ -26,7 +26,7 @@ const LANE_MEMORY: usize = 512 << 20;
 const PATIENCE: Time = ns(60_000_000_000);
 
 /// Number of lanes in one direction of a link, for each channel and for each of bulk and urgent: one for each class
-/// between forwarders, one to the ranks of the next host, one for packets of stewards.
+/// between forwarders, one to the ranks of the next host, one for packets of manager drivers.
 pub(super) const KINDS: usize = CLASSES + 2;
 pub(super) const DELIVER: usize = CLASSES;
 pub(super) const ORDERS: usize = CLASSES + 1;
@@ -49,7 +49,7 @@ pub(super) enum Event {
     Cable(usize, bool),
     /// A connection is checked.
     Tend(usize, usize),
-    /// A steward checks its links.
+    /// A manager driver checks its links.
     Attend(usize),
 }
 
@@ -58,8 +58,8 @@ pub(super) enum Load {
     /// A chunk of a message, which may be the last one.
     Piece { message: usize, last: bool },
     /// A segment of a connection, with a copy of the entry's bytes.
-    Parcel { parcel: Parcel, bytes: Region, len: usize },
-    /// A packet from a steward to its neighbour.
+    Datagram { datagram: Datagram, bytes: Region, len: usize },
+    /// A packet from a manager driver to its neighbour.
     Order(Vec<u8>),
     /// A message to several hosts: those that it has still to reach, nearest first, each with its message.
     Multicast(VecDeque<(usize, usize)>),
@@ -171,10 +171,10 @@ impl<'a> Simulation<'a> {
         let net = Net::new(plan.form, plan.protocol.one_way)?;
         let hosts = plan.form.hosts();
         let tracks = hosts * PORTS * KINDS * 2 * plan.threads;
-        // Lanes for urgent packets and for stewards hold little, and in most networks most lanes are never used.
+        // Lanes for urgent packets and for manager drivers hold little, and in most networks most lanes are never used.
         let ports = if matches!(plan.form, Form::Torus(..)) { PORTS } else { 2 };
         let used = hosts * ports * (CLASSES + 1) * plan.threads;
-        let head = if plan.faults.retry { Parcel::HEAD } else { 0 };
+        let head = if plan.faults.retry { Datagram::HEAD } else { 0 };
         let packet = plan.protocol.chunk as usize + plan.protocol.header as usize + head;
         let layout = Layout::new(plan.protocol.lane as usize, packet, used, LANE_MEMORY)?;
         let kind = |link: usize| match net.form().peer(link / PORTS, link % PORTS) {
@@ -261,7 +261,7 @@ impl<'a> Simulation<'a> {
         self.tally.messages - self.tally.delivered
     }
 
-    /// Returns true if a run whose events never end is complete: stewards check their links for ever.
+    /// Returns true if a run whose events never end is complete: manager drivers check their links for ever.
     fn is_over(&self) -> bool {
         let Traffic::Made { pacing, .. } = &self.plan.traffic else {
             return self.plan.faults.retry && self.missing() == 0 && self.tally.messages == self.calls();

@@ -123,7 +123,7 @@ pub struct ProtocolFigures {
     /// True if a delivered packet is copied to its destination buffer; otherwise it is there already.
     pub copies: bool,
     /// True if the threads of senders and receivers put messages into the ring and copy them from it. Otherwise
-    /// transfer threads do that as well.
+    /// forwarder threads do that as well.
     pub ranks_transfer: bool,
     /// True if acknowledgements and packets of managers overtake bulk data.
     pub urgent: bool,

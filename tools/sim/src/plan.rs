@@ -8,7 +8,7 @@ use super::parameters::{HostFigures, LinkFigures, ProtocolFigures};
 use super::traffic::{Multicast, Traffic};
 use ntbring_ring::topology::HOSTS_MAX as JOB_MAX;
 
-/// Largest number of transfer threads of a host.
+/// Largest number of forwarder threads of a host.
 pub const THREADS_MAX: usize = 8;
 
 /// Largest number of hosts if messages are retransmitted, since every pair of hosts has a connection.
@@ -25,7 +25,7 @@ pub struct Plan {
     pub host: HostFigures,
     /// The software.
     pub protocol: ProtocolFigures,
-    /// Number of transfer threads of each host.
+    /// Number of forwarder threads of each host.
     pub threads: usize,
     /// The messages that are sent.
     pub traffic: Traffic,
@@ -38,8 +38,8 @@ pub struct Plan {
 /// The faults that occur.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// True if lost packets are retransmitted, by both halves of real connections, and stewards re-route around links
-    /// that are down.
+    /// True if lost packets are retransmitted, by both halves of real connections, and manager drivers re-route around
+    /// links that are down.
     pub retry: bool,
     /// Probability that a packet is lost at a hop.
     pub loss: f64,
@@ -120,7 +120,7 @@ impl Plan {
             return wrong("a link needs a bandwidth and a largest transfer".into());
         }
         if !(1..=THREADS_MAX).contains(&self.threads) {
-            return wrong(format!("a host has 1 to {THREADS_MAX} transfer threads, not {}", self.threads));
+            return wrong(format!("a host has 1 to {THREADS_MAX} forwarder threads, not {}", self.threads));
         }
         if self.protocol.chunk == 0 || self.host.cores == 0 {
             return wrong("a protocol needs a chunk of at least one byte, a host at least one core".into());

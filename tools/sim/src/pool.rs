@@ -1,6 +1,6 @@
 //! Pools of threads: the inputs that wait for a thread, and their order.
 //!
-//! A host has two pools: its transfer threads, and the threads of its ranks, if the protocol has them move their own
+//! A host has two pools: its forwarder threads, and the threads of its ranks, if the protocol has them move their own
 //! messages. A thread takes urgent packets first, and otherwise the one that has waited longest, regardless of whether
 //! it is the host's own or in transit. One thread at a time works on an input, so that the packets of an input stay in
 //! order. A packet for which there is no room does not occupy a thread: its input waits until a head is returned, and
@@ -13,7 +13,7 @@ use super::plan::SimError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Index of the pool of transfer threads; `RANKS` is that of ranks.
+/// Index of the pool of forwarder threads; `RANKS` is that of ranks.
 const POOL: usize = 0;
 const RANKS: usize = 1;
 
@@ -191,7 +191,7 @@ impl Simulation<'_> {
         let more = match outcome {
             Outcome::Sent { message, peer } => {
                 message.into_iter().for_each(|message| self.left(message));
-                peer.into_iter().for_each(|peer| self.parcel_left(host, peer));
+                peer.into_iter().for_each(|peer| self.datagram_left(host, peer));
                 !self.track(input.track).source.is_empty()
             }
             Outcome::Forwarded | Outcome::Delivered(_) | Outcome::Dropped(_) => {

@@ -5,8 +5,8 @@
 
 use super::agenda::{ms, us, Agenda, Time};
 use fastrand::Rng;
-use ntbring_endpoint::carrier::parcel::Parcel;
-use ntbring_endpoint::carrier::{receiving_half, sending_half, Odd};
+use ntbring_endpoint::reliable::datagram::Datagram;
+use ntbring_endpoint::reliable::{receiving_half, sending_half, Malformed};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::timing::TICKS_PER_NS;
 use std::time::{Duration, Instant};
@@ -18,14 +18,14 @@ enum Event {
     /// The sender checks if there is something to send or to ask for.
     Look,
     /// A segment arrives at the receiver, with its entry's bytes if it carries one.
-    There(Parcel, Region, usize),
+    There(Datagram, Region, usize),
     /// A reply of the receiver arrives at the sender.
-    Back(Parcel),
+    Back(Datagram),
 }
 
 /// Returns the number of attempts for each of `messages` messages of `bytes` bytes, which are sent one after the other.
 /// An attempt is lost with probability `loss`; with `back`, so is a reply of the receiver.
-pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64) -> Result<Vec<u32>, Odd> {
+pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64) -> Result<Vec<u32>, Malformed> {
     let ((mut producer, mut sender), (mut consumer, mut receiver)) = (sending_half(), receiving_half());
     let (mut agenda, mut rng, start) = (Agenda::default(), Rng::with_seed(seed), Instant::now());
     let (mut taken, mut tries, mut sent) = (Vec::with_capacity(messages), 0, 0);
@@ -43,7 +43,7 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                     }
                 }
                 while let Some(entry) = sender.outgoing() {
-                    let parcel = Parcel { place: entry.place, tag: Some(entry.tag), ..Parcel::default() };
+                    let datagram = Datagram { place: entry.place, tag: Some(entry.tag), ..Datagram::default() };
                     let len = entry.len;
                     let copy = Region::anonymous(len.max(8));
                     OutWindow::new(copy.clone()).write(0, sender.bytes(&entry));
@@ -51,20 +51,20 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                     // The padding at a wrap is not a message: it is not counted, and never lost.
                     tries += u32::from(len > 0);
                     if len == 0 || rng.f64() >= loss {
-                        agenda.after(LATENCY, Event::There(parcel, copy, len));
+                        agenda.after(LATENCY, Event::There(datagram, copy, len));
                     }
                 }
                 if sender.is_to_ask(now) {
                     sender.has_asked(now);
-                    let parcel = Parcel { place: sender.place(), asks: true, ..Parcel::default() };
-                    agenda.after(LATENCY, Event::There(parcel, Region::anonymous(8), 0));
+                    let datagram = Datagram { place: sender.place(), asks: true, ..Datagram::default() };
+                    agenda.after(LATENCY, Event::There(datagram, Region::anonymous(8), 0));
                 }
                 if taken.len() < messages {
                     agenda.after(ms(1), Event::Look);
                 }
             }
-            Event::There(parcel, copy, len) => {
-                receiver.take(&parcel, InWindow::new(copy).foreign(0, len), now)?;
+            Event::There(datagram, copy, len) => {
+                receiver.take(&datagram, InWindow::new(copy).foreign(0, len), now)?;
                 while let Ok(Some(_)) = consumer.take() {
                     consumer.release();
                     taken.push(tries);
@@ -77,8 +77,8 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                     }
                 }
             }
-            Event::Back(parcel) => {
-                sender.told(&parcel, now)?;
+            Event::Back(datagram) => {
+                sender.told(&datagram, now)?;
             }
         }
     }

@@ -167,7 +167,7 @@ fn impossible_plans_are_refused() {
     let outage = Outage { cable: 0, down: 1, up: 2 };
     type Change<'a> = &'a dyn Fn(&mut Plan);
     let cases: [(Change<'_>, &str); 6] = [
-        (&|plan| plan.threads = 9, "1 to 8 transfer threads"),
+        (&|plan| plan.threads = 9, "1 to 8 forwarder threads"),
         (&|plan| plan.faults.loss = 0.1, "need retry"),
         (&|plan| plan.protocol.lane = 512, "too small"),
         (&|plan| plan.protocol.chunk = 1 << 20, "do not fit"),

@@ -46,7 +46,7 @@ impl Simulation<'_> {
         self.lane_of(link, kind, urgent, src, dst)
     }
 
-    /// Returns the lane to the neighbour's steward.
+    /// Returns the lane to the neighbour's manager driver.
     pub fn way_of_orders(&self, host: usize, side: Side) -> usize {
         let link = host * PORTS + side as usize;
         self.lane_of(link, ORDERS, false, 0, 0)
@@ -144,7 +144,7 @@ impl Simulation<'_> {
             }
             Some(Own::Packet(packet)) => {
                 let (bytes, dst) = (packet.bytes, packet.dst);
-                let peer = matches!(packet.load, Load::Parcel { .. }).then_some(dst);
+                let peer = matches!(packet.load, Load::Datagram { .. }).then_some(dst);
                 let next = self.packets.vacant_key();
                 if !closed && !self.put(track, next, bytes) {
                     return Err(Some(track));
@@ -159,7 +159,7 @@ impl Simulation<'_> {
         };
         let outcome = match self.packets[number].load {
             Load::Piece { message, last: true } => Outcome::Sent { message: Some(message), peer: None },
-            Load::Parcel { .. } => Outcome::Sent { message: None, peer: Some(self.packets[number].dst) },
+            Load::Datagram { .. } => Outcome::Sent { message: None, peer: Some(self.packets[number].dst) },
             _ => Outcome::Sent { message: None, peer: None },
         };
         let (end, memory) = self.transfer(track, number, begin);
@@ -183,7 +183,7 @@ impl Simulation<'_> {
         let kind = self.links[link].kind;
         let (figures, costs, prices) = (&self.plan.links[kind], self.costs[kind], self.prices[kind]);
         let loss = self.plan.faults.loss;
-        let lost = matches!(self.packets[number].load, Load::Parcel { .. }) && loss > 0.0 && self.rng.f64() < loss;
+        let lost = matches!(self.packets[number].load, Load::Datagram { .. }) && loss > 0.0 && self.rng.f64() < loss;
         let bytes = self.packets[number].bytes + self.plan.protocol.header;
         let mut cost = prices.cost(bytes as usize);
         if figures.engine_limited {
@@ -277,7 +277,7 @@ impl Simulation<'_> {
         match packet.load {
             Load::Piece { message, .. } => self.come(message, packet.bytes),
             Load::Multicast(to) => self.end_here(to, packet.bytes),
-            Load::Parcel { parcel, bytes, len } => self.parcel_came(packet.src, host, &parcel, &bytes, len)?,
+            Load::Datagram { datagram, bytes, len } => self.datagram_came(packet.src, host, &datagram, &bytes, len)?,
             Load::Order(bytes) => {
                 let port = self.end_of(self.link_of(track)).1;
                 self.order_came(host, port, &bytes)?;

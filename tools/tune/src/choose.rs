@@ -3,8 +3,8 @@
 use super::plan::Method;
 use ntbring_endpoint::Settings;
 use ntbring_settings::Setting;
-use ntbring_zerocopy::table::{Threshold, BOTH_COPY, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY};
-use ntbring_zerocopy::{BothCopy, LONG_HEADER};
+use ntbring_zerocopy::table::{Threshold, DEFAULTS, EAGER_MAX, PACKED_MAX, SINGLE_COPY, SPLIT_COPY};
+use ntbring_zerocopy::{SplitCopy, LONG_HEADER};
 use serde::{Deserialize, Serialize};
 
 /// Relative gain that another threshold must give for the messages between it and the default to replace the default.
@@ -121,9 +121,9 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
     let both = pairs(usize::MAX, &time(Method::Single), &time(Method::Both));
 
     let default = Settings::default();
-    let auto = match DEFAULTS.both_copy {
-        BothCopy::Auto(bytes) | BothCopy::From(bytes) => bytes as usize,
-        BothCopy::Never => usize::MAX,
+    let auto = match DEFAULTS.split_copy {
+        SplitCopy::Auto(bytes) | SplitCopy::From(bytes) => bytes as usize,
+        SplitCopy::Never => usize::MAX,
     };
     let single_default = default.limits.single_copy.least().unwrap_or(default.limits.eager_max);
     vec![
@@ -137,7 +137,7 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
             SINGLE_COPY.most as usize,
         ),
         of(
-            &BOTH_COPY,
+            &SPLIT_COPY,
             &both,
             |bytes| bytes < auto,
             |bytes| if bytes == usize::MAX { "off".into() } else { format!("auto:{}", size(bytes)) },

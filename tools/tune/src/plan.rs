@@ -1,8 +1,8 @@
 //! Plan of the measurement: methods, sizes and durations.
 
 use ntbring_endpoint::Settings;
-use ntbring_zerocopy::table::{BOTH_COPY, EAGER_MAX, PACKED_MAX};
-use ntbring_zerocopy::{BothCopy, SingleCopy, LONG_HEADER, SHORT_HEADER};
+use ntbring_zerocopy::table::{EAGER_MAX, PACKED_MAX, SPLIT_COPY};
+use ntbring_zerocopy::{SingleCopy, SplitCopy, LONG_HEADER, SHORT_HEADER};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -90,11 +90,11 @@ pub(super) fn ends(user: &Settings) -> [Settings; 4] {
         s.limits.packed_max = PACKED_MAX.most as usize;
         s.limits.eager_max = EAGER_MAX.most as usize;
         s.limits.single_copy = SingleCopy::Never;
-        s.limits.both_copy = BothCopy::Never;
+        s.limits.split_copy = SplitCopy::Never;
     });
     let separate = eager.clone().with(|s| s.limits.packed_max = 0);
     let single = separate.clone().with(|s| s.limits.single_copy = SingleCopy::Above(0));
-    let both = single.clone().with(|s| s.limits.both_copy = BothCopy::From(BOTH_COPY.least));
+    let both = single.clone().with(|s| s.limits.split_copy = SplitCopy::From(SPLIT_COPY.least));
     [eager, separate, single, both]
 }
 

@@ -236,7 +236,7 @@ impl Station {
                 self.arrived += payload;
                 self.complete = arrival.last;
             }
-            Packet::Offer { offer, .. } => {
+            Packet::Rts { offer, .. } => {
                 let room = self.incoming.lasting_room(offer.total as usize);
                 let accepted = self.endpoint.accept(arrival.src, offer, Some(room), offer.total, 0)?;
                 self.complete = accepted == Accepted::Done;

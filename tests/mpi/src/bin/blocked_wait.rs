@@ -2,9 +2,9 @@
 //! second in MPI_Recv.
 //!
 //! Rank 0 sleeps, then does what they wait for: it sends to every rank, enters the barrier or fence, accesses their
-//! windows, or releases its own lock. It prints the CPU time that all ranks used meanwhile, including transfer threads,
-//! as {"mode":"recv","seconds":1.0,"cpu_s":[..one per rank..],"total_cpu_s":..}. It only checks that the messages
-//! arrive; the caller judges the times.
+//! windows, or releases its own lock. It prints the CPU time that all ranks used meanwhile, including forwarder
+//! threads, as {"mode":"recv","seconds":1.0,"cpu_s":[..one per rank..],"total_cpu_s":..}. It only checks that the
+//! messages arrive; the caller judges the times.
 
 use std::time::{Duration, Instant};
 

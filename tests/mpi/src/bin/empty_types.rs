@@ -279,7 +279,7 @@ fn check_elements() {
 }
 
 /// Checks that elements without data beyond the end of a window are not accessed.
-fn check_reach(job: &Job, window: &Window) {
+fn check_kernel_copies(job: &Job, window: &Window) {
     let (int, nothing) = (Typed::int(), Typed::int().contiguous(0));
     let t = Typed::structure(&[((0, 1), &int), ((2 * ROOM as isize, 3), &nothing)]).resized(0, 4);
     check_window(job, window, &t, 1);
@@ -307,7 +307,7 @@ fn main() {
     }
     assert!(transferred > types.len() / 2, "only {transferred} of {} types could be sent", types.len());
     check_elements();
-    check_reach(&job, &window);
+    check_kernel_copies(&job, &window);
     window.free();
     drop((types, empties));
     job.finish();

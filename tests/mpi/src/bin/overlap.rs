@@ -76,7 +76,7 @@ fn main() {
     let (mine, mut all) = (session.read(&steps) - before, 0);
     job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
     if all == 0 {
-        fail("it has come, but no deputy has counted anything");
+        fail("it has come, but no progress thread has counted anything");
     }
     job.finish();
 }

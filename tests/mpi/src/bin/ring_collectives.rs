@@ -155,7 +155,7 @@ fn exchanges(job: &Job) {
     let is_ring = Hosts::discover(&job.world).count == job.size as usize && (2..=5).contains(&job.size);
     let expected = u64::from(is_ring && coherent());
     let tool = Session::new();
-    let counter = tool.counter("collectives_exchanged");
+    let counter = tool.counter("mapped_alltoalls");
     let most = if job.size < 4 { 16_384 } else { 1 << 20 };
     for len in [1024, 1025, 4096, 16_384, 16_385, 40_000, 75_000] {
         // With either mechanism, and with types with gaps at all, no or some ranks.

@@ -175,7 +175,7 @@ fn shared_numbers(job: &Job) -> usize {
 /// Reductions use mailboxes up to their capacity, and give the root the same result as an allreduce gives all ranks.
 fn reductions_are_shared(job: &Job) {
     let tool = Session::new();
-    let shared = tool.counter("collectives_shared");
+    let shared = tool.counter("small_allgathers");
     let most = shared_numbers(job);
     for (len, count) in [(most, 1), (most + 1, 0)] {
         let before = tool.read(&[shared]);

@@ -1,6 +1,6 @@
 //! `ntbring stats`: counters of the ranks of a running job.
 //!
-//! Every process keeps a page for its counters (`ntbring_host::Bulletin`). This tool asks the process to update it,
+//! Every process keeps a page for its counters (`ntbring_host::StatsPage`). This tool asks the process to update it,
 //! which the process does when it is next idle in MPI. A rank that computes does not update it; the tool then shows
 //! its latest values and their age. Counters of forwarder threads are always up to date.
 
@@ -79,14 +79,14 @@ fn find(job: Option<u32>) -> Result<(u32, Vec<RunningProcess>), Box<dyn Error>> 
 /// Asks all processes to update their counters, and waits for those that can.
 fn look(job: u32, processes: &[RunningProcess]) -> Result<Vec<Rank>, Box<dyn Error>> {
     let start = Instant::now();
-    processes.iter().for_each(|process| process.bulletin.ask());
-    let is_new = |process: &RunningProcess| process.bulletin.age().is_some_and(|age| age <= start.elapsed());
+    processes.iter().for_each(|process| process.stats_page.ask());
+    let is_new = |process: &RunningProcess| process.stats_page.age().is_some_and(|age| age <= start.elapsed());
     while start.elapsed() < ANSWER && !processes.iter().all(is_new) {
         sleep(LOOK);
     }
     let mut ranks = Vec::new();
     for process in processes {
-        let found = Figures::look(&process.bulletin).map_err(|what| format!("job {job}: {what}"))?;
+        let found = Figures::look(&process.stats_page).map_err(|what| format!("job {job}: {what}"))?;
         if let Some((figures, age)) = found {
             ranks.push(Rank { job, age_ms: age.as_millis() as u64, figures });
         }

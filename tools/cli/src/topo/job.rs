@@ -6,7 +6,7 @@ use ntbring_host::RunningHostMemory;
 use ntbring_manager::shape::Shape;
 use ntbring_manager::Hwid;
 use ntbring_ntb::{LinkState, Side};
-use ntbring_ring::ways::Ways;
+use ntbring_ring::routing_table::RoutingTable;
 use ntbring_ring::Topology;
 use serde::Serialize;
 use std::error::Error;
@@ -54,7 +54,7 @@ impl Ring {
                 continue;
             }
             let Some(memory) = memories.iter().find(|memory| memory.is == one.is) else { continue };
-            let ways = Ways::new(memory.notes.clone());
+            let ways = RoutingTable::new(memory.notes.clone());
             let (snapshot, agreed) = (ways.read(), ways.agreed());
             let side = |to: usize| match snapshot.is_published() {
                 true => snapshot.side(to),

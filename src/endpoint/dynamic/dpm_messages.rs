@@ -1,0 +1,222 @@
+//! Connection messages: messages between two processes that have no communicator in common yet.
+//!
+//! A process that connects sends a question, under a tag that the other has published, and waits for the answer. A
+//! process that accepts takes the oldest question under that tag, from any peer, and answers it. Both use the same two
+//! calls, so the meaning of a call follows from the earlier calls of its thread.
+
+use crate::error::EndpointError;
+use crate::wire::{DpmId, DpmKind, Packet};
+use ntbring_ring::PeerLoss;
+use std::collections::VecDeque;
+use std::thread::{current, ThreadId};
+
+/// Maximum number of bytes of a connection message.
+pub const DPM_MAX: usize = 512;
+
+/// Maximum number of questions that are kept until this process accepts.
+const QUESTIONS_MAX: usize = 4096;
+
+/// A connection message that has arrived.
+struct DpmMessage {
+    peer: u32,
+    what: DpmId,
+    bytes: Vec<u8>,
+}
+
+/// A question that this process has asked, or has taken and must answer.
+struct Open {
+    thread: ThreadId,
+    peer: u32,
+    what: DpmId,
+}
+
+/// Connection messages that have arrived and were not taken, and answers that this process owes.
+#[derive(Default)]
+pub struct DpmMessages {
+    questions: VecDeque<DpmMessage>,
+    answers: Vec<DpmMessage>,
+    asked: Vec<Open>,
+    owed: Vec<Open>,
+    /// Questions asked so far.
+    count: u32,
+}
+
+/// Removes the first entry of this thread for which `wanted` holds.
+fn take(list: &mut Vec<Open>, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
+    let me = current().id();
+    let i = list.iter().position(|o| o.thread == me && wanted(o))?;
+    Some(list.remove(i))
+}
+
+impl DpmMessages {
+    /// Forgets the connection messages of a peer and the answers owed to it. Questions put to it stay open, for the
+    /// callers that wait.
+    pub fn lose(&mut self, peer: u32) {
+        self.questions.retain(|question| question.peer != peer);
+        self.answers.retain(|answer| answer.peer != peer);
+        self.owed.retain(|owed| owed.peer != peer);
+    }
+
+    /// Returns true if a caller waits for an answer of this peer.
+    pub fn has_asked(&self, peer: u32) -> bool {
+        self.asked.iter().any(|asked| asked.peer == peer)
+    }
+
+    /// Returns a line on each connection message that waits.
+    pub fn describe(&self) -> Vec<String> {
+        let line = |o: &Open, what| format!("{what} peer {} under tag {}", o.peer, o.what.tag);
+        let asked = self.asked.iter().map(|o| line(o, "no answer yet of"));
+        let owed = self.owed.iter().map(|o| line(o, "no answer yet to"));
+        let questions = self.questions.iter().map(|q| format!("peer {} asks under tag {}", q.peer, q.what.tag));
+        asked.chain(owed).chain(questions).collect()
+    }
+    /// Returns the packet of a connection message of `len` bytes: the answer to a peer if this thread has taken its
+    /// question under that tag, and a question otherwise.
+    pub fn dpm_send(&mut self, peer: u32, tag: u32, len: usize) -> Result<Packet, EndpointError> {
+        if len > DPM_MAX {
+            return Err(EndpointError::Argument(format!("a connection message of {len} bytes")));
+        }
+        let (kind, what) = match take(&mut self.owed, |o| (o.peer, o.what.tag) == (peer, tag)) {
+            Some(owed) => (DpmKind::Answer, owed.what),
+            None => {
+                self.count = self.count.wrapping_add(1);
+                let what = DpmId { tag, number: self.count };
+                self.asked.push(Open { thread: current().id(), peer, what });
+                (DpmKind::Question, what)
+            }
+        };
+        Ok(Packet::Dpm { what, kind, payload: len })
+    }
+
+    /// Returns the answer if this thread has asked under that tag, and otherwise the oldest question of a peer that is
+    /// not gone; None if there is none yet. Fails if the peer that was asked is lost.
+    pub fn next(
+        &mut self,
+        tag: u32,
+        is_gone: impl Fn(u32) -> bool,
+        loss_of: impl Fn(u32) -> Option<PeerLoss>,
+    ) -> Result<Option<Vec<u8>>, EndpointError> {
+        let me = current().id();
+        if let Some(&Open { peer, what, .. }) = self.asked.iter().find(|o| o.thread == me && o.what.tag == tag) {
+            return self.answer(peer, what, loss_of(peer));
+        }
+        while let Some(i) = self.questions.iter().position(|q| q.what.tag == tag) {
+            let Some(DpmMessage { peer, what, bytes }) = self.questions.remove(i) else { break };
+            if is_gone(peer) {
+                continue;
+            }
+            // Questions that this thread has taken before and not answered are never answered.
+            while take(&mut self.owed, |o| o.what.tag == tag).is_some() {}
+            self.owed.push(Open { thread: me, peer, what });
+            return Ok(Some(bytes));
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, peer: u32, what: DpmId, loss: Option<PeerLoss>) -> Result<Option<Vec<u8>>, EndpointError> {
+        let found = self.answers.iter().position(|a| (a.peer, a.what) == (peer, what));
+        if found.is_some() || loss.is_some() {
+            take(&mut self.asked, |o| (o.peer, o.what) == (peer, what));
+        }
+        match (found, loss) {
+            (Some(i), _) => Ok(Some(self.answers.swap_remove(i).bytes)),
+            (None, Some(loss)) => Err(loss.into()),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Gives up one question of this thread under that tag. Returns its peer and the packet by which the peer learns
+    /// that it must not accept the question any more; None if there is no such question.
+    pub fn withdraw(&mut self, tag: u32) -> Option<(u32, Packet)> {
+        let Open { peer, what, .. } = take(&mut self.asked, |o| o.what.tag == tag)?;
+        self.answers.retain(|a| (a.peer, a.what) != (peer, what));
+        Some((peer, Packet::Dpm { what, kind: DpmKind::Withdrawal, payload: 0 }))
+    }
+
+    /// Handles a connection message of `len` bytes, which `read` copies. Peers outside the job may send any connection
+    /// message, so an invalid one is dropped.
+    pub fn has_arrived(&mut self, peer: u32, (what, kind): (DpmId, DpmKind), len: usize, read: impl FnOnce(&mut [u8])) {
+        if len > DPM_MAX {
+            return log::warn!("peer {peer} has sent a connection message that is too long: {len} bytes");
+        }
+        let mut bytes = vec![0; len];
+        read(&mut bytes);
+        let letter = DpmMessage { peer, what, bytes };
+        match kind {
+            DpmKind::Question if self.questions.len() < QUESTIONS_MAX => self.questions.push_back(letter),
+            DpmKind::Question => log::warn!("a question of peer {peer} was dropped: too many are open"),
+            // An answer to a question that was given up is dropped.
+            DpmKind::Answer if self.asked.iter().any(|o| (o.peer, o.what) == (peer, what)) => {
+                self.answers.push(letter);
+            }
+            DpmKind::Answer => log::debug!("peer {peer} answers too late under tag {}", what.tag),
+            DpmKind::Withdrawal => self.questions.retain(|q| (q.peer, q.what) != (peer, what)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: u32 = 5;
+
+    /// Passes a connection message on from peer `from` to another process.
+    fn pass(packet: Packet, bytes: &[u8], from: u32, to: &mut DpmMessages) {
+        let Packet::Dpm { what, kind, payload } = packet else { panic!("not a connection message") };
+        to.has_arrived(from, (what, kind), payload, |room| room.copy_from_slice(bytes));
+    }
+
+    fn next(dpm_messages: &mut DpmMessages) -> Result<Option<Vec<u8>>, EndpointError> {
+        dpm_messages.next(TAG, |_| false, |_| None)
+    }
+
+    #[test]
+    fn a_question_is_taken_by_one_process_and_answered_to_the_other() {
+        let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
+        assert_eq!(next(&mut accepts).unwrap(), None);
+        // Peer 8 of the one is peer 3 of the other.
+        pass(asks.dpm_send(8, TAG, 5).unwrap(), b"hello", 3, &mut accepts);
+        assert!(asks.has_asked(8) && next(&mut asks).unwrap().is_none());
+        assert_eq!(next(&mut accepts).unwrap().unwrap(), b"hello");
+        assert_eq!(next(&mut accepts).unwrap(), None);
+        pass(accepts.dpm_send(3, TAG, 3).unwrap(), b"yes", 8, &mut asks);
+        assert_eq!(next(&mut asks).unwrap().unwrap(), b"yes");
+        assert!(!asks.has_asked(8) && asks.describe().is_empty() && accepts.describe().is_empty());
+        assert!(asks.dpm_send(8, TAG, DPM_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_question_that_is_withdrawn_is_not_taken_and_its_answer_is_dropped() {
+        let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
+        for taken in [false, true] {
+            pass(asks.dpm_send(8, TAG, 0).unwrap(), b"", 3, &mut accepts);
+            assert!(!taken || next(&mut accepts).unwrap().is_some());
+            let (peer, withdrawal) = asks.withdraw(TAG).unwrap();
+            assert_eq!((peer, asks.withdraw(TAG).is_none()), (8, true));
+            pass(withdrawal, b"", 3, &mut accepts);
+            assert_eq!(next(&mut accepts).unwrap(), None);
+        }
+        // The second question was taken before it was withdrawn.
+        pass(accepts.dpm_send(3, TAG, 3).unwrap(), b"yes", 8, &mut asks);
+        assert!(asks.answers.is_empty());
+    }
+
+    #[test]
+    fn a_caller_that_waits_for_a_lost_peer_gets_an_error() {
+        let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
+        let question = asks.dpm_send(8, TAG, 0).unwrap();
+        asks.lose(8);
+        // The question stays open for the caller that waits, and fails once.
+        assert!(asks.has_asked(8));
+        let loss = PeerLoss::ExternalPeerDied { peer: 8, pid: 1 };
+        assert!(asks.next(TAG, |_| false, |_| Some(loss)).is_err());
+        assert_eq!(asks.next(TAG, |_| false, |_| Some(loss)).unwrap(), None);
+        // A question of a peer that is gone is not taken.
+        pass(question, b"", 3, &mut accepts);
+        assert_eq!(accepts.next(TAG, |peer| peer == 3, |_| None).unwrap(), None);
+        pass(question, b"", 3, &mut accepts);
+        accepts.lose(3);
+        assert_eq!(next(&mut accepts).unwrap(), None);
+    }
+}

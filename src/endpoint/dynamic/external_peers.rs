@@ -1,0 +1,311 @@
+//! All processes outside the ring that this one knows, and the lanes to and from them.
+
+use super::external_peer::{ExternalPeer, Stage};
+use crate::bell::Bell;
+use crate::error::EndpointError;
+use ntbring_host::HostError;
+use ntbring_host::{machine, Mailbox};
+use ntbring_ntb::fabric::Backend;
+use ntbring_ntb::NtbError;
+use ntbring_queue::{Consumer, Producer};
+use ntbring_ring::external_peer::{create_lane, open_lane, ExternalAddress};
+use ntbring_ring::PeerLoss;
+use smallvec::SmallVec;
+use std::path::Path;
+
+/// Returns true if the error is a shortage of this process, which cannot open more files.
+fn is_own(error: &NtbError) -> bool {
+    let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    matches!(error, NtbError::Host(HostError::Open { cause, .. }) if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
+}
+
+/// The processes outside the ring that this one knows. An external peer has an index here, and as a peer the number of
+/// ranks of the job plus that index.
+pub struct ExternalPeers {
+    mailbox: Mailbox,
+    /// This rank.
+    me: u32,
+    /// Number of ranks of the job.
+    ranks: usize,
+    known: Vec<ExternalPeer>,
+    /// Number of external peers that are leaving.
+    leaving: usize,
+    /// External peers that have not opened the lane to them yet.
+    called: Vec<usize>,
+}
+
+/// The outcome of [`ExternalPeers::call`].
+pub enum Called {
+    /// There is a lane to the external peer already, or the external peer is gone.
+    Before,
+    /// A new lane to the external peer.
+    Lane(Producer, Bell),
+    /// The external peer's mailbox is full until it reads it.
+    Full,
+    /// The external peer has died.
+    Died(PeerLoss),
+}
+
+impl ExternalPeers {
+    /// Creates the state of rank `me` in a job of `ranks`.
+    pub fn new(mailbox: Mailbox, me: u32, ranks: usize) -> ExternalPeers {
+        ExternalPeers { mailbox, me, ranks, known: Vec::new(), leaving: 0, called: Vec::new() }
+    }
+
+    /// Returns the number of an external peer as a peer.
+    pub fn peer(&self, i: usize) -> u32 {
+        (self.ranks + i) as u32
+    }
+
+    fn of(&self, peer: u32) -> Option<&ExternalPeer> {
+        self.known.get((peer as usize).checked_sub(self.ranks)?)
+    }
+
+    /// Returns the address of an external peer.
+    pub fn address(&self, peer: u32) -> Option<ExternalAddress> {
+        self.of(peer).map(|external_peer| external_peer.address)
+    }
+
+    /// Returns the index of an external peer; it becomes known if it was not. The numbers of peers for which
+    /// `is_awaited` holds are not given to another.
+    pub fn know(
+        &mut self,
+        external_peer: &ExternalAddress,
+        backend: &dyn Backend,
+        is_awaited: impl Fn(u32) -> bool,
+    ) -> Result<usize, NtbError> {
+        let is_dropped = |g: &ExternalPeer| matches!(g.stage, Stage::Dropped(_));
+        let is_it = |g: &ExternalPeer| g.address.mailbox.token == external_peer.mailbox.token && !is_dropped(g);
+        if let Some(i) = self.known.iter().position(is_it) {
+            return Ok(i);
+        }
+        if external_peer.machine != machine() {
+            return Err(NtbError::ExternalPeerElsewhere { pid: external_peer.mailbox.pid });
+        }
+        let bell = match backend.bells(&external_peer.host) {
+            Ok(bells) => Bell::Foreign(bells, external_peer.doorbell as usize),
+            // A sender learns that the external peer is lost.
+            Err(_) if external_peer.mailbox.is_gone() => Bell::Reliable,
+            Err(error) => return Err(error),
+        };
+        let new =
+            ExternalPeer { address: *external_peer, bell, to: None, from: None, unopened: None, stage: Stage::Here };
+        let is_free = |(i, g): (usize, &ExternalPeer)| is_dropped(g) && !is_awaited(self.peer(i));
+        let index = self.known.iter().enumerate().position(is_free).unwrap_or(self.known.len());
+        match self.known.get_mut(index) {
+            Some(dropped) => *dropped = new,
+            None => self.known.push(new),
+        }
+        Ok(index)
+    }
+
+    /// True if an external peer has not left, as far as was seen.
+    pub fn is_here(&self, i: usize) -> bool {
+        self.known[i].stage == Stage::Here
+    }
+
+    /// True if an external peer is gone and forgotten.
+    pub fn is_forgotten(&self, i: usize) -> bool {
+        matches!(self.known[i].stage, Stage::Gone(_))
+    }
+
+    /// Returns the cause of the loss of a peer, if it was lost.
+    pub fn loss_of(&self, peer: u32) -> Option<PeerLoss> {
+        match self.of(peer)?.stage {
+            Stage::Gone(loss) | Stage::Dropped(loss) => Some(loss),
+            _ => None,
+        }
+    }
+
+    /// Creates a lane of `lane` bytes to an external peer, if there is none, and announces it; `me` is the address of
+    /// this process, and `dir` the directory of the lane's file.
+    pub fn call(&mut self, i: usize, me: &ExternalAddress, dir: &Path, lane: u64) -> Result<Called, EndpointError> {
+        let peer = self.peer(i);
+        let external_peer = &mut self.known[i];
+        if matches!(external_peer.stage, Stage::Gone(_)) || external_peer.to.is_some() {
+            return Ok(Called::Before);
+        }
+        let mailbox = &external_peer.address.mailbox;
+        let made = match create_lane(dir, lane, me, &external_peer.address) {
+            Err(_) if mailbox.is_gone() => {
+                return Ok(Called::Died(PeerLoss::ExternalPeerDied { peer, pid: mailbox.pid }))
+            }
+            made => made.map_err(NtbError::from)?,
+        };
+        let Some(made) = made else { return Ok(Called::Full) };
+        external_peer.to = Some(made.lane_state);
+        external_peer.unopened = Some(made.memory);
+        external_peer.bell.ring();
+        self.called.push(i);
+        Ok(Called::Lane(made.producer, external_peer.bell.clone()))
+    }
+
+    /// True if there may be announcements in the mailbox.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.mailbox.has_news()
+    }
+
+    /// Opens the next lane that was announced in the mailbox. Returns the index of its sender, the lane and the
+    /// sender's doorbell. An announcement that is invalid, or whose sender has ended again, is dropped.
+    pub fn next_call(
+        &mut self,
+        backend: &dyn Backend,
+        is_awaited: impl Fn(u32) -> bool,
+    ) -> Result<Option<(usize, Consumer, Bell)>, EndpointError> {
+        while let Some(note) = self.mailbox.read() {
+            let lane = open_lane(&note).map_err(NtbError::from);
+            let opened = lane.and_then(|lane| Ok((self.know(&lane.from, backend, &is_awaited)?, lane)));
+            let (i, lane) = match opened {
+                Ok(found) => found,
+                Err(error) if is_own(&error) => return Err(error.into()),
+                // It had sent nothing, or it would have waited.
+                Err(error @ NtbError::Host(HostError::Open { .. })) => {
+                    log::debug!("rank {}: {error}", self.me);
+                    continue;
+                }
+                Err(error) => {
+                    log::warn!("rank {}: an announcement was dropped: {error}", self.me);
+                    continue;
+                }
+            };
+            if self.is_forgotten(i) {
+                continue;
+            }
+            let external_peer = &mut self.known[i];
+            lane.lane_state.open();
+            external_peer.from = Some(lane.lane_state);
+            // It may be waiting for that to leave.
+            external_peer.bell.ring();
+            let bell = external_peer.bell.clone();
+            log::debug!("rank {}: a process outside the ring has become peer {}", self.me, self.peer(i));
+            return Ok(Some((i, lane.consumer, bell)));
+        }
+        Ok(None)
+    }
+
+    /// Looks for external peers that have left, or, if `also_dead`, have died. Returns the loss of an external peer
+    /// that is gone, if `also_dead`, to be reported again: the caller may have begun to wait for it.
+    pub fn look(&mut self, also_dead: bool) -> Option<PeerLoss> {
+        let gone = self.known.iter().filter(|_| also_dead).find_map(|external_peer| match external_peer.stage {
+            Stage::Gone(loss) => Some(loss),
+            _ => None,
+        });
+        for (i, external_peer) in
+            self.known.iter_mut().enumerate().filter(|(_, external_peer)| external_peer.stage == Stage::Here)
+        {
+            if !also_dead && !external_peer.has_left() {
+                continue;
+            }
+            if let Some(loss) = external_peer.loss((self.ranks + i) as u32) {
+                external_peer.stage = Stage::Leaving(loss);
+                self.leaving += 1;
+            }
+        }
+        gone
+    }
+
+    /// True if [`ExternalPeers::settle`] may have anything to do.
+    #[inline]
+    pub fn is_changing(&self) -> bool {
+        self.leaving > 0 || !self.called.is_empty()
+    }
+
+    /// To be called after a poll that looked everywhere and found nothing. Returns the external peers to be forgotten
+    /// now: those that were gone at the previous such poll.
+    #[cold]
+    pub fn settle(&mut self) -> SmallVec<[(usize, PeerLoss); 2]> {
+        self.close_opened();
+        let mut over = SmallVec::new();
+        for (i, external_peer) in self.known.iter_mut().enumerate() {
+            match external_peer.stage {
+                Stage::Here | Stage::Gone(_) | Stage::Dropped(_) => {}
+                Stage::Leaving(loss) => external_peer.stage = Stage::Through(loss),
+                Stage::Through(loss) => over.push((i, loss)),
+            }
+        }
+        over
+    }
+
+    /// Gives back the descriptors of lanes that their readers have opened.
+    fn close_opened(&mut self) {
+        let known = &mut self.known;
+        self.called.retain(|&i| {
+            let waits = known[i].to.as_ref().is_some_and(|lane_state| !lane_state.is_open());
+            if !waits {
+                known[i].unopened = None;
+            }
+            waits
+        });
+    }
+
+    /// Forgets the lanes of an external peer that is lost.
+    pub fn forget(&mut self, i: usize, loss: PeerLoss) {
+        let level =
+            if matches!(loss, PeerLoss::ExternalPeerDied { .. }) { log::Level::Warn } else { log::Level::Debug };
+        log::log!(level, "rank {}: {loss}", self.me);
+        let external_peer = &mut self.known[i];
+        self.leaving -= usize::from(matches!(external_peer.stage, Stage::Leaving(_) | Stage::Through(_)));
+        external_peer.stage = Stage::Gone(loss);
+        (external_peer.to, external_peer.from, external_peer.bell, external_peer.unopened) =
+            (None, None, Bell::Reliable, None);
+        self.called.retain(|&called| called != i);
+    }
+
+    /// Allows another external peer to get the number of a lost one. Returns false if there is no such lost external
+    /// peer.
+    pub fn drop_peer(&mut self, peer: u32) -> bool {
+        let i = (peer as usize).checked_sub(self.ranks);
+        let Some(external_peer) = i.and_then(|i| self.known.get_mut(i)) else { return false };
+        let Stage::Gone(loss) = external_peer.stage else { return false };
+        external_peer.stage = Stage::Dropped(loss);
+        true
+    }
+
+    /// Returns true if an external peer has died or left, as far as can be seen right now.
+    pub fn is_gone(&self, peer: u32) -> bool {
+        self.of(peer).is_some_and(ExternalPeer::is_gone)
+    }
+
+    /// Returns true if everything sent to external peers outlives this process, or will never be read. For that they
+    /// have to poll. `has_used` is true for peers to which something was sent.
+    pub fn has_reached_all(&self, has_used: impl Fn(u32) -> bool) -> bool {
+        self.unread(has_used).all(ExternalPeer::is_gone)
+    }
+
+    /// Returns the external peers that have not opened a lane in which something lies.
+    fn unread(&self, has_used: impl Fn(u32) -> bool) -> impl Iterator<Item = &ExternalPeer> {
+        let unread = move |(i, g): &(usize, &ExternalPeer)| {
+            g.to.as_ref().is_some_and(|lane_state| !lane_state.is_open()) && has_used(self.peer(*i))
+        };
+        self.known.iter().enumerate().filter(unread).map(|(_, g)| g)
+    }
+
+    /// Returns a line on each external peer that has not opened a lane in which something lies.
+    pub fn describe(&self, has_used: impl Fn(u32) -> bool) -> Vec<String> {
+        let line = |g: &ExternalPeer| {
+            format!("process {} of another job has to call MPI to get what was sent", g.address.mailbox.pid)
+        };
+        self.unread(has_used).map(line).collect()
+    }
+
+    /// Tells all external peers that nothing will be written or read any more.
+    pub fn take_leave(&self) {
+        for external_peer in
+            self.known.iter().filter(|external_peer| external_peer.to.is_some() || external_peer.from.is_some())
+        {
+            [&external_peer.to, &external_peer.from]
+                .into_iter()
+                .flatten()
+                .for_each(ntbring_ring::external_peer::LaneState::leave);
+            // An external peer that is gone, or cannot be told, finds out by itself.
+            if let Ok(mailbox) = Mailbox::open(&external_peer.address.mailbox) {
+                mailbox.nudge();
+                external_peer.bell.ring();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! A sidecar: a process beside this one that outlives it and is not one of its children.
+
+use nix::errno::Errno;
+use nix::sys::signal::{self, SigSet, SigmaskHow};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::{dup2, fork, setsid, ForkResult};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// First descriptor after standard input, output and error.
+const FIRST: libc::c_uint = 3;
+
+/// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
+///
+/// The new process has this one's memory as it is now, but none of its threads and descriptors, and it is no child of
+/// this process, in a session of its own: the program does not meet it when it waits for its children, readers of
+/// this process's output see its end without it, and signals to this process's group or terminal do not reach it. Only SIGKILL ends it. The program may
+/// see one SIGCHLD. `body` must not use anything that a thread of this process may have locked, such as a logger. Fails
+/// if no process can be created.
+pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    // No handler of the program runs in the new processes.
+    let mut before = SigSet::empty();
+    signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), Some(&mut before))?;
+    // SAFETY: the child uses nothing that another thread may have locked, except for the allocator, which allocators that
+    // register fork handlers, as that of the C library, put in order after a fork.
+    let forked = unsafe { fork() };
+    if let Ok(ForkResult::Child) = forked {
+        // This process ends after the second fork, so that init becomes the sidecar's parent. Its exit code is 0, or
+        // the error for which there is no sidecar.
+        let settled = settle(name, &null);
+        // SAFETY: as above.
+        match settled.and_then(|()| unsafe { fork() }) {
+            Ok(ForkResult::Child) => {
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+                leave(0)
+            }
+            Ok(ForkResult::Parent { .. }) => leave(0),
+            Err(error) => leave(error as i32),
+        }
+    }
+    let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
+    let ForkResult::Parent { child } = forked? else { unreachable!("the child has left") };
+    loop {
+        match waitpid(child, None) {
+            Err(Errno::EINTR) => {}
+            Ok(WaitStatus::Exited(_, code)) if code != 0 => return Err(io::Error::from_raw_os_error(code)),
+            // Waiting fails where the program ignores the ends of its children.
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Cuts the connections to the process that this one was forked from.
+fn settle(name: &CStr, null: &File) -> nix::Result<()> {
+    setsid()?;
+    for standard in 0..FIRST as i32 {
+        dup2(null.as_raw_fd(), standard)?;
+    }
+    // SAFETY: a system call without pointers; this process has no other thread that might use a descriptor, and `body`
+    // uses none that was open before.
+    if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) } != 0 {
+        close_all();
+    }
+    // SAFETY: a string with an end, which the kernel copies.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    Ok(())
+}
+
+/// Closes all descriptors but the standard ones, on kernels that cannot do that at once.
+fn close_all() {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|&descriptor| descriptor >= FIRST as i32) {
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
+/// Ends this process without the program's exit handlers and destructors.
+fn leave(code: i32) -> ! {
+    // SAFETY: a system call without pointers.
+    unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_sidecar_has_no_descriptors_and_is_no_child() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("told");
+        start(c"companion", || {
+            let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+            let of = |link: &str| std::fs::read_link(link).unwrap_or_default().display().to_string();
+            let told = format!("{} {} {open} {}", std::process::id(), of("/proc/self/fd/1"), nix::unistd::getppid());
+            let part = file.with_extension("part");
+            let _ = std::fs::write(&part, told).and_then(|()| std::fs::rename(&part, &file));
+        })
+        .unwrap();
+        let start = Instant::now();
+        while !file.exists() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let told = std::fs::read_to_string(&file).unwrap();
+        let [pid, out, open, parent] = told.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        // Beside the standard ones there is the directory that is being read.
+        assert_eq!((out, open), ("/dev/null", "4"));
+        assert_ne!(parent, std::process::id().to_string());
+        while Path::new(&format!("/proc/{pid}/fd/0")).exists() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

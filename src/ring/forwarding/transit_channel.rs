@@ -1,0 +1,413 @@
+//! The transit of a host to one side, of one class: the lanes by which packets arrive and those by which they leave. No other
+//! transit channel has any of them, so transit channels can be forwarded at the same time.
+//!
+//! A packet is copied once, from the lane it came by straight into the next: into the lane of the receiving rank if the
+//! next host is where it is going, else into the next forwarder's lane. A request is for the forwarder of the host
+//! where it is going, which serves it.
+
+use super::forwarder_state::ForwarderState;
+use super::relay_counters::{count, RelayCounters};
+use super::route::{check, is_request, wrong, Allowed, RelayError, Route, ROUTED};
+use crate::layout::{Class, End};
+use crate::link::Link;
+use crate::protocol::rank_doorbell;
+use crate::topology::Topology;
+use ntbring_memory::CopySource;
+use ntbring_ntb::{Port, Side};
+use ntbring_queue::{Consumer, Entry, Producer};
+use ntbring_rma::{Answer, Reply, REPLY};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Packets that one input may pass on before the next has its turn.
+const TURN: usize = 8;
+
+/// State that all transit channels of a host share.
+pub(super) struct ForwarderContext {
+    pub topology: Arc<Topology>,
+    pub host: usize,
+    pub allowed: Allowed,
+    pub state: Arc<ForwarderState>,
+    pub counters: Arc<RelayCounters>,
+}
+
+struct Input {
+    lane: Consumer,
+    /// The neighbour's doorbell for its producer.
+    bell: usize,
+    /// A packet that found its way out full.
+    blocked: Option<Entry>,
+    /// Packets whose bytes an engine is copying: the output of each, and the number of its copy there.
+    copying: VecDeque<(usize, u64)>,
+}
+
+impl Input {
+    /// The next packet that was not passed on.
+    fn next(&mut self, from: usize) -> Result<Option<Entry>, RelayError> {
+        match self.blocked.take() {
+            None => self.lane.take().map_err(|error| RelayError::Corrupt { from, error }),
+            blocked => Ok(blocked),
+        }
+    }
+}
+
+struct Output {
+    lane: Producer,
+    /// The neighbour's doorbell for its consumer.
+    bell: usize,
+    /// Packets that wait for room in it, in order.
+    answers: VecDeque<Answer>,
+}
+
+/// Result of forwarding a packet.
+enum Forwarded {
+    /// Its bytes are in the next lane.
+    Copied,
+    /// An engine is copying its bytes.
+    Copying,
+    /// The next lane is full.
+    NoRoom,
+}
+
+/// The transit of a host to one side, of one class.
+pub(super) struct TransitChannel {
+    context: Arc<ForwarderContext>,
+    /// The side by which packets leave.
+    side: Side,
+    class: Class,
+    /// The neighbours that it comes from and goes to.
+    from: usize,
+    to: usize,
+    inputs: Vec<Input>,
+    /// To the next host's ranks, then to its forwarder before and beyond the dateline.
+    outputs: Vec<Output>,
+    /// The ports that it comes by and leaves by.
+    ports: [Arc<dyn Port>; 2],
+    /// Answers that wait for room.
+    unsent: usize,
+    /// Packets whose bytes an engine is copying.
+    copying: usize,
+    /// Packets damaged and sent again, as counted so far.
+    mended: [u64; 2],
+    /// True once incoming packets cannot be parsed any more, since the link has gone down.
+    deaf: bool,
+}
+
+impl TransitChannel {
+    /// The transit channel to a side; `links` are the host's, left first. None if there are no lanes of that class.
+    pub fn new(context: &Arc<ForwarderContext>, links: [&Link; 2], side: Side, class: Class) -> Option<TransitChannel> {
+        let (back, on) = (links[side.opposite() as usize], links[side as usize]);
+        let (from, to) = (back.neighbour(), on.neighbour());
+        let ranks = |host: usize| context.topology.ranks_of(host).len();
+        let consumer = |end, beyond| match class {
+            Class::Urgent => Some(back.consumer(end, End::Forwarder, beyond)),
+            Class::Bulk => back.bulk_consumer(end, End::Forwarder, beyond),
+        };
+        let producer = |end, beyond| match class {
+            Class::Urgent => Some(on.producer(End::Forwarder, end, beyond)),
+            Class::Bulk => on.bulk_producer(End::Forwarder, end, beyond),
+        };
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        let forwarders = [(End::Forwarder, false), (End::Forwarder, true)];
+        for (end, beyond) in (0..ranks(from)).map(|local| (End::Rank(local), false)).chain(forwarders) {
+            let bell = bell_of(back, end, side, class);
+            inputs.push(Input { lane: consumer(end, beyond)?, bell, blocked: None, copying: VecDeque::new() });
+        }
+        for (end, beyond) in (0..ranks(to)).map(|local| (End::Rank(local), false)).chain(forwarders) {
+            let bell = bell_of(on, end, side, class);
+            outputs.push(Output { lane: producer(end, beyond)?, bell, answers: VecDeque::new() });
+        }
+        let (context, ports) = (context.clone(), [back.port(), on.port()]);
+        Some(TransitChannel {
+            context,
+            side,
+            class,
+            from,
+            to,
+            inputs,
+            outputs,
+            ports,
+            unsent: 0,
+            copying: 0,
+            mended: [0; 2],
+            deaf: false,
+        })
+    }
+
+    /// Returns true if [`TransitChannel::look_after`] must be called soon.
+    pub fn is_unsettled(&self) -> bool {
+        self.context.state.is_up(self.side) && self.outputs.iter().any(|output| !output.lane.is_settled())
+    }
+
+    /// Looks after packets that may have been damaged on their way.
+    pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
+        let counters = &self.context.counters;
+        if self.context.state.is_up(self.side) {
+            for output in &mut self.outputs {
+                if output.lane.look_after(now).map_err(|error| RelayError::GaveUp { to: self.to, error })? {
+                    self.ports[1].ring(output.bell);
+                    count(&counters.doorbells, 1);
+                }
+            }
+        }
+        let damaged = self.inputs.iter().map(|input| input.lane.damaged()).sum();
+        let resent = self.outputs.iter().map(|output| output.lane.resent()).sum();
+        let before = std::mem::replace(&mut self.mended, [damaged, resent]);
+        count(&counters.damaged[self.side.opposite() as usize], damaged - before[0]);
+        count(&counters.resent[self.side as usize], resent - before[1]);
+        Ok(())
+    }
+
+    /// Sends answers, then passes on what is there and finds room: a few packets of each input, if it is urgent, else one.
+    /// Returns how many. Packets for this host are served.
+    pub fn step(&mut self) -> Result<usize, RelayError> {
+        let (mut moved, turn) = match self.class {
+            Class::Urgent => (self.send_answers(), TURN),
+            Class::Bulk => (self.publish_copied(), 1),
+        };
+        if self.deaf {
+            return Ok(moved);
+        }
+        for i in 0..self.inputs.len() {
+            for _ in 0..turn {
+                match self.pass_on(i) {
+                    Ok(true) => moved += 1,
+                    Ok(false) => break,
+                    // All that comes by that link, from here on, is of ranks that are lost to those it is for.
+                    Err(error) if self.context.state.has_been_down(self.side.opposite()) => {
+                        log::debug!("{error}; the link has gone down");
+                        self.deaf = true;
+                        return Ok(moved);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// The number of the output by which a packet goes on.
+    fn way_on(&self, route: Route, for_host: bool) -> usize {
+        let ForwarderContext { topology, host, .. } = &*self.context;
+        Self::way(topology, *host, self.side, route, for_host)
+    }
+
+    /// The number of the lane by which a packet goes on from a host to a side. One that is not for a host's forwarder goes
+    /// straight to its rank there.
+    pub fn way(topology: &Topology, host: usize, side: Side, route: Route, for_host: bool) -> usize {
+        let next = topology.neighbour(host, side);
+        if topology.host_of(route.dst) == next && !for_host {
+            return topology.local_of(route.dst);
+        }
+        let beyond = topology.beyond_dateline(topology.host_of(route.src), host, side);
+        topology.ranks_of(next).len() + usize::from(beyond)
+    }
+
+    /// Sends of the answers what there is room for. They wait in memory, each lane's for itself, so that
+    /// requests are never held up by them.
+    fn send_answers(&mut self) -> usize {
+        let context = self.context.clone();
+        while let Some(answer) = context.state.answer(self.side) {
+            let way = self.way_on(route_of(&answer), false);
+            self.outputs[way].answers.push_back(answer);
+            self.unsent += 1;
+        }
+        if self.unsent == 0 {
+            return 0;
+        }
+        let (down, mut gone) = (!context.state.is_up(self.side), 0);
+        for Output { lane, bell, answers } in &mut self.outputs {
+            while let Some(answer) = answers.pop_front() {
+                if down || context.state.is_gone(answer.to) {
+                    count(&context.counters.dropped[self.side as usize], 1);
+                } else if put(&answer, lane) {
+                    self.ports[1].ring(*bell);
+                    count(&context.counters.doorbells, 1);
+                } else {
+                    answers.push_front(answer);
+                    context.state.watch(Instant::now());
+                    break;
+                }
+                context.state.sent(&answer);
+                gone += 1;
+            }
+        }
+        self.unsent -= gone;
+        gone
+    }
+
+    /// Takes the next packet of an input. False if there is none, or no room where it is to go.
+    fn pass_on(&mut self, i: usize) -> Result<bool, RelayError> {
+        let from = self.from;
+        let Some(entry) = self.inputs[i].next(from)? else { return Ok(false) };
+        let ForwarderContext { topology, host, allowed, .. } = &*self.context;
+        let came_by = self.side.opposite();
+        let route = check((&**topology, *allowed), *host, came_by, from, &self.inputs[i].lane, &entry)?;
+        if topology.host_of(route.dst) == *host {
+            self.serve(i, &entry, route)?;
+        } else if !self.context.state.is_up(self.side) || self.context.state.is_gone(route.dst) {
+            count(&self.context.counters.dropped[self.side as usize], 1);
+        } else {
+            match self.forward(i, &entry, route)? {
+                Forwarded::Copied => {}
+                Forwarded::Copying => return Ok(true),
+                Forwarded::NoRoom => {
+                    self.inputs[i].blocked = Some(entry);
+                    self.context.state.watch(Instant::now());
+                    return Ok(false);
+                }
+            }
+        }
+        self.taken(i);
+        Ok(true)
+    }
+
+    /// Returns true if an engine is copying packets: [`TransitChannel::step`] must be called soon, without a doorbell.
+    pub fn is_copying(&self) -> bool {
+        self.copying > 0
+    }
+
+    /// Publishes packets whose copies are complete, and gives back their space in the inputs. Returns their number.
+    fn publish_copied(&mut self) -> usize {
+        if self.copying == 0 {
+            return 0;
+        }
+        for Output { lane, bell, .. } in &mut self.outputs {
+            if lane.publish_copied() > 0 {
+                self.ports[1].ring(*bell);
+                count(&self.context.counters.doorbells, 1);
+            }
+        }
+        let before = self.copying;
+        for i in 0..self.inputs.len() {
+            while let Some(&(way, copy)) = self.inputs[i].copying.front() {
+                if self.outputs[way].lane.copied() < copy {
+                    break;
+                }
+                self.inputs[i].copying.pop_front();
+                self.copying -= 1;
+                self.taken(i);
+            }
+        }
+        before - self.copying
+    }
+
+    /// Takes a request that is for this host.
+    fn serve(&mut self, i: usize, entry: &Entry, route: Route) -> Result<(), RelayError> {
+        let (at, len) = (entry.offset + Route::LEN, entry.len - Route::LEN);
+        if !self.context.state.take(route, self.inputs[i].lane.window(), at, len) {
+            return Err(wrong(self.from, entry, Some(route), "its sender has more requests open than it may"));
+        }
+        count(&self.context.counters.served, 1);
+        Ok(())
+    }
+
+    /// Copies a packet into the next lane, or has an engine copy it.
+    fn forward(&mut self, i: usize, entry: &Entry, route: Route) -> Result<Forwarded, RelayError> {
+        let way = self.way_on(route, is_request(entry));
+        let Output { lane, bell, .. } = &mut self.outputs[way];
+        if entry.len > lane.entry_max() {
+            return Err(wrong(self.from, entry, Some(route), "it is too long for the next lane"));
+        }
+        let by_engine = lane.has_engine_for(entry.len);
+        let Some(mut slot) = lane.reserve(entry.len) else { return Ok(Forwarded::NoRoom) };
+        let window = self.inputs[i].lane.window();
+        let copy = if by_engine {
+            let from = CopySource::of_window(window, entry.offset, entry.len);
+            slot.commit_copy(entry.kind, entry.len, entry.meta, 0, from)
+        } else {
+            slot.write(0, window.foreign(entry.offset, entry.len));
+            slot.commit(entry.kind, entry.len, entry.meta);
+            None
+        };
+        let counters = &self.context.counters;
+        match copy {
+            None => {
+                self.ports[1].ring(*bell);
+                count(&counters.doorbells, 1);
+            }
+            Some(copy) => {
+                self.inputs[i].copying.push_back((way, copy));
+                self.copying += 1;
+            }
+        }
+        count(&counters.chunks[self.side as usize], 1);
+        count(&counters.bytes[self.side as usize], entry.len as u64);
+        if self.class == Class::Bulk {
+            count(&counters.bulk, 1);
+        }
+        Ok(copy.map_or(Forwarded::Copied, |_| Forwarded::Copying))
+    }
+
+    /// Gives back the space of the entry that was taken from an input.
+    fn taken(&mut self, i: usize) {
+        let input = &mut self.inputs[i];
+        if input.lane.release() {
+            count(&self.context.counters.head_updates, 1);
+            count(&self.context.counters.doorbells, 1);
+            self.ports[0].ring(input.bell);
+        }
+    }
+
+    /// One line on every lane that is not empty, for the diagnosis of a hang.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (came_by, class) = (
+            self.side.opposite(),
+            match self.class {
+                Class::Urgent => "",
+                Class::Bulk => "bulk ",
+            },
+        );
+        if self.unsent > 0 {
+            lines.push(format!("forwarder: {} answers wait for room to the {}", self.unsent, self.side));
+        }
+        for (i, input) in self.inputs.iter().enumerate() {
+            if input.blocked.is_some() || !input.lane.is_empty() {
+                let state = if input.blocked.is_some() { "waits for room" } else { "has packets" };
+                lines.push(format!("forwarder: {class}input {i} from the {came_by} {state}"));
+            }
+            if let Some((lines_on, ahead)) = input.lane.gap() {
+                lines.push(format!(
+                    "forwarder: {class}input {i} from the {came_by}: the next entry is not there, but the {ahead}. after it \
+                     seems to be, {lines_on} lines further on: a write was lost"
+                ));
+            }
+        }
+        for (n, Output { lane, .. }) in self.outputs.iter().enumerate().filter(|(_, output)| output.lane.taken() > 0) {
+            let name = if n + 2 < self.outputs.len() { "rank" } else { "transit" };
+            let (taken, all) = (lane.taken(), lane.lines());
+            lines.push(format!(
+                "forwarder: {class}{name} lane to the {}: {taken} of {all} lines not known to be free",
+                self.side
+            ));
+        }
+        lines
+    }
+}
+
+/// The neighbour's doorbell for an end of a lane over a link that packets to a side go by.
+fn bell_of(link: &Link, end: End, side: Side, class: Class) -> usize {
+    match end {
+        End::Rank(local) => rank_doorbell(local),
+        End::Forwarder => link.bell(side, class),
+    }
+}
+
+/// Returns the route of a reply.
+fn route_of(answer: &Answer) -> Route {
+    Route { src: answer.from, dst: answer.to }
+}
+
+/// Writes a reply into a lane; returns false if there is no room.
+fn put(answer: &Answer, lane: &mut Producer) -> bool {
+    let len = Route::LEN + answer.len();
+    let Some(mut slot) = lane.reserve(len) else { return false };
+    let (head, payload) = answer.parts();
+    slot.write_bytes(0, &route_of(answer).bytes());
+    slot.write_bytes(Route::LEN, &head);
+    slot.write_bytes(Route::LEN + Reply::LEN, payload);
+    slot.commit(ROUTED | REPLY, len, 0);
+    true
+}
