@@ -2,8 +2,8 @@
 //!
 //! A host counts as dead when its first rank dies, since that process runs the forwarder threads. Packets whose way
 //! leads through a dead host, or over a link that has gone down, take the other way round the ring if links retransmit
-//! lost packets (`NTBRING_RELIABILITY=retry`). Otherwise they cannot be delivered, since the packets that were lost
-//! there are unknown. The links of a dead host to its neighbours are down as well.
+//! lost packets (`NTBRING_RELIABILITY=retry`). Otherwise they cannot be delivered, since it is unknown which packets
+//! were lost there. The links of a dead host to its neighbours are down as well.
 
 use super::link_set::LinkSet;
 use crate::topology::Topology;
@@ -20,7 +20,7 @@ pub struct Dead {
     pub host: usize,
     /// Its process id.
     pub pid: u32,
-    /// Set if it is not known whether the process has ended, but its host has been silent for this time.
+    /// Set if the process is not known to have ended, but its host has been silent for this time.
     pub silent: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Dead {
     }
 }
 
-/// Failures observed so far in a job. It only grows (monotonic).
+/// Failures observed so far in a job. The set only grows (monotonic).
 #[derive(Clone, Debug, Default)]
 pub struct Failures {
     /// Ranks that have died.
@@ -47,16 +47,16 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Number of failures observed.
+    /// Returns the number of failures observed.
     pub fn extent(&self) -> usize {
         self.dead.len() + self.outages.len()
     }
 }
 
-/// Failure that cuts off a rank.
+/// Failure that cuts a rank off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathFailure {
-    /// A rank whose process forwarded at a host on the way.
+    /// The first rank of a host on the way has died, so the host forwards no packets any more.
     #[error("{0}, and nothing goes round it")]
     Dead(Dead),
     /// A link that has gone down, between the host to its left and the one to its right.

@@ -1,5 +1,5 @@
-//! State that all transit channels of a host share: the server of requests, answers on their way to the transit channel
-//! by which they leave, and which links are up.
+//! State that all transit channels of a host share: the server of one-sided requests, the queues of its replies, the
+//! ranks that have died, and the sides whose links are up.
 
 use super::route::Route;
 use super::thread_split::thread_of;
@@ -16,45 +16,47 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether somebody has died.
+/// Interval between two checks for ranks that have died.
 const WATCH_EVERY: Duration = Duration::from_millis(50);
 
-/// Answers that leave by one side.
+/// Replies that leave by one side.
 #[derive(Default)]
 struct ReplyQueue {
     answers: Mutex<VecDeque<Answer>>,
-    /// Number of entries, so that no thread locks the queue in vain.
+    /// Number of entries, which is read before the lock is taken, so that no thread locks an empty queue.
     count: AtomicUsize,
 }
 
 /// State that all transit channels of a host share.
 pub(super) struct ForwarderState {
     members: Arc<Membership>,
-    /// The threads that forward here.
+    /// Number of forwarder threads of this host.
     threads: usize,
     server: Mutex<Server>,
-    /// The registry with requests of local ranks: shows without a lock that there are any.
+    /// Registry with the requests of local ranks. It shows without a lock that there are any.
     registry: Registry,
     /// Number of registration requests seen.
     seen: AtomicU64,
-    /// Requests of the server that wait for locks, and how often these have become more or fewer.
+    /// Number of the server's requests that wait for locks, and a version that changes with that number.
     waiting: AtomicUsize,
     lock_queue_version: AtomicU32,
     reply_queues: [ReplyQueue; 2],
-    /// The routes of the host, where traffic avoids links that are down.
+    /// Routes of the host; None in rings that do not reroute.
     routes: Option<RoutingTable>,
-    /// The flooding of outages, where no routes avoid such links.
+    /// Flooding of outages; None in rings that reroute.
     outage_flood: Option<Mutex<OutageFlood>>,
     up: [AtomicBool; 2],
-    /// Ranks that have died, by rank, and when that was looked at.
-    gone: Vec<AtomicBool>,
+    /// Set for each rank, by its number, that is known to have died; and the time of the latest check.
+    dead: Vec<AtomicBool>,
     watched: Mutex<Instant>,
-    /// This host's ranks have nothing more to do: whoever ends now has left.
+    /// Set when this host's ranks have nothing more to do. A rank that ends from then on counts as having left, not as
+    /// dead.
     leaving: AtomicBool,
 }
 
 impl ForwarderState {
-    /// The forwarder state of this process's host, which heals if links that go down are gone round.
+    /// Creates the state of the forwarder of this process's host. `heals` is true in rings that reroute around links
+    /// that are down; `threads` is the number of forwarder threads.
     pub fn new(members: &Arc<Membership>, heals: bool, threads: usize) -> ForwarderState {
         ForwarderState {
             members: members.clone(),
@@ -68,14 +70,14 @@ impl ForwarderState {
             routes: heals.then(|| members.routes()),
             outage_flood: (!heals).then(|| Mutex::new(OutageFlood::new(members))),
             up: [true, true].map(AtomicBool::new),
-            gone: (0..members.topology().size()).map(|_| AtomicBool::new(false)).collect(),
+            dead: (0..members.topology().size()).map(|_| AtomicBool::new(false)).collect(),
             watched: Mutex::new(Instant::now()),
             leaving: AtomicBool::new(false),
         }
     }
 
-    /// Looks whether somebody has died, if the latest look was long enough ago: what is for the dead, or is to pass their
-    /// hosts, is dropped, for there will be no room for it.
+    /// Checks for ranks that have died, if the latest check was long enough ago. Packets for dead ranks, or whose way
+    /// leads through their hosts, are dropped from then on, since no lane would ever have room for them.
     pub fn watch(&self, now: Instant) {
         let Ok(mut watched) = self.watched.try_lock() else { return };
         if self.leaving.load(Ordering::Relaxed) || now.saturating_duration_since(*watched) < WATCH_EVERY {
@@ -83,16 +85,17 @@ impl ForwarderState {
         }
         *watched = now;
         let dead = self.members.dead();
-        dead.iter().for_each(|dead| self.gone[dead.rank as usize].store(true, Ordering::Relaxed));
+        dead.iter().for_each(|dead| self.dead[dead.rank as usize].store(true, Ordering::Relaxed));
         self.members.part_from(&dead);
-        // Where links heal, the manager driver looks at the ports.
+        // In rings that reroute, the manager driver observes the ports.
         if self.routes.is_none() {
             self.members.sides_to(&dead).for_each(|side| self.set_up(side, false));
         }
     }
 
-    /// Looks which links have gone down, where nothing goes round them, and tells the neighbours, if it is time; if not,
-    /// returns how soon to call again. Packets for such a link are dropped.
+    /// In rings that do not reroute, checks for links that have gone down and tells the neighbours. Packets for such a
+    /// link are dropped. Returns the remaining time until the next check if it is too early; None in rings that
+    /// reroute.
     pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
         let (outages, rest) = lock(self.outage_flood.as_ref()?).attend(now);
         if !outages.is_empty() {
@@ -101,19 +104,20 @@ impl ForwarderState {
         rest
     }
 
-    /// Returns true if the link on a side has gone down and no route avoids it: packets that arrive by it may be wrong then.
+    /// Returns true if the link on a side has gone down in a ring that does not reroute. Packets that arrive by it from
+    /// then on may be invalid.
     pub fn has_been_down(&self, side: Side) -> bool {
         self.members.has_been_down(side)
     }
 
-    /// From here on whoever ends has left, and not died.
+    /// Marks the host as leaving: ranks that end from now on count as having left, not as dead.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if a rank has died, as far as was seen.
+    /// Returns true if a rank is known to have died.
     pub fn is_gone(&self, rank: u32) -> bool {
-        self.gone[rank as usize].load(Ordering::Relaxed)
+        self.dead[rank as usize].load(Ordering::Relaxed)
     }
 
     /// Returns true if packets can leave by a side.
@@ -121,19 +125,21 @@ impl ForwarderState {
         self.up[side as usize].load(Ordering::Relaxed)
     }
 
-    /// Says whether they can from now on. Packets that wait for a link that is down now must be dropped, so all are woken.
+    /// Sets whether packets can leave by a side. All threads are woken by a change, since packets that wait for a link
+    /// which is down now must be dropped.
     pub fn set_up(&self, side: Side, up: bool) {
         if self.up[side as usize].swap(up, Ordering::Relaxed) != up {
             (1..self.threads).for_each(|thread| self.members.ring(FORWARDER_DOORBELL + thread));
         }
     }
 
-    /// If requests wait for locks, which nobody will ring for: how often they have become more or fewer.
+    /// Returns a version that changes with the number of requests that wait for locks; None if no request waits. No
+    /// doorbell rings when a lock is released, so steps must be repeated while it is Some.
     pub fn lock_queue_version(&self) -> Option<u32> {
         (self.waiting.load(Ordering::Relaxed) > 0).then(|| self.lock_queue_version.load(Ordering::Relaxed))
     }
 
-    /// Has the server do what it can do now. Returns how much has moved.
+    /// Lets the server serve the requests that it can serve now. Returns the number of requests that stopped waiting.
     pub fn step(&self) -> usize {
         let requests = self.registry.requests();
         if requests == self.seen.load(Ordering::Relaxed) && self.lock_queue_version().is_none() {
@@ -146,7 +152,7 @@ impl ForwarderState {
         moved
     }
 
-    /// Has the server take a request, as [`Server::take`] does.
+    /// Passes a request to the server, as [`Server::take`] does.
     pub fn take(&self, route: Route, lane: &InWindow, offset: usize, len: usize) -> bool {
         let mut server = self.server();
         let taken = server.take((route.src, route.dst), lane, offset, len);
@@ -154,7 +160,7 @@ impl ForwarderState {
         taken
     }
 
-    /// The next answer that leaves by a side.
+    /// Removes and returns the next reply that leaves by a side.
     pub fn answer(&self, side: Side) -> Option<Answer> {
         let reply_queue = &self.reply_queues[side as usize];
         if reply_queue.count.load(Ordering::Acquire) == 0 {
@@ -165,12 +171,12 @@ impl ForwarderState {
         answer
     }
 
-    /// It has left.
+    /// Tells the server that a reply has left.
     pub fn sent(&self, answer: &Answer) {
         self.server().sent(answer);
     }
 
-    /// Puts answers where those look who send them, and wakes them.
+    /// Moves the server's replies to the queues of the sides by which they leave, and wakes the threads that send them.
     fn hand_over(&self, server: &mut Server) {
         let (before, now) = (self.waiting.load(Ordering::Relaxed), server.waiting());
         if before != now {
@@ -183,7 +189,7 @@ impl ForwarderState {
         let topology = self.members.topology();
         while let Some(answer) = server.answers.pop_front() {
             let to = topology.host_of(answer.to);
-            // Without a way at present it is dropped by its transit channel, if links have not changed by then.
+            // A reply without a route at present is dropped by its transit channel, unless links have changed by then.
             let routes = self.routes.as_ref().map(RoutingTable::read).filter(|routes| routes.is_published());
             let way = routes.and_then(|routes| routes.side(to));
             let side = way.unwrap_or_else(|| topology.direction(self.members.host(), to));
@@ -194,7 +200,7 @@ impl ForwarderState {
         }
     }
 
-    /// Wakes a thread, unless it can only be the one that calls.
+    /// Wakes a forwarder thread. With a single thread this does nothing, since the caller is that thread.
     fn wake(&self, doorbell: usize) {
         if self.threads > 1 {
             self.members.ring(doorbell);
@@ -205,7 +211,7 @@ impl ForwarderState {
         lock(&self.server)
     }
 
-    /// Lines on what waits, for the diagnosis of a hang.
+    /// Returns lines on the requests that wait, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
         self.server().describe()
     }
@@ -228,7 +234,8 @@ impl Ranks for Membership {
     }
 }
 
-/// Somebody who has panicked with it has left it as it was between two calls, or has ended the job.
+/// Locks a mutex, even if it is poisoned. A thread that has panicked has left the value as it was between two calls, or
+/// the panic has ended the job.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

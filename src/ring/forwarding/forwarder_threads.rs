@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Number of steps without work, each followed by a yield, before the thread sleeps.
 const ROUNDS: u32 = 4;
-/// Longest sleep. Doorbells end it; the limit bounds the harm of a lost one.
+/// Longest sleep. Doorbells end it early; the limit bounds the delay if a doorbell is lost.
 const SLEEP: Duration = Duration::from_millis(500);
 
 /// Number of steps of a busy thread between two checks of the links.
@@ -51,7 +51,7 @@ pub struct Lease {
 /// A thread's doorbell vector and its state.
 struct LeasedThread {
     vector: Arc<dyn Vector>,
-    /// Set if the rank has armed the vector in the thread's name.
+    /// Set if the rank has armed the vector on the thread's behalf.
     handed: AtomicBool,
 }
 
@@ -76,20 +76,20 @@ impl Lease {
         self.polls.store(self.polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Lets doorbells wake the threads from here on. To be called by the rank before it looks for work for the last
-    /// time and goes to sleep.
+    /// Lets doorbells wake the threads from here on. The rank must call this before it looks for work for the last time
+    /// and goes to sleep.
     pub fn hand_over(&self) {
         self.leased.iter().for_each(LeasedThread::hand_over);
     }
 
-    /// Ends the effect of [`Lease::hand_over`]. To be called by the rank when it polls again.
+    /// Ends the effect of [`Lease::hand_over`]. The rank must call this when it polls again.
     pub fn take_back(&self) {
         self.leased.iter().for_each(LeasedThread::take_back);
     }
 }
 
-/// Running forwarder threads, and the forwarder that they share with the rank that polls beside them. Dropping it stops
-/// the threads.
+/// Running forwarder threads, and the forwarder that they share with the rank that polls beside them. The threads are
+/// stopped when this is dropped.
 pub struct ForwarderThreads {
     shared: Arc<Shared>,
     lease: Arc<Lease>,
@@ -133,7 +133,8 @@ impl Shared {
     /// Makes a step, before which the thread checks the links if `look` is set.
     fn step_locked(&self, thread: usize, look: bool) -> Step {
         let mut forwarder = self.forwarders[thread].lock().unwrap_or_else(|e| e.into_inner());
-        // Before the step, so that packets which are to cross a link that has gone down do not wait for the next one.
+        // Links are checked before the step, so that packets for a link that has gone down do not wait for the next
+        // step.
         let again = look.then(|| forwarder.look_at_links(Instant::now())).flatten();
         let moved = self.step(&mut forwarder);
         let pause = match self.checked && forwarder.is_unsettled() {
@@ -146,9 +147,9 @@ impl Shared {
 }
 
 impl ForwarderThreads {
-    /// Starts a thread for each part of a host's forwarder. `vectors` are the threads' doorbell vectors; `wake` rings
-    /// one from inside the host, by its number; `cores` are the cores that the threads are bound to; None leaves them
-    /// where this process runs.
+    /// Starts a thread for each part of a host's forwarder. `vectors` are the threads' doorbell vectors. `wake` rings
+    /// one of these doorbells, given its number, from inside the host. `cores` are the cores to which the threads are
+    /// bound; None leaves the threads on the cores of this process.
     pub fn start(
         forwarders: Vec<Forwarder>,
         counters: Arc<RelayCounters>,
@@ -162,7 +163,7 @@ impl ForwarderThreads {
         let leased =
             vectors.into_iter().map(|vector| LeasedThread { vector, handed: AtomicBool::new(false) }).collect();
         let lease = Arc::new(Lease { leased, polls: AtomicU32::new(0) });
-        // If one of them cannot be started, dropping this ends the others.
+        // If a thread cannot be started, this value is dropped, which ends the threads already started.
         let mut forwarder_threads = ForwarderThreads { shared, lease, wake: Box::new(wake), threads: Vec::new() };
         for number in 0..forwarder_threads.shared.forwarders.len() {
             let (shared, lease) = (forwarder_threads.shared.clone(), forwarder_threads.lease.clone());
@@ -175,7 +176,7 @@ impl ForwarderThreads {
         Ok(forwarder_threads)
     }
 
-    /// Returns the lease that a rank which calls [`ForwarderThreads::assist`] has to hand over before it sleeps.
+    /// Returns the lease. A rank that calls [`ForwarderThreads::assist`] has to hand it over before it sleeps.
     pub fn lease(&self) -> Arc<Lease> {
         self.lease.clone()
     }
@@ -192,7 +193,8 @@ impl ForwarderThreads {
         self.shared.forwarders.iter().map(assist).sum()
     }
 
-    /// As [`Forwarder::leave`]: to be called when the host's ranks have nothing more to do, but other hosts' ranks may.
+    /// Calls [`Forwarder::leave`] on each part: to be called when the host's ranks have nothing more to do, but other
+    /// hosts' ranks may.
     pub fn leave(&self) {
         let leave = |forwarder: &Mutex<Forwarder>| forwarder.lock().unwrap_or_else(|e| e.into_inner()).leave();
         self.shared.forwarders.iter().for_each(leave);
@@ -214,7 +216,7 @@ impl Drop for ForwarderThreads {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         for (number, LeasedThread { vector, .. }) in self.lease.leased.iter().enumerate() {
-            // The armed vector counts as a sleeper, so that the ring below is not omitted as needless.
+            // The armed vector counts as a sleeper, so that the ring below is not omitted as unnecessary.
             vector.arm();
             (self.wake)(number);
             vector.disarm();
@@ -251,7 +253,7 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
             std::thread::yield_now();
             continue;
         }
-        // Armed anew, even if the rank has armed it: it may have been rung since.
+        // The vector is armed anew, even if the rank has armed it: its doorbell may have been rung since.
         let ticket = vector.arm();
         thread.take_back();
         let Step { moved, lock_queue, pause } = shared.step_locked(number, true);

@@ -5,8 +5,8 @@
 //! | `route` | source and destination of a packet, and which packets a host may forward |
 //! | `relay_counters` | counters of a forwarder |
 //! | `thread_split` | division of a host's forwarding among threads |
-//! | `state` | state that all transit channels of a host share |
-//! | `transit_channel` | the traffic of one class that leaves to one side |
+//! | `forwarder_state` | state that all transit channels of a host share |
+//! | `transit_channel` | forwarding of the packets of one class that leave to one side |
 //! | `relay` | the forwarder: its transit channels in order of priority, and the network manager's lanes |
 //! | `forwarder_threads` | the threads in which forwarders run |
 

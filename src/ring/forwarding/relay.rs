@@ -1,14 +1,14 @@
-//! Forwarding: packets that came from one neighbour and are for hosts beyond this one are sent on to the other
+//! Forwarding: packets that have arrived from one neighbour and are for hosts beyond this one are sent on to the other
 //! neighbour.
 //!
 //! A packet is an entry of a lane whose kind has [`ROUTED`] set; its bytes begin with a [`Route`]. Packets of one class
-//! that leave to the same side form a transit channel. Urgent packets have priority over bulk: between two chunks of
-//! bulk of an input, all urgent inputs have a turn. A turn is limited to a few packets, so that bulk does not starve
-//! either.
+//! that leave to the same side form a transit channel. Urgent packets have priority over bulk packets: between two bulk
+//! chunks of an input, all urgent inputs have a turn. A turn is limited to a few packets, so that bulk packets do not
+//! starve either.
 //!
-//! In rings that reroute around links that are down, a [`ManagerDriver`] decides which links those are. Packets whose
-//! next link is down are dropped: their sender still holds them for retransmission, and learns the other route from its
-//! host's manager driver.
+//! In rings that reroute around links that are down, a [`ManagerDriver`] observes the links. Packets whose next link is
+//! down are dropped: their sender still holds them for retransmission, and learns the other route from its host's
+//! manager driver.
 
 use super::forwarder_state::ForwarderState;
 use super::relay_counters::count;
@@ -41,7 +41,7 @@ struct ControlLanes {
     port: Arc<dyn Port>,
     incoming: Consumer,
     outgoing: Producer,
-    /// Packets damaged and packets retransmitted, as counted so far.
+    /// Numbers of damaged and of retransmitted packets, as counted so far.
     mended: [u64; 2],
 }
 
@@ -51,13 +51,13 @@ struct HostManager {
     control: Vec<ControlLanes>,
 }
 
-/// A host's forwarder, or one forwarder thread's part of it. It has its own lanes, so forwarder and ranks do not
-/// contend for lanes.
+/// A host's forwarder, or one forwarder thread's part of it. It has its own lanes, so the forwarder and the ranks do
+/// not contend for lanes.
 pub struct Forwarder {
     context: Arc<ForwarderContext>,
     /// Set in the part that handles the state which all parts share.
     leads: bool,
-    /// Transit channels of the urgent class, and below those of bulk.
+    /// Transit channels of the urgent class, and, in the next field, those of the bulk class.
     urgent: Vec<TransitChannel>,
     bulk: Vec<TransitChannel>,
     /// Set if its links may damage packets (`detect` or `retry`).
@@ -107,8 +107,8 @@ impl Forwarder {
         self.urgent.iter().chain(&self.bulk)
     }
 
-    /// Returns a version that changes with the queue of requests which wait for locks; None if no request waits, or in
-    /// a part that does not lead. While it is Some, steps must be repeated without a doorbell.
+    /// Returns a version that changes with the queue of requests that wait for locks; None if no request waits, or in a
+    /// part that does not lead. While it is Some, steps must be repeated without a doorbell.
     pub fn lock_queue_version(&self) -> Option<u32> {
         self.context.state.lock_queue_version().filter(|_| self.leads)
     }
@@ -118,8 +118,9 @@ impl Forwarder {
         self.checked
     }
 
-    /// To be called when the host's ranks have nothing more to do, but other hosts' ranks may: packets in transit are
-    /// still forwarded, and ranks that end from now on count as having left, not as dead.
+    /// Marks the host as leaving: packets in transit are still forwarded, and ranks that end from now on count as
+    /// having left, not as dead. To be called when the host's ranks have nothing more to do, but other hosts' ranks
+    /// may.
     pub fn leave(&self) {
         self.context.state.leave();
     }
@@ -143,8 +144,8 @@ impl Forwarder {
             || control.into_iter().any(|control| state.is_up(control.side) && !control.outgoing.is_settled())
     }
 
-    /// Checks for links that have gone down, in rings that do not reroute. To be called now and then, and before a
-    /// sleep; returns the longest sleep until the next call, if there is a limit.
+    /// Checks for links that have gone down, in rings that do not reroute. To be called periodically, and before a
+    /// sleep. Returns the longest sleep until the next call, if there is a limit.
     pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
         self.leads.then(|| self.context.state.look_at_links(now)).flatten()
     }
@@ -165,8 +166,8 @@ impl Forwarder {
         self.urgent.iter_mut().chain(&mut self.bulk).try_for_each(|channel| channel.look_after(now))
     }
 
-    /// Forwards the packets that are there and find room, a few from each input, and serves requests. Returns the
-    /// number of packets and requests.
+    /// Forwards the packets that have arrived and for which there is room, a few from each input, and serves requests.
+    /// Returns the number of packets and requests.
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let mut moved = if self.leads { self.context.state.step() } else { 0 };
         if let Some(host_manager) = &mut self.host_manager {

@@ -6,35 +6,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of a forwarder. Those of a link exist for each side.
 pub struct RelayCounters {
-    /// Packets passed on, by the side that they left by.
+    /// Number of packets forwarded, by the side to which they left.
     pub chunks: [Word; 2],
-    /// Those of them that were bulk.
+    /// Number of these packets that were bulk.
     pub bulk: Word,
-    /// The bytes of all packets passed on, by the side that they left by.
+    /// Number of bytes of all packets forwarded, by the side to which they left.
     pub bytes: [Word; 2],
-    /// Requests served.
+    /// Number of requests served.
     pub served: Word,
-    /// Heads returned.
+    /// Number of times that a head was returned to a sender.
     pub head_updates: Word,
-    /// Doorbells rung.
+    /// Number of doorbells rung.
     pub doorbells: Word,
-    /// Times the forwarder thread has slept.
+    /// Number of times that a forwarder thread has slept.
     pub sleeps: Word,
-    /// Packets sent again, by a side.
+    /// Number of packets retransmitted, by the side to which they left.
     pub resent: [Word; 2],
-    /// Packets that were damaged or missing, of those that came by a side.
+    /// Number of packets that were damaged or missing, by the side on which they arrived.
     pub damaged: [Word; 2],
-    /// Packets given up since the link on that side, which they were to take, was down.
+    /// Number of packets dropped since the link that they were to take was down, by the side of that link.
     pub dropped: [Word; 2],
-    /// Times that the ways of the host's packets have changed.
+    /// Number of times that the routes of the host's packets have changed.
     pub reroutes: Word,
 }
 
 impl RelayCounters {
-    /// Bytes of memory that they need.
+    /// Bytes of memory that the counters need.
     pub const BYTES: usize = 8 * 16;
 
-    /// Counters in the first bytes of a region that was zeros once.
+    /// Returns the counters in the first bytes of a region, which must have been zero at first.
     pub fn new(region: &Region) -> RelayCounters {
         let word = |i: usize| Word::new(region, 8 * i);
         let both = |i: usize| [word(i), word(i + 1)];
@@ -53,7 +53,7 @@ impl RelayCounters {
         }
     }
 
-    /// The counters for both sides together.
+    /// Returns the sum of a counter's values for both sides.
     pub fn sum(counters: &[Word; 2]) -> u64 {
         Side::BOTH.into_iter().map(|side| counters[side as usize].load(Ordering::Relaxed)).sum()
     }

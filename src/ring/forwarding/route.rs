@@ -6,7 +6,7 @@ use ntbring_ntb::Side;
 use ntbring_queue::{Consumer, Corrupt, Entry, GaveUp};
 use ntbring_rma::{Request, REQUEST};
 
-/// Errors that stop forwarding.
+/// Reasons for which forwarding stops.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RelayError {
     /// A lane holds an entry that the protocol does not allow.
@@ -17,7 +17,7 @@ pub enum RelayError {
         /// The cause.
         error: Corrupt,
     },
-    /// Retransmission was given up, since the link damages every attempt.
+    /// Retransmission was given up, since every attempt was damaged on the link.
     #[error("transit to host {to}: {error}")]
     GaveUp {
         /// The neighbour at the other end of the link.
@@ -25,7 +25,7 @@ pub enum RelayError {
         /// The cause.
         error: GaveUp,
     },
-    /// A packet that this host must not receive.
+    /// A packet has arrived that this host must not receive.
     #[error("transit from host {from}: {what} (kind {kind:#x}, {len} bytes, route {route:?})")]
     Packet {
         /// The neighbour that sent the packet.
@@ -55,9 +55,9 @@ pub const ROUTED: u8 = 0x40;
 /// Source and destination of a packet: 8 bytes, two little-endian 32-bit ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The rank that sent it.
+    /// The rank that sent the packet.
     pub src: u32,
-    /// The rank that it is for.
+    /// The rank that is to receive the packet.
     pub dst: u32,
 }
 

@@ -1,9 +1,10 @@
-//! The transit of a host to one side, of one class: the lanes by which packets arrive and those by which they leave. No other
-//! transit channel has any of them, so transit channels can be forwarded at the same time.
+//! A transit channel: the packets of one class that a host forwards to one side, with the lanes by which they arrive
+//! and those by which they leave. Every lane belongs to one transit channel only, so several threads can forward
+//! different transit channels at the same time.
 //!
-//! A packet is copied once, from the lane it came by straight into the next: into the lane of the receiving rank if the
-//! next host is where it is going, else into the next forwarder's lane. A request is for the forwarder of the host
-//! where it is going, which serves it.
+//! A packet is copied once, from the lane by which it has arrived straight into the next lane: into the lane of the
+//! receiving rank if the next host is its destination, else into the lane of the next host's forwarder. A request is
+//! for the forwarder of its destination's host, which serves it.
 
 use super::forwarder_state::ForwarderState;
 use super::relay_counters::{count, RelayCounters};
@@ -20,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Packets that one input may pass on before the next has its turn.
+/// Maximum number of packets that one input may forward before the next input has its turn.
 const TURN: usize = 8;
 
 /// State that all transit channels of a host share.
@@ -34,16 +35,17 @@ pub(super) struct ForwarderContext {
 
 struct Input {
     lane: Consumer,
-    /// The neighbour's doorbell for its producer.
+    /// Doorbell of the neighbour that writes the lane, for the end that writes.
     bell: usize,
-    /// A packet that found its way out full.
+    /// Packet that was taken from the lane, but for which the output had no room.
     blocked: Option<Entry>,
-    /// Packets whose bytes an engine is copying: the output of each, and the number of its copy there.
+    /// Packets whose bytes an engine is copying, in order: the index of each packet's output, and the number of its
+    /// copy there.
     copying: VecDeque<(usize, u64)>,
 }
 
 impl Input {
-    /// The next packet that was not passed on.
+    /// Returns the next packet that was not forwarded yet.
     fn next(&mut self, from: usize) -> Result<Option<Entry>, RelayError> {
         match self.blocked.take() {
             None => self.lane.take().map_err(|error| RelayError::Corrupt { from, error }),
@@ -54,48 +56,49 @@ impl Input {
 
 struct Output {
     lane: Producer,
-    /// The neighbour's doorbell for its consumer.
+    /// Doorbell of the neighbour that reads the lane, for the end that reads.
     bell: usize,
-    /// Packets that wait for room in it, in order.
+    /// Replies that wait for room in the lane, in order.
     answers: VecDeque<Answer>,
 }
 
 /// Result of forwarding a packet.
 enum Forwarded {
-    /// Its bytes are in the next lane.
+    /// The packet's bytes are in the next lane.
     Copied,
-    /// An engine is copying its bytes.
+    /// An engine is copying the packet's bytes.
     Copying,
     /// The next lane is full.
     NoRoom,
 }
 
-/// The transit of a host to one side, of one class.
+/// A transit channel: the packets of one class that a host forwards to one side.
 pub(super) struct TransitChannel {
     context: Arc<ForwarderContext>,
     /// The side by which packets leave.
     side: Side,
     class: Class,
-    /// The neighbours that it comes from and goes to.
+    /// The neighbours from which packets arrive and to which they leave.
     from: usize,
     to: usize,
     inputs: Vec<Input>,
-    /// To the next host's ranks, then to its forwarder before and beyond the dateline.
+    /// Lanes to the next host's ranks, then the two to its forwarder: before and beyond the dateline.
     outputs: Vec<Output>,
-    /// The ports that it comes by and leaves by.
+    /// The ports by which packets arrive and leave.
     ports: [Arc<dyn Port>; 2],
-    /// Answers that wait for room.
+    /// Number of replies that wait for room.
     unsent: usize,
-    /// Packets whose bytes an engine is copying.
+    /// Number of packets whose bytes an engine is copying.
     copying: usize,
-    /// Packets damaged and sent again, as counted so far.
+    /// Numbers of damaged and of retransmitted packets, as counted so far.
     mended: [u64; 2],
-    /// True once incoming packets cannot be parsed any more, since the link has gone down.
+    /// Set once the incoming link has gone down and a packet from it was invalid: nothing more is taken from its lanes.
     deaf: bool,
 }
 
 impl TransitChannel {
-    /// The transit channel to a side; `links` are the host's, left first. None if there are no lanes of that class.
+    /// Creates the transit channel for the packets of `class` that leave to `side`. `links` are the host's links, left
+    /// first. Returns None if there are no lanes of that class.
     pub fn new(context: &Arc<ForwarderContext>, links: [&Link; 2], side: Side, class: Class) -> Option<TransitChannel> {
         let (back, on) = (links[side.opposite() as usize], links[side as usize]);
         let (from, to) = (back.neighbour(), on.neighbour());
@@ -140,7 +143,7 @@ impl TransitChannel {
         self.context.state.is_up(self.side) && self.outputs.iter().any(|output| !output.lane.is_settled())
     }
 
-    /// Looks after packets that may have been damaged on their way.
+    /// Handles retransmission: sends packets again that were lost or damaged, and updates the counters of such packets.
     pub fn look_after(&mut self, now: Instant) -> Result<(), RelayError> {
         let counters = &self.context.counters;
         if self.context.state.is_up(self.side) {
@@ -159,8 +162,9 @@ impl TransitChannel {
         Ok(())
     }
 
-    /// Sends answers, then passes on what is there and finds room: a few packets of each input, if it is urgent, else one.
-    /// Returns how many. Packets for this host are served.
+    /// Sends replies, then forwards the packets that have arrived and for which there is room: a few of each input in
+    /// the urgent class, one of each in the bulk class. Packets for this host are served. Returns the number of
+    /// packets.
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let (mut moved, turn) = match self.class {
             Class::Urgent => (self.send_answers(), TURN),
@@ -174,7 +178,8 @@ impl TransitChannel {
                 match self.pass_on(i) {
                     Ok(true) => moved += 1,
                     Ok(false) => break,
-                    // All that comes by that link, from here on, is of ranks that are lost to those it is for.
+                    // All further packets from that link are from ranks that are lost to the ranks to which the packets
+                    // are addressed.
                     Err(error) if self.context.state.has_been_down(self.side.opposite()) => {
                         log::debug!("{error}; the link has gone down");
                         self.deaf = true;
@@ -187,14 +192,15 @@ impl TransitChannel {
         Ok(moved)
     }
 
-    /// The number of the output by which a packet goes on.
+    /// Returns the index of the output by which a packet leaves. `for_host` is true if the packet is for the forwarder
+    /// of its destination's host.
     fn way_on(&self, route: Route, for_host: bool) -> usize {
         let ForwarderContext { topology, host, .. } = &*self.context;
         Self::way(topology, *host, self.side, route, for_host)
     }
 
-    /// The number of the lane by which a packet goes on from a host to a side. One that is not for a host's forwarder goes
-    /// straight to its rank there.
+    /// Returns the index of the output by which a packet leaves `host` to `side`. If the next host is the destination,
+    /// a packet that is not for that host's forwarder goes straight to its rank there.
     pub fn way(topology: &Topology, host: usize, side: Side, route: Route, for_host: bool) -> usize {
         let next = topology.neighbour(host, side);
         if topology.host_of(route.dst) == next && !for_host {
@@ -204,8 +210,8 @@ impl TransitChannel {
         topology.ranks_of(next).len() + usize::from(beyond)
     }
 
-    /// Sends of the answers what there is room for. They wait in memory, each lane's for itself, so that
-    /// requests are never held up by them.
+    /// Sends the replies for which there is room. Returns the number of replies sent or dropped. Replies wait in
+    /// memory, in one queue for each lane, so that requests are never held up by replies.
     fn send_answers(&mut self) -> usize {
         let context = self.context.clone();
         while let Some(answer) = context.state.answer(self.side) {
@@ -216,7 +222,7 @@ impl TransitChannel {
         if self.unsent == 0 {
             return 0;
         }
-        let (down, mut gone) = (!context.state.is_up(self.side), 0);
+        let (down, mut done) = (!context.state.is_up(self.side), 0);
         for Output { lane, bell, answers } in &mut self.outputs {
             while let Some(answer) = answers.pop_front() {
                 if down || context.state.is_gone(answer.to) {
@@ -230,14 +236,14 @@ impl TransitChannel {
                     break;
                 }
                 context.state.sent(&answer);
-                gone += 1;
+                done += 1;
             }
         }
-        self.unsent -= gone;
-        gone
+        self.unsent -= done;
+        done
     }
 
-    /// Takes the next packet of an input. False if there is none, or no room where it is to go.
+    /// Takes the next packet of an input. Returns false if there is none, or no room for it in the next lane.
     fn pass_on(&mut self, i: usize) -> Result<bool, RelayError> {
         let from = self.from;
         let Some(entry) = self.inputs[i].next(from)? else { return Ok(false) };
@@ -268,7 +274,7 @@ impl TransitChannel {
         self.copying > 0
     }
 
-    /// Publishes packets whose copies are complete, and gives back their space in the inputs. Returns their number.
+    /// Publishes packets whose copies are complete, and frees their space in the inputs. Returns their number.
     fn publish_copied(&mut self) -> usize {
         if self.copying == 0 {
             return 0;
@@ -293,7 +299,7 @@ impl TransitChannel {
         before - self.copying
     }
 
-    /// Takes a request that is for this host.
+    /// Passes a request that is for this host to the server.
     fn serve(&mut self, i: usize, entry: &Entry, route: Route) -> Result<(), RelayError> {
         let (at, len) = (entry.offset + Route::LEN, entry.len - Route::LEN);
         if !self.context.state.take(route, self.inputs[i].lane.window(), at, len) {
@@ -303,7 +309,7 @@ impl TransitChannel {
         Ok(())
     }
 
-    /// Copies a packet into the next lane, or has an engine copy it.
+    /// Copies a packet into the next lane, or lets an engine copy it.
     fn forward(&mut self, i: usize, entry: &Entry, route: Route) -> Result<Forwarded, RelayError> {
         let way = self.way_on(route, is_request(entry));
         let Output { lane, bell, .. } = &mut self.outputs[way];
@@ -340,7 +346,7 @@ impl TransitChannel {
         Ok(copy.map_or(Forwarded::Copied, |_| Forwarded::Copying))
     }
 
-    /// Gives back the space of the entry that was taken from an input.
+    /// Frees the space of the entry that was taken from an input.
     fn taken(&mut self, i: usize) {
         let input = &mut self.inputs[i];
         if input.lane.release() {
@@ -350,7 +356,7 @@ impl TransitChannel {
         }
     }
 
-    /// One line on every lane that is not empty, for the diagnosis of a hang.
+    /// Returns one line on every lane that is not empty, for the diagnosis of a hang.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let (came_by, class) = (
@@ -387,7 +393,8 @@ impl TransitChannel {
     }
 }
 
-/// The neighbour's doorbell for an end of a lane over a link that packets to a side go by.
+/// Returns the neighbour's doorbell for the end `end` of a lane over `link`. `side` is the side to which the lane's
+/// packets leave.
 fn bell_of(link: &Link, end: End, side: Side, class: Class) -> usize {
     match end {
         End::Rank(local) => rank_doorbell(local),

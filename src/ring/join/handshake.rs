@@ -61,7 +61,7 @@ pub struct Handshake {
     mine: Greeting,
     expected: u16,
     /// The control word that was last written.
-    told: Control,
+    written: Control,
     /// The parts of the neighbour's greeting that were read.
     parts: [u32; PARTS * CONTROL],
     theirs: Option<Greeting>,
@@ -90,17 +90,17 @@ pub enum Outcome {
 impl Handshake {
     /// Creates the side that sends the greeting `mine` and expects host `expected` at the other end.
     pub fn new(mine: Greeting, expected: u16) -> Handshake {
-        let told = Control { phase: Phase::Greeting, part: 0, read: 0 };
-        Handshake { mine, expected, told, parts: [0; PARTS * CONTROL], theirs: None }
+        let written = Control { phase: Phase::Greeting, part: 0, read: 0 };
+        Handshake { mine, expected, written, parts: [0; PARTS * CONTROL], theirs: None }
     }
 
     /// Makes one step, given the values of the own registers. The control register must have been read first.
     pub fn step(&mut self, own: &[u32; REGISTERS]) -> Step {
-        let (before, mut write) = (self.told, Vec::new());
+        let (before, mut write) = (self.written, Vec::new());
         let outcome = match self.advance(own, &mut write) {
             Ok(outcome) => outcome,
             Err(error) => {
-                self.told.phase = Phase::Refusing;
+                self.written.phase = Phase::Refusing;
                 Outcome::Failed(error)
             }
         };
@@ -115,17 +115,17 @@ impl Handshake {
             0 => nothing,
             word => Control::parse(word).ok_or_else(|| self.nonsense("unknown phase"))?,
         };
-        if theirs.read > self.told.part || !(self.told.read..=self.told.read + 1).contains(&theirs.part) {
+        if theirs.read > self.written.part || !(self.written.read..=self.written.read + 1).contains(&theirs.part) {
             return Err(self.nonsense("parts out of order"));
         }
-        if theirs.part > self.told.read {
-            self.parts[self.told.read * CONTROL..][..CONTROL].copy_from_slice(&own[..CONTROL]);
-            self.told.read += 1;
+        if theirs.part > self.written.read {
+            self.parts[self.written.read * CONTROL..][..CONTROL].copy_from_slice(&own[..CONTROL]);
+            self.written.read += 1;
         }
-        if theirs.read == self.told.part && self.told.part < PARTS {
-            let (words, start) = (self.mine.words(), self.told.part * CONTROL);
+        if theirs.read == self.written.part && self.written.part < PARTS {
+            let (words, start) = (self.mine.words(), self.written.part * CONTROL);
             write.extend(words.into_iter().skip(start).take(CONTROL).enumerate());
-            self.told.part += 1;
+            self.written.part += 1;
         }
         Ok(theirs)
     }
@@ -134,11 +134,11 @@ impl Handshake {
         let theirs = self.exchange(own, write)?;
         let refuses = matches!(theirs.phase, Phase::Refusing | Phase::Refused);
         // A side judges when the neighbour can judge, too: then both name the difference.
-        if self.theirs.is_none() && self.told.read == PARTS && (theirs.read == PARTS || refuses) {
+        if self.theirs.is_none() && self.written.read == PARTS && (theirs.read == PARTS || refuses) {
             let words = self.parts.first_chunk().expect("a greeting is not longer than its parts");
             let greeting = Greeting::parse(words).map_err(|what| self.nonsense(what))?;
             self.theirs = Some(self.mine.judge(greeting, self.expected)?);
-            self.told.phase = Phase::Agreed;
+            self.written.phase = Phase::Agreed;
         }
         match (theirs.phase, self.theirs) {
             (Phase::Refused, _) | (Phase::Refusing, Some(_)) => {
@@ -152,16 +152,16 @@ impl Handshake {
     /// Gives up. Returns the registers to be written. The neighbour may need the rest of the greeting to name the reason, so
     /// [`Handshake::serve`] has to be called until [`Handshake::is_over`], or until there is no more time for that.
     pub fn refuse(&mut self) -> Vec<(usize, u32)> {
-        self.told.phase = Phase::Refusing;
-        vec![(CONTROL, self.told.word())]
+        self.written.phase = Phase::Refusing;
+        vec![(CONTROL, self.written.word())]
     }
 
     /// Sends the rest of the greeting after this side has given up, given the values of the own registers. Returns the
     /// registers to be written.
     pub fn serve(&mut self, own: &[u32; REGISTERS]) -> Vec<(usize, u32)> {
-        let (before, mut write) = (self.told, Vec::new());
+        let (before, mut write) = (self.written, Vec::new());
         if !matches!(self.exchange(own, &mut write), Ok(theirs) if theirs.read < PARTS) {
-            self.told.phase = Phase::Refused;
+            self.written.phase = Phase::Refused;
         }
         self.tell(before, &mut write);
         write
@@ -170,18 +170,18 @@ impl Handshake {
     /// Ends the handshake after this side has given up: the neighbour does not wait any longer. Returns the registers to be
     /// written.
     pub fn end(&mut self) -> Vec<(usize, u32)> {
-        self.told.phase = Phase::Refused;
-        vec![(CONTROL, self.told.word())]
+        self.written.phase = Phase::Refused;
+        vec![(CONTROL, self.written.word())]
     }
 
     /// Returns true if this side has given up and the neighbour has its greeting.
     pub fn is_over(&self) -> bool {
-        self.told.phase == Phase::Refused
+        self.written.phase == Phase::Refused
     }
 
     fn tell(&self, before: Control, write: &mut Vec<(usize, u32)>) {
-        if self.told != before {
-            write.push((CONTROL, self.told.word()));
+        if self.written != before {
+            write.push((CONTROL, self.written.word()));
         }
     }
 

@@ -61,14 +61,14 @@ impl LivenessView {
     pub fn read(&mut self, table: &InWindow) -> bool {
         let hosts = self.beats.len();
         for (host, beats) in self.beats.iter_mut().enumerate() {
-            let newer = parse(table.load(8 * host)).filter(|told| told.wrapping_sub(*beats) as i32 > 0);
+            let newer = parse(table.load(8 * host)).filter(|received| received.wrapping_sub(*beats) as i32 > 0);
             *beats = newer.unwrap_or(*beats);
         }
         let mut news = false;
         for (i, ended) in self.ended.iter_mut().enumerate() {
-            let told = parse(table.load(8 * (hosts + i))).unwrap_or(0);
-            news |= told & !*ended != 0;
-            *ended |= told;
+            let received = parse(table.load(8 * (hosts + i))).unwrap_or(0);
+            news |= received & !*ended != 0;
+            *ended |= received;
         }
         news
     }
@@ -80,8 +80,8 @@ fn word(value: u32) -> u64 {
 }
 
 /// Decodes a word; None if it is not the encoding of a value.
-fn parse(told: u64) -> Option<u32> {
-    Some(told as u32).filter(|&value| word(value) == told)
+fn parse(received: u64) -> Option<u32> {
+    Some(received as u32).filter(|&value| word(value) == received)
 }
 
 #[cfg(test)]
