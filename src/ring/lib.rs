@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `topology` | hosts and ranks, distances and directions |
 //! | `protocol` | version of the protocol, numbers of doorbells |
-//! | `settings`, `policy` | settings of the ring; the properties of its links that follow from them and from the ports |
+//! | `settings`, `policy` | settings of the ring; properties of its links, which follow from them and from the ports |
 //! | `layout` | layout of windows and of host memory: lanes (ring buffers), boards and credits |
 //! | `join` | the steps by which a process joins the ring: cards, handshake, links |
 //! | `link` | a link of a host, and the ends of its lanes |

@@ -30,8 +30,8 @@ pub struct Link {
     pub(crate) layout: WindowLayout,
     /// Layout of the neighbour's incoming window, which this host's outgoing window maps.
     pub(crate) peer_layout: WindowLayout,
-    /// The window into which the neighbour's other neighbour writes, with its layout, for reading; None where that is not
-    /// possible or of no use.
+    /// The window into which the neighbour's other neighbour writes, with its layout, for reading; None where that is
+    /// not possible or of no use.
     pub(crate) view: Option<(WindowLayout, InWindow)>,
     /// Number of the neighbour's forwarder threads.
     pub(crate) threads: usize,
@@ -57,12 +57,12 @@ impl Link {
         self.port.outages() != self.outages_before
     }
 
-    /// Returns the outages that the neighbour has told, in a ring of `hosts` hosts.
+    /// Returns the outages that the neighbour has reported, in a ring of `hosts` hosts.
     pub(crate) fn outages_told(&self, hosts: usize) -> LinkSet {
         LinkSet::read(&self.incoming.part(self.layout.outages_offset(), LINE), hosts)
     }
 
-    /// Tells the neighbour outages.
+    /// Reports outages to the neighbour.
     pub(crate) fn tell_outages(&self, links: LinkSet) {
         links.write(&self.outgoing.part(self.peer_layout.outages_offset(), LINE));
     }
@@ -88,8 +88,8 @@ impl Link {
         self.producer_of(lane)
     }
 
-    /// Creates the sending end of the lane for bulk between two such ends, if there is one. Its entries may be copied by
-    /// the port's engine. To be called once a lane, in one process.
+    /// Creates the sending end of the lane for bulk between two such ends, if there is one. Its entries may be copied
+    /// by the port's engine. To be called once a lane, in one process.
     pub fn bulk_producer(&self, from: End, to: End, beyond: bool) -> Option<Producer> {
         let producer = self.peer_layout.bulk_lane(from, to, beyond).map(|lane| self.producer_of(lane))?;
         Some(match &self.engine {
@@ -167,8 +167,8 @@ impl Link {
         BoardReader::new(window, layout.board())
     }
 
-    /// Returns the view of the board on which the host behind the neighbour writes to the neighbour, if there is one. Both
-    /// have one rank.
+    /// Returns the view of the board on which the host behind the neighbour writes to the neighbour, if there is one.
+    /// Both have one rank.
     pub fn board_view(&self, board: usize) -> Option<BoardReader> {
         let (layout, window) = self.view.as_ref()?;
         let window = window.part(layout.board_offset(0, 0, board), layout.board().bytes());

@@ -1,4 +1,4 @@
-//! Numbers of the protocol between hosts: its version, and which doorbell is for which thread or rank.
+//! Numbers of the protocol between hosts: its version, and the doorbells of threads and ranks.
 
 use ntbring_ntb::DOORBELLS;
 

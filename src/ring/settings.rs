@@ -50,7 +50,7 @@ pub struct JoinSettings {
     pub links: LinkSettings,
     /// The ring itself.
     pub ring: RingSettings,
-    /// Allows kernel copies (CMA) of payloads, between processes that the kernel allows to.
+    /// Allows kernel copies (CMA) of payloads between processes for which the kernel permits them.
     pub kernel_copies: bool,
 }
 
@@ -72,8 +72,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "bytes",
             allowed: "auto, or 64K to 1G",
             shared: true,
-            meaning: "size of each incoming window, which is divided into boards and lanes; auto: 1M to 4M, more with fewer hosts and a \
-                      larger NTBRING_SHM_DIR; 8M under a link model; more with many ranks, or lanes for bulk",
+            meaning: "size of each incoming window, which is divided into boards and lanes; auto: 1M to 4M, more with \
+                 fewer hosts and a larger NTBRING_SHM_DIR; 8M under a link model; more with many ranks, or lanes for \
+                 bulk",
             tunable: false,
         },
         parse: |s, v| {
@@ -91,8 +92,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "bytes",
             allowed: "auto, or 64 to 4M",
             shared: true,
-            meaning: "largest chunk of a message that is sent in chunks; at most a quarter of a lane is used; auto: 16K, between neighbours \
-                      in coherent memory 32K to 128K, more for larger messages",
+            meaning:
+                "largest chunk of a message that is sent in chunks; at most a quarter of a lane is used; auto: 16K, \
+                 between neighbours in coherent memory 32K to 128K, more for larger messages",
             tunable: false,
         },
         parse: |s, v| {
@@ -110,8 +112,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "bytes",
             allowed: "4K to 2M",
             shared: false,
-            meaning: "size of each lane between two ranks of one host (used when MPICH has no shared-memory module), and from its forwarder \
-                      to a rank",
+            meaning:
+                "size of each lane between two ranks of one host (used when MPICH has no shared-memory module), and \
+                 from its forwarder to a rank",
             tunable: false,
         },
         parse: |s, v| {
@@ -141,8 +144,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "seconds",
             allowed: "3 to 86400",
             shared: true,
-            meaning: "time without a keep-alive of a host after which its ranks count as lost; there is a warning after 2 s. Only where \
-                      hosts cannot watch each other's processes (NTBRING_SHORTCUTS)",
+            meaning:
+                "time without a keep-alive of a host after which its ranks count as lost; there is a warning after 2 \
+                 s. Only where hosts cannot watch each other's processes (NTBRING_SHORTCUTS)",
             tunable: false,
         },
         parse: |s, v| {
@@ -157,8 +161,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "threads",
             allowed: "auto, or 1 to 4",
             shared: false,
-            meaning: "threads that forward at this host what is in transit; auto: 1, or more if there are clearly more cores than ranks \
-             (docs/tuning.md)",
+            meaning:
+                "threads that forward at this host what is in transit; auto: 1, or more if there are clearly more \
+                 cores than ranks (docs/tuning.md)",
             tunable: false,
         },
         parse: |s, v| {
@@ -173,8 +178,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "level",
             allowed: "off, detect, or retry",
             shared: true,
-            meaning: "treatment of packets that a link loses or damages: off none (PCIe links check themselves), detect ends the job with \
-                      an error, retry sends them again",
+            meaning:
+                "treatment of packets that a link loses or damages: off none (PCIe links check themselves), detect \
+                 ends the job with an error, retry sends them again",
             tunable: false,
         },
         parse: |s, v| {

@@ -5,7 +5,8 @@ use ntbring_ntb::Side;
 /// Maximum number of hosts in a ring.
 pub const HOSTS_MAX: usize = 64;
 
-/// Placement of ranks on the hosts of a ring. Host `h`'s right neighbour is host `h + 1`; the last host's is host 0.
+/// Placement of ranks on the hosts of a ring. The right neighbour of host `h` is host `h + 1`; that of the last host is
+/// host 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     host_of: Vec<u16>,
@@ -62,12 +63,12 @@ impl Topology {
         Topology { host_of, local_of: vec![0; hosts], ranks_of }
     }
 
-    /// Number of hosts.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> usize {
         self.ranks_of.len()
     }
 
-    /// Number of ranks in the job.
+    /// Returns the number of ranks in the job.
     pub fn size(&self) -> usize {
         self.host_of.len()
     }

@@ -31,7 +31,11 @@ impl fmt::Display for Dead {
             None => write!(f, "rank {rank} on host {host} (process {pid}) has died"),
             Some(silence) => {
                 let seconds = silence.as_secs();
-                write!(f, "rank {rank} is lost: host {host} has sent no keep-alive for {seconds} s (NTBRING_KEEPALIVE_TIMEOUT)")
+                write!(
+                    f,
+                    "rank {rank} is lost: host {host} has sent no keep-alive for {seconds} s \
+                     (NTBRING_KEEPALIVE_TIMEOUT)"
+                )
             }
         }
     }

@@ -122,8 +122,8 @@ impl Shared {
         if self.fault.get().is_some() {
             return 0;
         }
-        let cared = if self.checked { forwarder.look_after(Instant::now()) } else { Ok(()) };
-        cared.and_then(|()| forwarder.step()).unwrap_or_else(|error| {
+        let retransmitted = if self.checked { forwarder.look_after(Instant::now()) } else { Ok(()) };
+        retransmitted.and_then(|()| forwarder.step()).unwrap_or_else(|error| {
             log::error!("{error}; nothing is forwarded any more");
             let _ = self.fault.set(error);
             0

@@ -42,7 +42,7 @@ struct ControlLanes {
     incoming: Consumer,
     outgoing: Producer,
     /// Numbers of damaged and of retransmitted packets, as counted so far.
-    mended: [u64; 2],
+    counted: [u64; 2],
 }
 
 /// The host's manager driver and its control lanes to the neighbours.
@@ -221,7 +221,7 @@ impl ControlLanes {
     fn new(link: &Link) -> Option<ControlLanes> {
         let (side, neighbour, port) = (link.side(), link.neighbour(), link.port());
         let (incoming, outgoing) = (link.control_in()?, link.control_out()?);
-        Some(ControlLanes { side, neighbour, port, incoming, outgoing, mended: [0; 2] })
+        Some(ControlLanes { side, neighbour, port, incoming, outgoing, counted: [0; 2] })
     }
 
     fn ring(&self, counters: &RelayCounters) {
@@ -234,10 +234,10 @@ impl ControlLanes {
         if up && self.outgoing.look_after(now).map_err(|error| RelayError::GaveUp { to, error })? {
             self.ring(counters);
         }
-        let mended = [self.incoming.damaged(), self.outgoing.resent()];
-        let before = std::mem::replace(&mut self.mended, mended);
-        count(&counters.damaged[self.side as usize], mended[0] - before[0]);
-        count(&counters.resent[self.side as usize], mended[1] - before[1]);
+        let counted = [self.incoming.damaged(), self.outgoing.resent()];
+        let before = std::mem::replace(&mut self.counted, counted);
+        count(&counters.damaged[self.side as usize], counted[0] - before[0]);
+        count(&counters.resent[self.side as usize], counted[1] - before[1]);
         Ok(())
     }
 

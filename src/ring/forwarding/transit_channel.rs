@@ -91,9 +91,9 @@ pub(super) struct TransitChannel {
     /// Number of packets whose bytes an engine is copying.
     copying: usize,
     /// Numbers of damaged and of retransmitted packets, as counted so far.
-    mended: [u64; 2],
+    counted: [u64; 2],
     /// Set once the incoming link has gone down and a packet from it was invalid: nothing more is taken from its lanes.
-    deaf: bool,
+    input_failed: bool,
 }
 
 impl TransitChannel {
@@ -133,8 +133,8 @@ impl TransitChannel {
             ports,
             unsent: 0,
             copying: 0,
-            mended: [0; 2],
-            deaf: false,
+            counted: [0; 2],
+            input_failed: false,
         })
     }
 
@@ -156,7 +156,7 @@ impl TransitChannel {
         }
         let damaged = self.inputs.iter().map(|input| input.lane.damaged()).sum();
         let resent = self.outputs.iter().map(|output| output.lane.resent()).sum();
-        let before = std::mem::replace(&mut self.mended, [damaged, resent]);
+        let before = std::mem::replace(&mut self.counted, [damaged, resent]);
         count(&counters.damaged[self.side.opposite() as usize], damaged - before[0]);
         count(&counters.resent[self.side as usize], resent - before[1]);
         Ok(())
@@ -170,7 +170,7 @@ impl TransitChannel {
             Class::Urgent => (self.send_answers(), TURN),
             Class::Bulk => (self.publish_copied(), 1),
         };
-        if self.deaf {
+        if self.input_failed {
             return Ok(moved);
         }
         for i in 0..self.inputs.len() {
@@ -182,7 +182,7 @@ impl TransitChannel {
                     // are addressed.
                     Err(error) if self.context.state.has_been_down(self.side.opposite()) => {
                         log::debug!("{error}; the link has gone down");
-                        self.deaf = true;
+                        self.input_failed = true;
                         return Ok(moved);
                     }
                     Err(error) => return Err(error),
@@ -376,8 +376,8 @@ impl TransitChannel {
             }
             if let Some((lines_on, ahead)) = input.lane.gap() {
                 lines.push(format!(
-                    "forwarder: {class}input {i} from the {came_by}: the next entry is not there, but the {ahead}. after it \
-                     seems to be, {lines_on} lines further on: a write was lost"
+                    "forwarder: {class}input {i} from the {came_by}: the next entry is not there, but the {ahead}. \
+                     after it seems to be, {lines_on} lines further on: a write was lost"
                 ));
             }
         }

@@ -225,8 +225,8 @@ impl Candidate {
         Watch::new(others.map(|r| (r, pids[r as usize]))).map_err(|(r, _)| died(&self.topology, pids, r))
     }
 
-    /// Runs the handshakes with the neighbours, in the first rank of a host, and tells the others their result. Returns
-    /// the offsets of the windows that the neighbours provide.
+    /// Runs the handshakes with the neighbours in the first rank of a host, and publishes their result to the host's
+    /// other ranks. Returns the offsets of the windows that the neighbours provide.
     fn meet(
         &self,
         policy: LinkPolicy,
@@ -247,7 +247,7 @@ impl Candidate {
         let result = join_handshakes.neighbours(ports);
         control.publish(&result);
         if result.is_err() {
-            // Long enough for the neighbours to find the error for themselves.
+            // The pause is long enough for the neighbours to detect the error themselves.
             std::thread::sleep(Duration::from_millis(300));
         }
         result
@@ -301,8 +301,8 @@ impl Candidate {
     }
 }
 
-/// Creates the requests for rings between a host and its neighbours, if it has channels to them: ports then ask by
-/// notices whether a ring is needed.
+/// Creates the state of requests for notifications between a host and its neighbours, if it has channels to both. Ports
+/// then ring a doorbell only if the neighbour has requested that.
 fn notices(links: &mut [Link], channels: &[Channel], shared: &Shared) -> Option<Arc<Notices>> {
     let [left, right] = channels else { return None };
     let notices = Arc::new(Notices::new(shared.notices(), [left.notices(), right.notices()]));

@@ -5,7 +5,7 @@ use bytes::{Buf, BufMut};
 use ntbring_host::FileAddress;
 use ntbring_ntb::fabric::FabricAddress;
 
-/// Bit at which the number of threads begins, in the word whose bit 0 tells whether there is host memory.
+/// Bit at which the number of threads begins, in the word whose bit 0 is set if there is host memory.
 const THREADS: u32 = 8;
 
 /// The part of a card that concerns a host.

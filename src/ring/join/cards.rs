@@ -1,4 +1,4 @@
-//! The cards of all ranks: the checks of them, and what a rank learns from them.
+//! The cards of all ranks: the checks of them, and the facts that a rank derives from them.
 
 use super::card::{Card, HostCard};
 use super::error::JoinError;

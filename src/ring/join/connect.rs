@@ -1,4 +1,4 @@
-//! Links over the ports of a host, once the handshakes have told where the neighbours' windows are.
+//! Links over the ports of a host, created after the handshakes have returned the offsets of the neighbours' windows.
 
 use super::cards::Cards;
 use super::error::JoinError;
@@ -14,7 +14,7 @@ use ntbring_ntb::split::split;
 use ntbring_ntb::{LinkState, Port, Side};
 use std::sync::Arc;
 
-/// Facts on which the links of a host depend.
+/// Parameters on which the links of a host depend.
 pub(super) struct Connect<'a> {
     pub topology: &'a Topology,
     pub host: usize,
@@ -37,8 +37,8 @@ impl Connect<'_> {
         let caps = port.caps();
         if offset % caps.window_align != 0 || caps.window_for(self.window) != Some(self.window) {
             let what = format!(
-                "they cannot map the {} bytes at {offset} of the neighbour host {neighbour}: windows begin at multiples of \
-                 {}, are multiples of {} and have at most {} bytes (NTBRING_WINDOW)",
+                "they cannot map the {} bytes at {offset} of the neighbour host {neighbour}: windows begin at \
+                 multiples of {}, are multiples of {} and have at most {} bytes (NTBRING_WINDOW)",
                 self.window, caps.window_align, caps.window_size_align, caps.window_max
             );
             return Err(JoinError::Unfit { host: self.host, what });
@@ -86,8 +86,8 @@ impl Connect<'_> {
     }
 }
 
-/// Makes links ask, by notices, for rings of doorbells that are needed: no process may read the registers of another
-/// host to find out.
+/// Makes links ring doorbells on request only (by notices), since no process may read the registers of another host to
+/// find out if a thread sleeps there.
 pub(super) fn ask_for_rings(links: &mut [Link], notices: &Arc<Notices>) {
     links.iter_mut().for_each(|link| link.port = notices.port(link.port.clone()));
 }

@@ -7,7 +7,7 @@ use ntbring_queue::Reliability;
 
 const MAGIC: u32 = 0x4e54; // "NT"
 
-/// Name, in errors, of the compared fact that is no single setting.
+/// Name, in error texts, of the compared value that is not a single setting.
 pub(super) const SHORTCUTS: &str =
     "the shortcuts between them (NTBRING_SHORTCUTS; NTBRING_WEAK, NTBRING_FAULT and NTBRING_LINK_MODEL exclude most)";
 /// Bits of word 5 that hold the chunk size.

@@ -1,10 +1,10 @@
 //! Exchange of parameters between two neighbours through the scratchpads, before any window is used.
 //!
-//! Each side has a [`Greeting`] for the other and writes it in parts into the other's registers 0 to 2, and then a control
-//! word into register 3; it reads only its own registers. The control word tells the number of the part and how many
-//! parts of the neighbour this side has read, so that each part is overwritten only when it has been read. Four scratchpads
-//! are enough in this way. The module contains no I/O, clock or thread: its input and its output are register values. (Ids,
-//! offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
+//! Each side has a [`Greeting`] for the other and writes it in parts into the other's registers 0 to 2, and then a
+//! control word into register 3; it reads only its own registers. The control word holds the number of the part and the
+//! number of the neighbour's parts that this side has read, so that each part is overwritten only when it has been
+//! read. Four scratchpads are enough in this way. The module contains no I/O, clock or thread: its input and its output
+//! are register values. (Ids, offsets and sizes through scratchpads: the ring of NTB hosts, HUFS 2019.)
 
 pub use super::greeting::{Greeting, HandshakeError, OFFSET_UNIT};
 
@@ -19,7 +19,7 @@ const CONTROL: usize = REGISTERS - 1;
 /// Number of parts of a greeting.
 const PARTS: usize = WORDS.div_ceil(CONTROL);
 
-/// Marks a control word, in its upper half.
+/// Value of the upper half of every control word.
 const MAGIC: u32 = 0x4e48; // "NH"
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub struct Step {
 /// Progress of a handshake.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Call again when the registers have changed.
+    /// No outcome yet: the caller repeats the step when the registers have changed.
     Waiting,
     /// Both sides agree; holds the neighbour's greeting.
     Done(Greeting),
@@ -133,7 +133,7 @@ impl Handshake {
     fn advance(&mut self, own: &[u32; REGISTERS], write: &mut Vec<(usize, u32)>) -> Result<Outcome, HandshakeError> {
         let theirs = self.exchange(own, write)?;
         let refuses = matches!(theirs.phase, Phase::Refusing | Phase::Refused);
-        // A side judges when the neighbour can judge, too: then both name the difference.
+        // A side compares the greetings only when the neighbour can compare them, too: then both report the difference.
         if self.theirs.is_none() && self.written.read == PARTS && (theirs.read == PARTS || refuses) {
             let words = self.parts.first_chunk().expect("a greeting is not longer than its parts");
             let greeting = Greeting::parse(words).map_err(|what| self.nonsense(what))?;
@@ -149,8 +149,9 @@ impl Handshake {
         }
     }
 
-    /// Gives up. Returns the registers to be written. The neighbour may need the rest of the greeting to name the reason, so
-    /// [`Handshake::serve`] has to be called until [`Handshake::is_over`], or until there is no more time for that.
+    /// Gives up. Returns the registers to be written. The neighbour may need the rest of the greeting to name the
+    /// reason, so [`Handshake::serve`] has to be called until [`Handshake::is_over`], or until there is no more time
+    /// for that.
     pub fn refuse(&mut self) -> Vec<(usize, u32)> {
         self.written.phase = Phase::Refusing;
         vec![(CONTROL, self.written.word())]
@@ -167,8 +168,8 @@ impl Handshake {
         write
     }
 
-    /// Ends the handshake after this side has given up: the neighbour does not wait any longer. Returns the registers to be
-    /// written.
+    /// Ends the handshake after this side has given up: the neighbour does not wait any longer. Returns the registers
+    /// to be written.
     pub fn end(&mut self) -> Vec<(usize, u32)> {
         self.written.phase = Phase::Refused;
         vec![(CONTROL, self.written.word())]

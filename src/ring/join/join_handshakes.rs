@@ -1,5 +1,5 @@
-//! Handshakes with the neighbours, and passing their result to the host's other ranks: this module contains every wait
-//! of joining.
+//! Handshakes with the neighbours, and the publication of their result to the host's other ranks. This module contains
+//! every wait of joining.
 
 use super::error::JoinError;
 use super::greeting::{Greeting, HandshakeError};
@@ -64,7 +64,7 @@ impl Control {
     }
 }
 
-/// Waits for other ranks, with the limits of these waits.
+/// The waits for other ranks and hosts while joining, with the parameters that they need.
 pub(super) struct JoinHandshakes<'a> {
     pub topology: &'a Topology,
     pub host: usize,
@@ -187,8 +187,8 @@ impl JoinHandshakes<'_> {
 /// Longest time for which a host that gives up serves its greeting to its neighbours.
 const SERVE: Duration = Duration::from_secs(1);
 
-/// Tells the neighbours that this host will not come, so that they do not wait, and sends them its greeting, so that they
-/// can name the reason.
+/// Refuses the handshakes: informs the neighbours that this host does not join, so that they do not wait, and sends
+/// them its greeting, so that they can report the reason.
 fn refuse(mut shakes: Vec<(&mut Handshake, &Arc<dyn Port>)>) {
     let write = |port: &dyn Port, written: Vec<(usize, u32)>| {
         written.into_iter().for_each(|(register, value)| port.peer_scratchpad(register, value));

@@ -3,9 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `candidate` | the process that joins, and the order of the steps |
-//! | `card`, `cards` | the record that every rank publishes, and what follows from all of them |
-//! | `decorators`, `ports` | decorators around ports; opening the ports of a host |
-//! | `greeting`, `handshake`, `join_handshakes` | exchange of parameters between two neighbours (no I/O inside), and the waits for it |
+//! | `card`, `cards` | the record that every rank publishes, and the facts derived from the records of all ranks |
+//! | `decorate`, `ports` | decorators around ports; opening the ports of a host |
+//! | `greeting`, `handshake`, `join_handshakes` | parameters that neighbours exchange; the waits for the exchange |
 //! | `connect` | links over the ports, with their windows |
 //! | `kernel_copy` | kernel copies from and to other ranks |
 //! | `error` | errors of joining |

@@ -45,8 +45,8 @@ impl Ports {
     }
 }
 
-/// Returns the port with all doorbells of the protocol, which may share doorbells of the device. Fails if the port has too
-/// few scratchpads or no doorbell.
+/// Returns the port with all doorbells of the protocol, which may share doorbells of the device. Fails if the port has
+/// too few scratchpads or no doorbell.
 fn fit(port: Arc<dyn Port>, host: usize) -> Result<Arc<dyn Port>, JoinError> {
     let caps = port.caps();
     let what = match (caps.scratchpads, caps.usable_doorbells()) {

@@ -5,9 +5,9 @@
 //! each of its ranks and one for its forwarder; the host has a consumer for each of its ranks and one for its
 //! forwarder; every pair has a lane (a ring buffer). The two forwarders have a second one, for packets beyond the
 //! dateline. In rings of four hosts and more, where messages pass through hosts, every lane to or from a forwarder, and
-//! both between them, exist twice: the second time for bulk ([`super::Class`]). The last lane is that of the network managers,
-//! if there are any. Every pair of ranks has the same number of boards (mailboxes of small collectives); a board has a
-//! place for each block that travels round the ring in the direction of this window.
+//! both between them, exist twice: the second time for bulk ([`super::Class`]). The last lane is that of the network
+//! managers, if there are any. Every pair of ranks has the same number of boards (mailboxes of small collectives); a
+//! board has a place for each block that travels round the ring in the direction of this window.
 //!
 //! ```text
 //! | credit 0 | credit 1 | ... | board 0 of pair 0 | board 1 | ... | liveness | notices | outages | lane 0 | lane 1 | ...
@@ -42,11 +42,12 @@ const WINDOW_FAR: u64 = 8 << 20;
 /// Size of the smallest lane in a default window, bytes.
 const LANE_GOOD: usize = 16 << 10;
 
-/// Boards of a pair of ranks, which is also the number of small collectives of different groups that can run at once...
+/// Largest number of boards of a pair of ranks, which is also the number of small collectives of different groups that
+/// can run at once.
 pub const BOARDS: usize = 4;
-/// ...unless they would take more than 1/`BOARDS_SHARE` of a window.
+/// Boards may take at most 1/`BOARDS_SHARE` of a window.
 const BOARDS_SHARE: usize = 4;
-/// The places of boards are halved, down to the smallest size, as long as those of any link would take more than
+/// The places of boards are halved, down to the smallest size, as long as the boards of any link would take more than
 /// 1/`PLACES_SHARE` of the window.
 const PLACES_SHARE: usize = 16;
 

@@ -1,48 +1,48 @@
-//! Warnings of hosts that are silent.
+//! Warnings about hosts that are silent.
 
 use crate::membership::Membership;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Warns of hosts that are silent, once for each time, says when they are heard again, and warns if this host's own
-/// monitor does not run.
+/// State of the warnings about silent hosts. Each period of silence is reported once, and so is its end. A further
+/// warning reports that this host's own monitor does not run.
 #[derive(Default)]
 pub struct Listener {
     silent: BTreeSet<usize>,
-    /// Keep-alives of the own monitor, and the time for which this number has not changed.
+    /// Number of keep-alives of the own monitor, and the time for which this number has not changed.
     own: (u32, Duration),
     listened: Option<Instant>,
 }
 
-/// The most that one look adds to the time for which the own monitor has sent nothing: this process may have been stopped
-/// together with it.
+/// Upper bound of the time that one check adds to the time for which the own monitor has sent nothing: this process may
+/// have been stopped together with it.
 const LOOK_MAX: Duration = Duration::from_millis(200);
 
 impl Listener {
-    /// Takes note of the hosts that are silent now, and returns what the first rank of a host should say about it.
+    /// Records the hosts that are silent now. Returns the messages that the first rank of a host should log.
     pub fn listen(&mut self, members: &Membership) -> Vec<String> {
         match members.topology().local_of(members.rank()) {
             0 => {
                 let mut said = self.changes(&members.silent(), members.silence_limit());
-                // Early enough before other hosts give this one up, but not at every stall of a processor.
-                let patience = members.silence_limit() / 4;
-                said.extend(members.beats().and_then(|beats| self.own_monitor(beats, Instant::now(), patience)));
+                // The warning is early enough before other hosts count this one as lost, but is not caused by every
+                // stall of a processor.
+                let stall = members.silence_limit() / 4;
+                said.extend(members.beats().and_then(|beats| self.own_monitor(beats, Instant::now(), stall)));
                 said
             }
             _ => Vec::new(),
         }
     }
 
-    /// Takes note of the number of keep-alives of the own monitor. Returns a warning, once, if it has not grown for
-    /// `patience`.
-    fn own_monitor(&mut self, beats: u32, now: Instant, patience: Duration) -> Option<String> {
+    /// Records the number of keep-alives of the own monitor. Returns a warning, once, if it has not grown for `stall`.
+    fn own_monitor(&mut self, beats: u32, now: Instant, stall: Duration) -> Option<String> {
         let passed = self.listened.map_or(Duration::ZERO, |at| now.saturating_duration_since(at).min(LOOK_MAX));
         self.listened = Some(now);
         let before = self.own;
         self.own = if beats == before.0 { (beats, before.1 + passed) } else { (beats, Duration::ZERO) };
-        (before.1 < patience && self.own.1 >= patience).then(|| {
-            "the monitor process of this host (ntbring-monitor) does not run: other hosts take this one for silent, and \
-             their failures are not noticed here"
+        (before.1 < stall && self.own.1 >= stall).then(|| {
+            "the monitor process of this host (ntbring-monitor) does not run: other hosts take this one for silent, \
+             and their failures are not noticed here"
                 .to_string()
         })
     }

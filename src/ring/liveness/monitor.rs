@@ -1,5 +1,6 @@
-//! The monitor of a host: a process beside the ranks that tells the other hosts that this one lives, and which of its
-//! ranks have ended. It outlives them, so the obituary of a host's only rank is sent even if that was killed.
+//! The monitor of a host: a process beside the ranks that reports to the other hosts that this one lives, and which of
+//! its ranks have ended. It outlives the ranks, so the obituary of a host's only rank is sent even if that rank was
+//! killed.
 
 use super::table::Table;
 use super::view::LivenessView;
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 /// Interval between two keep-alives; also the delay of news at each host that they pass.
 pub const PERIOD: Duration = Duration::from_millis(50);
 
-/// The most that one step adds to the silence of a host, however long ago the previous step was: a monitor that was
-/// stopped itself has heard nobody meanwhile.
+/// Upper bound of the time that one step adds to the silence of a host, however long ago the previous step was: a
+/// monitor that was stopped itself has received nothing meanwhile.
 const STEP_MAX: Duration = PERIOD.saturating_mul(4);
 
 /// The tables at one link, reached past the decorators of ports: neither faults nor link models concern them.
@@ -34,8 +35,9 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Returns the tables at a port without decorators, whose threads a monitor's process would not have either. The
-    /// neighbour's window of `window` bytes is at `offset`; the plans are those of the own window and of that one.
+    /// Returns the tables at a port without decorators, since a monitor's process does not have the threads of
+    /// decorators. The neighbour's window of `window` bytes is at `offset`; the layouts are those of the own window and
+    /// of the neighbour's.
     pub fn new(
         topology: &Topology,
         port: OpenPort,
@@ -73,7 +75,8 @@ pub struct Monitor {
     /// Ranks of this host that live, with their process ids.
     living: Vec<(u32, u32)>,
     channels: Vec<Channel>,
-    /// The requests for rings of this host and of its neighbours, and the confirmation of the latter.
+    /// State of the requests for notifications of this host and of its neighbours, and the confirmation of the
+    /// neighbours' requests.
     notices: Arc<Notices>,
     echoes: [Echo; 2],
     echoed: Option<Instant>,
@@ -83,7 +86,7 @@ pub struct Monitor {
     view: LivenessView,
     silences: Vec<Duration>,
     stepped: Option<Instant>,
-    /// The file to remove in the end.
+    /// The file that is removed when the monitor ends.
     leftover: Option<PathBuf>,
 }
 
@@ -117,8 +120,8 @@ impl Monitor {
         }
     }
 
-    /// Runs until all ranks of the host have ended, or have left the job. To be called in a process of its own, without any thread or
-    /// descriptor of the ranks.
+    /// Runs until all ranks of the host have ended, or have left the job. To be called in a process of its own, without
+    /// any thread or descriptor of the ranks.
     pub fn run(mut self) {
         let mut watch = loop {
             match Watch::new(self.living.iter().copied()) {
@@ -162,7 +165,7 @@ impl Monitor {
             self.view.read(&channel.incoming);
         });
         self.view.beat(self.host);
-        // Not at a step that news have caused: confirmations must be late enough.
+        // Requests are not confirmed at a step that news has caused: confirmations must be late enough.
         let echoes = self.echoed.is_none_or(|echoed| now.saturating_duration_since(echoed) >= PERIOD);
         self.echoed = if echoes { Some(now) } else { self.echoed };
         for channel in &self.channels {
@@ -180,7 +183,7 @@ impl Monitor {
             let ended = self.has_ended(host);
             let silence = &mut self.silences[host];
             *silence = match host == self.host || ended || self.view.beats(host) != before {
-                // The loss of a host is final: its messages may have been given up.
+                // The loss of a host is final, since messages to and from it may have been dropped.
                 _ if *silence >= self.limit => *silence,
                 true => Duration::ZERO,
                 false => *silence + passed,

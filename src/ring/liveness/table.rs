@@ -1,4 +1,4 @@
-//! The table in a host's memory in which its monitor publishes what it knows, for the ranks of the host.
+//! The table in a host's memory in which its monitor publishes its knowledge for the ranks of the host.
 
 use super::view::LivenessView;
 use crate::topology::Topology;
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Silence of a host after which its neighbours warn of it.
 pub const WARN_AFTER: Duration = Duration::from_secs(2);
 
-/// The table of a host. After the knowledge itself there is a word for each host, its silence in milliseconds, and a word
-/// that is set when the ranks have left the job.
+/// The table of a host. The knowledge itself is followed by a word for each host, its silence in milliseconds, and by a
+/// word that is set when the ranks have left the job.
 #[derive(Clone)]
 pub(crate) struct Table {
     topology: Arc<Topology>,
@@ -34,7 +34,7 @@ impl Table {
         Table { topology: topology.clone(), read: InWindow::new(region.clone()), write: OutWindow::new(region) }
     }
 
-    /// Publishes knowledge, and for how long each host has been silent.
+    /// Publishes knowledge, and the time for which each host has been silent.
     pub fn publish(&self, view: &LivenessView, silences: &[Duration]) {
         view.write(&self.write);
         for (host, silence) in silences.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Table {
         view.beats(host)
     }
 
-    /// Tells the monitor that the ranks of the host have left the job, so that it ends.
+    /// Informs the monitor that the ranks of the host have left the job, so that it ends.
     pub fn leave(&self) {
         self.write.store(Self::left_at(&self.topology), 1);
     }

@@ -89,7 +89,7 @@ fn an_obituary_reaches_all_hosts_both_ways_and_its_host_is_not_silent() {
     ring.pass(PERIOD * 3, &[3]);
     assert_eq!(ring.ended(&[0, 1, 2, 4]), vec![vec![1, 4]; 4]);
     ring.pass(LIMIT * 2, &[3]);
-    // Of host 3 nothing is expected any more, and the others hear of each other along the rest of the ring.
+    // Host 3 is not expected to send anything any more, and the others receive keep-alives along the rest of the ring.
     assert_eq!(ring.silence(&[0, 1, 2, 4]), Duration::ZERO);
 }
 
@@ -102,11 +102,12 @@ fn a_stopped_host_is_silent_and_is_heard_again() {
     assert!(silence >= LIMIT / 2 - PERIOD * 3 && silence <= LIMIT / 2, "{silence:?}");
     ring.pass(PERIOD * 3, &[]);
     assert_eq!(ring.silence(&[0, 1, 2]), Duration::ZERO);
-    // All are stopped together, and one goes on before the others: it has heard nobody while it did not listen.
+    // All monitors are stopped together, and one continues before the others: it has received nothing while it was
+    // stopped.
     ring.now += LIMIT * 10;
     ring.pass(PERIOD, &[1, 2]);
     assert!(ring.silence(&[0]) < WARN_AFTER);
-    // Whoever has been silent for too long is lost for good.
+    // A host that has been silent for too long is lost for good.
     ring.pass(LIMIT + PERIOD * 3, &[1]);
     ring.pass(PERIOD * 3, &[]);
     assert!(ring.tables[0].silence(1) >= LIMIT && ring.tables[0].silence(2) == Duration::ZERO);

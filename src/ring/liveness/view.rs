@@ -1,7 +1,7 @@
 //! Knowledge of one host about the liveness of all hosts and ranks of a job.
 //!
 //! Knowledge only grows: counters of keep-alives by their maximum, the set of ended ranks by union. So the order, the
-//! number and the direction in which it travels make no difference, and a lost transmission is made up for by the next.
+//! number and the direction of its transmissions make no difference, and the next transmission replaces a lost one.
 
 use crate::topology::Topology;
 use ntbring_memory::{InWindow, OutWindow};
@@ -56,8 +56,8 @@ impl LivenessView {
         table.fence();
     }
 
-    /// Adds the knowledge in a table. Words that nobody has written completely are ignored. Returns true if ranks have
-    /// ended of which this was not known.
+    /// Adds the knowledge in a table. Words that are not completely written are ignored. Returns true if ranks have
+    /// ended that were not known to have ended.
     pub fn read(&mut self, table: &InWindow) -> bool {
         let hosts = self.beats.len();
         for (host, beats) in self.beats.iter_mut().enumerate() {
@@ -74,7 +74,7 @@ impl LivenessView {
     }
 }
 
-/// Encodes a value: once plain and once inverted, so that no other word is taken for one.
+/// Encodes a value: once plain and once inverted, so that no other word is decoded as a value.
 fn word(value: u32) -> u64 {
     u64::from(!value) << 32 | u64::from(value)
 }

@@ -15,9 +15,9 @@ pub(crate) struct Adapters {
     pub doorbells: usize,
     /// Left and right; None in a ring of one host.
     pub links: Option<[Link; 2]>,
-    /// None without faults.
+    /// Injector of faults; None without faults.
     pub injector: Option<Arc<Injector>>,
-    /// None without `NTBRING_TRACE`.
+    /// Record of accesses; None without `NTBRING_TRACE`.
     pub record: Option<Record>,
 }
 
@@ -25,7 +25,7 @@ impl Adapters {
     /// Returns a vector of this process's host.
     pub fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
         match &self.links {
-            // Through the port's decorators.
+            // The vector is taken from the decorated port.
             Some([left, _]) => left.port.vector(doorbell),
             None => self.fabric.vector(doorbell % self.doorbells),
         }

@@ -12,7 +12,8 @@ impl Membership {
         Failures { dead: self.dead(), outages: self.outages() }
     }
 
-    /// Returns the failure that cuts the full circle which small collectives need; None if there is none.
+    /// Returns a failure that interrupts the ring, of which small collectives need every link and host; None if there
+    /// is none.
     pub fn ring_cut(&self, failures: &Failures) -> Option<PathFailure> {
         let (topology, hosts) = (self.topology(), 0..self.topology().hosts());
         let gone = |link: &usize| failures.outages.contains(*link);
@@ -34,8 +35,8 @@ impl Membership {
         }
     }
 
-    /// In rings that reroute, marks the links to dead hosts as down at this host's ports, for all users of the ports:
-    /// adapters of real hosts report it by themselves.
+    /// In rings that reroute, marks the links to dead hosts as down at this host's ports, for all users of the ports.
+    /// Adapters of real hosts report such links by themselves.
     pub fn part_from(&self, dead: &[Dead]) {
         if self.policy().reroutes() {
             self.sides_to(dead).for_each(|side| self.set_link(side, LinkState::Down));
@@ -50,8 +51,8 @@ impl Membership {
 }
 
 impl Membership {
-    /// Returns the links that have gone down, as far as this host has observed or been told. In rings that reroute, the
-    /// set is always empty.
+    /// Returns the links that have gone down, as far as this host has observed that or has been informed by its
+    /// neighbours. In rings that reroute, the set is always empty.
     pub fn outages(&self) -> LinkSet {
         let Some(links) = self.links().filter(|_| !self.policy().reroutes()) else { return LinkSet::default() };
         let (topology, mut known) = (self.topology(), LinkSet::default());
@@ -75,10 +76,10 @@ impl Membership {
         self.outages().contains(self.topology().link(self.host(), side))
     }
 
-    /// Tells the neighbours that these links have gone down, and wakes their forwarders if that is `new`.
+    /// Informs the neighbours that these links have gone down, and wakes their forwarders if the set is `new`.
     pub(crate) fn tell(&self, links: LinkSet, new: bool) {
         for link in self.links().into_iter().flatten() {
-            // Links that have gone down are written to as well: some come up again.
+            // The set is also written to links that have gone down, since some of them come up again.
             link.tell_outages(links);
             if new {
                 link.port.ring(FORWARDER_DOORBELL);

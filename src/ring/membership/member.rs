@@ -27,7 +27,7 @@ pub struct Membership {
     pub(crate) rank: u32,
     pub(crate) policy: LinkPolicy,
     pub(crate) limits: Limits,
-    /// The threads that forward at this process's host.
+    /// Number of forwarder threads of this process's host.
     pub(crate) threads: usize,
     pub(crate) adapters: Adapters,
     pub(crate) shared: Shared,
@@ -49,7 +49,7 @@ pub(crate) struct Limits {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        // The first rank of a host is the last to need its monitor.
+        // The first rank of a host is the last one that needs the host's monitor.
         let leads = self.topology.local_of(self.rank) == 0;
         if let Some(table) = self.peers.table.as_ref().filter(|_| leads) {
             table.leave();
@@ -88,7 +88,7 @@ impl Membership {
         self.limits.block
     }
 
-    /// Returns true if hosts have forwarders, which serve segments for ranks that are not near.
+    /// Returns true if hosts have forwarders, which serve segments for ranks that cannot map them.
     pub fn is_served(&self) -> bool {
         self.policy.is_forwarded()
     }
@@ -132,8 +132,8 @@ impl Membership {
         self.adapters.ring(doorbell);
     }
 
-    /// Sets the link state that the emulated port on a side reports from now on, as `ntbring link` does. Only packets that
-    /// are sent through ports with faults are lost then.
+    /// Sets the link state that the emulated port on a side reports from now on, as `ntbring link` does. Only packets
+    /// that are sent through ports with faults are lost then.
     pub fn set_link(&self, side: Side, state: LinkState) {
         self.adapters.fabric.set_link(side, state);
     }
@@ -206,8 +206,8 @@ impl Membership {
         self.peers.dead(&self.topology, self.host())
     }
 
-    /// Returns the hosts that send no keep-alives although their ranks live as far as is known, with the time since the
-    /// last.
+    /// Returns the hosts that send no keep-alives although their ranks are not known to have died, with the time since
+    /// the last keep-alive.
     pub fn silent(&self) -> Vec<(usize, Duration)> {
         self.peers.table.as_ref().map_or_else(Vec::new, |table| table.silent())
     }
@@ -234,7 +234,8 @@ impl Membership {
         self.processors.is_oversubscribed()
     }
 
-    /// Returns a remark for people on a cause of slowness. It looks at all processes: one rank may ask for all.
+    /// Returns a remark for the user on a cause of slowness, if there is one. It concerns all ranks of the machine, so
+    /// it is enough if one rank calls this.
     pub fn remark(&self) -> Option<String> {
         self.processors.remark()
     }

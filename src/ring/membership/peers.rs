@@ -1,4 +1,4 @@
-//! The processes of a job as one of them knows them.
+//! The processes of a job, as one of them knows them.
 
 use crate::external_peer::ExternalAddress;
 use crate::failures::Dead;
@@ -7,7 +7,7 @@ use crate::topology::Topology;
 use ntbring_host::{KernelCopy, Watch};
 use std::time::Duration;
 
-/// The processes of a job as one of them knows them; all lists are in rank order.
+/// The processes of a job, as one of them knows them; all lists are in rank order.
 pub(crate) struct Peers {
     pub pids: Vec<u32>,
     /// The addresses of all ranks for processes of other jobs.
@@ -30,7 +30,7 @@ impl Peers {
             |rank: u32, silent| Dead { rank, host: topology.host_of(rank), pid: self.pids[rank as usize], silent };
         let mut all: Vec<Dead> = self.watch.dead().into_iter().map(|rank| dead(rank, None)).collect();
         if let Some(table) = &self.table {
-            // The watch is faster for this process's own host, to which the table adds nothing.
+            // The watch is faster for this process's own host, and the table has no further information on it.
             let elsewhere = |rank: &u32| topology.host_of(*rank) != host;
             let ended: Vec<u32> = table.ended().into_iter().filter(elsewhere).collect();
             let lost = (0..topology.hosts()).filter(|&host| table.silence(host) >= self.silence);

@@ -24,14 +24,16 @@ impl Processors {
         self.pids.len() > self.cores
     }
 
-    /// Returns a remark for people on a cause of slowness. It looks at all processes: one rank may ask for all.
+    /// Returns a remark for the user on a cause of slowness, if there is one. It concerns all ranks of the machine, so
+    /// it is enough if one rank calls this.
     pub fn remark(&self) -> Option<String> {
         let sessions = if self.is_oversubscribed() { sessions::apart(&self.pids) } else { 1 };
         (sessions > 1).then(|| {
             let (ranks, cores) = (self.pids.len(), self.cores);
             format!(
-                "{ranks} ranks on {cores} cores are in {sessions} sessions, among which the kernel shares cores out first: those \
-                 that wait cannot make room for others. \"Slow with more ranks than cores\" in docs/troubleshooting.md tells more"
+                "{ranks} ranks on {cores} cores are in {sessions} sessions, among which the kernel shares cores out \
+                 first: ranks that wait cannot yield their cores to all others. See \"Slow with more ranks than \
+                 cores\" in docs/troubleshooting.md"
             )
         })
     }

@@ -45,12 +45,12 @@ impl Shared {
         RoutingTable::new(self.memory.notes())
     }
 
-    /// Returns the table in which the host's monitor publishes what it knows.
+    /// Returns the table in which the host's monitor publishes its knowledge.
     pub fn table(&self, topology: &Arc<Topology>) -> Table {
         Table::new(topology, &self.memory.bytes(), self.layout.liveness_offset())
     }
 
-    /// Returns the state of requests for rings between the host and its neighbours.
+    /// Returns the state of the requests for notifications between the host and its neighbours.
     pub fn notices(&self) -> Region {
         self.memory.bytes().part(self.layout.notices_offset(), notice::STATE)
     }

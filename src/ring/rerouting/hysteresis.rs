@@ -8,9 +8,9 @@ use std::time::Duration;
 /// cable would move all traffic back and forth.
 pub(super) const STABLE_AFTER: Duration = Duration::from_millis(200);
 
-/// Routing weight of a hop over a proven link...
+/// Routing weight of a hop over a proven link.
 const PROVEN: u32 = 1;
-/// ...and over one that is under hysteresis: more than any route over proven links.
+/// Routing weight of a hop over a link that is under hysteresis: more than that of any route over proven links.
 const UNPROVEN: u32 = crate::topology::HOSTS_MAX as u32;
 
 /// Change of a link's state.
@@ -32,11 +32,11 @@ impl HealthChange {
 /// State of a link, as observed at its port so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LinkHealth {
-    /// The port was not observed yet.
+    /// The port has not been observed yet.
     #[default]
     Unseen,
     Down,
-    /// Up since this time, and under hysteresis.
+    /// The link has been up since this time, and is under hysteresis.
     Unproven(Duration),
     Up,
 }

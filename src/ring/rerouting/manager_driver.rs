@@ -20,16 +20,16 @@ pub(crate) const MANAGE: u8 = 14;
 /// Interval between two polls of the ports.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Longest sleep of a thread that must notice link outages, which ring no doorbell...
+/// Longest sleep of a thread that must notice link outages, since an outage rings no doorbell.
 const SLEEP: Duration = Duration::from_millis(50);
-/// ...and the shortest sleep.
+/// Shortest sleep of such a thread.
 const NAP: Duration = Duration::from_millis(1);
 
 /// Time that hosts have at the start to find all links, once they have found each other. Until it is over, tables with
-/// routes that are not the shortest are not published: packets take the shortest route by default...
+/// routes that are not the shortest are not published: packets take the shortest route by default.
 const SETTLING: Duration = Duration::from_millis(200);
-/// ...and to find each other. Until it is over, an incomplete table is not published, since some hosts may not have
-/// started yet.
+/// Time that hosts have at the start to find each other. Until it is over, an incomplete table is not published, since
+/// some hosts may not have started yet.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum number of packets that wait for room in a lane. The manager repeats all packets that matter, so the oldest
@@ -51,8 +51,8 @@ pub struct ManagerDriver {
     routes: RoutingTable,
     /// Side by which each host is reached: as published, or the default routes before anything is published.
     sides: Vec<Option<Side>>,
-    /// Set once the initial discovery is over, from when on every table is published.
-    ripe: bool,
+    /// Set once the initial discovery is over; every table is published from then on.
+    discovered: bool,
     links: [LinkHealth; 2],
     /// Packets that wait for room in a lane, by side.
     unsent: [VecDeque<Vec<u8>>; 2],
@@ -75,7 +75,7 @@ impl ManagerDriver {
             routes,
             sides: (0..topology.hosts()).map(|to| Some(topology.direction(host, to))).collect(),
             topology,
-            ripe: false,
+            discovered: false,
             links: Default::default(),
             unsent: Default::default(),
             start,
@@ -114,7 +114,7 @@ impl ManagerDriver {
             for (side, change) in changes {
                 change.into_iter().for_each(|change| self.changed(side, change));
             }
-            if !self.ripe && self.now >= SETTLING {
+            if !self.discovered && self.now >= SETTLING {
                 self.follow();
             }
         }
@@ -195,9 +195,9 @@ impl ManagerDriver {
         }
     }
 
-    /// Returns true if the table is complete, as far as can be told at the start: all routes are shortest ones; after
-    /// [`SETTLING`], all hosts are reached; after [`GRACE`], any table counts as complete.
-    fn has_ripened(&self) -> bool {
+    /// Returns true if the table is complete, as far as this can be decided at the start: all routes are shortest ones;
+    /// after [`SETTLING`], all hosts are reached; after [`GRACE`], any table counts as complete.
+    fn is_complete(&self) -> bool {
         let (table, mut all) = (self.manager.table(), 0..self.topology.hosts());
         let hops = |host: usize| table.host(Hwid(host as u64)).map(|entry| entry.path.len());
         let shortest = |host: usize| hops(host) == Some(self.topology.distance(self.host, host));
@@ -210,8 +210,8 @@ impl ManagerDriver {
 
     /// Publishes the routes of the manager's table.
     fn follow(&mut self) {
-        self.ripe = self.ripe || self.has_ripened();
-        if !self.ripe {
+        self.discovered = self.discovered || self.is_complete();
+        if !self.discovered {
             return;
         }
         let table = self.manager.table();

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `hysteresis` | hysteresis of link states |
 //! | `manager_driver` | driver of the network manager in a job |
-//! | `routes` | the current routes of a host, published to all its ranks |
+//! | `routing_table` | the current routes of a host, published to all its ranks |
 
 mod hysteresis;
 pub mod manager_driver;

@@ -8,8 +8,8 @@
 //! | 2, 3 | routes of even generations: bit h of the first says that packets for host h go right, else left; bit h of the second says that host h can be reached |
 //! | 4, 5 | routes of odd generations |
 //!
-//! New routes are written beside the current ones, and then the generation. A reader that finds another generation after
-//! it has read the routes reads again, so it always gets the routes of one generation.
+//! New routes are written beside the current ones, and then the generation. A reader that finds another generation
+//! after it has read the routes reads again, so it always gets the routes of one generation.
 
 use crate::topology::HOSTS_MAX;
 use ntbring_manager::Lid;
@@ -82,8 +82,8 @@ impl RoutingTable {
         if old.is_published() && (old.right, old.reached) == (right, reached) {
             return false;
         }
-        // The generation wraps after 2^32 changes; 0 is skipped, since it means that nothing is published, and 1 with it,
-        // so that the new routes never overwrite the current ones.
+        // The generation wraps after 2^32 changes; 0 is skipped, since it means that nothing is published, and 1 with
+        // it, so that the new routes never overwrite the current ones.
         let generation = match old.generation.wrapping_add(1) {
             0 => 2,
             next => next,
@@ -96,7 +96,7 @@ impl RoutingTable {
     }
 }
 
-/// Routes as they were at one time.
+/// The routes of one generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     generation: u32,

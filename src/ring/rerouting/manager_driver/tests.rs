@@ -179,8 +179,8 @@ fn a_link_that_is_down_for_one_of_its_ends_is_down_for_all() {
     }
 }
 
-/// The other end does not observe the outage, and its requests over that link are not answered: but it is told the
-/// other way round.
+/// The other end does not observe the outage, and its requests over that link are not answered; but it is informed the
+/// other way round the ring.
 #[test]
 fn that_a_link_is_down_for_one_of_its_ends_is_known_within_a_second() {
     const SOON: Duration = Duration::from_secs(1);
