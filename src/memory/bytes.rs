@@ -117,10 +117,10 @@ impl<'a> ForeignRoom<'a> {
     /// Returns the buffer of `len` bytes at `at`.
     ///
     /// # Safety
-    /// The bytes must stay writable for `'a`, and no reference to them may be used while a copy into the buffer, or into
-    /// a part of it, is running. A caller that hands the buffer to an operation which ends after the call chooses
-    /// `'static` and leaves the bytes alone until that operation reports its end; the operation keeps no copy
-    /// of the buffer beyond that.
+    /// The bytes must stay writable for `'a`, and no reference to them may be used while a copy into the buffer, or
+    /// into a part of it, is running. A caller that hands the buffer to an operation which ends after the call chooses
+    /// `'static` and leaves the bytes alone until that operation reports its end; the operation keeps no copy of the
+    /// buffer beyond that.
     #[inline(always)]
     pub unsafe fn new(at: *mut u8, len: usize) -> Self {
         ForeignRoom { at, len, memory: PhantomData }
@@ -148,8 +148,8 @@ impl<'a> ForeignRoom<'a> {
     }
 }
 
-/// Space to be filled by code that packs a payload in place, such as the payload of a slot. It cannot be kept beyond the
-/// call that received it:
+/// Space to be filled by code that packs a payload in place, such as the payload of a slot. It cannot be kept beyond
+/// the call that received it:
 ///
 /// ```compile_fail,E0521
 /// # use ntbring_memory::{OutWindow, Region, Room};
@@ -194,9 +194,9 @@ impl Room<'_> {
     }
 }
 
-/// Copies `len` bytes out of memory that others may be writing. Up to 64 bytes are read by volatile loads of whole words:
-/// each byte is loaded once, and the compiler cannot reload a value after it was checked. More are copied by one call of
-/// `memmove` ([the crate's documentation](crate) says why).
+/// Copies `len` bytes out of memory that others may be writing. Up to 64 bytes are read by volatile loads of whole
+/// words: each byte is loaded once, and the compiler cannot reload a value after it was checked. More are copied by one
+/// call of `memmove` ([the crate's documentation](crate) says why).
 ///
 /// # Safety
 /// `from` must be readable and `to` be writable for `len` bytes.
@@ -206,8 +206,8 @@ pub(super) unsafe fn copy_shared(from: *const u8, to: *mut u8, len: usize) {
     /// Copies the `N` bytes at `at`.
     #[inline(always)]
     unsafe fn word<const N: usize>(from: *const u8, to: *mut u8, at: usize) {
-        // SAFETY: the caller guarantees that `at + N` bytes are readable at `from` and writable at `to`; arrays of bytes
-        // need no alignment.
+        // SAFETY: the caller guarantees that `at + N` bytes are readable at `from` and writable at `to`; arrays of
+        // bytes need no alignment.
         unsafe { to.add(at).cast::<[u8; N]>().write(from.add(at).cast::<[u8; N]>().read_volatile()) }
     }
     // SAFETY: every access lies within `len` bytes, which the caller guarantees to be valid.

@@ -2,8 +2,8 @@
 //!
 //! The processor is the engine of every window: [`OutWindow::write`] is complete when it returns. A device's engine is
 //! worth its overhead for large copies only, so it is used beside the processor and never instead of it. Linux's
-//! `ntb_transport` decides in the same way: it copies by DMA above a threshold, copies by processor if the engine has no
-//! room, and writes a packet's flag when the copy has completed.
+//! `ntb_transport` decides in the same way: it copies by DMA above a threshold, copies by processor if the engine has
+//! no room, and writes a packet's flag when the copy has completed.
 
 use super::bytes::ForeignBytes;
 use super::window::{InWindow, OutWindow};
@@ -27,7 +27,8 @@ enum Memory {
 }
 
 impl CopySource {
-    /// Returns the source that consists of the `len` bytes at `offset` of a window. Panics if they reach beyond the end.
+    /// Returns the source that consists of the `len` bytes at `offset` of a window. Panics if they reach beyond the
+    /// end.
     #[cfg(not(loom))]
     pub fn of_window(window: &InWindow, offset: usize, len: usize) -> CopySource {
         window.foreign(offset, len);
@@ -64,13 +65,13 @@ impl From<ForeignBytes<'static>> for CopySource {
 
 /// An engine that copies into one outgoing window while the processor does other work. Several lanes may use it.
 ///
-/// Copies may complete in any order. Every copy completes within bounded time, also if the link has gone down; its bytes
-/// are lost then, like those of any write.
+/// Copies may complete in any order. Every copy completes within bounded time, also if the link has gone down; its
+/// bytes are lost then, like those of any write.
 pub trait CopyEngine: Send + Sync {
     /// Starts to copy `from` to `offset` of the window, and drops `from` when the copy has completed. Returns `from` if
     /// too many copies are in flight; the caller then copies by processor. The range at `offset` is inside the window,
-    /// and is not written otherwise before the copy has completed. Earlier writes of the caller to it, before the latest
-    /// fence, arrive before the copy.
+    /// and is not written otherwise before the copy has completed. Earlier writes of the caller to it, before the
+    /// latest fence, arrive before the copy.
     fn submit(&self, from: CopySource, offset: usize) -> Result<CopyTicket, CopySource>;
 
     /// Returns true if a copy has completed: its source is not read any more, and its bytes become visible to the
@@ -80,8 +81,8 @@ pub trait CopyEngine: Send + Sync {
 }
 
 impl OutWindow {
-    /// Starts to copy `from` to `offset` by an engine of the port's whole window, of which this is a part. Returns `from`
-    /// if the engine does not take it. Panics if the bytes reach beyond the end.
+    /// Starts to copy `from` to `offset` by an engine of the port's whole window, of which this is a part. Returns
+    /// `from` if the engine does not take it. Panics if the bytes reach beyond the end.
     pub fn submit(&self, engine: &dyn CopyEngine, offset: usize, from: CopySource) -> Result<CopyTicket, CopySource> {
         self.region.check(offset, from.len());
         engine.submit(from, self.start() + offset)

@@ -15,14 +15,14 @@
 //! outlive the mapping; a buffer of the application is made by an unsafe function. Under `--cfg loom` a region is an
 //! array of loom's atomics, so that the unchanged code above it can be model-checked.
 //!
-//! **Concurrent writes.** Words (tags, heads, credits) are atomics. Bytes are read after the word that announces them was
-//! loaded with acquire ordering, so a peer that keeps to the protocol never writes them meanwhile. A peer that breaks it
-//! may. For that case [`InWindow::read`], which fetches headers to be checked, uses volatile loads up to 64 bytes: the
-//! checked value is the one that is used. Larger copies, and copies into the application's buffers, whose bytes are never
-//! interpreted here, are `memmove`. The language has no stable byte-wise atomic copy yet, and a loop of volatile words
-//! would not be vectorised. vm-memory decides in the same way (volatile up to one word, `memcpy`
-//! beyond), and so does crossbeam's `AtomicCell` for its optimistic read (volatile): strictly, the language leaves
-//! such a race undefined. Its effect is confined here, since `memmove` is an opaque call on raw pointers from which the
+//! **Concurrent writes.** Words (tags, heads, credits) are atomics. Bytes are read after the word that announces them
+//! was loaded with acquire ordering, so a peer that keeps to the protocol never writes them meanwhile. A peer that
+//! breaks it may. For that case [`InWindow::read`], which fetches headers to be checked, uses volatile loads up to 64
+//! bytes: the checked value is the one that is used. Larger copies, and copies into the application's buffers, whose
+//! bytes are never interpreted here, are `memmove`. The language has no stable byte-wise atomic copy yet, and a loop of
+//! volatile words would not be vectorised. vm-memory decides in the same way (volatile up to one word, `memcpy`
+//! beyond), and so does crossbeam's `AtomicCell` for its optimistic read (volatile): strictly, the language leaves such
+//! a race undefined. Its effect is confined here, since `memmove` is an opaque call on raw pointers from which the
 //! compiler concludes nothing about the bytes: they are unspecified, and no check was made on them.
 
 mod bytes;

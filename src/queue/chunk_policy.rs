@@ -8,16 +8,16 @@ pub(super) struct ChunkPolicy {
     /// Number of lines after which a lap ends early if possible; None: at the end of the lane.
     pub lap: Option<usize>,
     /// Largest size of a chunk in bytes.
-    pub piece: usize,
+    pub chunk: usize,
 }
 
 /// The policy with short laps. Chunks are large enough for the overhead per chunk not to matter beside the copy, and
 /// small enough for several in a lap: a lap holds three chunks and the small entries between one stream and the next.
-pub(super) const SHORT: ChunkPolicy = ChunkPolicy { lap: Some(208), piece: 4096 };
+pub(super) const SHORT: ChunkPolicy = ChunkPolicy { lap: Some(208), chunk: 4096 };
 
 /// The policies from which the auto-tuner selects, in its order.
 pub(super) const ALL: [ChunkPolicy; POLICIES] =
-    [ChunkPolicy { lap: None, piece: usize::MAX }, ChunkPolicy { lap: None, piece: 16 << 10 }, SHORT];
+    [ChunkPolicy { lap: None, chunk: usize::MAX }, ChunkPolicy { lap: None, chunk: 16 << 10 }, SHORT];
 
 /// State of chunking for one lane.
 pub(super) struct Chunking {

@@ -42,7 +42,7 @@ impl Producer {
 
     /// Largest number of payload bytes that a chunk should have.
     pub fn piece_max(&self) -> usize {
-        self.chunking.as_ref().map_or(usize::MAX, |chunking| chunking.policy.piece)
+        self.chunking.as_ref().map_or(usize::MAX, |chunking| chunking.policy.chunk)
     }
 
     /// Returns true if the known head is so old that the consumer is likely to have entries to take. A consumer that

@@ -88,8 +88,8 @@ impl Producer {
 }
 
 impl Slot<'_> {
-    /// Writes `from` at byte offset `at` of the entry and publishes the entry with its first `len` bytes. Returns None if
-    /// `from` is not needed any more. Otherwise an engine copies it, the entry is published by a later call of
+    /// Writes `from` at byte offset `at` of the entry and publishes the entry with its first `len` bytes. Returns None
+    /// if `from` is not needed any more. Otherwise an engine copies it, the entry is published by a later call of
     /// [`Producer::publish_copied`], and the number of the copy is returned: the caller keeps the source until
     /// [`Producer::copied`] has reached it. Panics if `from` reaches beyond `len`, `len` exceeds the room, or `kind` is
     /// `PAD`.

@@ -11,7 +11,7 @@ use ntbring_memory::{CopyTicket, ForeignBytes, InWindow, OutWindow};
 use std::mem::ManuallyDrop;
 use std::time::Instant;
 
-/// The only producer of a lane. It is on the other side of the link than the lane's memory.
+/// The only producer of a lane, whose memory is on the other side of the link.
 pub struct Producer {
     pub(super) lane: OutWindow,
     /// Local memory. The consumer writes its head into the first word.
@@ -34,7 +34,7 @@ pub struct Producer {
     /// Chunking policy and early wraps; None if chunks are treated like all other entries.
     pub(super) chunking: Option<Box<Chunking>>,
     /// State for retransmission and error detection on links that are not trusted.
-    keeper: Option<Box<RetransmitBuffer>>,
+    retransmit: Option<Box<RetransmitBuffer>>,
     /// State of copies by an engine; None if the processor makes all copies.
     pub(super) copies: Option<Box<Copies>>,
 }
@@ -58,7 +58,7 @@ impl Producer {
             stale,
             chunking: None,
             trailer: 0,
-            keeper: None,
+            retransmit: None,
             copies: None,
             plain_end: lines as u16,
         }
@@ -68,7 +68,7 @@ impl Producer {
     /// must be [checked](super::Consumer::checked) in the same mode. `tail` is a word in the consumer's memory.
     pub fn checked(mut self, mode: Reliability, tail: OutWindow) -> Self {
         if mode != Reliability::Off {
-            self.keeper = Some(Box::new(RetransmitBuffer::new(mode, self.lines, tail)));
+            self.retransmit = Some(Box::new(RetransmitBuffer::new(mode, self.lines, tail)));
             (self.trailer, self.entry_max) = (CHECK as u16, self.entry_max - CHECK);
             self.plain_end = 0;
         }
@@ -83,22 +83,22 @@ impl Producer {
 
     /// Returns true if the lane is checked.
     pub(super) fn is_checked(&self) -> bool {
-        self.keeper.is_some()
+        self.retransmit.is_some()
     }
 
     /// Returns true if the consumer has acknowledged all entries, and always true if the lane is not checked.
     pub fn is_settled(&self) -> bool {
-        self.keeper.as_ref().is_none_or(|keeper| keeper.is_empty())
+        self.retransmit.as_ref().is_none_or(|retransmit| retransmit.is_empty())
     }
 
     /// Number of reminders sent to the consumer since it last consumed an entry.
     pub fn reminders(&self) -> u32 {
-        self.keeper.as_ref().map_or(0, |keeper| keeper.reminders)
+        self.retransmit.as_ref().map_or(0, |retransmit| retransmit.reminders)
     }
 
     /// Number of retransmitted entries.
     pub fn resent(&self) -> u64 {
-        self.keeper.as_ref().map_or(0, |keeper| keeper.resent)
+        self.retransmit.as_ref().map_or(0, |retransmit| retransmit.resent)
     }
 
     /// Retransmits a damaged entry or reminds the consumer. The caller calls this periodically while the lane is
@@ -109,8 +109,8 @@ impl Producer {
             return Ok(false);
         }
         self.look();
-        match &mut self.keeper {
-            Some(keeper) => keeper.look_after(&self.lane, &self.credit, (self.head, self.tail), now),
+        match &mut self.retransmit {
+            Some(retransmit) => retransmit.look_after(&self.lane, &self.credit, (self.head, self.tail), now),
             None => Ok(false),
         }
     }
@@ -194,10 +194,10 @@ impl Producer {
     /// Refreshes the cached head from the word that the consumer writes. An impossible value is ignored, so that the
     /// lane stays full.
     pub(super) fn look(&mut self) {
-        if let Some(keeper) = &mut self.keeper {
-            if let Some(head) = keeper.head(&self.credit, self.head, self.tail) {
+        if let Some(retransmit) = &mut self.retransmit {
+            if let Some(head) = retransmit.head(&self.credit, self.head, self.tail) {
                 self.head = head;
-                keeper.forget(head);
+                retransmit.forget(head);
             }
             return;
         }
@@ -213,8 +213,8 @@ impl Producer {
     fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), asks: bool, copy: Option<CopyTicket>) {
         let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
         let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks };
-        if let Some(keeper) = &mut self.keeper {
-            keeper.send(&self.lane, self.at, (self.tail, lines, len), tag.word(), next);
+        if let Some(retransmit) = &mut self.retransmit {
+            retransmit.send(&self.lane, self.at, (self.tail, lines, len), tag.word(), next);
         } else {
             if self.is_stale(next) {
                 self.lane.store(next * LINE, 0);
@@ -291,9 +291,9 @@ impl Slot<'_> {
     /// Window to which the bytes are written: the lane itself, or the local copy of a checked lane.
     #[inline]
     fn window(&self) -> &OutWindow {
-        match &self.lane.keeper {
+        match &self.lane.retransmit {
             None => &self.lane.lane,
-            Some(keeper) => &keeper.copy_out,
+            Some(retransmit) => &retransmit.copy_out,
         }
     }
 
@@ -347,7 +347,7 @@ impl Slot<'_> {
         }
         let trailer = slot.lane.trailer();
         let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
-        if lines < reserved && slot.lane.keeper.is_none() {
+        if lines < reserved && slot.lane.retransmit.is_none() {
             // Unused lines of the reservation may have been written to. Those writes must arrive before the one that
             // clears them.
             let at = slot.at;
@@ -361,7 +361,7 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        if self.lane.keeper.is_some() {
+        if self.lane.retransmit.is_some() {
             return;
         }
         self.lane.spoil(self.at, 1..lines_for(self.room));

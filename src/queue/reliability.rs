@@ -9,7 +9,7 @@ pub enum Reliability {
     /// Full trust: links detect and correct errors themselves, as PCIe does.
     #[default]
     Off,
-    /// Loss and damage are reported as errors.
+    /// Lost and damaged entries are reported as errors.
     Detect,
     /// Lost and damaged entries are retransmitted.
     Retry,

@@ -6,7 +6,7 @@
 //! | `boards` | boards: all interleavings of a few rounds, and arbitrary writes by a peer |
 //! | `copies` | entries that an engine copies, among others: copies complete late and in any order |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
-//! | `laps` | chunks that wrap early |
+//! | `wraps` | chunks that wrap early |
 //! | `link` | a simulated link that delays, splits and reorders writes, step by step |
 //! | `room` | all states of the smallest lane |
 //! | `whole` | entries produced in one call (`put`), among others |

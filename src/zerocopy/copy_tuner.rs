@@ -51,7 +51,7 @@ const KEPT_OF_MOST: u64 = 512 << 20;
 pub enum CopyPath {
     /// The kernel copies (CMA), for the receiver or for both sides.
     Kernel,
-    /// Both sides copy, through a lane; in all-to-all exchanges, through memory of one of them.
+    /// Both sides copy, through a lane; in alltoalls, through memory of one of them.
     Lane,
 }
 
@@ -123,8 +123,7 @@ pub fn is_large(size: u64) -> bool {
 }
 
 impl CopyTuners {
-    /// Returns tuners that begin with trials. `oversubscribed` is true if there are more ranks than cores
-    /// (oversubscribed).
+    /// Returns tuners that begin with trials. `oversubscribed` is true if there are more ranks than cores.
     pub fn new(oversubscribed: bool) -> CopyTuners {
         let worth = if oversubscribed { WORTH_OVERSUBSCRIBED } else { WORTH };
         CopyTuners { small: CopyTuner::new(oversubscribed, worth), large: CopyTuner::new(oversubscribed, WORTH_LARGE) }
@@ -150,7 +149,7 @@ impl CopyTuner {
         CopyTuner { copy_path: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, oversubscribed, worth }
     }
 
-    /// Returns the tuner for all-to-all exchanges: only the time of exchanges counts, including waits for late ranks.
+    /// Returns the tuner for alltoalls: only the time of alltoalls counts, including waits for late ranks.
     pub fn of_alltoalls() -> CopyTuner {
         CopyTuner::new(false, WORTH_LARGE)
     }

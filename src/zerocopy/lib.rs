@@ -1,7 +1,7 @@
 //! Protocol selection: the way in which a message is transferred, chosen by its size and by the connection between
 //! the ranks (selective zero-copy, MPI-VMMC, KAIST 2000).
 //!
-//! | way | protocol | sizes | sender | receiver |
+//! | variant | protocol | sizes | sender | receiver |
 //! |---|---|---|---|---|
 //! | [`Protocol::Packed`] | eager | small | writes header and payload contiguously | copies once from the lane |
 //! | [`Protocol::Chunked`] | segmented eager | medium | writes the header, then chunks | copies each chunk once |

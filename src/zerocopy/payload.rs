@@ -25,8 +25,8 @@ impl Packed {
     ///
     /// # Safety
     /// Until the operation that received the payload reports its end, `pack(cookie, offset, room, n)` must be sound for
-    /// every `offset + n <= len` and `n` writable bytes at `room`, from the thread that runs the operation; `pack` writes
-    /// only those bytes.
+    /// every `offset + n <= len` and `n` writable bytes at `room`, from the thread that runs the operation; `pack`
+    /// writes only those bytes.
     pub unsafe fn new(len: u64, pack: PackFn, cookie: *mut c_void) -> Packed {
         Packed { len, pack, cookie }
     }

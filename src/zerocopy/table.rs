@@ -196,8 +196,8 @@ pub enum SplitCopy {
 }
 
 impl Thresholds {
-    /// Computes the thresholds of a job. `oversubscribed` is true if it has more ranks than cores (oversubscribed). Its
-    /// lanes take at most `packed_limit` bytes of header and payload in one entry.
+    /// Computes the thresholds of a job. `oversubscribed` is true if it has more ranks than cores. Its lanes take at
+    /// most `packed_limit` bytes of header and payload in one entry.
     pub fn new(limits: Limits, oversubscribed: bool, packed_limit: usize) -> Thresholds {
         // A message without payload cannot use rendezvous.
         let eager_max = limits.eager_max.max(LONG_HEADER);

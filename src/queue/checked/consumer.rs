@@ -18,7 +18,7 @@ pub(crate) struct Verifier {
     /// The latest announcement that was read.
     announcement: u64,
     buffer: Vec<u8>,
-    /// Place of the latest complaint, and number of looks at it since.
+    /// Place of the latest complaint, and number of checks of it since.
     complained: Option<(u64, u32)>,
     complaints: u32,
     heads: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Verifier {
     pub damaged: u64,
 }
 
-/// Result of a look at the line at which the next entry must begin.
+/// Result of a check of the line at which the next entry must begin.
 pub(crate) enum Finding {
     /// The entry is there and was verified.
     Entry(Tag),

@@ -14,9 +14,11 @@
 //! | tail | consumer | number of lines produced; sent if nothing was consumed for a while |
 //! | complaint | producer | negative acknowledgement: the entry at this place is missing or damaged |
 //!
-//! A consumer that misses nothing when it reads a new tail re-sends its head, since the producer does not know it.
+//! A consumer that finds no entry missing when it reads a new tail sends its head again, since the producer does not
+//! know it.
 //!
-//! Under [`Reliability::Detect`] nothing is retransmitted, and damage is an error of the consumer instead.
+//! Under [`Reliability::Detect`] nothing is retransmitted, and a damaged or missing entry is an error of the consumer
+//! instead.
 
 mod consumer;
 mod producer;

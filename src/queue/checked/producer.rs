@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Initial time without consumption after which the tail is announced.
-const PATIENCE: Duration = Duration::from_millis(1);
+const REMIND_AFTER: Duration = Duration::from_millis(1);
 /// Largest such time, reached by doubling: the consumer may be computing.
-const PATIENCE_MAX: Duration = Duration::from_millis(64);
+const REMIND_AFTER_MAX: Duration = Duration::from_millis(64);
 
 /// Number of retransmissions of one entry after which the link is considered broken.
 const TRIES: u32 = 1000;
 
-/// Error: an entry was damaged each time it was sent.
+/// Error: an entry was damaged each time that it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the entry at line {line} {damage} after {tries} transmissions ({resent} retransmissions on this lane)")]
 pub struct GaveUp {
@@ -23,7 +23,7 @@ pub struct GaveUp {
     pub line: usize,
     /// Damage that was reported last.
     pub damage: Damage,
-    /// Number of times the entry was sent.
+    /// Number of times that the entry was sent.
     pub tries: u32,
     /// Number of entries of this lane that were retransmitted.
     pub resent: u64,
@@ -54,7 +54,7 @@ pub(crate) struct RetransmitBuffer {
     tries: u32,
     /// Time at which the tail is announced if nothing is consumed until then.
     due: Option<Instant>,
-    patience: Duration,
+    remind_after: Duration,
     /// Number of times the tail was announced since an entry was last consumed.
     pub reminders: u32,
     /// Place of the oldest entry that was kept at the latest call of `look_after`.
@@ -77,7 +77,7 @@ impl RetransmitBuffer {
             complaint: 0,
             tries: 0,
             due: None,
-            patience: PATIENCE,
+            remind_after: REMIND_AFTER,
             reminders: 0,
             oldest: 0,
             resent: 0,
@@ -146,8 +146,8 @@ impl RetransmitBuffer {
             return Ok(false);
         };
         if self.due.is_none() || oldest != self.oldest {
-            (self.oldest, self.tries, self.patience, self.reminders) = (oldest, 0, PATIENCE, 0);
-            self.due = Some(now + PATIENCE);
+            (self.oldest, self.tries, self.remind_after, self.reminders) = (oldest, 0, REMIND_AFTER, 0);
+            self.due = Some(now + REMIND_AFTER);
         }
         let complaint = credit.load(8);
         let news = complaint != std::mem::replace(&mut self.complaint, complaint);
@@ -159,8 +159,8 @@ impl RetransmitBuffer {
             }
         }
         if self.due.is_some_and(|due| now >= due) {
-            self.patience = (2 * self.patience).min(PATIENCE_MAX);
-            self.due = Some(now + self.patience);
+            self.remind_after = (2 * self.remind_after).min(REMIND_AFTER_MAX);
+            self.due = Some(now + self.remind_after);
             self.reminders += 1;
             self.announce(tail);
             return Ok(true);

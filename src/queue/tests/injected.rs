@@ -1,5 +1,5 @@
-//! Lanes over links with faults (`ntbring_ntb::fault`): duplicates and delays do no harm. Lost or damaged data is delivered
-//! wrong, refused or missing, but breaks neither end.
+//! Lanes over links with faults (`ntbring_ntb::fault`): duplicates and delays do no harm. Lost or damaged data is
+//! delivered wrong, refused or missing, but breaks neither end.
 
 use crate::{entry_max, Consumer, Producer, LINE, META_MAX, PAD};
 use fastrand::Rng;

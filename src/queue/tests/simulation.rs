@@ -131,7 +131,7 @@ impl Simulation {
         let Some(mut slot) = slot else { return false };
         let give_up = rng.u8(..8) == 0;
         if (give_up || rng.u8(..4) == 0) && self.plan.way != Way::Delayed {
-            // A pack function may use all of the room, whatever length it reports.
+            // A pack function may use all of the room, even if it reports a smaller length.
             slot.fill(0, room, |room| {
                 // SAFETY: the room is valid for writes for as long as it is lent.
                 unsafe { std::ptr::write_bytes(room.address(), 0x5a, room.len()) };
