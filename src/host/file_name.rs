@@ -1,7 +1,7 @@
 //! Names of memory files, in a directory. It is for hosts that have nothing else in common, such as containers.
 //!
-//! The process that creates a file holds a lock on it, and removes it in the end. A file without such a lock is left over
-//! from a job that was killed; whoever creates a file removes those first.
+//! The process that creates a file holds a lock on it, and removes it in the end. A file without such a lock is left
+//! over from a job that was killed; every process that creates a file first removes such files.
 
 use crate::memory_file::unnamed;
 use crate::{FileAddress, HostError, MemoryFile};
@@ -29,7 +29,7 @@ impl FileName {
         let dir = dir.canonicalize().map_err(shared)?;
         sweep(&dir).map_err(shared)?;
         let file = unnamed(&dir).map_err(shared)?;
-        // Before the file has a name, so that nobody takes it for left over.
+        // The lock is taken before the file has a name, so that no process takes the file for left over.
         let lock = Flock::lock(file.try_clone().map_err(shared)?, FlockArg::LockShared);
         let lock = lock.map_err(|(_, error)| shared(error.into()))?;
         let (file, address) = MemoryFile::allocate(file, &dir, size)?;
@@ -117,7 +117,7 @@ mod tests {
         let others = ["something", "ntbring-0.3.tar.gz", "ntbring-0123456789abcdef", "ntbring-123"];
         others.iter().for_each(|name| std::fs::write(dir.path().join(name), [7; 8192]).unwrap());
         std::fs::create_dir(dir.path().join("ntbring-00000000000000ff")).unwrap();
-        // A window file under another name is somebody's copy.
+        // A window file under another name is a user's copy.
         std::fs::copy(&path, dir.path().join(format!("ntbring-{:016x}", left.token ^ 1))).unwrap();
         let before = dir.path().read_dir().unwrap().count();
         let (_, running, address) = FileName::create(dir.path(), 4096).unwrap();

@@ -15,7 +15,7 @@
 //! | `watch` | failure detector for processes of the machine: pidfds |
 //! | `sidecar` | a process beside this one that outlives it |
 //! | `kernel_copy` | kernel copies between processes (CMA) |
-//! | `place` | identity of the machine and process namespace |
+//! | `machine` | identity of the machine and process namespace |
 //! | `cores`, `sessions`, `cgroup`, `memory_limit` | processors and memory that the host grants |
 //! | [`settings`] | settings of these services |
 //! | `thread`, `clock` | background threads; the monotonic clock |

@@ -165,12 +165,12 @@ impl MemoryFile {
         self.pid
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Size of the file, bytes.
+    /// Returns the size of the file, bytes.
     pub fn size(&self) -> u64 {
         self.size
     }

@@ -15,17 +15,17 @@ const FIRST: libc::c_uint = 3;
 /// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
 ///
 /// The new process has this one's memory as it is now, but none of its threads and descriptors, and it is no child of
-/// this process, in a session of its own: the program does not meet it when it waits for its children, readers of
-/// this process's output see its end without it, and signals to this process's group or terminal do not reach it. Only SIGKILL ends it. The program may
-/// see one SIGCHLD. `body` must not use anything that a thread of this process may have locked, such as a logger. Fails
-/// if no process can be created.
+/// this process, in a session of its own: the program does not meet it when it waits for its children, readers of this
+/// process's output see its end without it, and signals to this process's group or terminal do not reach it. Only
+/// SIGKILL ends it. The program may see one SIGCHLD. `body` must not use anything that a thread of this process may
+/// have locked, such as a logger. Fails if no process can be created.
 pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     // No handler of the program runs in the new processes.
     let mut before = SigSet::empty();
     signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), Some(&mut before))?;
-    // SAFETY: the child uses nothing that another thread may have locked, except for the allocator, which allocators that
-    // register fork handlers, as that of the C library, put in order after a fork.
+    // SAFETY: the child uses no lock that another thread may have held during the fork, except those of the allocator;
+    // allocators that register fork handlers, as that of the C library does, restore their locks in the child.
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
         // This process ends after the second fork, so that init becomes the sidecar's parent. Its exit code is 0, or
@@ -64,12 +64,12 @@ fn settle(name: &CStr, null: &File) -> nix::Result<()> {
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) } != 0 {
         close_all();
     }
-    // SAFETY: a string with an end, which the kernel copies.
+    // SAFETY: the argument is a NUL-terminated string, which the kernel copies.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     Ok(())
 }
 
-/// Closes all descriptors but the standard ones, on kernels that cannot do that at once.
+/// Closes all descriptors but the standard ones, on kernels without the system call that closes a range of them.
 fn close_all() {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

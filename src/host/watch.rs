@@ -46,7 +46,7 @@ impl Watch {
         dead
     }
 
-    /// Watches a process no more.
+    /// Ends the watch of a process.
     pub fn forget(&mut self, id: u32) {
         self.watched.retain(|(watched, _)| *watched != id);
     }

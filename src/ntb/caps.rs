@@ -66,7 +66,8 @@ impl PortCaps {
         self.doorbells.min(self.vectors).min(DOORBELLS)
     }
 
-    /// Returns the size of a window for `wanted` bytes: the next size that the device can map; None if that is larger than its largest window.
+    /// Returns the size of a window for `wanted` bytes: the next size that the device can map; None if that is larger
+    /// than its largest window.
     pub fn window_for(self, wanted: u64) -> Option<u64> {
         let size = wanted.next_multiple_of(self.window_size_align.max(1));
         (size <= self.window_max).then_some(size)
@@ -89,7 +90,8 @@ pub struct Shortcuts {
     pub segments: bool,
     /// Reading the windows that the other host's neighbours write.
     pub windows: bool,
-    /// Watching the other host's processes, by process id; without it, hosts tell each other of their processes' ends.
+    /// Watching the other host's processes, by process id; without it, hosts report the ends of their processes to each
+    /// other.
     pub processes: bool,
 }
 

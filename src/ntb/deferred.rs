@@ -1,7 +1,7 @@
 //! A copy engine whose copies complete some time after they were submitted, in order or in any order, for tests of code
 //! that uses the engines of adapters. The ports of [`weak`](crate::weak) have one.
 //!
-//! It has no thread: each question whether a copy is complete makes some progress, so tests can be repeated exactly.
+//! It has no thread: each query of a copy's completion makes some progress, so tests can be repeated exactly.
 
 use fastrand::Rng;
 use ntbring_memory::{CopyEngine, CopySource, CopyTicket, OutWindow};
@@ -33,8 +33,8 @@ struct State {
 }
 
 impl Deferred {
-    /// Creates an engine of `window`, a port's whole window, with up to `most` copies in flight. The seed determines the
-    /// times, and the order if it is [`Order::Any`], of completions.
+    /// Creates an engine of `window`, a port's whole window, with up to `most` copies in flight. The seed determines
+    /// the times, and the order if it is [`Order::Any`], of completions.
     pub fn new(window: OutWindow, order: Order, most: usize, seed: u64) -> Deferred {
         let state = State { rng: Rng::with_seed(seed), next: 0, queue: Vec::new() };
         Deferred { window, order, most, state: Mutex::new(state) }
@@ -56,7 +56,7 @@ impl CopyEngine for Deferred {
     fn is_complete(&self, copy: CopyTicket) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { rng, queue, .. } = &mut *state;
-        // One copy is made at every fourth question, on average.
+        // One copy is made at every fourth query, on average.
         if !queue.is_empty() && rng.u8(..4) == 0 {
             let i = match self.order {
                 Order::Submission => 0,

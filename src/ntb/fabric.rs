@@ -1,7 +1,7 @@
 //! Backends: they open the adapters of a host.
 //!
 //! One process of each host creates the host's windows ([`Backend::create`]) and publishes their address; the other
-//! processes of that host attach to them ([`Backend::attach`]). Every process is told the addresses of the neighbours'
+//! processes of that host attach to them ([`Backend::attach`]). Every process receives the addresses of the neighbours'
 //! windows and opens the ports to them ([`Fabric::port`]). An address is opaque except to the backend that made it.
 
 use crate::software::SoftPort;
@@ -49,8 +49,8 @@ pub trait Fabric: Bells {
     fn address(&self) -> FabricAddress;
     /// Opens the port on `side`, whose cable leads to the host at the address `neighbour`.
     fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError>;
-    /// Returns the incoming window on `side` of the host at the address `neighbour`, for reading; None if a host can only
-    /// write its neighbours' windows. A reader sees there what the neighbour will pass on later.
+    /// Returns the incoming window on `side` of the host at the address `neighbour`, for reading; None if a host can
+    /// only write its neighbours' windows. A reader sees the data there before the neighbour passes it on.
     fn view(&self, _side: Side, _neighbour: &FabricAddress) -> Result<Option<InWindow>, NtbError> {
         Ok(None)
     }

@@ -1,5 +1,5 @@
-//! A backend with few capabilities, for tests: it offers what [`Loopback`] offers, but no more scratchpads, doorbells and
-//! sizes of windows than it is told, and panics where the protocol uses more.
+//! A backend with few capabilities, for tests: [`Loopback`] with a limited number of scratchpads and doorbells, and
+//! limited sizes of windows. It panics where the protocol exceeds these limits.
 
 use crate::delegate::left_to_inner;
 use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};

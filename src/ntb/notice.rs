@@ -1,5 +1,5 @@
-//! Notification suppression: doorbells that are rung only if a thread of the neighbour sleeps, without reading across the
-//! link. It works as the event index of virtio: a sleeper asks for one notification, and a ring is its answer.
+//! Notification suppression: doorbells that are rung only if a thread of the neighbour sleeps, without reading across
+//! the link. It works as the event index of virtio: a sleeper asks for one notification, and a ring is its answer.
 //!
 //! Each host has a table in the window of either neighbour, with two words per doorbell:
 //!
@@ -10,7 +10,7 @@
 //!
 //! A request is a posted write and may arrive late: the neighbour may have deposited an entry, found no request and not
 //! rung. So a thread sleeps for at most [`UNSEEN`] until its request is known to have arrived *before* the thread
-//! looked for work for the last time ([`Ticket::seen`]). What the neighbour deposited before it saw the request has
+//! looked for work for the last time ([`Ticket::seen`]). All that the neighbour deposited before it saw the request has
 //! arrived by then.
 
 use crate::delegate::left_to_inner;
@@ -29,11 +29,11 @@ const SEEN: usize = 8 * DOORBELLS;
 /// Size of a table in a window, bytes.
 pub const TABLE: usize = 2 * SEEN;
 
-/// Size of a host's own state, bytes: for each doorbell the current request; for each side and doorbell the latest request
-/// of the neighbour that has been answered; for each side whether the neighbour is absent.
+/// Size of a host's own state, bytes: for each doorbell the current request; for each side and doorbell the latest
+/// request of the neighbour that has been answered; for each side whether the neighbour is absent.
 pub const STATE: usize = 8 * DOORBELLS + Side::BOTH.len() * 8 * DOORBELLS + ABSENT;
 
-/// Size of the words that say whether neighbours are absent, bytes.
+/// Size of the words that record the absence of neighbours, bytes.
 const ABSENT: usize = 8 * Side::BOTH.len();
 
 /// The tables at one link: the one that the neighbour writes, and the neighbour's that this host writes.
@@ -68,9 +68,9 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// Confirms the requests of the previous step: what was deposited before they were seen then has arrived when the
-    /// confirmation does. Repeats the `ring` of a doorbell, less and less often, while the neighbour makes no new request
-    /// after it: the ring may have been lost. To be called every 50 ms or so.
+    /// Confirms the requests of the previous step: all entries that were deposited before the requests were seen have
+    /// then arrived when the confirmation does. Repeats the `ring` of a doorbell, less and less often, while the
+    /// neighbour makes no new request after it: the ring may have been lost. To be called about every 50 ms.
     pub fn step(&mut self, notices: &Notices, side: Side, ring: impl Fn(usize)) {
         let tables = &notices.tables[side as usize];
         for doorbell in 0..DOORBELLS {
@@ -96,18 +96,18 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Returns the requests with their state in `state`, [`STATE`] bytes of memory of the host, initially zero. `tables`
-    /// are those of the left and the right link.
+    /// Returns the requests with their state in `state`, [`STATE`] bytes of memory of the host, initially zero.
+    /// `tables` are those of the left and the right link.
     pub fn new(state: Region, tables: [Tables; 2]) -> Notices {
         Notices { state, tables }
     }
 
-    /// The current request of a doorbell: its number, and the number of rings when it was made.
+    /// Returns the current request of a doorbell: its number, and the number of rings when it was made.
     fn request(&self, doorbell: usize) -> &AtomicU64 {
         self.state.word(8 * doorbell)
     }
 
-    /// The latest request of the neighbour on a side that this host has answered.
+    /// Returns the latest request of the neighbour on a side that this host has answered.
     fn answered(&self, side: Side, doorbell: usize) -> &AtomicU64 {
         self.state.word(8 * DOORBELLS * (1 + side as usize) + 8 * doorbell)
     }
@@ -116,14 +116,14 @@ impl Notices {
         self.state.word(STATE - ABSENT + 8 * side as usize)
     }
 
-    /// Records whether the neighbour on a side is absent: it has ended, or the link to it is down. No confirmation of
-    /// requests is expected from it.
+    /// Records the absence of the neighbour on a side: it has ended, or the link to it is down. No confirmation of
+    /// requests is expected from an absent neighbour.
     pub fn set_absent(&self, side: Side, absent: bool) {
         self.absence(side).store(absent.into(), Ordering::Relaxed);
     }
 
-    /// Asks both neighbours to ring the doorbell once, unless that has been asked and has not happened yet. `rings` is the
-    /// number of rings so far. Returns true if the request is known to have arrived.
+    /// Asks both neighbours to ring the doorbell once, unless such a request is still open. `rings` is the number of
+    /// rings so far. Returns true if the request is known to have arrived.
     fn ask(&self, doorbell: usize, rings: u32) -> bool {
         let request = self.request(doorbell);
         let mut now = request.load(Ordering::Acquire);

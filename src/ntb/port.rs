@@ -128,10 +128,10 @@ pub trait Port: Send + Sync {
     /// Sets the address translation and returns the outgoing window: `len` bytes at `offset` of the neighbour's memory.
     /// The neighbour sends both values through the scratchpads.
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
-    /// Returns an engine that makes asynchronous copies into `window`: the whole window that [`Port::outgoing`] returned,
-    /// possibly [cut](crate::split) into smaller transfers. None if there is no engine; the processor makes all copies
-    /// then. [`PortCaps::async_copies`] says for which copies the engine is worth it. A decorator that intercepts writes
-    /// has an engine of its own or none, since the engine of the port inside would bypass it.
+    /// Returns an engine that makes asynchronous copies into `window`: the whole window that [`Port::outgoing`]
+    /// returned, possibly [cut](crate::split) into smaller transfers. None if there is no engine; the processor makes
+    /// all copies then. [`PortCaps::async_copies`] says for which copies the engine is worth it. A decorator that
+    /// intercepts writes has an engine of its own or none, since the engine of the port inside would bypass it.
     fn copy_engine(&self, _window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
         None
     }

@@ -14,7 +14,7 @@ pub enum Device {
     /// Emulated adapters, between processes of one machine.
     #[default]
     Emulated,
-    /// As `Emulated`, between hosts that have nothing in common but this directory, such as containers.
+    /// Emulated adapters, between hosts that have nothing in common but this directory, such as containers.
     Shared(PathBuf),
     /// Loopback adapters, between threads of one process, for tests.
     Loopback,
@@ -72,9 +72,9 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "device",
             allowed: "emu, emu:DIR, loopback, or pci:ADAPTERS",
             shared: true,
-            meaning: "adapters that join the hosts: emu, emulated between processes of one machine; emu:DIR, between containers \
-                      that share the directory DIR of a memory file system and nothing else; loopback, between threads of one \
-                      process (for tests); pci:ADAPTERS, real ones (no backend yet)",
+            meaning: "adapters that join the hosts: emu, emulated between processes of one machine; emu:DIR, between \
+                 containers that share the directory DIR of a memory file system and nothing else; loopback, between \
+                 threads of one process (for tests); pci:ADAPTERS, real ones (no backend yet)",
             tunable: false,
         },
         parse: |s, v| {
@@ -89,10 +89,12 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "names",
             allowed: "all, none, or some of kernel-copies, segments, windows and processes, joined by +",
             shared: true,
-            meaning: "possibilities that hosts on one machine have beside their links, and that are used: kernel-copies, copies \
-                      between processes by the kernel; segments, mapping window memory of next hosts; windows, reading what others have \
-                      written into the windows of next hosts; processes, watching \
-                      processes of other hosts (else each host has a monitor process); none: hosts behave as separate machines",
+            meaning:
+                "possibilities that hosts on one machine have beside their links, and that are used: kernel-copies, \
+                 copies between processes by the kernel; segments, mapping window memory of next hosts; windows, \
+                 reading what others have written into the windows of next hosts; processes, watching \
+                 processes of other hosts (else each host has a monitor process); none: hosts behave as separate \
+                 machines",
             tunable: false,
         },
         parse: |s, v| {
@@ -105,10 +107,12 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             name: "NTBRING_LINK_MODEL",
             default: "none",
             unit: "model",
-            allowed: "none, gen3x8, pex8733, pex8749, or values such as bandwidth=6G,latency=900ns,doorbell=2us,register=1us,transfer=1M \
-                      (a name may stand before them; other values are those of gen3x8)",
+            allowed: "none, gen3x8, pex8733, pex8749, or values such as \
+                 bandwidth=6G,latency=900ns,doorbell=2us,register=1us,transfer=1M (a name may stand before them; \
+                 other values are those of gen3x8)",
             shared: true,
-            meaning: "gives every link the bandwidth, latency, doorbell and register cost of a real one (docs/link-model.md)",
+            meaning: "gives every link the bandwidth, latency, doorbell and register cost of a real one \
+                 (docs/link-model.md)",
             tunable: false,
         },
         parse: |s, v| {
@@ -121,11 +125,13 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             name: "NTBRING_FAULT",
             default: "none",
             unit: "faults",
-            allowed: "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+4,\
-                      down=every:1s:for:200ms,link=0-1,from=join,timeout=30s,seed=1",
+            allowed:
+                "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+4,\
+                 down=every:1s:for:200ms,link=0-1,from=join,timeout=30s,seed=1",
             shared: true,
-            meaning: "injects faults into the writes between hosts (docs/faults.md; for tests): bits flipped, writes lost, doubled \
-                      or delayed, doorbells lost, links down; command: only those of `ntbring link`",
+            meaning:
+                "injects faults into the writes between hosts (docs/faults.md; for tests): bits flipped, writes lost, \
+                 doubled or delayed, doorbells lost, links down; command: only those of `ntbring link`",
             tunable: false,
         },
         parse: |s, v| {
@@ -140,7 +146,8 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "seed",
             allowed: "off, or a number",
             shared: false,
-            meaning: "makes the windows weakly ordered: writes between fences arrive in any order and in pieces (for tests; slow)",
+            meaning: "makes the windows weakly ordered: writes between fences arrive in any order and in pieces (for \
+                 tests; slow)",
             tunable: false,
         },
         parse: |s, v| {

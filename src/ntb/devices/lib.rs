@@ -8,12 +8,12 @@ use ntbring_ntb::NtbError;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns the backend of a device. Emulated windows are allocated in `shm_dir`. Fails if the version has no such
-/// backend.
+/// Returns the backend of a device. Emulated windows are allocated in `shm_dir`. Fails if this version of ntbring has
+/// no such backend.
 pub fn open(device: &Device, shm_dir: &Path) -> Result<Arc<dyn Backend>, NtbError> {
     match device {
         Device::Emulated => Ok(Arc::new(Emulated::new(shm_dir))),
-        Device::Shared(dir) => Ok(Arc::new(Emulated::allgather(shm_dir, dir))),
+        Device::Shared(dir) => Ok(Arc::new(Emulated::with_shared_dir(shm_dir, dir))),
         Device::Loopback => Ok(Arc::new(Loopback)),
         Device::Pci(_) => {
             let problem =

@@ -7,11 +7,11 @@ use ntbring_ntb::fabric::FabricAddress;
 use ntbring_ntb::NtbError;
 use std::path::Path;
 
-/// Takes the place of the number of a machine and process namespace in the address of a file with a name.
+/// Value that replaces the number of the machine and process namespace in the address of a file with a name.
 const ANYWHERE: u64 = 0;
 
 /// Returns the address of the windows in a file without a name. It includes the number of the machine and process
-/// namespace ([`place`]), outside of which the file cannot be found.
+/// namespace ([`machine`]), outside of which the file cannot be found.
 pub fn address_of(file: FileAddress) -> FabricAddress {
     address(file, machine())
 }

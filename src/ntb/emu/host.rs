@@ -23,8 +23,8 @@ impl Emulated {
         Emulated { dir: dir.into(), shared: None }
     }
 
-    /// As [`Emulated::new`], for hosts that have nothing in common but the directory `shared`.
-    pub fn allgather(dir: impl Into<PathBuf>, shared: impl Into<PathBuf>) -> Emulated {
+    /// Returns the same backend as [`Emulated::new`], for hosts that have nothing in common but the directory `shared`.
+    pub fn with_shared_dir(dir: impl Into<PathBuf>, shared: impl Into<PathBuf>) -> Emulated {
         Emulated { dir: dir.into(), shared: Some(shared.into()) }
     }
 }
@@ -61,7 +61,7 @@ pub struct EmuHost {
 struct WindowFile {
     file: MemoryFile,
     layout: MemoryLayout,
-    /// In the process that has created a file with a name.
+    /// The name of the file, in the process that has created a file with a name; otherwise None.
     name: Option<FileName>,
 }
 

@@ -108,7 +108,8 @@ impl Late {
         }
     }
 
-    /// Adds a fence after all that was sent so far: that of a window, or, with None, one that only orders the queue.
+    /// Adds a fence after all writes and rings that were sent so far: the fence of a window, or, with None, one that
+    /// only orders the queue.
     pub fn fence(&self, window: Option<&OutWindow>) {
         let mut queue = self.shared.lock();
         if queue.is_empty() {

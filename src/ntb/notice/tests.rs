@@ -80,9 +80,9 @@ enum Sleep {
     },
 }
 
-/// Runs a receiver that sleeps `sleeps` times; one in `drops` rings is lost on its way. Returns how many of these sleeps
-/// could only end by a time-out although their requests were known to have arrived; with `trusting`, every request counts
-/// as known.
+/// Runs a receiver that sleeps `sleeps` times; one in `drops` rings is lost on its way. Returns how many of these
+/// sleeps could only end by a time-out although their requests were known to have arrived; with `trusting`, every
+/// request counts as known.
 fn lost(sleeps: u64, seed: u64, drops: u32, trusting: bool) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut pair = Pair::new();
@@ -126,7 +126,7 @@ fn lost(sleeps: u64, seed: u64, drops: u32, trusting: bool) -> u64 {
                     let is_rung = rings != at;
                     // A ring that was lost is repeated at the second echo after it.
                     let is_coming = half || pair.wires[0].rings > 0 || drops > 0 && idle < 5;
-                    // Nothing will ring any more for a deposit that nobody has taken.
+                    // Nothing will ring any more for a deposit that was not taken.
                     let is_lost = seen && !is_rung && !is_coming && made != found;
                     lost += u64::from(is_lost);
                     if is_rung || !seen || is_lost {

@@ -123,8 +123,8 @@ impl Registers {
         let (pending, raised) = (1u32 << doorbell, 1u32 << doorbell << RAISED);
         if bells.load(Ordering::Relaxed) & raised == 0 {
             bells.fetch_or(pending | raised, Ordering::AcqRel);
-            // Counted also if no thread sleeps now: the neighbour has answered the request of a thread that has woken up
-            // since, so the next sleeper must make a new one (`crate::notice`).
+            // Counted also if no thread sleeps now: the neighbour has answered the request of a thread that has woken
+            // up since, so the next sleeper must make a new one (`crate::notice`).
             self.rings(doorbell).fetch_add(1, Ordering::SeqCst);
             if self.sleepers(doorbell).load(Ordering::SeqCst) != 0 {
                 futex::wake(self.rings(doorbell));

@@ -20,7 +20,7 @@ pub const LINE: usize = 64;
 const ENTRIES: usize = 3;
 /// Number of retries while a writer is changing the account; the writer may have been stopped, so a reader then goes
 /// on.
-const PATIENCE: u32 = 2000;
+const RETRIES: u32 = 2000;
 
 /// The account of the line at `offset` in the window that `accounts` belongs to.
 pub struct Line<'a> {
@@ -62,7 +62,7 @@ impl<'a> Line<'a> {
             let value = memory();
             let found = if self.latest() <= seen { value } else { self.as_of(clock(), value) };
             // The value is consistent if the account was not changed meanwhile (seqlock).
-            if turn > PATIENCE || changes % 2 == 0 && self.load(0) == changes {
+            if turn > RETRIES || changes % 2 == 0 && self.load(0) == changes {
                 return found;
             }
             pause(turn);
