@@ -1,5 +1,5 @@
-//! Allgather: each rank's block is passed on in both directions, until it has reached all ranks. An allreduce of a short
-//! vector gathers all vectors, and every rank computes the same result in the same order.
+//! Allgather: each rank's block is passed on in both directions, until it has reached all ranks. An allreduce of a
+//! short vector gathers all vectors, and every rank computes the same result in the same order.
 
 use crate::ring::{Ring, Side};
 use crate::step::{Buffer, Place, Step, Table};

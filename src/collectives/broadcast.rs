@@ -1,18 +1,18 @@
 //! Broadcast: the root sends segments of its vector in both directions, and every rank passes them on.
 
-use crate::ring::RoutingTable;
+use crate::ring::PathNeighbours;
 use crate::segments::{Segments, DEPTH};
 use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {
-    ways: RoutingTable,
+    paths: PathNeighbours,
     segments: Segments,
 }
 
 impl Broadcast {
-    pub fn new(ways: RoutingTable, elements: u64, most: u64) -> Broadcast {
-        Broadcast { ways, segments: Segments::new(elements, most) }
+    pub fn new(paths: PathNeighbours, elements: u64, most: u64) -> Broadcast {
+        Broadcast { paths, segments: Segments::new(elements, most) }
     }
 
     fn place(&self, segment: u64) -> Place {
@@ -36,18 +36,18 @@ impl Table for Broadcast {
         // Stream 0 arrives from the root, streams 1 and 2 go on.
         match slot {
             0 => {
-                self.ways.nearer?;
+                self.paths.nearer?;
                 let now = turn.now?;
                 Some(Step::Received { request: segments.request(0, now), count: segments.length(now) })
             }
             1 => {
-                let (from, next) = (self.ways.nearer?, turn.next?);
+                let (from, next) = (self.paths.nearer?, turn.next?);
                 let (to, count) = (self.place(next), segments.length(next));
                 Some(Step::Receive { from, to, count, request: segments.request(0, next) })
             }
             _ => {
                 let way = (slot - 2) / 2;
-                let to = self.ways.further[way as usize]?;
+                let to = self.paths.further[way as usize]?;
                 if slot % 2 == 0 {
                     return Some(Step::Sent { request: segments.request(1 + way, turn.past?) });
                 }

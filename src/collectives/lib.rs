@@ -5,9 +5,9 @@
 //! returns the steps of one rank in turn, and the caller carries them out: it sends and receives, copies and reduces.
 //! The caller also allocates the buffers, which a step names with positions in elements.
 //!
-//! A schedule never waits for one of several requests, whichever completes first. Messages from one rank to another
-//! must be matched in the order in which they were sent and receives were posted. Then the steps of all ranks have the
-//! same effect in every order of completion.
+//! A schedule never waits for any one of several requests. Messages from one rank to another must be matched in the
+//! order in which they were sent and receives were posted. Then the steps of all ranks have the same effect in every
+//! order of completion.
 
 mod allgather;
 mod alltoall;

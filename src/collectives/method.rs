@@ -22,12 +22,12 @@ const GATHERED_ALLREDUCE_MAX: u64 = 16384;
 /// Largest number of ranks on a ring on which no two ranks are more than two hops apart.
 const ALLTOALL_MAX_RANKS: u32 = 5;
 
-// Sizes in bytes of an alltoall's blocks for which an exchange is faster than messages. Smaller blocks are sent without
-// a rendezvous, and larger ones between neighbours (NEAR_MAX) are copied by sender and receiver at once. Elsewhere the
-// limit only bounds the memory for packed blocks.
-const EXCHANGE_MIN: u64 = 4096;
-const EXCHANGE_NEAR_MAX: u64 = 65536;
-const EXCHANGE_MAX: u64 = 4194304;
+// Sizes in bytes of an alltoall's blocks for which the caller's alltoall is faster than messages. Smaller blocks are
+// sent without a rendezvous, and larger ones between neighbours (`ALLTOALL_NEIGHBOUR_MAX`) are copied by sender and
+// receiver at once. Elsewhere the limit only bounds the memory for packed blocks.
+const ALLTOALL_MIN: u64 = 4096;
+const ALLTOALL_NEIGHBOUR_MAX: u64 = 65536;
+const ALLTOALL_MAX: u64 = 4194304;
 
 /// Kinds of collectives. Reductions combine elements one by one, in any order of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct Collective {
     pub element_size: u64,
     /// True if this rank's input is in its output: the vector, or this rank's block of an allgather.
     pub in_place: bool,
-    /// True if the caller has a substitute for an alltoall: direct writes into the memory of the receivers.
+    /// True if the caller has a method of its own for an alltoall: direct writes into the memory of the receivers.
     pub can_exchange: bool,
 }
 
@@ -74,13 +74,13 @@ pub struct Collective {
 pub enum Method {
     /// Messages between all ranks, as any network needs them.
     Messages,
-    /// The caller's exchange of blocks.
+    /// The caller's own alltoall.
     Alltoall,
     /// Messages between neighbours.
     Ring(Schedule),
 }
 
-/// Returns the method for a collective whose blocks are too large to be shared on boards.
+/// Returns the method for a collective whose blocks are too large for boards.
 #[inline]
 pub fn begin(collective: &Collective) -> Method {
     let Collective { kind, ranks, rank, elements, element_size, in_place, can_exchange } = *collective;
@@ -88,11 +88,11 @@ pub fn begin(collective: &Collective) -> Method {
     let passes_on = ranks >= RING_MIN_RANKS;
     match kind {
         Kind::Alltoall => {
-            let largest = if passes_on { EXCHANGE_MAX } else { EXCHANGE_NEAR_MAX };
+            let largest = if passes_on { ALLTOALL_MAX } else { ALLTOALL_NEIGHBOUR_MAX };
             if ranks > ALLTOALL_MAX_RANKS || in_place {
                 return Method::Messages;
             }
-            if can_exchange && bytes > EXCHANGE_MIN && bytes <= largest {
+            if can_exchange && bytes > ALLTOALL_MIN && bytes <= largest {
                 return Method::Alltoall;
             }
         }

@@ -48,8 +48,8 @@ impl Ring {
         }
     }
 
-    /// Returns this rank's position on the two ways from a root, each of which covers half of the ring.
-    pub fn ways(&self, root: u32) -> RoutingTable {
+    /// Returns this rank's neighbours on the two paths from a root, each of which covers half of the ring.
+    pub fn ways(&self, root: u32) -> PathNeighbours {
         let right = (self.rank + self.ranks - root % self.ranks) % self.ranks;
         let left = (self.ranks - right) % self.ranks;
         let side = if right <= self.reach(Side::Right) { Side::Right } else { Side::Left };
@@ -60,13 +60,13 @@ impl Ring {
         if left < self.reach(Side::Left) {
             further[1] = Some(self.ahead(Side::Left, 1));
         }
-        RoutingTable { nearer: (right > 0).then(|| self.behind(side, 1)), further }
+        PathNeighbours { nearer: (right > 0).then(|| self.behind(side, 1)), further }
     }
 }
 
-/// A rank's neighbours on the ways from a root.
+/// A rank's neighbours on the two paths from a root.
 #[derive(Clone, Copy, Debug)]
-pub struct RoutingTable {
+pub struct PathNeighbours {
     /// The neighbour towards the root; None at the root.
     pub nearer: Option<u32>,
     /// The neighbours away from the root.

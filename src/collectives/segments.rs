@@ -37,8 +37,8 @@ impl Segments {
         self.most.min(self.elements)
     }
 
-    /// Returns the numbers of rounds and of slots in the phases of the pipeline: in the first only receives begin, in the
-    /// last there are only sends to wait for.
+    /// Returns the numbers of rounds and of slots in the phases of the pipeline: in the first only receives begin, in
+    /// the last there are only sends to wait for.
     pub fn phase(&self, phase: u32, slots: [u32; 3]) -> Option<(u64, u32)> {
         let slots = *slots.get(phase as usize)?;
         Some((if phase == 1 { self.number } else { self.depth }, slots))

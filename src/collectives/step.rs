@@ -27,8 +27,8 @@ impl Place {
 }
 
 /// A step that the caller carries out before it asks for the next one. `count` is a number of elements; a request is a
-/// number below [`crate::Schedule::requests`] that is free until a send or receive begins with it, and again once that has
-/// been waited for.
+/// number below [`crate::Schedule::requests`] that is free until a send or receive begins with it, and again once that
+/// has been waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Begins to send elements to a rank.

@@ -8,8 +8,8 @@
 //! | `registry` | registration of segments by the ranks of a host with the host's forwarder |
 //! | `server` | execution of requests, and replies to them |
 //!
-//! The server is sans-IO: the forwarder hands it requests and the current time, and sends the replies. Its requesters are
-//! the ranks' endpoints (`remote` in `ntbring-endpoint`).
+//! The server is sans-IO: the forwarder hands it requests and the current time, and sends the replies. Its requesters
+//! are the ranks' endpoints (`remote` in `ntbring-endpoint`).
 
 pub mod operate;
 mod packet;

@@ -50,7 +50,7 @@ impl Registry {
         Registry { read: InWindow::new(region.clone()), write: OutWindow::new(region), ranks, seen: 0 }
     }
 
-    /// Makes a request in the name of a rank, which must wait for its answer before it makes another.
+    /// Makes a request for a rank, which must wait for its answer before it makes another.
     pub fn request(&self, local: usize, owner: u32, change: Change) {
         let (state, address) = match change {
             Change::Register(address) => (OPEN, address),
@@ -65,7 +65,7 @@ impl Registry {
         self.write.add(self.ranks * SLOT);
     }
 
-    /// Returns whether a rank's request was granted, once that is known.
+    /// Returns true if a rank's request was granted, and false if it was refused; None while there is no answer yet.
     pub fn answer(&self, local: usize) -> Option<bool> {
         let state = self.read.load(local * SLOT + STATE);
         let answered = matches!(state, DONE | REFUSED);

@@ -90,8 +90,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates the server of a host with `local` ranks. There must be one only; it locks segments in the name of `rank`.
-    /// Replies of up to `packet_max` bytes fit into all lanes on their way.
+    /// Creates the server of a host with `local` ranks. There must be one only; it locks segments in the name of
+    /// `rank`. Replies of up to `packet_max` bytes fit into all lanes on their way.
     pub fn new(rank: u32, local: usize, packet_max: usize, registry: Registry, now: Instant) -> Server {
         Server {
             rank,
