@@ -32,7 +32,7 @@ pub enum PacketError {
         direction: u8,
     },
     /// The lists of ports are inconsistent.
-    #[error("its lists of ports cannot be: {count} of {hops} hops")]
+    #[error("its lists of ports are impossible: {count} of {hops} hops")]
     Lists {
         /// Number of hops of the path.
         hops: u8,
@@ -40,6 +40,6 @@ pub enum PacketError {
         count: u8,
     },
     /// A field has an impossible value.
-    #[error("its field {0} cannot be")]
+    #[error("its field {0} has an impossible value")]
     Value(&'static str),
 }

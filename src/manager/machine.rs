@@ -164,8 +164,8 @@ impl Manager {
         };
         header.backward = backward;
         if !self.ports.is_up(port) {
-            // The packet was on the cable when the link went down, or the link comes up and this host has not been
-            // told yet.
+            // The packet was on the cable when the link went down, or the link is coming up and this host has not been
+            // informed yet.
             return Ok(false);
         }
         if let Some(next) = header.next() {
@@ -202,7 +202,7 @@ impl Manager {
                 (None, Role::Master(_)) => Ok(false),
             },
             Body::Returned(_) => Ok(false),
-            Body::Table(piece) => self.piece(now, way, &piece, out),
+            Body::Table(fragment) => self.fragment(now, way, &fragment, out),
         }
     }
 
@@ -348,29 +348,29 @@ impl Manager {
     }
 
     /// Processes a chunk of a table. `way` is the path back to its sender. Returns true if a search must begin.
-    fn piece(
+    fn fragment(
         &mut self,
         now: Duration,
         way: Path,
-        piece: &Fragment<'_>,
+        fragment: &Fragment<'_>,
         out: &mut Vec<Action>,
     ) -> Result<bool, PacketError> {
-        let sender = piece.stamp.master;
-        if piece.stamp <= self.table.stamp() || sender == self.hwid {
+        let sender = fragment.stamp.master;
+        if fragment.stamp <= self.table.stamp() || sender == self.hwid {
             return Ok(false);
         }
         if sender > self.hwid && matches!(self.role, Role::Master(_)) {
             // The sender does not know yet that there is a host with a smaller id.
-            self.epoch = self.epoch.max(piece.stamp.epoch);
+            self.epoch = self.epoch.max(fragment.stamp.epoch);
             return Ok(self.discovery.is_none());
         }
-        let Some(bytes) = Assembly::add(&mut self.assembly, piece) else { return Ok(false) };
+        let Some(bytes) = Assembly::add(&mut self.assembly, fragment) else { return Ok(false) };
         let table = Table::parse(&bytes)?;
         let ours = table.host(self.hwid).map(|entry| entry.lid) == Some(table.lid());
-        if !ours || table.stamp() != piece.stamp || table.classes() != self.rules.classes {
+        if !ours || table.stamp() != fragment.stamp || table.classes() != self.rules.classes {
             return Err(PacketError::Value("table for another host"));
         }
-        self.epoch = self.epoch.max(piece.stamp.epoch);
+        self.epoch = self.epoch.max(fragment.stamp.epoch);
         self.adopt(table, out);
         let master = self.master();
         match &mut self.role {

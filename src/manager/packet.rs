@@ -157,7 +157,7 @@ impl<'a> Body<'a> {
         let mut bytes = Vec::new();
         match self {
             Body::Ask(record) | Body::Answer(record) => record.put(&mut bytes),
-            Body::Table(piece) => piece.put(&mut bytes),
+            Body::Table(fragment) => fragment.put(&mut bytes),
             Body::Returned(path) => {
                 bytes.put_slice(&path.bytes());
                 bytes.put_u8(path.len() as u8);

@@ -12,7 +12,7 @@ enum Port {
         weight: u32,
         /// Hardware id of the neighbour and its port, once known.
         peer: Option<(Hwid, u8)>,
-        /// Time of the next greeting, while no neighbour is known.
+        /// Time of the next request to the neighbour, while the neighbour is unknown.
         greet: Duration,
     },
 }
@@ -62,7 +62,7 @@ impl PortStates {
         }
     }
 
-    /// Returns the paths to neighbours that are to be greeted now. The next greeting is due after `wait`.
+    /// Returns the paths to unknown neighbours to which a request is due now. The next request is due after `wait`.
     pub fn greetings(&mut self, now: Duration, wait: Duration) -> Vec<Path> {
         let mut ways = Vec::new();
         for (port, state) in self.0.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ impl PortStates {
         ways
     }
 
-    /// Time at which the next greeting is due.
+    /// Returns the time at which the next request to an unknown neighbour is due.
     pub fn due(&self) -> Option<Duration> {
         let greet = |port: &Port| match port {
             Port::Up { peer: None, greet, .. } => Some(*greet),

@@ -74,7 +74,7 @@ impl Lead {
         let Some(sent) = self.tables.get_mut(&to) else { return Vec::new() };
         sent.last = now;
         let Sent { way, stamp, bytes, .. } = sent;
-        Fragment::all(*stamp, bytes).map(|piece| (*way, Body::Table(piece).packet(round, *way))).collect()
+        Fragment::all(*stamp, bytes).map(|fragment| (*way, Body::Table(fragment).packet(round, *way))).collect()
     }
 
     /// Same as `send`, if the last transmission is old enough for the host to have confirmed its table.

@@ -109,7 +109,7 @@ impl Plan {
                 None => return false,
             }
         }
-        // Near pairs come first, because they have the fewest alternatives.
+        // Pairs at a short distance come first, because they have the fewest alternatives.
         pairs.sort_unstable();
         let mut load = Load(vec![[0; PORTS]; count]);
         for pass in 0..PASSES {

@@ -167,9 +167,9 @@ impl<'a> Fragment<'a> {
     pub fn all(stamp: Stamp, table: &'a [u8]) -> impl Iterator<Item = Fragment<'a>> {
         let total = table.len() as u16;
         table.chunks(Self::BYTES_MAX).scan(0, move |offset, bytes| {
-            let piece = Fragment { stamp, total, offset: *offset, bytes };
+            let fragment = Fragment { stamp, total, offset: *offset, bytes };
             *offset += bytes.len() as u16;
-            Some(piece)
+            Some(fragment)
         })
     }
 
@@ -211,13 +211,13 @@ pub(super) struct Assembly {
 impl Assembly {
     /// Adds a chunk, and returns the table's bytes when all have arrived. Chunks arrive in order. A chunk that does
     /// not follow the previous one belongs to a table that was sent twice, or another chunk is lost.
-    pub fn add(place: &mut Option<Assembly>, piece: &Fragment<'_>) -> Option<Vec<u8>> {
-        if piece.offset == 0 {
-            *place = Some(Assembly { stamp: piece.stamp, total: piece.total, bytes: Vec::new() });
+    pub fn add(place: &mut Option<Assembly>, fragment: &Fragment<'_>) -> Option<Vec<u8>> {
+        if fragment.offset == 0 {
+            *place = Some(Assembly { stamp: fragment.stamp, total: fragment.total, bytes: Vec::new() });
         }
-        let whole = place.as_mut().filter(|whole| (whole.stamp, whole.total) == (piece.stamp, piece.total))?;
-        if whole.bytes.len() == usize::from(piece.offset) {
-            whole.bytes.extend_from_slice(piece.bytes);
+        let whole = place.as_mut().filter(|whole| (whole.stamp, whole.total) == (fragment.stamp, fragment.total))?;
+        if whole.bytes.len() == usize::from(fragment.offset) {
+            whole.bytes.extend_from_slice(fragment.bytes);
         }
         let complete = whole.bytes.len() == usize::from(whole.total);
         complete.then(|| place.take().map(|whole| whole.bytes))?

@@ -41,8 +41,8 @@ pub struct Loaded<S> {
 }
 
 impl<S: Default + 'static> Loaded<S> {
-    /// The settings of a process with these variables: environment before tuned file before default. `tuned` returns
-    /// the choice of the tuned file, and the link model that its thresholds must have been measured under.
+    /// Returns the settings of a process with these variables: environment before tuned file before default. `tuned`
+    /// returns the choice of the tuned file, and the link model under which its thresholds must have been measured.
     pub fn from_vars(
         table: &Table<S>,
         vars: impl IntoIterator<Item = (String, String)>,
@@ -76,7 +76,7 @@ impl<S: Default + 'static> Loaded<S> {
         Ok(Loaded { settings, remark, warnings, set })
     }
 
-    /// The value of a setting in the notation of the environment, and its origin.
+    /// Returns the value of a setting in the notation of the environment, and its origin.
     pub fn value(&self, setting: &Setting) -> (&str, &Origin) {
         self.set.get(setting.name).map_or((setting.default, &Origin::Default), |(value, origin)| (value, origin))
     }

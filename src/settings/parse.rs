@@ -6,12 +6,12 @@ use std::path::PathBuf;
 /// Number of cores that an affinity mask has bits for.
 const CORES: usize = 1024;
 
-/// A whole number.
+/// Parses a whole number.
 pub fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "not a whole number".to_string())
 }
 
-/// A number of bytes, with an optional suffix K, M or G.
+/// Parses a number of bytes, with an optional suffix K, M or G.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -23,7 +23,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     n.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
 }
 
-/// A list of core numbers and ranges of them, such as `2,4-6`.
+/// Parses a list of core numbers and ranges of them, such as `2,4-6`.
 pub fn cores(text: &str) -> Result<BTreeSet<usize>, String> {
     let mut cores = BTreeSet::new();
     for part in text.split(',') {
@@ -37,7 +37,7 @@ pub fn cores(text: &str) -> Result<BTreeSet<usize>, String> {
     Ok(cores)
 }
 
-/// `n` if it lies between `least` and `most`.
+/// Returns `n` if it lies between `least` and `most`.
 pub fn within(n: u64, least: u64, most: u64) -> Result<u64, String> {
     match n {
         n if n < least => Err("too small".into()),
@@ -46,7 +46,7 @@ pub fn within(n: u64, least: u64, most: u64) -> Result<u64, String> {
     }
 }
 
-/// Text that is not empty.
+/// Returns the text if it is not empty.
 pub fn text(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("empty".into());
@@ -54,12 +54,12 @@ pub fn text(text: &str) -> Result<&str, String> {
     Ok(text)
 }
 
-/// A path, or `off` for None.
+/// Parses a path, or `off` for None.
 pub fn path(value: &str) -> Result<Option<PathBuf>, String> {
     Ok(if value == "off" { None } else { Some(text(value)?.into()) })
 }
 
-/// A signal by name or number, or `off` for None.
+/// Parses a signal by name or number, or `off` for None.
 pub fn signal(value: &str) -> Result<Option<i32>, String> {
     Ok(match value.trim_start_matches("SIG") {
         "off" => None,

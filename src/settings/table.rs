@@ -54,12 +54,12 @@ pub(crate) struct Given {
 pub(crate) type AllGiven = HashMap<&'static str, Given>;
 
 impl<S: Default + 'static> Table<S> {
-    /// A table without rows.
+    /// Returns a table without rows.
     pub fn new() -> Table<S> {
         Table { rows: Vec::new(), former: Vec::new(), removed: &[] }
     }
 
-    /// The same table with the rows of one crate, whose struct is the part of `S` that `part` returns.
+    /// Returns the same table with the rows of one crate, whose struct is the part of `S` that `part` returns.
     pub fn with<G>(mut self, rows: &'static [Row<G>], part: fn(&mut S) -> &mut G) -> Table<S> {
         for row in rows {
             let parse = row.parse;
@@ -68,25 +68,25 @@ impl<S: Default + 'static> Table<S> {
         self
     }
 
-    /// The same table, which also accepts former names of settings: pairs of a former and the present name. A setting
-    /// may have several former names; an earlier pair takes precedence.
+    /// Returns the same table, which also accepts former names of settings: pairs of a former and the present name. A
+    /// setting may have several former names; an earlier pair takes precedence.
     pub fn renamed(mut self, former: &'static [(&'static str, &'static str)]) -> Table<S> {
         self.former.extend(former);
         self
     }
 
-    /// The same table, which knows the names of removed settings and a hint for each.
+    /// Returns the same table, which knows the names of removed settings and a hint for each.
     pub fn without(self, removed: &'static [(&'static str, &'static str)]) -> Table<S> {
         Table { removed, ..self }
     }
 
-    /// The descriptions, in order.
+    /// Returns the descriptions, in order.
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
         self.rows.iter().map(|(setting, _)| setting)
     }
 
-    /// The values of these variables, and the defaults of all others; variables that do not begin with `NTBRING_` are
-    /// ignored.
+    /// Returns the values of these variables, and the defaults of all other settings; variables that do not begin with
+    /// `NTBRING_` are ignored.
     pub fn from_vars(&self, vars: impl IntoIterator<Item = (String, String)>) -> Result<S, SettingError> {
         self.parse(&self.given(vars)?.0)
     }
@@ -207,7 +207,10 @@ pub enum SettingError {
         hint: String,
     },
     /// The file of tuned thresholds cannot be used.
-    #[error("{path}, the file of tuned thresholds (NTBRING_TUNED), {problem}; `ntbring tune` writes it, NTBRING_TUNED=off ignores it")]
+    #[error(
+        "{path}, the file of tuned thresholds (NTBRING_TUNED), {problem}; `ntbring tune` writes it, NTBRING_TUNED=off \
+         ignores it"
+    )]
     Tuned {
         /// The file.
         path: String,
@@ -216,7 +219,7 @@ pub enum SettingError {
     },
 }
 
-/// The variables of this process; those with names that are not text are left out.
+/// Returns the variables of this process; those with names that are not text are left out.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))

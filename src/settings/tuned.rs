@@ -59,7 +59,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// This machine, with this link model ("none" without one).
+    /// Returns this machine, with this link model ("none" without one).
     pub fn here(link_model: String) -> Place {
         Place { cpu: cpu(), cores: cores(), link_model }
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Returns the name of the processor; where there is none (on Arm), the numbers that identify it.
+/// Returns the name of the processor. If the kernel gives none (on Arm), returns the numbers that identify it.
 fn cpu() -> String {
     let lines = fs::File::open("/proc/cpuinfo").map(|file| BufReader::new(file).lines());
     let first = lines.into_iter().flatten().map_while(Result::ok).take_while(|line| !line.is_empty());

@@ -12,7 +12,7 @@ use super::survey::Survey;
 use super::{Hwid, Rules};
 use std::time::Duration;
 
-/// More time than any network takes to agree, whatever is lost.
+/// More time than any network takes to agree, with any losses.
 const LONG: Duration = Duration::from_secs(5);
 
 /// Weight of a cable for a link model in a list of links: fast or slow.
