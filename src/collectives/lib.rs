@@ -1,5 +1,5 @@
 //! Collectives over a ring with one rank on each host: the choice of a method, and schedules in which each rank
-//! exchanges messages with its two neighbours only and passes on what is for ranks beyond them.
+//! exchanges messages with its two neighbours only and passes on the data for ranks beyond them.
 //!
 //! Nothing here does I/O. [`begin`] chooses a method for a collective; if that is a [`Schedule`], [`Schedule::next`]
 //! returns the steps of one rank in turn, and the caller carries them out: it sends and receives, copies and reduces.

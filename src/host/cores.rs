@@ -1,5 +1,5 @@
-//! The processor cores of the job. Their number tells whether the host is oversubscribed, so that a waiting rank should
-//! yield; their identity tells where a forwarder thread runs without taking time from ranks.
+//! The processor cores of the job. Their number decides if the host is oversubscribed, so that a waiting rank should
+//! yield; their numbers in the kernel decide where a forwarder thread runs without taking time from ranks.
 
 use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::unistd::{getppid, Pid};
@@ -52,7 +52,7 @@ pub fn are_usable(cores: &Cores) -> bool {
     if !cores.iter().all(|&core| set.set(core).is_ok()) {
         return false;
     }
-    // Only the attempt shows it; the thread's own cores are restored.
+    // Only an attempt shows this; the thread's own cores are restored afterwards.
     let before = sched_getaffinity(Pid::from_raw(0));
     let usable = sched_setaffinity(Pid::from_raw(0), &set).is_ok();
     if let Ok(before) = before {

@@ -95,7 +95,7 @@ impl MemoryFile {
         let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
         memory_limit::check(size).map_err(no_space)?;
         loop {
-            // SAFETY: a system call without pointers, on a descriptor that `file` owns.
+            // SAFETY: the system call takes no pointers, and `file` owns the descriptor.
             match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) } {
                 0 => break,
                 libc::EINTR => continue,

@@ -14,11 +14,11 @@ const FIRST: libc::c_uint = 3;
 
 /// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
 ///
-/// The new process has this one's memory as it is now, but none of its threads and descriptors, and it is no child of
-/// this process, in a session of its own: the program does not meet it when it waits for its children, readers of this
-/// process's output see its end without it, and signals to this process's group or terminal do not reach it. Only
-/// SIGKILL ends it. The program may see one SIGCHLD. `body` must not use anything that a thread of this process may
-/// have locked, such as a logger. Fails if no process can be created.
+/// The new process has this one's memory as it is now, but none of its threads and descriptors. It is no child of this
+/// process, and it is in a session of its own: the program's waits for its children do not return it, readers of this
+/// process's output reach the end of the output while it still runs, and signals to this process's group or terminal do
+/// not reach it. Only SIGKILL ends it. The program may see one SIGCHLD. `body` must not use anything that a thread of
+/// this process may have locked, such as a logger. Fails if no process can be created.
 pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     // No handler of the program runs in the new processes.
@@ -53,14 +53,14 @@ pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
     }
 }
 
-/// Cuts the connections to the process that this one was forked from.
+/// Closes the connections of this process to the one from which it was forked: session, descriptors and name.
 fn settle(name: &CStr, null: &File) -> nix::Result<()> {
     setsid()?;
     for standard in 0..FIRST as i32 {
         dup2(null.as_raw_fd(), standard)?;
     }
-    // SAFETY: a system call without pointers; this process has no other thread that might use a descriptor, and `body`
-    // uses none that was open before.
+    // SAFETY: the system call takes no pointers; this process has no other thread that might use a descriptor, and
+    // `body` uses none that was open before.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) } != 0 {
         close_all();
     }
@@ -80,7 +80,7 @@ fn close_all() {
 
 /// Ends this process without the program's exit handlers and destructors.
 fn leave(code: i32) -> ! {
-    // SAFETY: a system call without pointers.
+    // SAFETY: the system call takes no pointers.
     unsafe { libc::_exit(code) }
 }
 

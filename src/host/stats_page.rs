@@ -176,7 +176,7 @@ mod tests {
         // More than there is room for is cut.
         own.write(8, &vec![5; own.room() + 1]);
         assert_eq!(theirs.read().unwrap().words.len(), own.room());
-        // No note gets in its way.
+        // Notes do not overwrite it.
         Word::new(&own.live(), 8).store(9, Ordering::Relaxed);
         assert!(Mailbox::post(&mailbox, &[0xff; 120]));
         assert_eq!(Word::new(&theirs.live(), 8).load(Ordering::Relaxed), 9);

@@ -76,7 +76,7 @@ impl Watch {
 }
 
 fn evidence(pid: u32) -> io::Result<Evidence> {
-    // SAFETY: a system call without pointers.
+    // SAFETY: the system call takes no pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
     if fd >= 0 {
         // SAFETY: the kernel has just returned this descriptor; nothing else in this process owns it.

@@ -71,7 +71,8 @@ impl Discovery {
     pub fn answered(&mut self, way: Path, record: Record) {
         let Some(question) = self.open.remove(&way) else { return };
         if question.expected != record.hwid {
-            // One of the two ends is wrong about this cable; their records will show which one.
+            // The hosts at the two ends report different cables, and one of them is wrong; their records will show
+            // which one.
             self.failed.insert(way);
         }
         self.found.entry(record.hwid).or_insert((record, way));

@@ -129,7 +129,7 @@ mod tests {
     use std::time::Duration;
 
     const LINES: u64 = 1000;
-    const PIECE: u64 = 65;
+    const CHUNK: u64 = 65;
 
     /// A simulated stream with its speed under each policy, in lines per microsecond. The last policy has short laps.
     struct Stream {
@@ -139,39 +139,39 @@ mod tests {
         speeds: [u64; POLICIES],
         policy: usize,
         /// Number of chunks under each policy.
-        pieces: [u64; POLICIES],
+        chunks: [u64; POLICIES],
     }
 
     impl Stream {
         fn new(speeds: [u64; POLICIES]) -> Stream {
-            Stream { tuner: ChunkTuner::new(), tail: 0, now: Instant::now(), speeds, policy: 0, pieces: [0; POLICIES] }
+            Stream { tuner: ChunkTuner::new(), tail: 0, now: Instant::now(), speeds, policy: 0, chunks: [0; POLICIES] }
         }
 
         /// Produces chunks, of which two are in flight. `pause` selects the chunks before which there was nothing to
         /// send.
-        fn go(&mut self, pieces: usize, pause: impl Fn(usize) -> bool) {
-            for piece in 0..pieces {
+        fn go(&mut self, chunks: usize, pause: impl Fn(usize) -> bool) {
+            for chunk in 0..chunks {
                 if self.tuner.is_due(self.tail) {
-                    let head = self.tail.saturating_sub(2 * PIECE);
+                    let head = self.tail.saturating_sub(2 * CHUNK);
                     self.policy = self.tuner.choose(head, self.tail, self.now);
                 }
-                let lap = if self.policy == POLICIES - 1 { 3 * PIECE } else { LINES };
-                if self.tail % LINES + PIECE > lap {
+                let lap = if self.policy == POLICIES - 1 { 3 * CHUNK } else { LINES };
+                if self.tail % LINES + CHUNK > lap {
                     let rest = LINES - self.tail % LINES;
                     self.tuner.filled(self.tail, rest);
                     self.tail += rest;
                 }
-                self.tail += PIECE;
-                self.pieces[self.policy] += 1;
-                self.now += Duration::from_nanos(PIECE * 1000 / self.speeds[self.policy]);
-                if pause(piece) {
+                self.tail += CHUNK;
+                self.chunks[self.policy] += 1;
+                self.now += Duration::from_nanos(CHUNK * 1000 / self.speeds[self.policy]);
+                if pause(chunk) {
                     self.now += Duration::from_millis(1);
                 }
             }
         }
 
         fn share_of(&self, policy: usize) -> f64 {
-            self.pieces[policy] as f64 / self.pieces.iter().sum::<u64>() as f64
+            self.chunks[policy] as f64 / self.chunks.iter().sum::<u64>() as f64
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn pauses_do_not_count() {
         for (speeds, fastest) in [([100, 100, 200], 2), ([200, 100, 100], 0), ([100, 200, 100], 1)] {
             let mut stream = Stream::new(speeds);
-            stream.go(MANY / 50, |piece| piece % 1200 == 0);
+            stream.go(MANY / 50, |chunk| chunk % 1200 == 0);
             assert!(!stream.tuner.is_trying());
             assert_eq!(stream.policy, fastest);
         }
@@ -236,7 +236,7 @@ mod tests {
                 stream.go(change, |_| false);
                 stream.speeds = [after; POLICIES];
                 stream.go(MANY / 50 - change, |_| false);
-                assert_eq!((stream.policy, stream.tuner.is_trying()), (0, false), "after {change} pieces");
+                assert_eq!((stream.policy, stream.tuner.is_trying()), (0, false), "after {change} chunks");
             }
         }
     }

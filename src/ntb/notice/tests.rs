@@ -170,7 +170,7 @@ fn a_neighbour_rings_once_for_each_request() {
     let pair = Pair::new();
     let mut wires = pair.wires;
     let [sender, receiver] = &pair.notices;
-    assert!(!sender.answers(Side::Left, BELL), "nobody has asked");
+    assert!(!sender.answers(Side::Left, BELL), "no request was made");
     // A request that is repeated is the same as long as it has not been answered.
     for _ in 0..3 {
         assert!(!receiver.ask(BELL, 0));
@@ -217,7 +217,7 @@ fn ports_ring_only_sleepers() {
     let [_, sender] = &ports[0];
     let [receiver, _] = &ports[1];
     sender.ring(BELL);
-    assert_eq!(receiver.doorbells(), 0, "nobody sleeps");
+    assert_eq!(receiver.doorbells(), 0, "no thread sleeps");
     let vector = receiver.vector(BELL);
     let ticket = vector.arm();
     assert!(!ticket.seen);

@@ -112,13 +112,13 @@ proptest! {
             let len = rng.usize(..=producer.entry_max());
             let need = lines_for(len) as u64;
             let (at, rest) = (tail % lines as u64, lines as u64 - tail % lines as u64);
-            let is_piece = rng.bool();
+            let is_chunk = rng.bool();
             let room = |head: u64, lines_of: u64| tail - head + lines_of < lines as u64;
             let mut with_filling = if need > rest { need + rest } else { need };
             // The producer may decide with an older head; only the sufficiency of the latest head is checked.
             let look = |head: &mut u64| if said > *head && said <= tail { *head = said };
             // At the start of a lap that is never enough, but the producer still reads the head.
-            if is_piece && (at + need) as usize > lap {
+            if is_chunk && (at + need) as usize > lap {
                 if !room(head, need + rest) {
                     look(&mut head);
                 }
@@ -130,7 +130,7 @@ proptest! {
                 look(&mut head);
             }
             let room = |head| room(head, with_filling);
-            match if is_piece { producer.reserve_piece(len) } else { producer.reserve(len) } {
+            match if is_chunk { producer.reserve_piece(len) } else { producer.reserve(len) } {
                 Some(mut slot) => {
                     prop_assert!(room(head), "room that is not there");
                     slot.write_bytes(0, &vec![0xff; len]);

@@ -66,8 +66,8 @@ fn message(rng: &mut Rng, max: usize) -> Message {
     Message { kind: rng.u8(..PAD), meta: rng.u16(..=META_MAX), bytes }
 }
 
-/// Sends messages through a lane; gives up after `patience` without progress.
-fn exchange(lines: usize, messages: usize, text: &str, patience: Duration) -> End {
+/// Sends messages through a lane; gives up after `timeout` without progress.
+fn exchange(lines: usize, messages: usize, text: &str, timeout: Duration) -> End {
     let Cabled { mut producer, mut consumer, _hosts } = Cabled::new(lines, text);
     let (mut rng, mut sent, mut got, mut wrong) = (Rng::with_seed(1), Vec::new(), 0, 0);
     let max = producer.entry_max();
@@ -97,7 +97,7 @@ fn exchange(lines: usize, messages: usize, text: &str, patience: Duration) -> En
                 consumer.release();
                 moved = Instant::now();
             }
-            Ok(None) if moved.elapsed() > patience => {
+            Ok(None) if moved.elapsed() > timeout => {
                 let full = sent.len() < messages && producer.reserve(next.bytes.len()).is_none();
                 return End::Stuck { gap: consumer.gap().is_some(), full };
             }
@@ -112,12 +112,12 @@ fn exchange(lines: usize, messages: usize, text: &str, patience: Duration) -> En
 
 #[test]
 fn what_is_doubled_or_late_does_no_harm() {
-    let patience = Duration::from_secs(30);
+    let timeout = Duration::from_secs(30);
     for (lines, messages) in [(16, 400), (40, 600), (600, 300)] {
         for text in ["double=0.5", "delay=0.02:100us", "double=0.3,delay=0.02:50us", "double=1,delay=0.3:5us"] {
             for seed in 1..=3 {
                 let text = format!("{text},seed={seed}");
-                assert_eq!(exchange(lines, messages, &text, patience), End::Right, "{lines} lines, {text}");
+                assert_eq!(exchange(lines, messages, &text, timeout), End::Right, "{lines} lines, {text}");
             }
         }
     }
@@ -125,8 +125,8 @@ fn what_is_doubled_or_late_does_no_harm() {
 
 /// All outcomes of these faults, over many seeds. Nothing is delayed, so nothing has to be waited for.
 fn ends(text: &str) -> Vec<End> {
-    let patience = Duration::from_millis(1);
-    let one = |seed: usize| exchange([16, 33, 100][seed % 3], 300, &format!("{text},seed={seed}"), patience);
+    let timeout = Duration::from_millis(1);
+    let one = |seed: usize| exchange([16, 33, 100][seed % 3], 300, &format!("{text},seed={seed}"), timeout);
     (0..150).map(one).collect()
 }
 

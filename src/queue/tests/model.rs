@@ -106,7 +106,7 @@ fn check(traffic: Traffic, bound: Option<usize>, fault: Option<Fault>) {
             }
         }
         sending.join().unwrap();
-        assert_eq!(consumer.take(), Ok(None), "a message that nobody sent");
+        assert_eq!(consumer.take(), Ok(None), "a message that was never sent");
     });
     eprintln!("{} interleavings", rounds.load(std::sync::atomic::Ordering::Relaxed));
 }

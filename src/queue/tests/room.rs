@@ -12,7 +12,7 @@ enum Move {
     /// An entry of this many lines is produced, if there is room.
     Put(usize),
     /// The same, as a chunk.
-    Piece(usize),
+    Chunk(usize),
     /// An entry is taken and released.
     Take,
 }
@@ -52,12 +52,12 @@ impl Lane {
     /// Applies a step; returns false if it is not possible now.
     fn apply(&mut self, next: Move) -> bool {
         match next {
-            Move::Put(lines) | Move::Piece(lines) => {
-                let (len, is_piece) = (lines * LINE - TAG, matches!(next, Move::Piece(_)));
-                if !put(&mut self.producer, &vec![self.put as u8; len], is_piece) {
+            Move::Put(lines) | Move::Chunk(lines) => {
+                let (len, is_chunk) = (lines * LINE - TAG, matches!(next, Move::Chunk(_)));
+                if !put(&mut self.producer, &vec![self.put as u8; len], is_chunk) {
                     return false;
                 }
-                self.entries.push_back((lines, self.put, is_piece));
+                self.entries.push_back((lines, self.put, is_chunk));
                 self.put += 1;
                 assert!(self.producer.taken() < LINES_MIN, "no line is left that the consumer could stop at");
             }
@@ -70,15 +70,15 @@ impl Lane {
                 let mut bytes = vec![0; entry.len];
                 self.consumer.window().read(entry.offset, &mut bytes);
                 assert_eq!(bytes, vec![number as u8; lines * LINE - TAG], "something was written over it");
-                assert!(self.consumer.release() || !asks, "whoever asks is told");
+                assert!(self.consumer.release() || !asks, "a request for the head was not answered");
             }
         }
         true
     }
 }
 
-fn put(producer: &mut Producer, bytes: &[u8], is_piece: bool) -> bool {
-    let slot = if is_piece { producer.reserve_piece(bytes.len()) } else { producer.reserve(bytes.len()) };
+fn put(producer: &mut Producer, bytes: &[u8], is_chunk: bool) -> bool {
+    let slot = if is_chunk { producer.reserve_piece(bytes.len()) } else { producer.reserve(bytes.len()) };
     let Some(mut slot) = slot else { return false };
     slot.write_bytes(0, bytes);
     slot.commit(1, bytes.len(), 0);
@@ -90,8 +90,8 @@ fn the_smallest_lane_never_overflows_and_takes_anything_when_it_is_empty() {
     let largest = (entry_max(LINES_MIN) + TAG) / LINE;
     explore(None, &[Move::Put(1), Move::Put(largest), Move::Take]);
     for lap in [1, largest, 2 * largest, 2 * largest + 1] {
-        explore(Some(lap), &[Move::Put(1), Move::Piece(largest), Move::Take]);
-        explore(Some(lap), &[Move::Piece(1), Move::Put(largest), Move::Take]);
+        explore(Some(lap), &[Move::Put(1), Move::Chunk(largest), Move::Take]);
+        explore(Some(lap), &[Move::Chunk(1), Move::Put(largest), Move::Take]);
     }
 }
 

@@ -126,8 +126,8 @@ impl Simulation {
         // Sometimes more room is reserved than needed, as for elements that cannot be split.
         let room = if self.rng.u8(..4) == 0 { self.rng.usize(len..=self.producer.entry_max()) } else { len };
         let rng = &mut self.rng;
-        let is_piece = self.plan.lap.is_some() && rng.bool();
-        let slot = if is_piece { self.producer.reserve_piece(room) } else { self.producer.reserve(room) };
+        let is_chunk = self.plan.lap.is_some() && rng.bool();
+        let slot = if is_chunk { self.producer.reserve_piece(room) } else { self.producer.reserve(room) };
         let Some(mut slot) = slot else { return false };
         let give_up = rng.u8(..8) == 0;
         if (give_up || rng.u8(..4) == 0) && self.plan.way != Way::Delayed {
@@ -145,15 +145,15 @@ impl Simulation {
         let mut at = 0;
         while at < len {
             let n = rng.usize(1..=len - at);
-            let piece = &message.bytes[at..at + n];
+            let part = &message.bytes[at..at + n];
             match rng.u8(..3) {
-                0 => slot.write_bytes(at, piece),
+                0 => slot.write_bytes(at, part),
                 // SAFETY: the source outlives the call; it lives until the end of the block.
-                1 => slot.write(at, unsafe { ForeignBytes::new(piece.as_ptr(), n) }),
+                1 => slot.write(at, unsafe { ForeignBytes::new(part.as_ptr(), n) }),
                 _ => {
                     let filled = slot.fill(at, n, |room| {
                         // SAFETY: both buffers have n bytes.
-                        unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), room.address(), n) };
+                        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), room.address(), n) };
                         n
                     });
                     assert_eq!(filled, n);
@@ -176,7 +176,7 @@ impl Simulation {
         if !there {
             return Err("an empty lane had an entry".into());
         }
-        let Some(message) = self.sent.pop_front() else { return Err("an entry that nobody sent".into()) };
+        let Some(message) = self.sent.pop_front() else { return Err("an entry that was never sent".into()) };
         self.compare(&entry, &message)?;
         let (line, lines) = (entry.offset / LINE, lines_for(entry.len));
         if line != self.next_line % self.plan.lines {

@@ -8,7 +8,7 @@ use ntbring_ntb::weak::disorder;
 use std::time::{Duration, Instant};
 
 /// Aborts a test that would hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn bytes(rng: &mut Rng, max: usize) -> Vec<u8> {
     let len = if rng.bool() { rng.usize(..=max) } else { rng.usize(..=60) };
@@ -21,7 +21,7 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
         if let Some(found) = look() {
             return Ok(found);
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err("nothing has moved for a minute".into());
         }
         std::thread::yield_now();
@@ -30,14 +30,14 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
 
 fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
     exchange_by(Kind::Plain, lines, messages, hold, weak)?;
-    exchange_by(Kind::Pieces, lines, messages, hold, weak)
+    exchange_by(Kind::Chunks, lines, messages, hold, weak)
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
     /// All messages are chunks, which wrap early after a quarter of the lane.
-    Pieces,
+    Chunks,
 }
 
 fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
@@ -51,7 +51,7 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
     let incoming = InWindow::new(memory);
     let mut producer = Producer::new(to_lane, InWindow::new(credit));
     let mut consumer = Consumer::new(incoming, to_credit);
-    if kind == Kind::Pieces {
+    if kind == Kind::Chunks {
         producer = producer.with_wrap_after(lines / 4);
     }
     let seed = weak.unwrap_or(7);

@@ -5,7 +5,7 @@ use ntbring_memory::{InWindow, OutWindow, Region};
 
 const LINES: usize = 1000;
 const LAP: usize = 208;
-const PIECE: usize = 4096;
+const CHUNK: usize = 4096;
 
 struct Lane {
     producer: Producer,
@@ -46,12 +46,12 @@ fn short_laps(producer: Producer) -> Producer {
 }
 
 #[test]
-fn while_the_consumer_keeps_up_pieces_use_the_first_lines_only() {
+fn while_the_consumer_keeps_up_chunks_use_the_first_lines_only() {
     let mut lane = Lane::new(short_laps);
-    assert_eq!(lane.producer.piece_max(), PIECE);
+    assert_eq!(lane.producer.piece_max(), CHUNK);
     // Beyond the range of sequence numbers, in laps as in a real stream: small entries between some chunks.
     for number in 0..70_000 {
-        let len = if number % 17 == 0 { 60 } else { PIECE };
+        let len = if number % 17 == 0 { 60 } else { CHUNK };
         assert!(lane.put(len), "there is room");
         // One entry is in flight.
         if number == 0 {
@@ -59,13 +59,13 @@ fn while_the_consumer_keeps_up_pieces_use_the_first_lines_only() {
         }
         let (entry, returned) = lane.take().unwrap();
         assert!(entry.offset + entry.len <= LAP * LINE, "entry {number} is at {}", entry.offset);
-        assert!(returned, "a piece asks for the head");
+        assert!(returned, "a chunk asks for the head");
     }
 }
 
 #[test]
 fn a_consumer_that_does_not_keep_up_has_all_of_the_lane() {
-    let fill = |lane: &mut Lane| (0..).take_while(|_| lane.put(PIECE)).count();
+    let fill = |lane: &mut Lane| (0..).take_while(|_| lane.put(CHUNK)).count();
     let (mut short, mut long) = (Lane::new(short_laps), Lane::new(|producer| producer));
     let most = fill(&mut long);
     assert_eq!((fill(&mut short), most), (most, LINES / 65));
@@ -75,7 +75,7 @@ fn a_consumer_that_does_not_keep_up_has_all_of_the_lane() {
             short.take().unwrap();
         }
         for _ in 0..10_000 {
-            while lane_len(&short) < behind && short.put(PIECE) {}
+            while lane_len(&short) < behind && short.put(CHUNK) {}
             short.take().unwrap();
         }
         fill(&mut short);
@@ -94,8 +94,8 @@ fn laps_that_are_chosen_on_the_way_lose_nothing() {
     let mut lane = Lane::new(Producer::cached);
     let mut seen = [false; 2];
     for number in 0..100_000 {
-        let len = lane.producer.piece_max().min(2 * PIECE);
-        seen[usize::from(len == PIECE)] = true;
+        let len = lane.producer.piece_max().min(2 * CHUNK);
+        seen[usize::from(len == CHUNK)] = true;
         // The consumer is behind at times.
         let behind = if number % 1000 < 100 { LINES / 129 - 1 } else { 1 };
         while lane_len(&lane) < behind && lane.put(len) {}

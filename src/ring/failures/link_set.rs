@@ -43,8 +43,8 @@ impl LinkSet {
         to.fence();
     }
 
-    /// Reads a set of a ring of `hosts` hosts. A link is in it if both words say so: words that were never written hold
-    /// the empty set, and while a larger set is being written, one of the two is read.
+    /// Reads a set of a ring of `hosts` hosts. A link is in the set if both words contain it: words that were never
+    /// written hold the empty set, and while a larger set is being written, either the old or the new set is read.
     pub(crate) fn read(from: &InWindow, hosts: usize) -> LinkSet {
         LinkSet(from.load(0) & !from.load(8) & (u64::MAX >> (64 - hosts)))
     }

@@ -93,8 +93,8 @@ impl ForwarderState {
         }
     }
 
-    /// In rings that do not reroute, checks for links that have gone down and tells the neighbours. Packets for such a
-    /// link are dropped. Returns the remaining time until the next check if it is too early; None in rings that
+    /// In rings that do not reroute, checks for links that have gone down and informs the neighbours. Packets for such
+    /// a link are dropped. Returns the remaining time until the next check if it is too early; None in rings that
     /// reroute.
     pub fn look_at_links(&self, now: Instant) -> Option<Duration> {
         let (outages, rest) = lock(self.outage_flood.as_ref()?).attend(now);
