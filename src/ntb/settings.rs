@@ -89,10 +89,9 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "names",
             allowed: "all, none, or some of kernel-copies, segments, windows and processes, joined by +",
             shared: true,
-            meaning:
-                "possibilities that hosts on one machine have beside their links, and that are used: kernel-copies, \
-                 copies between processes by the kernel; segments, mapping window memory of next hosts; windows, \
-                 reading what others have written into the windows of next hosts; processes, watching \
+            meaning: "faster paths that hosts on one machine use beside their links: kernel-copies, copies between \
+                 processes by the kernel; segments, mapping of window memory of neighbour hosts; windows, reading of \
+                 data that other hosts have written into the windows of neighbour hosts; processes, watching of \
                  processes of other hosts (else each host has a monitor process); none: hosts behave as separate \
                  machines",
             tunable: false,
@@ -146,7 +145,7 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "seed",
             allowed: "off, or a number",
             shared: false,
-            meaning: "makes the windows weakly ordered: writes between fences arrive in any order and in pieces (for \
+            meaning: "makes the windows weakly ordered: writes between fences arrive in any order and in parts (for \
                  tests; slow)",
             tunable: false,
         },
