@@ -1,9 +1,9 @@
 //! Messages between ranks: sending, receiving, rendezvous, flow control, reliability, waiting.
 //!
-//! Each part has its own state; its methods take what they need as arguments and return what is to be done. Only the
+//! Each part has its own state; its methods take their inputs as arguments and return the actions to be done. Only the
 //! coordinator, `endpoint`, knows all parts and passes results from one to the other; no part refers to it. Parts use
-//! each other in two places: `sending` deposits entries for the `reliable` and charges messages by the tariff of
-//! `flow_control`, and `collective` takes the locks of `onesided`.
+//! each other in two places: `sending` deposits entries for the connections of `reliable` and charges messages by the
+//! credit policy of `flow_control`, and `collective` takes the locks of `onesided`.
 //!
 //! | folder or file | holds |
 //! |---|---|
@@ -13,10 +13,10 @@
 //! | `reliable` | reliable connections, end to end, over links that may lose data or go down |
 //! | `flow_control` | limits of the unexpected messages of each sender |
 //! | `rendezvous` | large payloads, which the receiver fetches |
-//! | `onesided` | segments that near ranks map, and operations on those of other ranks |
+//! | `onesided` | segments that ranks map into their memory, and operations on those that they cannot map |
 //! | `collective` | small allgathers that go round the ring, and alltoalls of neighbours |
 //! | `dynamic` | peers that are added later, and connection messages between them |
-//! | `waiting` | waiting without burning a core, and which polls look at what |
+//! | `waiting` | back-off of waiting ranks, and the lanes that each poll looks at |
 //! | `background` | threads beside a rank |
 //! | `observation` | counters, statistics and the dump of a rank's state |
 //! | `peer_losses` | peers that are lost |

@@ -17,7 +17,7 @@ impl PeerLosses {
         self.known.iter().find(|loss| loss.rank() == rank).copied()
     }
 
-    /// Records the number of failures that have been observed when a poll that looked everywhere found nothing.
+    /// Records the number of failures that have been observed when a poll that looked at all lanes found nothing.
     /// Returns true if they must be handled now. Packets of dead ranks, and those that a link has delivered, are taken
     /// first: losses count from the second such poll on after they were seen.
     pub fn are_due(&mut self, extent: usize) -> bool {

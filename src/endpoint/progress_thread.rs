@@ -1,4 +1,4 @@
-//! The progress thread: it retransmits what peers have not taken, while the rank does not poll.
+//! The progress thread: it retransmits entries that peers have not taken, while the rank does not poll.
 
 use ntbring_host::thread;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,20 +3,20 @@
 //!
 //! ```text
 //!                   left neighbour              this rank                  right neighbour
-//! all members share cards
+//! all members exchange addresses
 //!                   for this rank ------------> receive block <----------- for this rank
 //!                   for the right one --------> in transit
 //!                                               in transit --------------> receive block
-//! all members share notes
+//! all members exchange statuses
 //! ```
 //!
 //! Blocks are copied in one of two ways. With kernel copies (`CopyPath::Kernel`), the kernel copies from the sender's
 //! blocks to the receiver's. Otherwise (`CopyPath::Lane`), each rank puts its outgoing blocks into its area (`area`)
-//! before it sends its card, and blocks in transit lie in an area until their destination takes them after the note.
-//! The copies are made in rounds, each of which ends with a small allgather (`groups`); blocks that were in transit in
-//! one round are taken in the next. For each class of block sizes an A/B tuner (`zerocopy::copy_tuner`) finds the
-//! faster way, and all members follow the preferences that were exchanged in the previous alltoall. If the kernel
-//! refuses a copy to any member, all members restart and copy through areas.
+//! before it sends its addresses, and blocks in transit lie in an area until their destination takes them after the
+//! status of the round. The copies are made in rounds, each of which ends with a small allgather (`groups`); blocks
+//! that were in transit in one round are taken in the next. For each class of block sizes an A/B tuner
+//! (`zerocopy::copy_tuner`) finds the faster way, and all members follow the preferences that were exchanged in the
+//! previous alltoall. If the kernel refuses a copy to any member, all members restart and copy through areas.
 //!
 //! A group that uses this algorithm has no fallback during an alltoall: the loss of a member ends the alltoall with
 //! an error on all members, and no member is left waiting for a live one that noticed the loss earlier.
@@ -146,7 +146,7 @@ impl Alltoalls {
         if self.get_mut(id).is_some_and(Alltoall::leave) {
             let (me, mine) = (self.members.rank(), self.get(id).and_then(|x| x.mine.as_ref()));
             if let Some(Err(error)) = mine.map(|mine| lock_unless_kept(&self.members, mine.segment(), me)) {
-                log::info!("rank {me} has left an exchange: {error}");
+                log::info!("rank {me} has left an alltoall: {error}");
             }
         }
     }
@@ -195,7 +195,7 @@ impl Alltoalls {
         x.mine.is_some() && x.sides.iter().all(|side| side.area.is_some())
     }
 
-    /// Sends this rank's card to the other members.
+    /// Sends this rank's addresses to the other members.
     fn set_out(
         &mut self,
         groups: &mut Groups,
@@ -256,7 +256,7 @@ impl Alltoalls {
         let (round, last) = (current.round, current.round == current.rounds());
         let mut ok = true;
         if !current.begun {
-            // If one member's card is missing, all members know that the alltoall did not begin.
+            // If one member's addresses are missing, all members know that the alltoall did not begin.
             let cards = self.told(groups, id).inspect_err(|_| x.exposed = false)?;
             if let Some(other) = x.begin(&mut current, &cards) {
                 return Err(groups.other_size(id, other));
@@ -312,7 +312,7 @@ impl Alltoalls {
         begin_status_allgather(groups, id, x, current, true)
     }
 
-    /// Evaluates all members' notes. Returns true if no member has had an error.
+    /// Evaluates all members' statuses. Returns true if no member has had an error.
     fn notes(&self, groups: &mut Groups, id: u32, x: &mut Alltoall) -> Result<bool, EndpointError> {
         let notes = self.told::<2, RoundStatus>(groups, id)?;
         x.agree(notes.iter().map(|note| note.for_kernel));
@@ -320,7 +320,7 @@ impl Alltoalls {
     }
 }
 
-/// Sends this rank's note to the other members.
+/// Sends this rank's status to the other members.
 fn begin_status_allgather(
     groups: &mut Groups,
     id: u32,

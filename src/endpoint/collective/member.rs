@@ -68,7 +68,7 @@ pub struct Current {
     pub size: usize,
     pub copy_path: CopyPath,
     pub round: usize,
-    /// True once all members' cards have arrived.
+    /// True once the addresses of all members have arrived.
     pub begun: bool,
     blocks: Blocks,
     /// Time at which this rank was ready. Using it for measurements charges waiting for others to the copy path.
@@ -156,7 +156,7 @@ impl Alltoall {
         self.mine.iter_mut().for_each(Area::seal);
     }
 
-    /// Starts an alltoall and returns this member's card for it.
+    /// Starts an alltoall and returns this member's addresses for it.
     pub fn set_out(&mut self, mut current: Current) -> BlockAddresses {
         if self.is_for_kernel(current.size) && self.agreed >> class(current.size) & 1 == 1 {
             current.copy_path = CopyPath::Kernel;
@@ -184,8 +184,8 @@ impl Alltoall {
         self.sides.iter_mut().for_each(|side| side.area = None);
     }
 
-    /// Evaluates all members' cards. Returns a member whose blocks have another size, if any; then all members find
-    /// such a mismatch, and none begins.
+    /// Evaluates the addresses of all members. Returns a member whose blocks have another size, if any; then all
+    /// members find such a mismatch, and none begins.
     pub fn begin(&mut self, current: &mut Current, cards: &[BlockAddresses]) -> Option<usize> {
         if let Some(other) = cards.iter().position(|card| card.size != current.size as u64) {
             self.exposed = false;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `direction` | the two directions in which blocks travel |
 //! | `group`, `groups` | small allgathers that go round the ring |
-//! | `area`, `card` | memory from which neighbours read blocks, and the records about it |
+//! | `area`, `card` | memory from which neighbours read blocks, and the records of its addresses and of rounds |
 //! | `blocks`, `member`, `alltoalls` | alltoalls of neighbours that access each other's memory |
 
 mod alltoalls;

@@ -13,7 +13,7 @@ pub struct Allowance {
     allowed: u64,
     /// Messages that wait for credit, each with its cost.
     held: VecDeque<(Waiting, u64)>,
-    /// True if the receiver was sent a STALLED for the current limit.
+    /// True if a STALLED packet was sent to the receiver for the current limit.
     told: bool,
     /// For each other rank whose STALLED was passed on to this receiver: the latest number.
     passed: SmallVec<[(u32, u32); 4]>,

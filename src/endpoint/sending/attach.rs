@@ -35,7 +35,7 @@ impl Outbound {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
             flows[rank as usize].line.outbox = lanes.push(members.local_producer(local), bell, true);
         }
-        // Ranks that take turns on a core had better fill a lane in each.
+        // Ranks that take turns on a core make best use of a turn by filling the whole lane.
         let near = !members.is_oversubscribed();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
@@ -135,8 +135,8 @@ impl Outbound {
         self.flows.get(rank as usize).is_some_and(|flow| flow.line.outbox == LOST)
     }
 
-    /// Forgets what waits for a rank, and all that is sent to it later. An engine that is reading payloads for it finishes
-    /// first.
+    /// Drops the packets that wait for a rank, and all that are sent to it later. An engine that is reading payloads
+    /// for it finishes first.
     pub fn lose(&mut self, rank: u32) {
         let bulk = self.flows[rank as usize].bulk.as_ref().map(|line| line.outbox);
         if let Some(outbox) = bulk.and_then(|outbox| self.lanes.boxes.get_mut(outbox)) {

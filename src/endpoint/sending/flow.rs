@@ -8,7 +8,7 @@ use ntbring_ring::relay::Route;
 #[derive(Default)]
 pub struct Flow {
     pub line: FlowQueue,
-    /// The line for bulk data, if there is a bulk lane.
+    /// The queue for bulk data, if there is a bulk lane.
     pub bulk: Option<Box<FlowQueue>>,
     pub route: Option<Route>,
     pub distance: usize,
@@ -42,7 +42,7 @@ impl Flow {
         self.line.is_idle() && self.bulk.as_ref().is_none_or(|bulk| bulk.is_idle())
     }
 
-    /// Returns the line of a packet. A rendezvous payload need not keep its order among the messages of the flow.
+    /// Returns the queue of a packet. A rendezvous payload need not keep its order among the messages of the flow.
     pub fn line_of(&mut self, waiting: &Waiting) -> &mut FlowQueue {
         match (waiting, &mut self.bulk) {
             (Waiting::Pieces { opening: Opening::Feed(_), .. }, Some(bulk)) => bulk,

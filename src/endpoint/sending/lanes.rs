@@ -1,4 +1,4 @@
-//! The outgoing lanes of a rank: their sizes, and retransmission of what links may have damaged in them
+//! The outgoing lanes of a rank: their sizes, and retransmission of entries that links may have damaged
 //! (`queue::checked`).
 
 use super::linger::Linger;
@@ -30,14 +30,14 @@ pub struct Lanes {
     /// True if links are not trusted.
     pub(super) checked: bool,
     pub(super) doorbells: u64,
-    /// Has the lanes once the rank has left.
+    /// The thread that retransmits, and holds the lanes, once the rank has left.
     lingering: Option<Linger>,
 }
 
 impl Lanes {
     /// Creates no lanes yet, of a rank in a job of `ranks`. `chunk` is the chunk size of the settings.
     pub fn new(chunk: Option<usize>, packet_max: usize, checked: bool, ranks: usize) -> Lanes {
-        // What others relay has to fit into their lanes, too.
+        // Entries that other hosts relay must fit into their lanes, too.
         let cuts = [false, true].map(|near| ChunkSize::new(chunk, near).within(packet_max - PREFIX_MAX));
         let (boxes, requests) = (Vec::new(), vec![NOWHERE; ranks]);
         Lanes { boxes, requests, cuts, packet_max, checked, doorbells: 0, lingering: None }
@@ -101,7 +101,7 @@ impl Lanes {
         true
     }
 
-    /// Forgets what was sent over the link on this side, which has gone down.
+    /// Drops the entries that were sent over the link on this side, which has gone down.
     pub fn close(&mut self, side: Side) {
         let by = self.boxes.iter_mut().filter(|outbox| outbox.bell.side() == Some(side));
         by.for_each(|outbox| outbox.is_cut_off = true);
@@ -125,8 +125,8 @@ impl Lanes {
         self.boxes.iter().all(|outbox| outbox.is_settled() || outbox.lane.reminders() >= REMINDERS)
     }
 
-    /// Makes a thread retransmit what is in the lanes from now on, if anything is left to be retransmitted. Nothing can
-    /// be sent afterwards.
+    /// Hands the lanes to a thread that retransmits their entries from now on, if any is left to be retransmitted.
+    /// Nothing can be sent afterwards.
     pub fn linger(&mut self) -> std::io::Result<()> {
         if self.is_unsettled() {
             self.lingering = Some(Linger::start(std::mem::take(&mut self.boxes))?);
@@ -134,7 +134,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// True if a thread retransmits what is in the lanes.
+    /// True if a thread retransmits the entries of the lanes.
     pub fn is_lingering(&self) -> bool {
         self.lingering.is_some()
     }

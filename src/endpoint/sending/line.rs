@@ -63,20 +63,20 @@ pub struct FlowQueue {
     pub outbox: usize,
     pub waiting: VecDeque<Waiting>,
     streams: Vec<Stream>,
-    /// The first of the stream numbers that this line may use.
+    /// The first of the stream numbers that this queue may use.
     first: u8,
     /// One bit for each of its stream numbers in use.
     used: u16,
 }
 
 impl FlowQueue {
-    /// Creates a line whose packets go into one lane.
+    /// Creates a queue whose packets go into one lane.
     pub fn new(outbox: usize) -> FlowQueue {
         FlowQueue { outbox, ..FlowQueue::default() }
     }
 
-    /// Creates the line for rendezvous payloads that use a bulk lane. It has stream numbers of its own, because its
-    /// packets may overtake those of the other line, and be overtaken.
+    /// Creates the queue for rendezvous payloads that use a bulk lane. It has stream numbers of its own, because its
+    /// packets may overtake those of the other queue, and be overtaken.
     pub fn bulk(outbox: usize) -> FlowQueue {
         FlowQueue { outbox, first: STREAMS_AT_ONCE as u8, ..FlowQueue::default() }
     }
@@ -91,7 +91,7 @@ impl FlowQueue {
         (self.streams.len(), self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum())
     }
 
-    /// True if any of its payloads must be packed.
+    /// True if any of the queue's payloads must be packed.
     pub fn is_packed(&self) -> bool {
         let packed = |payload: &Payload| matches!(payload, Payload::Packed(_));
         let waiting = |waiting: &Waiting| match waiting {
@@ -102,12 +102,12 @@ impl FlowQueue {
     }
 }
 
-// The two lines of a flow together use no more stream numbers than there are.
+// The two queues of a flow together use no more stream numbers than there are.
 const _: () = assert!(2 * STREAMS_AT_ONCE <= STREAMS);
 
 impl FlowQueue {
-    /// Deposits waiting packets in the lane, then a chunk of each stream, in turns if they are large. Returns about
-    /// the number of bytes of chunks; None if there was no room for anything.
+    /// Deposits waiting packets in the lane, then a chunk of each stream, in turns if they are large. Returns the
+    /// approximate number of bytes of chunks; None if there was no room for anything.
     pub fn put_some(
         &mut self,
         lane: &mut Producer,

@@ -1,4 +1,4 @@
-//! Retransmission for peers after a rank has left: its process may wait for them in a place where it does not poll.
+//! Retransmission for peers after a rank has left: its process may wait for them outside the library, without polling.
 
 use super::outbox::Outbox;
 use crate::progress_thread::ProgressThread;

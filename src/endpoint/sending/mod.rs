@@ -1,4 +1,4 @@
-//! Sending: one flow to each peer, and what waits in it for room in its lane or for credit.
+//! Sending: one flow to each peer, and the packets that wait in it for room in its lane or for credit.
 //!
 //! | file | holds |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `plain` | the fast path of small messages |
 //! | `held` | messages that wait for credit, and the cancellation of messages |
 //! | `linger` | the thread that retransmits for a rank that has left |
-//! | `attach` | which peer's flow uses which lane; peers that come and go |
+//! | `attach` | the lane of each peer's flow; peers that come and go |
 
 mod allowance;
 mod attach;

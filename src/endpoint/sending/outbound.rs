@@ -1,8 +1,8 @@
 //! All flows of a rank: messages that are sent at once, and those that wait for room.
 //!
-//! A message that finds no room waits, and all later ones of the same flow behind it. A message in
-//! pieces keeps its place only until its header is sent; later messages may pass between its
-//! pieces, so a large one does not hold up small ones. Messages without credit wait apart (`held`).
+//! A message that finds no room waits, and all later ones of the same flow behind it. A chunked message keeps its place
+//! only until its header is sent; later messages may pass between its chunks, so a large one does not hold up small
+//! ones. Messages without credit wait apart (`held`).
 
 use super::flow::Flow;
 use super::lanes::Lanes;
@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Pieces of one flow that are sent before another flow has its turn.
+/// Chunks of one flow that are sent before another flow has its turn.
 const TURN: usize = 8;
 
 /// Numbers of messages sent.
@@ -30,7 +30,7 @@ const TURN: usize = 8;
 pub struct Counts {
     /// Messages that were one entry of a lane.
     pub packed: u64,
-    /// Messages that were sent as a header and pieces.
+    /// Messages that were sent as a header and chunks.
     pub chunked: u64,
     /// Messages that have waited for credit.
     pub held: u64,
@@ -54,25 +54,26 @@ pub struct Outbound {
     pub(super) copying: bool,
     /// True if payloads can be packed at present.
     pub packs: bool,
-    /// Transfers what lies in the outboxes of other hosts to them, where links retransmit what they have lost.
+    /// The thread that carries the entries in the outboxes of other hosts to them, where links retransmit what they
+    /// have lost.
     pub retransmit_thread: Option<RetransmitThread>,
-    /// Turns in which something was put into a lane.
+    /// Number of turns in which something was put into a lane.
     pub(super) turns: u64,
     pub(super) counts: Counts,
 }
 
 impl Outbound {
-    /// The outgoing lanes.
+    /// Returns the outgoing lanes.
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
-    /// The outgoing lanes.
+    /// Returns the outgoing lanes.
     pub fn lanes_mut(&mut self) -> &mut Lanes {
         &mut self.lanes
     }
 
-    /// Numbers of messages sent so far.
+    /// Returns the numbers of messages sent so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -151,7 +152,7 @@ impl Outbound {
         }
     }
 
-    /// Takes a message that cannot be deposited as one entry right now.
+    /// Queues a message that cannot be deposited as one entry right now.
     fn keep(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
         self.check(&m)?;
         let dest = m.dest;
@@ -181,7 +182,7 @@ impl Outbound {
         }
         self.flows[dest as usize].allowance.spend(cost);
         self.queue(dest, waiting)?;
-        // All of it may have found room after all.
+        // The whole message may have found room after all.
         let mine = |released: &Released| !released.offered && released.cookie == cookie;
         let done = (before..self.sent.len()).find(|&i| !empty && mine(&self.sent[i]));
         if let Some(i) = done {
@@ -190,7 +191,7 @@ impl Outbound {
         Ok(if empty || done.is_some() { Sent::Done } else { Sent::Pending })
     }
 
-    /// Queues something for a rank, and sends what there is room for.
+    /// Queues a packet for a rank, and sends as many packets as there is room for.
     pub(super) fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
         if self.flows.get(dest as usize).is_none_or(|flow| flow.line.outbox == NOWHERE) {
             return Err(EndpointError::Argument(format!("there is no way to peer {dest}")));
@@ -217,7 +218,7 @@ impl Outbound {
         self.lanes.request(Route { src: self.me, dst: dest }, request, operands)
     }
 
-    /// Sends a payload that was offered and that the receiver fetches by this number.
+    /// Sends the payload of an offer, which the receiver fetches by this number.
     pub fn feed(&mut self, dest: u32, fetch: u32, payload: Payload, cookie: usize) -> Result<(), EndpointError> {
         let opening = Opening::Feed(fetch);
         self.queue(dest, Waiting::Pieces { opening, header: SmallVec::new(), payload, cookie })
@@ -242,8 +243,8 @@ impl Outbound {
         Ok((self.lanes.doorbells, self.turns) != before || self.copying)
     }
 
-    /// A turn for one flow: first messages that wait, then a piece of each stream, and again.
-    /// True if nothing is left to be sent.
+    /// Gives one flow a turn: first waiting messages are sent, then a chunk of each stream, and so on. Returns true if
+    /// nothing is left to be sent.
     fn serve(&mut self, dest: u32) -> Result<bool, EndpointError> {
         let flow = &mut self.flows[dest as usize];
         if flow.line.outbox == LOST {
@@ -270,8 +271,7 @@ impl Outbound {
         self.carry(dest);
         Ok(idle)
     }
-    /// Sends entries in the lane to a rank of another host at once, if that lane is a connection of the reliable
-    /// connection.
+    /// Sends entries in the lane to a rank of another host at once, if that lane belongs to a reliable connection.
     pub fn carry(&self, dest: u32) {
         let elsewhere = |flow: &Flow| flow.distance > 0;
         if let Some(retransmit_thread) =

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Index of the outbox of a peer to which there is no lane.
 pub const NOWHERE: usize = usize::MAX;
 
-/// Index of the outbox of a rank that is lost: what is sent to it is forgotten.
+/// Index of the outbox of a rank that is lost: packets for it are dropped.
 pub const LOST: usize = usize::MAX - 1;
 
 /// An outgoing lane with the doorbell of its receiver.
