@@ -1,6 +1,6 @@
 //! Results of asynchronous progress, and arrivals that wait for the rank.
 //!
-//! A thread (`ffi::progress_thread`) copies payloads whose destination is known while the rank computes, feeds them
+//! A thread (`ffi::progress_thread`) copies payloads whose destination is known while the rank computes: it puts them
 //! into lanes and takes them out, and sends and handles the packets about them. Every other arrival is kept,
 //! unreleased, for the rank, and no further entry is taken from its lane before the rank has handled it. No payload is
 //! packed, because MPICH packs, and only the rank may call MPICH.

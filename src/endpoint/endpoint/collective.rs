@@ -46,7 +46,7 @@ impl Endpoint {
         self.collective.groups.is_allgathered(id, || self.waiting.idle.busy())
     }
 
-    /// As [`Endpoint::is_shared`], but looks up to `looks` times, and only spins or yields in between. While it
+    /// As [`Endpoint::is_allgathered`], but looks up to `looks` times, and only spins or yields in between. While it
     /// returns false, the caller must poll before it calls again.
     pub fn await_allgather(&mut self, id: u32, looks: u32) -> Result<bool, EndpointError> {
         for _ in 0..looks {

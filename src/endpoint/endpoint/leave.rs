@@ -1,4 +1,4 @@
-//! The end of a rank: it posts no more receives, waits until its peers have what was sent to them, and leaves.
+//! The end of a rank: it posts no more receives, waits until its peers have the messages sent to them, and leaves.
 
 use super::Endpoint;
 use crate::error::EndpointError;
@@ -14,8 +14,8 @@ impl Endpoint {
         !self.out.has_work() && self.offers.is_settled() && self.onesided.remotes.is_settled() && settled
     }
 
-    /// Returns true if everything sent to external peers outlives this process, or will never be read. For that
-    /// they have to poll.
+    /// Returns true if everything sent to external peers outlives this process, or will never be read. The peers have
+    /// to poll for that.
     pub fn has_reached_external_peers(&self) -> bool {
         self.dynamic.external_peers.has_reached_all(|peer| self.out.has_used(peer))
     }
@@ -45,12 +45,12 @@ impl Endpoint {
         }
         if tell {
             let (rank, state) = (self.members.rank(), self.describe());
-            log::warn!("rank {rank} waits in MPI_Finalize until others take what was sent:\n{state}");
+            log::warn!("rank {rank} waits in MPI_Finalize until peers take the messages sent to them:\n{state}");
         }
     }
 
-    /// To be called when the endpoint will not be used any more. Until it is dropped a thread retransmits entries
-    /// that peers have not taken, because this process may wait for those peers in a place where it does not poll.
+    /// To be called when the endpoint will not be used any more. Until it is dropped a thread retransmits entries that
+    /// peers have not taken, because this process may wait for those peers outside the library, without polling.
     pub fn linger(&mut self) -> Result<(), EndpointError> {
         self.background.forwarder_threads.iter().for_each(ForwarderThreads::leave);
         self.dynamic.external_peers.take_leave();
@@ -60,7 +60,7 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // The threads first: they count, too.
+        // The threads end first, because they change counters.
         self.background.forwarder_threads = None;
         self.out.retransmit_thread.iter_mut().for_each(RetransmitThread::stop);
         self.out.lanes_mut().end();

@@ -47,7 +47,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A rank's end of all its flows.
+/// The endpoint of a rank: its end of all flows.
 pub struct Endpoint {
     members: Arc<Membership>,
     settings: Settings,
@@ -68,7 +68,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint of a rank that has joined; starts forwarding if this is its host's first rank.
+    /// Creates the endpoint of a rank that has joined; starts forwarding if this is its host's first rank.
     pub fn new(mut members: Membership, settings: Settings) -> Result<Endpoint, EndpointError> {
         let mailbox = members.take_mailbox();
         let stats_page = mailbox.stats_page()?;
@@ -144,27 +144,27 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Its process in the ring.
+    /// Returns the rank's membership in the ring.
     pub fn members(&self) -> &Membership {
         &self.members
     }
 
-    /// Hosts of the ring.
+    /// Returns the number of hosts of the ring.
     pub fn hosts(&self) -> usize {
         self.members.topology().hosts()
     }
 
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> u32 {
         self.members.rank()
     }
 
-    /// The largest header of a message, bytes.
+    /// Returns the size in bytes of the largest header of a message.
     pub fn header_max(&self) -> usize {
         self.out.lanes().header_max()
     }
 
-    /// The sizes that decide how messages travel.
+    /// Returns the thresholds by which the protocol of a message is selected.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds
     }
@@ -175,7 +175,7 @@ impl Endpoint {
         self.publish_figures();
     }
 
-    /// The handle that any thread may use.
+    /// Returns the handle for waiting, which any thread may use.
     pub fn idle(&self) -> Arc<Idle> {
         self.waiting.idle.clone()
     }

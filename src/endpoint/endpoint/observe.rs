@@ -12,7 +12,7 @@ impl Endpoint {
         counter.own(&self.totals()) + counter.relayed(&self.background.relay)
     }
 
-    /// Returns what this rank has counted.
+    /// Returns the totals of this rank's counters.
     fn totals(&self) -> Totals {
         let mut by_distance = [Traffic::default(); 3];
         for (distance, msgs, bytes) in self.out.traffic() {
@@ -50,7 +50,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns what this rank has counted for the link on one side.
+    /// Returns the totals of this rank's counters for the link on one side.
     fn link_totals(&self, side: Side) -> LinkTotals {
         let [sent_bytes, resent, damaged] = self.out.crossed(side);
         LinkTotals { sent_bytes, resent, damaged: damaged + self.inbound.damaged_by(side) }

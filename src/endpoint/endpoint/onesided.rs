@@ -1,4 +1,4 @@
-//! One-sided operations: segments, and operations on those of ranks that are not near.
+//! One-sided operations: segments, and operations on segments that this rank cannot map.
 
 use super::Endpoint;
 use crate::error::EndpointError;
@@ -21,7 +21,7 @@ impl Endpoint {
         self.onesided.segments.withdraw(segment, self.background.forwarder_threads.as_ref())
     }
 
-    /// Opens a segment of a near rank.
+    /// Maps a segment of another rank.
     pub fn open_segment(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         self.onesided.segments.open(rank, address)
     }

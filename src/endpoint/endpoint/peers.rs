@@ -8,20 +8,20 @@ use ntbring_ring::external_peer::ExternalAddress;
 use ntbring_ring::PeerLoss;
 
 impl Endpoint {
-    /// The address that a process outside the ring needs to send to this rank.
+    /// Returns the address that a process outside the ring needs to send to this rank.
     pub fn external_peer_address(&self) -> ExternalAddress {
         self.members.external_peer_addresses()[self.members.rank() as usize]
     }
 
-    /// The same of a rank of the job, or of a peer that was added.
+    /// Returns that address of a rank of the job, or of a peer that was added.
     pub fn peer_address(&self, peer: u32) -> Option<ExternalAddress> {
         let ranks = self.members.external_peer_addresses();
         ranks.get(peer as usize).copied().or_else(|| self.dynamic.external_peers.address(peer))
     }
 
-    /// Adds a process to which messages can be sent from now on, by the number that is returned:
-    /// the job's size or above, the same whenever the same process is added. For a process of this
-    /// job it is its rank. None if it has to read its mail first. A process that has ended is lost at once ([`Event::Lost`]).
+    /// Adds a process as a peer, to which messages can be sent from now on. Returns its number: the job's size or
+    /// above, the same whenever the same process is added; a process of this job has its rank. Returns None if the
+    /// process has to read its mailbox first. A process that has ended is lost at once ([`Event::Lost`]).
     pub fn add_peer(&mut self, address: &ExternalAddress) -> Result<Option<u32>, EndpointError> {
         let mut ranks = self.members.external_peer_addresses().iter();
         if let Some(rank) = ranks.position(|a| a.mailbox.token == address.mailbox.token) {
@@ -41,15 +41,16 @@ impl Endpoint {
         Ok(Some(peer))
     }
 
-    /// To be called when a peer outside the job is lost and nothing refers to its number any more: another may get it.
+    /// To be called when a peer outside the job is lost and nothing refers to its number any more; another peer may get
+    /// the number.
     pub fn drop_peer(&mut self, peer: u32) {
         if self.dynamic.external_peers.drop_peer(peer) {
             self.events.retain(|event| !matches!(event, Event::Lost(loss) if loss.rank() == peer));
         }
     }
 
-    /// Gives the external peer a flow and streams, new ones if they were those of another; returns its number as a
-    /// peer.
+    /// Gives the external peer a flow and streams; they are reset if they belonged to another peer. Returns its number
+    /// as a peer.
     fn admit(&mut self, i: usize) -> u32 {
         let peer = self.dynamic.external_peers.peer(i);
         self.out.admit(peer as usize);
@@ -76,7 +77,7 @@ impl Endpoint {
         if due || self.observation.publisher.is_asked() {
             self.publish_figures();
         }
-        // External peers that leave report it at once, those that die do not.
+        // External peers that leave report it at once; those that die do not.
         self.look_for_external_peers(due);
         Ok(())
     }
@@ -86,8 +87,8 @@ impl Endpoint {
         self.events.extend(self.dynamic.external_peers.look(also_dead).map(Event::Lost));
     }
 
-    /// To be called after a poll that looked everywhere and found nothing: forgets external peers that were gone at the
-    /// previous such poll.
+    /// To be called after a poll that looked at all lanes and found nothing: removes external peers that were gone at
+    /// the previous such poll.
     #[inline]
     pub(super) fn check_external_peers(&mut self) {
         if self.dynamic.external_peers.is_changing() {
@@ -97,7 +98,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets an external peer that is lost, and tells the caller.
+    /// Removes an external peer that is lost, and reports the loss to the caller.
     fn forget_external_peer(&mut self, i: usize, loss: PeerLoss) {
         let peer = loss.rank();
         self.out.disconnect(peer);
@@ -110,21 +111,22 @@ impl Endpoint {
         self.waiting.idle.busy();
     }
 
-    /// Answers a peer if this thread has taken its question under that tag, and sends it a question otherwise.
+    /// Sends a connection message under a tag: a reply if this thread has accepted the peer's request under that tag,
+    /// otherwise a request.
     pub fn dpm_send(&mut self, peer: u32, tag: u32, bytes: &[u8]) -> Result<(), EndpointError> {
         let packet = self.dynamic.dpm_messages.dpm_send(peer, tag, bytes.len())?;
         self.out.send_bare(peer, packet, bytes)
     }
 
-    /// Returns the answer if this thread has asked under that tag, and otherwise the oldest question of a peer that is
-    /// not gone; None if there is none yet. Fails if the peer that was asked is lost.
+    /// Returns the reply if this thread has sent a request under that tag, and otherwise the oldest request of a peer
+    /// that is not gone; None if there is none yet. Fails if the peer to which the request was sent is lost.
     pub fn dpm_receive(&mut self, tag: u32) -> Result<Option<Vec<u8>>, EndpointError> {
         let (external_peers, peer_losses) = (&self.dynamic.external_peers, &self.peer_losses);
         let loss_of = |peer| peer_losses.of(peer).or_else(|| external_peers.loss_of(peer));
         self.dynamic.dpm_messages.next(tag, |peer| external_peers.is_gone(peer), loss_of)
     }
 
-    /// Gives up the questions of this thread under that tag: no peer may accept them any more.
+    /// Withdraws the requests of this thread under that tag: no peer may accept them any more.
     pub fn withdraw(&mut self, tag: u32) -> Result<(), EndpointError> {
         while let Some((peer, packet)) = self.dynamic.dpm_messages.withdraw(tag) {
             self.out.send_bare(peer, packet, &[])?;
@@ -132,9 +134,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// To be called after a poll that looked everywhere and found nothing: handles failures that have been observed.
-    /// Nothing fails here if ranks of other hosts are lost. Requests that wait for a lost rank, and later ones, stay
-    /// pending; the caller, which knows all of them too, ends them when it gets [`Event::Lost`].
+    /// To be called after a poll that looked at all lanes and found nothing: handles failures that have been observed.
+    /// The call does not fail if ranks of other hosts are lost. Requests that wait for a lost rank, and later ones,
+    /// stay pending; the caller, which knows all of them, ends them when it gets [`Event::Lost`].
     #[inline]
     pub(super) fn check_losses(&mut self) -> Result<(), EndpointError> {
         match self.waiting.idle.extent() {

@@ -25,7 +25,7 @@ impl Endpoint {
         able && (self.offers.is_open() || self.out.is_sending())
     }
 
-    /// Does a little of that work. Returns true if there was any; an error is kept for the rank's next poll.
+    /// Does a limited amount of that work. Returns true if there was any; an error is kept for the rank's next poll.
     pub fn carry_on(&mut self) -> bool {
         self.out.packs = false;
         let done = catch_unwind(AssertUnwindSafe(|| self.carry_some()));
@@ -83,8 +83,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns what was kept for the rank: the next arrival that is for the caller, then an error. It comes before
-    /// new arrivals.
+    /// Returns the next event that was kept for the rank: an arrival for the caller, then an error. It comes before new
+    /// arrivals.
     pub(super) fn take_kept(&mut self) -> Result<Option<Event>, EndpointError> {
         while let Some(arrival) = self.background.async_progress.next() {
             let event = match arrival.packet {

@@ -10,13 +10,13 @@ use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_zerocopy::Protocol;
 
 impl Endpoint {
-    /// Sends a message, or keeps it until there is room. See [`Sent`].
+    /// Sends a message, or queues it until there is room. See [`Sent`].
     #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, EndpointError> {
         let dest = message.dest;
         self.offers.preferences.spend(dest, message.payload.len());
-        // Taken apart and put together again: to move it as a whole, which is in other pieces than it was written in, would wait
-        // until the payload has left the processor.
+        // The result is taken apart and rebuilt: a move of the whole value reads it in other units than it was written
+        // in, and would wait until the payload has left the processor's store buffer.
         let sent = self.out.send(message, &self.thresholds)?;
         if self.waiting.polls.odd {
             self.out.carry(dest);
@@ -24,7 +24,7 @@ impl Endpoint {
         Ok(sent)
     }
 
-    /// Sends a message that is one entry, if there is room for it right now and it need not be offered.
+    /// Sends a message that is one entry, if there is room for it right now and it needs no rendezvous.
     #[inline]
     pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
         let (dest, bytes) = (message.dest, message.header.len() as u64 + message.payload.len());
@@ -49,7 +49,7 @@ impl Endpoint {
         !self.waiting.polls.odd && self.out.send_plain(dest, head, header, payload, self.thresholds.plain_max())
     }
 
-    /// Returns the size in bytes, header and payload, of the largest message to be sent to a rank without an offer.
+    /// Returns the size in bytes, header and payload, of the largest message that is sent to a rank without rendezvous.
     pub fn eager_max(&self, dest: u32) -> usize {
         self.thresholds.eager_max(self.is_copied_for(dest))
     }
@@ -88,8 +88,7 @@ impl Endpoint {
         self.offers.forget(cookie)
     }
 
-    /// Accepts the first `size` bytes of an offer (CTS): into `room`, or, without it, as chunks that carry the
-    /// cookie.
+    /// Accepts the first `size` bytes of an offer (CTS): into `room`, or, without it, as chunks that carry the cookie.
     pub fn accept(
         &mut self,
         src: u32,
@@ -124,7 +123,7 @@ impl Endpoint {
         }
     }
 
-    /// Carries out what rendezvous has decided.
+    /// Carries out the actions that the rendezvous protocol has returned.
     #[inline]
     pub(super) fn carry_out(&mut self) -> Result<(), EndpointError> {
         while let Some(action) = self.offers.next_action() {

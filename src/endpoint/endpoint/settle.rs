@@ -11,21 +11,21 @@ use ntbring_rma::Reply;
 use std::time::Instant;
 
 impl Endpoint {
-    /// Gives an arrival's space back. The beginning of a message in pieces gets the cookie that
-    /// its pieces will carry.
+    /// Returns the lane space of an arrival. The beginning of a chunked message gets the cookie that its chunks will
+    /// carry.
     #[inline]
     pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
         self.inbound.release(token, cookie)
     }
 
-    /// Gives the space of a lane's entry back with which no message in pieces begins.
+    /// Returns the lane space of an entry that does not begin a chunked message.
     #[inline(always)]
     pub fn release_entry(&mut self, lane: usize) -> Result<(), EndpointError> {
         self.inbound.release_entry(lane)
     }
 
-    /// Copies bytes of an arrival to the application: those that lie `at` bytes behind its header's
-    /// beginning, or its piece's. Panics if they reach beyond the lane.
+    /// Copies bytes of an arrival to the application, from `at` bytes behind the beginning of its header or chunk.
+    /// Panics if they reach beyond the lane.
     pub fn copy_out(&self, arrival: &Arrival, at: usize, room: ForeignRoom) {
         self.inbound.copy_out(arrival.token.lane, arrival.offset + at, room);
     }

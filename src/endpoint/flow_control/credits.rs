@@ -1,4 +1,5 @@
-//! The accounts of all senders at a receiver: which limit a sender has been sent, and which it may be sent next.
+//! The credit of all senders at a receiver: the limit that a sender was last sent, and the limit that it may be sent
+//! next.
 
 use crate::error::EndpointError;
 use smallvec::SmallVec;

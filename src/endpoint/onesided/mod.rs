@@ -1,9 +1,9 @@
-//! One-sided operations: on segments of near ranks, which are mapped here, and on segments of all other ranks, whose
-//! hosts perform them.
+//! One-sided operations: on segments of ranks that this rank can map, and on segments of all other ranks, whose hosts
+//! perform them.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `segments` | segments of this rank and of near ranks |
+//! | `segments` | segments of this rank, and mapped ones of other ranks |
 //! | `locking` | the lock of a segment, whose holder may die |
 //! | `remotes` | operations on segments of other hosts |
 

@@ -280,7 +280,7 @@ mod tests {
     fn a_large_operation_is_split_and_only_so_many_requests_are_outstanding() {
         let mut remotes = Remotes::new(4, CHUNK);
         let pieces = OPEN_MAX as u64 + 2;
-        // Holding a lock takes no bytes, so its request is one of any length.
+        // Acquiring a lock transfers no bytes, so its request may have any length.
         remotes.begin(operation(2, Action::Acquire(true), pieces * CHUNK as u64 - 1, 7));
         assert!(!remotes.send_some(|_, _, _| false) && remotes.has_work());
         let first = sent(&mut remotes);

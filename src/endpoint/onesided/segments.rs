@@ -1,4 +1,4 @@
-//! Segments: memory of this rank that directly mappable ("near") ranks map, and theirs.
+//! Segments: memory of this rank that other ranks map, and their memory that this rank maps.
 
 use super::locking::{lock, GLANCE, NAP, SPINS};
 use crate::error::EndpointError;
@@ -18,7 +18,7 @@ pub struct Segments {
     dir: PathBuf,
     /// Number of segments created by this rank.
     pub own: u64,
-    /// Number of segments of near ranks that this rank has opened.
+    /// Number of segments of other ranks that this rank has mapped.
     pub near: u64,
     /// Segments that are registered with the host's forwarder.
     published: HashMap<u64, SegmentAddress>,
@@ -92,7 +92,7 @@ impl Segments {
         }
     }
 
-    /// Opens a segment of a near rank.
+    /// Maps a segment of another rank.
     pub fn open(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         if !self.members.is_mappable(rank) || address.file.pid != self.members.pid(rank) {
             return Err(EndpointError::Argument(format!("rank {rank} is not near, or has no such segment")));

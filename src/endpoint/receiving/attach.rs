@@ -78,8 +78,8 @@ impl Inbound {
         self.boxes.push(Inbox::new(lane, bell, Some(peer)));
     }
 
-    /// Removes the lanes of peers that are gone. Entries of a lane that are still held are released by its index, so such lanes stay, and
-    /// where they are.
+    /// Removes the lanes of peers that are gone. Entries of a lane that are still held are released by its index, so
+    /// such lanes stay at their index.
     fn clear(&mut self) {
         let is_free = |inbox: &Inbox| inbox.lane.held() == 0;
         let is_over = |inbox: &Inbox| inbox.shut & VACANT != 0 && is_free(inbox);
@@ -94,7 +94,7 @@ impl Inbound {
         }
     }
 
-    /// Takes a peer's lane away: nothing more will come.
+    /// Takes the lane of a peer away: no more entries arrive from it.
     pub fn disconnect(&mut self, peer: u32) {
         self.streams[peer as usize] = None;
         for inbox in self.boxes.iter_mut().filter(|inbox| inbox.from == Some(peer)) {

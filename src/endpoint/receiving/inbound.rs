@@ -46,8 +46,7 @@ impl Inbound {
         self.poll_those(|_| true, has_room)
     }
 
-    /// Returns the next arrival from a lane of which no entry is held, so that the next release in that lane is for
-    /// it.
+    /// Returns the next arrival from a lane of which no entry is held, so that the next release in that lane is for it.
     pub fn poll_free(&mut self, has_room: impl Fn(u32) -> bool) -> Result<Option<Polled>, EndpointError> {
         self.poll_those(|inbox| inbox.lane.held() == 0, has_room)
     }
@@ -308,8 +307,8 @@ impl Inbound {
         open.filter(|open| open.fetch.is_none()).map(|open| open.fetch = Some(fetch)).is_some()
     }
 
-    /// Returns the lane space of an arrival. For the beginning of a message in chunks, `cookie` is what its chunks
-    /// will carry.
+    /// Returns the lane space of an arrival. For the beginning of a chunked message, `cookie` is the cookie that its
+    /// chunks will carry.
     #[inline]
     pub fn release(&mut self, token: Token, cookie: usize) -> Result<(), EndpointError> {
         if token == Token::NOTHING {

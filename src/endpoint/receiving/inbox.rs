@@ -6,7 +6,7 @@ use ntbring_queue::Consumer;
 /// Fruitless looks at a lane before it counts as cold and is looked at only by thorough polls.
 pub const HEAT: u16 = u16::MAX;
 
-/// Reason for not taking from a lane: a message in chunks has begun whose cookie is not known yet.
+/// Reason for not taking from a lane: a chunked message has begun whose cookie is not known yet.
 pub const BEGINNING: u8 = 1;
 /// Reason for not taking from a lane: its link has gone down.
 pub const CUT: u8 = 2;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `inbox` | one incoming lane |
 //! | `inbound` | taking entries from all lanes in turns |
-//! | `attach` | which lanes there are; peers that come and go |
+//! | `attach` | the set of lanes; peers that come and go |
 //! | `describe` | descriptions and counters |
 
 mod attach;

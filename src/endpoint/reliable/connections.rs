@@ -49,15 +49,14 @@ pub struct ReliableConnections {
     hops: Vec<Hop>,
     /// Indexed by rank; None for ranks of the same host.
     connections: Vec<Option<Connection>>,
-    /// The first error. The reliable connection does nothing after it.
+    /// The first error. No connection sends or receives after it.
     fault: Option<Arc<EndpointError>>,
     /// Number of steps so far.
     steps: u64,
 }
 
 impl ReliableConnections {
-    /// Builds the reliable connection of a rank and the ends of its connections. Returns None in rings that do not
-    /// reroute.
+    /// Builds the reliable connections of a rank and their ends. Returns None in rings that do not reroute.
     pub fn new(members: &Membership) -> Option<(ReliableConnections, Ends)> {
         let (topology, rank) = (members.topology().clone(), members.rank());
         let links = members.links().filter(|_| members.policy().reroutes())?;
@@ -108,12 +107,12 @@ impl ReliableConnections {
         self.steps
     }
 
-    /// True if the reliable connection has stopped because of an error.
+    /// True if the connections have stopped because of an error.
     pub fn has_failed(&self) -> bool {
         self.fault.is_some()
     }
 
-    /// Stops the reliable connection with an error, unless it has stopped already.
+    /// Stops the connections with an error, unless they have stopped already.
     pub fn fail(&mut self, text: &str) {
         self.fault.get_or_insert_with(|| Arc::new(EndpointError::Argument(text.to_string())));
     }

@@ -118,7 +118,7 @@ impl Hop {
     }
 
     /// Retransmits entries that the link has lost or damaged. While the link is down this achieves nothing; the
-    /// reliable connection then also sends the contents of these lanes by the other route.
+    /// connections then also send the contents of these lanes by the other route.
     pub fn look_after(&mut self, now: Instant) -> Result<(), EndpointError> {
         if self.is_settled() {
             return Ok(());

@@ -1,5 +1,4 @@
-//! The progress thread of the reliable connection: it steps the reliable connection while the rank computes or waits
-//! without polling.
+//! The progress thread of the reliable connections: it steps them while the rank computes or waits without polling.
 
 use super::connections::ReliableConnections;
 use crate::progress_thread::ProgressThread;
@@ -7,12 +6,12 @@ use ntbring_ring::{rank_doorbell, Membership};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Interval between two steps while the reliable connection has work pending.
+/// Interval between two steps while the connections have work pending.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Interval between two steps otherwise.
 const REST: Duration = Duration::from_millis(10);
 
-/// A reliable connection with the thread that steps it whenever the rank does not.
+/// The reliable connections of a rank, with the thread that steps them whenever the rank does not.
 pub struct RetransmitThread(ProgressThread<ReliableConnections>);
 
 impl RetransmitThread {
@@ -35,7 +34,7 @@ impl RetransmitThread {
         ProgressThread::start("ntbring-resend", reliable, REST, step).map(RetransmitThread)
     }
 
-    /// Locks and returns the reliable connection.
+    /// Locks and returns the reliable connections.
     pub fn reliable(&self) -> MutexGuard<'_, ReliableConnections> {
         self.0.lock().unwrap_or_else(broken)
     }
@@ -46,8 +45,7 @@ impl RetransmitThread {
     }
 }
 
-/// Recovers a poisoned lock. A thread has panicked in the middle of a step, so the reliable connection is marked as
-/// failed.
+/// Recovers a poisoned lock. A thread has panicked in the middle of a step, so the connections are marked as failed.
 fn broken(guard: PoisonError<MutexGuard<'_, ReliableConnections>>) -> MutexGuard<'_, ReliableConnections> {
     let mut reliable = guard.into_inner();
     reliable.fail("a fault in libntbring: the reliable connection has panicked");

@@ -1,8 +1,8 @@
-//! A rank that waits to leave, until its peers have taken what was sent to them.
+//! The state of a rank that waits to leave until its peers have taken the messages sent to them.
 
 use std::time::{Duration, Instant};
 
-/// Peers may compute for any time before they take what was sent to them; after this time the user is informed.
+/// Peers may compute for any time before they take the messages sent to them; after this time the user is informed.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between two checks for external peers that no longer take anything.

@@ -83,7 +83,7 @@ struct Waiter {
     ticket: Option<Ticket>,
     watched: Instant,
     stocked: Instant,
-    /// Passes on which links are down, if no other process of the host does.
+    /// Passes the states of links on to other hosts, if no other process of the host does.
     outage_flood: Option<OutageFlood>,
     listener: Listener,
 }
@@ -220,7 +220,7 @@ impl Idle {
         }
     }
 
-    /// Yields, and adapts `spins` to the duration of the yield, which shows if others want the core.
+    /// Yields, and adapts `spins` to the duration of the yield, which shows if other processes want the core.
     fn give_way(&self, spins: u32) {
         let Some(quiet) = self.quiet else { return std::thread::yield_now() };
         let before = Instant::now();
@@ -267,7 +267,7 @@ impl Idle {
         }
         if waiter.stocked.elapsed() >= STOCK_EVERY {
             waiter.stocked = Instant::now();
-            // The rank finds out when it next looks into its mailbox.
+            // The rank learns that when it next looks into its mailbox.
             self.stock.store(true, Ordering::Relaxed);
             self.stats_page.nudge();
         }

@@ -1,9 +1,9 @@
-//! Waiting: what a rank does while nothing arrives.
+//! Waiting: the back-off of a rank while nothing arrives.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `idle` | spinning, yielding and sleeping; noticing that a process has died or a link has gone down |
-//! | `polls` | which polls look at what |
+//! | `polls` | the choice of the lanes and checks that each poll includes |
 //! | `receive_timeout` | the receive timeout of tests with injected faults |
 //! | `flush_state` | a rank that waits to leave |
 
@@ -19,7 +19,7 @@ pub use idle::Idle;
 pub use polls::{Polls, TESTS};
 pub use receive_timeout::ReceiveTimeout;
 
-/// All that a rank needs for waiting.
+/// The state that a rank needs for waiting.
 pub struct Waiting {
     pub idle: Arc<Idle>,
     pub polls: Polls,

@@ -1,4 +1,5 @@
-//! Which polls look at what: cold lanes, transit traffic, and the rare checks of a rank that polls in vain.
+//! The choice of the work that each poll does: cold lanes, transit traffic, and the rare checks of a rank that polls in
+//! vain.
 
 /// While a rank spins, one of this number of polls looks at everything: cold lanes, transit traffic, failures.
 const THOROUGH_EVERY: u32 = 8;
@@ -12,19 +13,19 @@ const GLANCE_EVERY: u32 = 1 << 6;
 /// Fruitless polls between two checks if their caller waits or only tests.
 pub const TESTS: u32 = 1 << 4;
 
-/// Number of fruitless polls between two questions to the caller about stalled senders.
+/// Number of fruitless polls between two reports of stalled senders to the caller.
 const ASK_EVERY: u32 = 16;
 
 /// The polls of a rank so far.
 #[derive(Default)]
 pub struct Polls {
-    /// True if polls cannot go the short way: links are not trusted, or something was left for the rank.
+    /// True if polls cannot take the fast path: links are not trusted, or kept arrivals wait for the rank.
     pub odd: bool,
-    /// Polls that went the short way.
+    /// Polls that took the fast path.
     looks: u32,
     /// Polls that found nothing.
     fruitless: u32,
-    /// Polls that still look for transit each time, since there was some.
+    /// Number of further polls that each look for transit traffic, because there was some recently.
     relay_heat: u32,
 }
 
@@ -40,12 +41,12 @@ pub struct Due {
 }
 
 impl Polls {
-    /// Creates the state of a rank before its first poll; `malformed` as described there.
+    /// Creates the state of a rank before its first poll; `odd` is true if polls cannot take the fast path.
     pub fn new(odd: bool) -> Polls {
         Polls { odd, ..Polls::default() }
     }
 
-    /// Begins a poll on the short way. Returns true if it is a thorough one, which includes cold lanes. A rank that
+    /// Begins a poll on the fast path. Returns true if it is a thorough one, which includes cold lanes. A rank that
     /// spins polls so often that cold lanes can wait; one that yields or sleeps has the time to look at them.
     #[inline(always)]
     pub fn begin(&mut self, is_spinning: impl FnOnce() -> bool) -> bool {
@@ -53,13 +54,13 @@ impl Polls {
         self.looks % THOROUGH_EVERY == 0 || !is_spinning()
     }
 
-    /// True if each poll looks for transit traffic.
+    /// True if each poll must look for transit traffic.
     #[inline(always)]
     pub fn is_relaying(&self) -> bool {
         self.relay_heat > 0
     }
 
-    /// Records that a poll has looked for transit traffic, and whether there was any.
+    /// Records that a poll has looked for transit traffic; the argument is true if there was any.
     #[inline]
     pub fn has_looked_for_transit(&mut self, any: bool) {
         if any {
