@@ -67,7 +67,7 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "polls",
             allowed: "auto, or 0 to 1000000",
             shared: false,
-            meaning: "polls in vain before a waiting rank yields its core; auto: few with more ranks than cores, else many",
+            meaning: "fruitless polls before a waiting rank yields its core; auto: few with more ranks than cores, else many",
             tunable: false,
         },
         parse: |s, v| {
@@ -97,7 +97,7 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "switch",
             allowed: "auto, on or off",
             shared: false,
-            meaning: "whether large payloads with a matching receive go on while their rank computes, by a thread of the lowest priority; \
+            meaning: "progress of large payloads with a matching receive while their rank computes, by a thread of the lowest priority; \
                       auto: on with at least as many cores as ranks",
             tunable: false,
         },
@@ -118,7 +118,7 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "file",
             allowed: "off, or a path",
             shared: false,
-            meaning: "appends one JSON line of counters a rank to the file when the rank leaves the ring",
+            meaning: "file to which each rank appends one JSON line of counters when it leaves the ring",
             tunable: false,
         },
         parse: |s, v| {
@@ -148,7 +148,7 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "filter",
             allowed: "error, warn, info, debug, trace, or env_logger's syntax",
             shared: false,
-            meaning: "messages that are logged to stderr; debug includes what was chosen and why",
+            meaning: "messages that are logged to stderr; debug includes the choices of the library and their reasons",
             tunable: false,
         },
         parse: |s, v| {

@@ -142,8 +142,8 @@ pub unsafe extern "C" fn ntbring_allgather_wait(
 /// Begins an alltoall. See `include/ntbring.h`.
 ///
 /// # Safety
-/// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which the caller
-/// leaves alone until the exchange has ended or failed: neighbours read `from` and write to `to` meanwhile.
+/// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which the
+/// caller does not touch until the alltoall has ended or failed: neighbours read `from` and write to `to` meanwhile.
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_alltoall(
     endpoint: *mut ntbring_endpoint_t,

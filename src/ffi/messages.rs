@@ -1,4 +1,4 @@
-//! Messages and events, between C's structures and ours.
+//! Conversion of messages and events between C's structures and those of the endpoint.
 
 use super::abi::*;
 use super::error::remember;
@@ -10,7 +10,7 @@ use ntbring_ring::PeerLoss;
 use ntbring_zerocopy::{Packed, Payload};
 use std::ffi::c_void;
 
-/// A message as the endpoint takes it.
+/// Converts a message of C into a message of the endpoint.
 ///
 /// # Safety
 /// The memory that `m` points to must be valid: the header for the call, the payload until it is released.
@@ -37,7 +37,7 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
     Ok(Message { dest: m.dest as u32, head, header, payload, cookie: m.cookie as usize })
 }
 
-/// The payload of a small message, which is not kept.
+/// Returns the payload of a small message, which is not kept.
 ///
 /// # Safety
 /// `data` must be valid for the call.
@@ -50,7 +50,7 @@ pub unsafe fn small(dest: i32, data: *const c_void, data_size: u64) -> Result<Fo
     Ok(unsafe { ForeignBytes::new(data.cast(), data_size as usize) })
 }
 
-/// Two words as they lie in memory.
+/// Returns two words as they lie in memory.
 #[inline(always)]
 pub fn bytes(words: [u64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
@@ -59,14 +59,14 @@ pub fn bytes(words: [u64; 2]) -> [u8; 16] {
     bytes
 }
 
-/// An offer that was in an event.
+/// Returns the sender and the description of an offer from an event.
 pub fn offer(o: &ntbring_offer_t) -> Result<(u32, Offer), Failure> {
     let src = u32::try_from(o.src).map_err(|_| argument("an offer of a negative rank"))?;
     Ok((src, Offer { id: o.id, address: o.address, total: o.total }))
 }
 
-/// Fills in the event of a plain message, as [`fill`] would: without the detour through [`Event`],
-/// whose copies cost more than all the rest.
+/// Fills in the event of a plain message, as [`fill`] would, but without an intermediate [`Event`], whose copies cost
+/// more than all the other work.
 #[inline]
 pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain, charge: u64) {
     e.kind = NTBRING_EVENT_MESSAGE;
@@ -82,7 +82,7 @@ pub fn fill_plain(e: &mut ntbring_event_t, found: &Plain, charge: u64) {
     e.charge = charge;
 }
 
-/// Fills in an event as C takes it: what its kind has, and the token.
+/// Fills in an event of the C ABI: the fields of its kind, and the token.
 #[inline]
 pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u64) {
     e.src = i32::MIN;
@@ -126,7 +126,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         Event::Arrival(arrival) => arrival,
     };
     e.src = arrival.src as i32;
-    // 0, nothing to be released, for Token::NOTHING.
+    // 0 stands for `Token::NOTHING`: there is nothing to release.
     e.token[0] = (arrival.token.lane as u64).wrapping_add(1);
     let mut head = |head: Head, header: usize| {
         e.handler = head.handler;
@@ -163,7 +163,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
             e.charge = cost(h.handler, 0);
             e.offer = ntbring_offer { src: e.src, id: offer.id, address: offer.address, total: offer.total };
         }
-        // The endpoint keeps these to itself.
+        // The endpoint handles these packets itself.
         Packet::Cts { .. }
         | Packet::Data { .. }
         | Packet::Fin { .. }
@@ -179,18 +179,19 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
     }
 }
 
-/// Destination of the payload of a message that has begun, if the caller has named one.
+/// Returns the destination of the payload of a message that has begun, if the caller has named one.
 ///
 /// # Safety
-/// If `e` is the beginning of a message, `data` must be NULL or writable for `data_size` bytes until the payload is there.
+/// If `e` is the beginning of a message, `data` must be NULL or writable for `data_size` bytes until the payload is
+/// complete.
 #[inline]
 pub unsafe fn place(e: &ntbring_event_t, token: Token) -> Option<ForeignRoom<'static>> {
     let told = token.begun.is_some() && !e.data.is_null();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees writable memory (contract of this function).
     told.then(|| unsafe { ForeignRoom::new(e.data.cast(), e.data_size as usize) })
 }
 
-/// The lane whose entry an event is, if that is all there is to release.
+/// Returns the lane of the event's entry, if that entry is the only resource to release.
 #[inline(always)]
 pub fn entry(e: &ntbring_event_t) -> Option<usize> {
     match e.token {
@@ -200,7 +201,7 @@ pub fn entry(e: &ntbring_event_t) -> Option<usize> {
     }
 }
 
-/// The token that [`fill`] hid in an event; None if there is nothing to release.
+/// Returns the token that [`fill`] stored in an event; None if there is nothing to release.
 #[inline]
 pub fn token(e: &ntbring_event_t) -> Result<Option<Token>, Failure> {
     let [lane, stream, src, _] = e.token;

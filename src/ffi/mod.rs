@@ -216,7 +216,7 @@ fn send_now(
     Ok(if endpoint.send_now(&message)? { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
 }
 
-/// Returns the size in bytes of the largest message to be sent to `dest` without an offer. See `include/ntbring.h`.
+/// Returns the size in bytes of the largest message that is sent to `dest` without rendezvous. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected.

@@ -62,7 +62,7 @@ pub unsafe extern "C" fn ntbring_segment_create(
     })
 }
 
-/// Maps a segment of a near rank. See `include/ntbring.h`.
+/// Maps a segment of another rank. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `at` must be valid; `opened` and `base` must be writable.

@@ -29,9 +29,8 @@ pub const ROWS: &[Row<HostSettings>] = &[
             unit: "directory",
             allowed: "a directory of a memory file system, or memfd",
             shared: false,
-            meaning:
-                "directory in which shared memory is allocated; no file in it has a name; memfd: in none, where its \
-                 size is no limit",
+            meaning: "directory of the file system in which shared memory is allocated, as files without \
+                 names; memfd: no directory, and its size is no limit",
             tunable: false,
         },
         parse: |s, v| {
@@ -46,8 +45,8 @@ pub const ROWS: &[Row<HostSettings>] = &[
             unit: "cores",
             allowed: "auto, or numbers and ranges of cores such as 2,4-6",
             shared: false,
-            meaning: "cores for the threads that forward and that move payloads while ranks compute; auto: those of \
-                 mpiexec to which it has bound no rank",
+            meaning: "cores for the forwarder threads and the threads of asynchronous progress; auto: \
+                 those cores of mpiexec to which it has bound no rank",
             tunable: false,
         },
         parse: |s, v| {

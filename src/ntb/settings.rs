@@ -161,7 +161,7 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "file",
             allowed: "off, or a path",
             shared: false,
-            meaning: "records every access to the ports in FILE.RANK, one JSON object a line (for tests; slow)",
+            meaning: "records every access to the ports in FILE.RANK, one JSON object per line (for tests; slow)",
             tunable: false,
         },
         parse: |s, v| {

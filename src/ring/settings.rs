@@ -72,9 +72,9 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "bytes",
             allowed: "auto, or 64K to 1G",
             shared: true,
-            meaning: "size of each incoming window, which is divided into boards and lanes; auto: 1M to 4M, more with \
-                 fewer hosts and a larger NTBRING_SHM_DIR; 8M under a link model; more with many ranks, or lanes for \
-                 bulk",
+            meaning: "size of each incoming window, which is divided into mailboxes and lanes; auto: 1M to \
+                  4M, more with fewer hosts and a larger NTBRING_SHM_DIR; 8M under a link model; more \
+                  with many ranks, or bulk lanes",
             tunable: false,
         },
         parse: |s, v| {
@@ -161,9 +161,8 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "threads",
             allowed: "auto, or 1 to 4",
             shared: false,
-            meaning:
-                "threads that forward at this host what is in transit; auto: 1, or more if there are clearly more \
-                 cores than ranks (docs/tuning.md)",
+            meaning: "threads that forward transit traffic at this host; auto: 1, or more if there are \
+                 clearly more cores than ranks (docs/tuning.md)",
             tunable: false,
         },
         parse: |s, v| {
@@ -178,9 +177,8 @@ pub const ROWS: &[Row<RingSettings>] = &[
             unit: "level",
             allowed: "off, detect, or retry",
             shared: true,
-            meaning:
-                "treatment of packets that a link loses or damages: off none (PCIe links check themselves), detect \
-                 ends the job with an error, retry sends them again",
+            meaning: "treatment of packets that a link loses or damages: off, none (PCIe links check \
+                 themselves); detect, ends the job with an error; retry, retransmits them",
             tunable: false,
         },
         parse: |s, v| {

@@ -32,7 +32,8 @@ pub const ROWS: &[Row<TunedFile>] = &[Row {
         unit: "file",
         allowed: "auto, off, or a path",
         shared: false,
-        meaning: "file of thresholds that `ntbring tune` has measured, for those that the environment does not set; \
+        meaning:
+            "file of thresholds that `ntbring tune` has measured, for thresholds that the environment does not set; \
                   auto: $XDG_CONFIG_HOME/ntbring/tuned.json or ~/.config/ntbring/tuned.json, if it exists",
         tunable: false,
     },

@@ -49,9 +49,8 @@ pub const EAGER_MAX: Threshold = Threshold {
         unit: "bytes",
         allowed: "0 to 66K",
         shared: false,
-        meaning:
-            "largest header + payload that is sent without asking the receiver first (64K of payload by default); \
-                  messages without payload are always sent so",
+        meaning: "largest header + payload that is sent eagerly, without rendezvous (64K of payload by default); \
+                  messages without payload are always eager",
         tunable: true,
     },
     least: 0,
@@ -67,7 +66,7 @@ pub const SINGLE_COPY: Threshold = Threshold {
         allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
         shared: false,
         meaning:
-            "largest header + payload that the kernel does not copy straight from buffer to buffer, where it can; \
+            "largest header + payload that the kernel does not copy straight from buffer to buffer (CMA), where it can; \
                   auto:N: unless lanes are found to be faster",
         tunable: true,
     },
@@ -83,7 +82,7 @@ pub const SPLIT_COPY: Threshold = Threshold {
         unit: "bytes",
         allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
         shared: false,
-        meaning: "smallest such payload of which both sides copy a half (8 times as large if payloads are exchanged); \
+        meaning: "smallest payload of a kernel copy of which each side copies a half (8 times as large if payloads are exchanged); \
                   auto:N: N, or off with more ranks than cores",
         tunable: true,
     },

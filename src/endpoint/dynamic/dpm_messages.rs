@@ -1,8 +1,8 @@
 //! Connection messages: messages between two processes that have no communicator in common yet.
 //!
-//! A process that connects sends a question, under a tag that the other has published, and waits for the answer. A
-//! process that accepts takes the oldest question under that tag, from any peer, and answers it. Both use the same two
-//! calls, so the meaning of a call follows from the earlier calls of its thread.
+//! A process that connects sends a request (`Question`), under a tag that the other process has published, and waits
+//! for the reply (`Answer`). A process that accepts takes the oldest request under that tag, from any peer, and replies
+//! to it. Both use the same two calls, so the meaning of a call follows from the earlier calls of its thread.
 
 use crate::error::EndpointError;
 use crate::wire::{DpmId, DpmKind, Packet};
@@ -13,7 +13,7 @@ use std::thread::{current, ThreadId};
 /// Maximum number of bytes of a connection message.
 pub const DPM_MAX: usize = 512;
 
-/// Maximum number of questions that are kept until this process accepts.
+/// Maximum number of requests that are kept until this process accepts.
 const QUESTIONS_MAX: usize = 4096;
 
 /// A connection message that has arrived.
@@ -23,21 +23,21 @@ struct DpmMessage {
     bytes: Vec<u8>,
 }
 
-/// A question that this process has asked, or has taken and must answer.
+/// A request that this process has sent, or has taken and must reply to.
 struct Open {
     thread: ThreadId,
     peer: u32,
     what: DpmId,
 }
 
-/// Connection messages that have arrived and were not taken, and answers that this process owes.
+/// Connection messages that have arrived and were not taken, and replies that this process owes.
 #[derive(Default)]
 pub struct DpmMessages {
     questions: VecDeque<DpmMessage>,
     answers: Vec<DpmMessage>,
     asked: Vec<Open>,
     owed: Vec<Open>,
-    /// Questions asked so far.
+    /// Number of requests sent so far.
     count: u32,
 }
 
@@ -49,7 +49,7 @@ fn take(list: &mut Vec<Open>, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
 }
 
 impl DpmMessages {
-    /// Forgets the connection messages of a peer and the answers owed to it. Questions put to it stay open, for the
+    /// Drops the connection messages of a peer and the replies owed to it. Requests sent to it stay open, for the
     /// callers that wait.
     pub fn lose(&mut self, peer: u32) {
         self.questions.retain(|question| question.peer != peer);
@@ -57,7 +57,7 @@ impl DpmMessages {
         self.owed.retain(|owed| owed.peer != peer);
     }
 
-    /// Returns true if a caller waits for an answer of this peer.
+    /// Returns true if a caller waits for a reply of this peer.
     pub fn has_asked(&self, peer: u32) -> bool {
         self.asked.iter().any(|asked| asked.peer == peer)
     }
@@ -70,8 +70,8 @@ impl DpmMessages {
         let questions = self.questions.iter().map(|q| format!("peer {} asks under tag {}", q.peer, q.what.tag));
         asked.chain(owed).chain(questions).collect()
     }
-    /// Returns the packet of a connection message of `len` bytes: the answer to a peer if this thread has taken its
-    /// question under that tag, and a question otherwise.
+    /// Returns the packet of a connection message of `len` bytes: the reply to a peer if this thread has taken its
+    /// request under that tag, and a request otherwise.
     pub fn dpm_send(&mut self, peer: u32, tag: u32, len: usize) -> Result<Packet, EndpointError> {
         if len > DPM_MAX {
             return Err(EndpointError::Argument(format!("a connection message of {len} bytes")));
@@ -88,8 +88,8 @@ impl DpmMessages {
         Ok(Packet::Dpm { what, kind, payload: len })
     }
 
-    /// Returns the answer if this thread has asked under that tag, and otherwise the oldest question of a peer that is
-    /// not gone; None if there is none yet. Fails if the peer that was asked is lost.
+    /// Returns the reply if this thread has sent a request under that tag, and otherwise the oldest request of a peer
+    /// that is not gone; None if there is none yet. Fails if the peer to which the request was sent is lost.
     pub fn next(
         &mut self,
         tag: u32,
@@ -105,7 +105,7 @@ impl DpmMessages {
             if is_gone(peer) {
                 continue;
             }
-            // Questions that this thread has taken before and not answered are never answered.
+            // Requests that this thread has taken before without a reply never get one.
             while take(&mut self.owed, |o| o.what.tag == tag).is_some() {}
             self.owed.push(Open { thread: me, peer, what });
             return Ok(Some(bytes));
@@ -125,8 +125,8 @@ impl DpmMessages {
         }
     }
 
-    /// Gives up one question of this thread under that tag. Returns its peer and the packet by which the peer learns
-    /// that it must not accept the question any more; None if there is no such question.
+    /// Withdraws one request of this thread under that tag. Returns its peer and the packet by which the peer learns
+    /// that it must not accept the request any more; None if there is no such request.
     pub fn withdraw(&mut self, tag: u32) -> Option<(u32, Packet)> {
         let Open { peer, what, .. } = take(&mut self.asked, |o| o.what.tag == tag)?;
         self.answers.retain(|a| (a.peer, a.what) != (peer, what));
@@ -144,12 +144,12 @@ impl DpmMessages {
         let letter = DpmMessage { peer, what, bytes };
         match kind {
             DpmKind::Question if self.questions.len() < QUESTIONS_MAX => self.questions.push_back(letter),
-            DpmKind::Question => log::warn!("a question of peer {peer} was dropped: too many are open"),
-            // An answer to a question that was given up is dropped.
+            DpmKind::Question => log::warn!("a connection request of peer {peer} was dropped: too many are open"),
+            // A reply to a request that was withdrawn is dropped.
             DpmKind::Answer if self.asked.iter().any(|o| (o.peer, o.what) == (peer, what)) => {
                 self.answers.push(letter);
             }
-            DpmKind::Answer => log::debug!("peer {peer} answers too late under tag {}", what.tag),
+            DpmKind::Answer => log::debug!("peer {peer} replies too late under tag {}", what.tag),
             DpmKind::Withdrawal => self.questions.retain(|q| (q.peer, q.what) != (peer, what)),
         }
     }
@@ -175,7 +175,7 @@ mod tests {
     fn a_question_is_taken_by_one_process_and_answered_to_the_other() {
         let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
         assert_eq!(next(&mut accepts).unwrap(), None);
-        // Peer 8 of the one is peer 3 of the other.
+        // Peer 8 of the connecting process is peer 3 of the accepting one.
         pass(asks.dpm_send(8, TAG, 5).unwrap(), b"hello", 3, &mut accepts);
         assert!(asks.has_asked(8) && next(&mut asks).unwrap().is_none());
         assert_eq!(next(&mut accepts).unwrap().unwrap(), b"hello");
@@ -197,7 +197,7 @@ mod tests {
             pass(withdrawal, b"", 3, &mut accepts);
             assert_eq!(next(&mut accepts).unwrap(), None);
         }
-        // The second question was taken before it was withdrawn.
+        // The second request was taken before it was withdrawn.
         pass(accepts.dpm_send(3, TAG, 3).unwrap(), b"yes", 8, &mut asks);
         assert!(asks.answers.is_empty());
     }
@@ -207,12 +207,12 @@ mod tests {
         let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
         let question = asks.dpm_send(8, TAG, 0).unwrap();
         asks.lose(8);
-        // The question stays open for the caller that waits, and fails once.
+        // The request stays open for the caller that waits, and fails once.
         assert!(asks.has_asked(8));
         let loss = PeerLoss::ExternalPeerDied { peer: 8, pid: 1 };
         assert!(asks.next(TAG, |_| false, |_| Some(loss)).is_err());
         assert_eq!(asks.next(TAG, |_| false, |_| Some(loss)).unwrap(), None);
-        // A question of a peer that is gone is not taken.
+        // A request of a peer that is gone is not taken.
         pass(question, b"", 3, &mut accepts);
         assert_eq!(accepts.next(TAG, |peer| peer == 3, |_| None).unwrap(), None);
         pass(question, b"", 3, &mut accepts);

@@ -13,7 +13,7 @@ pub struct ExternalPeer {
     pub to: Option<LaneState>,
     /// State of the lane from it, if there is one.
     pub from: Option<LaneState>,
-    /// The memory of the lane to it, until it has opened that: it opens it through this process's descriptor.
+    /// The memory of the lane to it, until the peer has opened it through this process's descriptor.
     pub unopened: Option<HostMemory>,
     pub stage: Stage,
 }
@@ -21,36 +21,36 @@ pub struct ExternalPeer {
 /// Progress of an external peer's departure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stage {
-    /// It has not left.
+    /// The peer has not left.
     Here,
-    /// It sends nothing more, but some of what it sent may not have been taken yet.
+    /// The peer sends nothing more, but some of its entries may not have been taken yet.
     Leaving(PeerLoss),
-    /// All lanes have been found empty since then.
+    /// All lanes have been found empty since the peer left.
     Through(PeerLoss),
-    /// The application was told, and nothing refers to its lanes any more.
+    /// The loss was reported to the application, and nothing refers to the peer's lanes any more.
     Gone(PeerLoss),
-    /// The application has forgotten it, too: another external peer may get its number.
+    /// The application has dropped it, too: another external peer may get its number.
     Dropped(PeerLoss),
 }
 
 impl ExternalPeer {
-    /// True if it has left in the regular way.
+    /// True if the peer has left in the regular way.
     pub fn has_left(&self) -> bool {
         [&self.to, &self.from].into_iter().flatten().any(LaneState::has_left)
     }
 
-    /// True if it has left or died, as far as can be seen right now.
+    /// True if the peer has left or died, as far as can be seen right now.
     pub fn is_gone(&self) -> bool {
         self.has_left() || self.address.mailbox.is_gone()
     }
 
-    /// Returns the cause of its loss as peer number `peer`, if it was lost.
+    /// Returns the cause of the loss of this peer, which has number `peer`, if it was lost.
     pub fn loss(&self, peer: u32) -> Option<PeerLoss> {
         let pid = self.address.mailbox.pid;
         if !self.is_gone() {
             return None;
         }
-        // This is read afterwards: it may have left meanwhile.
+        // This is read afterwards: the peer may have left meanwhile.
         Some(if self.has_left() {
             PeerLoss::ExternalPeerLeft { peer, pid }
         } else {

@@ -1,4 +1,4 @@
-//! All processes outside the ring that this one knows, and the lanes to and from them.
+//! All processes outside the ring that this process knows, and the lanes to and from them.
 
 use super::external_peer::{ExternalPeer, Stage};
 use crate::bell::Bell;
@@ -13,14 +13,14 @@ use ntbring_ring::PeerLoss;
 use smallvec::SmallVec;
 use std::path::Path;
 
-/// Returns true if the error is a shortage of this process, which cannot open more files.
+/// Returns true if the cause of the error is in this process, which cannot open more files.
 fn is_own(error: &NtbError) -> bool {
     let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
     matches!(error, NtbError::Host(HostError::Open { cause, .. }) if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
 }
 
-/// The processes outside the ring that this one knows. An external peer has an index here, and as a peer the number of
-/// ranks of the job plus that index.
+/// The processes outside the ring that this process knows. An external peer has an index here; its number as a peer is
+/// the number of ranks of the job plus that index.
 pub struct ExternalPeers {
     mailbox: Mailbox,
     /// This rank.
@@ -66,8 +66,8 @@ impl ExternalPeers {
         self.of(peer).map(|external_peer| external_peer.address)
     }
 
-    /// Returns the index of an external peer; it becomes known if it was not. The numbers of peers for which
-    /// `is_awaited` holds are not given to another.
+    /// Returns the index of an external peer, which is added if it was not known. The numbers of peers for which
+    /// `is_awaited` holds are not given to other processes.
     pub fn know(
         &mut self,
         external_peer: &ExternalAddress,
@@ -104,7 +104,7 @@ impl ExternalPeers {
         self.known[i].stage == Stage::Here
     }
 
-    /// True if an external peer is gone and forgotten.
+    /// True if an external peer is gone and its lanes were removed.
     pub fn is_forgotten(&self, i: usize) -> bool {
         matches!(self.known[i].stage, Stage::Gone(_))
     }
@@ -159,7 +159,7 @@ impl ExternalPeers {
             let (i, lane) = match opened {
                 Ok(found) => found,
                 Err(error) if is_own(&error) => return Err(error.into()),
-                // It had sent nothing, or it would have waited.
+                // The sender had sent nothing; otherwise it would have waited.
                 Err(error @ NtbError::Host(HostError::Open { .. })) => {
                     log::debug!("rank {}: {error}", self.me);
                     continue;
@@ -175,7 +175,7 @@ impl ExternalPeers {
             let external_peer = &mut self.known[i];
             lane.lane_state.open();
             external_peer.from = Some(lane.lane_state);
-            // It may be waiting for that to leave.
+            // The sender may wait for the lane to be opened before it leaves.
             external_peer.bell.ring();
             let bell = external_peer.bell.clone();
             log::debug!("rank {}: a process outside the ring has become peer {}", self.me, self.peer(i));
@@ -211,7 +211,7 @@ impl ExternalPeers {
         self.leaving > 0 || !self.called.is_empty()
     }
 
-    /// To be called after a poll that looked everywhere and found nothing. Returns the external peers to be forgotten
+    /// To be called after a poll that looked at all lanes and found nothing. Returns the external peers to be removed
     /// now: those that were gone at the previous such poll.
     #[cold]
     pub fn settle(&mut self) -> SmallVec<[(usize, PeerLoss); 2]> {
@@ -227,7 +227,7 @@ impl ExternalPeers {
         over
     }
 
-    /// Gives back the descriptors of lanes that their readers have opened.
+    /// Closes the descriptors of lanes that their readers have opened.
     fn close_opened(&mut self) {
         let known = &mut self.known;
         self.called.retain(|&i| {
@@ -239,7 +239,7 @@ impl ExternalPeers {
         });
     }
 
-    /// Forgets the lanes of an external peer that is lost.
+    /// Removes the lanes of an external peer that is lost.
     pub fn forget(&mut self, i: usize, loss: PeerLoss) {
         let level =
             if matches!(loss, PeerLoss::ExternalPeerDied { .. }) { log::Level::Warn } else { log::Level::Debug };
@@ -267,13 +267,13 @@ impl ExternalPeers {
         self.of(peer).is_some_and(ExternalPeer::is_gone)
     }
 
-    /// Returns true if everything sent to external peers outlives this process, or will never be read. For that they
-    /// have to poll. `has_used` is true for peers to which something was sent.
+    /// Returns true if everything sent to external peers outlives this process, or will never be read. The peers have
+    /// to poll for that. `has_used` is true for peers to which something was sent.
     pub fn has_reached_all(&self, has_used: impl Fn(u32) -> bool) -> bool {
         self.unread(has_used).all(ExternalPeer::is_gone)
     }
 
-    /// Returns the external peers that have not opened a lane in which something lies.
+    /// Returns the external peers that have not opened a lane that holds entries.
     fn unread(&self, has_used: impl Fn(u32) -> bool) -> impl Iterator<Item = &ExternalPeer> {
         let unread = move |(i, g): &(usize, &ExternalPeer)| {
             g.to.as_ref().is_some_and(|lane_state| !lane_state.is_open()) && has_used(self.peer(*i))
@@ -281,7 +281,7 @@ impl ExternalPeers {
         self.known.iter().enumerate().filter(unread).map(|(_, g)| g)
     }
 
-    /// Returns a line on each external peer that has not opened a lane in which something lies.
+    /// Returns a line on each external peer that has not opened a lane that holds entries.
     pub fn describe(&self, has_used: impl Fn(u32) -> bool) -> Vec<String> {
         let line = |g: &ExternalPeer| {
             format!("process {} of another job has to call MPI to get what was sent", g.address.mailbox.pid)
@@ -289,7 +289,7 @@ impl ExternalPeers {
         self.unread(has_used).map(line).collect()
     }
 
-    /// Tells all external peers that nothing will be written or read any more.
+    /// Informs all external peers that this process writes and reads nothing any more.
     pub fn take_leave(&self) {
         for external_peer in
             self.known.iter().filter(|external_peer| external_peer.to.is_some() || external_peer.from.is_some())
@@ -298,7 +298,7 @@ impl ExternalPeers {
                 .into_iter()
                 .flatten()
                 .for_each(ntbring_ring::external_peer::LaneState::leave);
-            // An external peer that is gone, or cannot be told, finds out by itself.
+            // An external peer that is gone, or cannot be informed, detects the departure by itself.
             if let Ok(mailbox) = Mailbox::open(&external_peer.address.mailbox) {
                 mailbox.nudge();
                 external_peer.bell.ring();

@@ -92,7 +92,7 @@ pub(super) fn meaning() -> u64 {
 }
 
 impl Figures {
-    /// Encodes them for a stats page.
+    /// Encodes the counters as words for a stats page.
     pub(super) fn words(&self) -> Vec<u64> {
         let mut words = vec![self.rank, self.vci, self.host, self.hosts, self.size, self.lane_bytes];
         words.extend(&self.counters);
@@ -161,7 +161,7 @@ impl Figures {
     pub fn look(stats_page: &StatsPage) -> Result<Option<(Figures, Duration)>, &'static str> {
         let Some(posted) = stats_page.read() else { return Ok(None) };
         let figures = (posted.meaning == meaning()).then(|| Figures::parse(&posted.words)).flatten();
-        let figures = figures.ok_or("it runs with another version of ntbring")?;
+        let figures = figures.ok_or("the rank runs with another version of ntbring")?;
         Ok(Some((figures.and(&RelayCounters::new(&stats_page.live())), posted.age())))
     }
 }

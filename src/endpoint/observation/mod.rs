@@ -5,7 +5,7 @@
 //! | `totals` | the quantities that a rank has counted |
 //! | `counters` | the table of counters: names and meanings of these quantities |
 //! | `figures` | the values of all counters, as words of a stats page and as a line of NTBRING_STATS |
-//! | `publisher` | the stats page from which tools read them |
+//! | `publisher` | the stats page from which tools read the counters |
 //! | `dump` | the signal on which a rank writes its state |
 
 mod counters;

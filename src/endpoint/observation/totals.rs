@@ -49,7 +49,7 @@ pub struct Totals {
     pub relayed: Traffic,
     /// Messages that were one entry of a lane.
     pub packed: u64,
-    /// Messages that were sent as a header and pieces.
+    /// Messages that were sent as a header and chunks.
     pub chunked: u64,
     /// Messages whose payload was offered.
     pub offered: u64,
@@ -63,7 +63,7 @@ pub struct Totals {
     pub received: Traffic,
     /// Segments created.
     pub segments_own: u64,
-    /// Segments of near ranks opened.
+    /// Segments of other ranks mapped.
     pub segments_mapped: u64,
     /// One-sided operations on segments of other hosts.
     pub remote: u64,

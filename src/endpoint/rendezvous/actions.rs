@@ -25,7 +25,7 @@ pub enum Action {
         /// The cookie given with the offer.
         cookie: usize,
     },
-    /// The application is told.
+    /// An event is passed to the application.
     Event(Event),
 }
 

@@ -27,7 +27,7 @@ pub struct Fetch {
     /// Number of copies still to be made, by either side.
     pub pending: u8,
     pub refused: bool,
-    /// True once the payload has begun to arrive through a lane.
+    /// True once the payload has begun to arrive through a lane (DATA).
     pub fed: bool,
     /// The copy path that the A/B tuner has chosen; None if there was no choice.
     pub copy_path: Option<CopyPath>,

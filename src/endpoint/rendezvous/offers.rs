@@ -39,7 +39,8 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// `copy_tuners` has the A/B tuners, if CMA is possible but not always the faster path.
+    /// Creates the state of rank `me`. `copy_tuners` has the A/B tuners, if CMA is possible but not always the faster
+    /// path.
     pub fn new(me: u32, copy_tuners: Option<CopyTuners>) -> Offers {
         Offers { me, preferences: Preferences::new(copy_tuners), ..Offers::default() }
     }
@@ -92,8 +93,8 @@ impl Offers {
         preferences.lose(rank);
     }
 
-    /// Keeps a payload, which must not be empty, for its receiver to fetch. Returns what the receiver must be sent
-    /// with the message's header (RTS).
+    /// Keeps a payload, which must not be empty, for its receiver to fetch. Returns the description that the receiver
+    /// must be sent with the message's header (RTS).
     pub fn offer(&mut self, dest: u32, payload: Payload, cookie: usize) -> Offer {
         let (address, total) = match payload {
             Payload::Contiguous(bytes) => (bytes.address() as u64, bytes.len() as u64),
@@ -250,7 +251,8 @@ impl Offers {
         Ok(())
     }
 
-    /// Does what the receiver of an offer requests: streams the payload, or copies a part of it through `kernel_copy`.
+    /// Carries out the request of the receiver of an offer (CTS): streams the payload, or copies a part of it through
+    /// `kernel_copy`.
     pub fn has_accepted(
         &mut self,
         src: u32,

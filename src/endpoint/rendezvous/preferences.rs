@@ -24,7 +24,7 @@ pub struct Preferences {
 }
 
 impl Preferences {
-    /// `copy_tuners` has the A/B tuners; None if the copy path is fixed.
+    /// Creates the preferences of a rank. `copy_tuners` has the A/B tuners; None if the copy path is fixed.
     pub fn new(copy_tuners: Option<CopyTuners>) -> Preferences {
         Preferences { copy_tuners, ..Preferences::default() }
     }
@@ -67,7 +67,7 @@ impl Preferences {
         }
     }
 
-    /// Returns true if a sender is to be told that lanes are faster here, and notes that it is.
+    /// Returns true if a sender must be informed that lanes are faster here, and records that it is informed.
     pub fn tell(&mut self, src: u32) -> bool {
         let prefer_eager = self.copy_tuners.as_ref().is_some_and(CopyTuners::are_for_lanes);
         if prefer_eager {

@@ -1,12 +1,11 @@
 //! The packets that ranks exchange as entries of lanes.
 //!
-//! An entry's bytes are, each part only if the kind says so:
-//! route (8, see `ring::relay`), extension (8), up to four words of the kind's own, MPICH's
-//! header, payload.
+//! The bytes of an entry are the following parts, each only if the kind calls for it: route (8 bytes, see
+//! `ring::relay`), extension (8), up to four words of the kind's own, MPICH's header, payload.
 //!
-//! The tag's `meta` holds the handler (6 bits) and the header's size in words (9 bits), so that a
-//! plain message needs nothing but its tag. A header of another size and VCIs other than 0 need
-//! the extension. In a `CHUNK` meta is the number of the stream, and whether its payload begins the entry's second line.
+//! The tag's `meta` holds the handler (6 bits) and the header's size in words (9 bits), so that a plain message needs
+//! nothing but its tag. A header of another size and VCIs other than 0 need the extension. The meta of a `CHUNK` is the
+//! number of the stream, and a bit that is set if the payload begins in the entry's second line.
 
 mod error;
 mod packet;

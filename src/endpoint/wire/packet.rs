@@ -8,96 +8,96 @@ use ntbring_rma::Reply;
 pub enum Packet {
     /// A whole message.
     Message {
-        /// About it.
+        /// The description of the message.
         head: Head,
         /// Bytes of MPICH's header.
         header: usize,
         /// Bytes of the payload.
         payload: usize,
     },
-    /// The beginning of a message in pieces.
+    /// The beginning of a chunked message.
     Begin {
-        /// About it.
+        /// The description of the message.
         head: Head,
         /// Bytes of MPICH's header.
         header: usize,
-        /// The stream that its pieces will name.
+        /// The stream that its chunks will name.
         stream: u8,
         /// Bytes of the payload, at least one.
         total: u64,
     },
-    /// A piece.
+    /// A chunk.
     Chunk {
         /// Its stream.
         stream: u8,
         /// Bytes, at least one.
         payload: usize,
     },
-    /// A message whose payload stays with the sender until it is accepted.
+    /// A message whose payload stays with the sender until it is accepted (RTS).
     Rts {
-        /// About it.
+        /// The description of the message.
         head: Head,
         /// Bytes of MPICH's header.
         header: usize,
         /// The payload that is offered.
         offer: Offer,
     },
-    /// The answer to an offer, if the receiver needs the sender for it.
+    /// The answer to an offer, if the receiver needs the sender for the transfer (CTS).
     Cts {
-        /// The sender's number for what it has offered.
+        /// The sender's number of the offer.
         offer: u32,
-        /// The receiver's number for what it fetches.
+        /// The receiver's number of the fetch.
         fetch: u32,
         /// The task of the sender.
         request: Request,
     },
-    /// The beginning of a payload that was accepted, in pieces.
+    /// The beginning of an accepted payload that follows in chunks (DATA).
     Data {
-        /// As accepted.
+        /// The receiver's number of the fetch.
         fetch: u32,
-        /// The stream that its pieces will name.
+        /// The stream that its chunks will name.
         stream: u8,
         /// Bytes, at least one.
         total: u64,
     },
-    /// The sender has copied its part, or could not.
+    /// The sender has copied its part of a payload, or could not (FIN).
     Fin {
-        /// As accepted.
+        /// The receiver's number of the fetch.
         fetch: u32,
         /// True if it succeeded.
         ok: bool,
     },
-    /// The receiver has all it wants of an offer.
+    /// The receiver needs no more of an offer.
     Taken {
-        /// As offered.
+        /// The sender's number of the offer.
         offer: u32,
     },
     /// The result of an operation on a segment.
     Served {
-        /// Which request, and how it went.
+        /// The number of the request, and its outcome.
         reply: Reply,
-        /// Bytes that were asked for.
+        /// Bytes of the result that follow.
         payload: usize,
     },
-    /// Bytes that the receiver of this packet may have sent to its sender in all.
+    /// The total of bytes that the receiver of this packet may send to its sender.
     Credit {
         /// Number of bytes, as `flow_control` counts them.
         allowed: u64,
     },
     /// The sender of this packet waits for credit.
     Stalled {
-        /// The rank that has said so first.
+        /// The rank at which the STALLED began.
         origin: u32,
-        /// Number of times that the rank has asked.
+        /// Number of times that this rank has stalled.
         number: u32,
-        /// The last credit that the sender of this packet had heard of.
+        /// The latest credit that the sender of this packet has received.
         allowed: u64,
     },
-    /// The parts of a connection message.
+    /// A connection message.
     Dpm {
-        /// Which question it is, or belongs to.
+        /// The request that the message is, or belongs to.
         what: DpmId,
-        /// Which of the two sides says it.
+        /// The kind of the message.
         kind: DpmKind,
         /// Bytes.
         payload: usize,

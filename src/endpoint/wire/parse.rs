@@ -9,9 +9,8 @@ use ntbring_ring::relay::{Route, ROUTED};
 use ntbring_rma::{Reply, REPLY};
 
 impl Packet {
-    /// Understands an entry of `len` bytes from its tag and its first bytes (all of them, or at
-    /// least [`PREFIX_MAX`]). Returns the packet, its route, and where MPICH's header or a
-    /// chunk's payload begins.
+    /// Parses an entry of `len` bytes from its tag and its first bytes (all of them, or at least [`PREFIX_MAX`]).
+    /// Returns the packet, its route, and the offset of MPICH's header or of a chunk's payload.
     pub fn parse(
         kind: u8,
         meta: u16,

@@ -21,12 +21,12 @@ pub struct Offer {
 /// The request of a receiver to the sender of an offer (CTS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Send the first `len` bytes in chunks; more if the payload cannot be cut there.
+    /// Send the first `len` bytes in chunks; more if the payload cannot be split there.
     Stream {
         /// Number of bytes, at least one.
         len: u64,
         /// True if the receiver has measured that lanes are faster than kernel copies: the sender may then send it
-        /// eagerly what it would offer to others.
+        /// eagerly the payloads that it would offer to other ranks.
         prefer_eager: bool,
     },
     /// Copy `len` bytes of the payload, from offset `from` on, to `address` in the receiver's memory.

@@ -6,11 +6,11 @@ use super::tag::*;
 use ntbring_ring::relay::{Route, ROUTED};
 use ntbring_rma::REPLY;
 
-/// The first bytes of an entry, and what its tag needs.
+/// The first bytes of an entry, and the fields of its tag.
 pub struct Prefix {
-    /// For the tag.
+    /// The kind, for the tag.
     pub kind: u8,
-    /// For the tag.
+    /// The meta, for the tag.
     pub meta: u16,
     bytes: [u8; PREFIX_MAX],
     len: usize,
@@ -18,13 +18,13 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The bytes to be written.
+    /// Returns the bytes to be written.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// Offset of MPICH's header or of a chunk's payload: at least these bytes.
+    /// Returns the offset of MPICH's header or of a chunk's payload, which is at least the number of these bytes.
     #[inline]
     pub fn end(&self) -> usize {
         self.len.max(self.end)
@@ -37,7 +37,7 @@ impl Prefix {
 }
 
 impl Packet {
-    /// The prefix of this packet, routed if a route is given.
+    /// Returns the prefix of this packet, routed if a route is given.
     #[inline]
     pub fn prefix(&self, route: Option<Route>) -> Prefix {
         let mut p = Prefix { kind: 0, meta: 0, bytes: [0; PREFIX_MAX], len: 0, end: 0 };

@@ -1,4 +1,4 @@
-//! The kinds of entries, and what their tags say.
+//! The kinds of entries, and the contents of their tags.
 
 use super::parts::Head;
 use ntbring_queue::{LINE, META_MAX, TAG};
@@ -8,15 +8,15 @@ use ntbring_ring::relay::{Route, ROUTED};
 pub const MESSAGE: u8 = 1;
 /// The header of a message whose payload follows in chunks.
 pub const BEGIN: u8 = 2;
-/// A piece of a payload.
+/// A chunk of a payload.
 pub const CHUNK: u8 = 3;
-/// The header of a message whose payload the receiver will ask for.
+/// The header of a message whose payload the receiver will request.
 pub const RTS: u8 = 4;
-/// Packets about a payload that was offered.
+/// A request of the receiver about a payload that was offered.
 pub const CTS: u8 = 5;
-/// The payload that was asked for follows in chunks.
+/// The requested payload follows in chunks.
 pub const DATA: u8 = 6;
-/// The part of it that the sender was to copy is there.
+/// The sender has copied its part of a payload, or could not.
 pub const FIN: u8 = 7;
 /// A payload that was offered is not needed any more.
 pub const TAKEN: u8 = 8;
@@ -24,44 +24,45 @@ pub const TAKEN: u8 = 8;
 pub const DPM: u8 = 11;
 /// The credit for unexpected messages.
 pub const CREDIT: u8 = 12;
-/// Some of it has to wait.
+/// The sender's credit is used up, and some of its messages have to wait.
 pub const STALLED: u8 = 13;
-/// Has an extension.
+/// Flag: the entry has an extension.
 pub const EXTENDED: u8 = 0x20;
 
 pub const EXTENSION: usize = 8;
 pub const WORDS_MAX: usize = 4;
-/// The most bytes before MPICH's header, or a chunk's payload: the rest of an entry's first line.
+/// Maximum number of bytes before MPICH's header, or a chunk's payload: the rest of an entry's first line.
 pub const PREFIX_MAX: usize = LINE - TAG;
 const _: () = assert!(Route::LEN + EXTENSION + 8 * WORDS_MAX <= PREFIX_MAX && STREAMS <= APART as usize);
-/// In a `CHUNK`'s meta: its payload has lines of its own.
+/// Flag in a `CHUNK`'s meta: the payload begins at the start of a line.
 pub const APART: u16 = 0x10;
-/// From so many bytes on that is worth the first line: processors copy much faster to where a line begins. Checked lanes copy
-/// from elsewhere and gain nothing; they lose no more than that line.
+/// Smallest chunk in bytes for which that is worth the rest of the first line: processors copy much faster to the start
+/// of a line. Checked lanes copy from elsewhere and gain nothing; they lose no more than that line.
 pub const APART_MIN: usize = 1024;
-/// Handlers are below this.
+/// Handler numbers are less than this.
 pub const HANDLERS: u16 = 64;
-/// Streams that one rank may have open to another.
+/// Maximum number of streams that one rank may have open to another.
 pub const STREAMS: usize = 16;
 
-/// The most bytes that a payload may have.
+/// Maximum number of bytes of a payload.
 pub const MOST: u64 = i64::MAX as u64;
 const HEADER_WORDS_MAX: usize = (META_MAX >> 6) as usize;
 
-/// The contents of the tag of a message without an extension: its description, and the bytes of its header.
+/// Returns the contents of the tag of a message without an extension: its description, and the bytes of its header.
 #[inline]
 pub fn plain(meta: u16) -> (Head, usize) {
     (Head { handler: meta & (HANDLERS - 1) }, (meta >> 6) as usize * 8)
 }
 
-/// The tag's `meta` for a message that needs no extension; None if it does.
+/// Returns the tag's `meta` for a message that needs no extension; None if it needs one.
 #[inline]
 pub fn plain_meta(head: Head, header: usize) -> Option<u16> {
     let plain = header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX;
     plain.then_some(head.handler | ((header / 8) as u16) << 6)
 }
 
-/// The contents of a chunk's meta: its stream, which may be none, and the offset of its payload, `at` unless it has lines of its own.
+/// Returns the contents of a chunk's meta: its stream, if any, and the offset of its payload, which is `at` unless the
+/// payload begins at the start of a line.
 #[inline(always)]
 pub fn chunk(meta: u16, at: usize) -> (u16, usize) {
     (meta & !APART, if meta & APART != 0 { PREFIX_MAX } else { at })
