@@ -43,9 +43,10 @@ extern "C" {
                                  * ntbring_counter: *variable is filled in;
                                  * ntbring_schedule_next: *step is filled in */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: no mailbox is free at all members */
-#define NTBRING_BY_MESSAGES 3   /* ntbring_alltoall, ntbring_alltoall_wait: the group does not support
-                                 * this alltoall, and the caller must send messages instead;
-                                 * ntbring_schedule_begin: messages between all ranks are faster */
+#define NTBRING_BY_MESSAGES 3   /* ntbring_alltoall, ntbring_alltoall_wait: the group does not
+                                 * support this alltoall, and the caller must send messages
+                                 * instead; ntbring_schedule_begin: messages between all ranks are
+                                 * faster */
 #define NTBRING_BY_EXCHANGE 4   /* ntbring_schedule_begin: ntbring_alltoall is faster */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
@@ -68,7 +69,8 @@ const char *ntbring_error_text(void);
 typedef struct ntbring_job {
     int32_t rank;               /* rank of this process, 0 .. size-1 */
     int32_t size;               /* number of ranks in the job */
-    int32_t hosts;              /* hosts in the ring, 1 .. NTBRING_HOSTS_MAX; they form the ring in order */
+    int32_t hosts;              /* number of hosts, 1 .. NTBRING_HOSTS_MAX, which form the ring in
+                                 * order */
     const int32_t *host_of;     /* size entries: the host of each rank, 0 .. hosts-1 */
     int32_t vci;                /* number of this endpoint in the process, shown to the user */
     uint64_t charged;           /* a bit for each handler whose messages are matched with receives,
@@ -82,7 +84,8 @@ typedef struct ntbring_limits {
     uint64_t header_max;        /* largest hdr_size of a message, bytes */
     uint64_t packed_max;        /* largest header + payload for ntbring_send_now, bytes */
     uint64_t eager_max;         /* largest header + payload to be sent without an offer, bytes */
-    uint64_t block_max;         /* largest block of a small allgather, bytes; the same at all ranks */
+    uint64_t block_max;         /* largest block of a small allgather, bytes; the same at all
+                                 * ranks */
 } ntbring_limits_t;
 
 /* Opens an endpoint: reads the settings and allocates the memory that this process owns. The arrays
@@ -125,15 +128,16 @@ int ntbring_peer_drop(ntbring_endpoint_t * endpoint, int32_t peer);
 /* Largest size of a connection message in bytes. */
 #define NTBRING_DPM_MAX 512
 
-/* Connection messages connect two processes of different jobs (MPI_Comm_connect and MPI_Comm_accept) before
- * they have a communicator. A process that knows a peer's address and a tag sends a request with
- * ntbring_dpm_send. A thread of the peer that waits for requests under this tag receives it with
- * ntbring_dpm_receive and replies with ntbring_dpm_send. The first process then receives the reply with
- * ntbring_dpm_receive. The meaning of a call follows from the earlier calls of its thread.
- * ntbring_dpm_receive returns NTBRING_PENDING if nothing has arrived; the caller polls in between.
- * ntbring_dpm_withdraw: the process that sent a request stops waiting for the reply. */
+/* Connection messages connect two processes of different jobs (MPI_Comm_connect and
+ * MPI_Comm_accept) before they have a communicator. A process that knows a peer's address and a
+ * tag sends a request with ntbring_dpm_send. A thread of the peer that waits for requests under
+ * this tag receives it with ntbring_dpm_receive and replies with ntbring_dpm_send. The first
+ * process then receives the reply with ntbring_dpm_receive. The meaning of a call follows from
+ * the earlier calls of its thread. ntbring_dpm_receive returns NTBRING_PENDING if nothing has
+ * arrived; the caller polls in between. ntbring_dpm_withdraw: the process that sent a request
+ * stops waiting for the reply. */
 int ntbring_dpm_send(ntbring_endpoint_t * endpoint, int32_t peer, uint32_t tag, const void *bytes,
-                  uint64_t size);
+                     uint64_t size);
 int ntbring_dpm_receive(ntbring_endpoint_t * endpoint, uint32_t tag, void *bytes, uint64_t size);
 int ntbring_dpm_withdraw(ntbring_endpoint_t * endpoint, uint32_t tag);
 
@@ -252,18 +256,17 @@ typedef struct ntbring_event {
 int ntbring_poll(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
 int ntbring_release(ntbring_endpoint_t * endpoint, ntbring_event_t * event);
 
-/* Tells that an unexpected message is not stored any more, and gives its charge back to the sender.
- * */
+/* Gives the charge of an unexpected message that is not stored any more back to its sender. */
 int ntbring_discharge(ntbring_endpoint_t * endpoint, int32_t src, uint64_t charge);
 
 /* Tells that a receive or probe waits for a message of that sender (negative: of any sender) and
  * that none of the messages that have arrived matches. A stalled sender is then allowed to send
- * more than its share, with a warning. patient: it is allowed only after some time. */
+ * more than its share, with a warning. delayed: it is allowed only after some time. */
 int ntbring_allow_more(ntbring_endpoint_t * endpoint, int32_t src, int32_t delayed);
 
-/* Window memory. A segment is memory of one rank which is mapped by the ranks near it, so that they
- * read and write it directly: the ranks of its host, and those of neighbouring hosts whose ports
- * are cache-coherent. For ranks of other hosts, the rank's host performs operations on it
+/* Window memory. A segment is memory of one rank that other ranks can map, so that they read and
+ * write it directly: the ranks of its host, and those of neighbouring hosts whose ports are
+ * cache-coherent. For all other ranks, the rank's host performs operations on it
  * (ntbring_remote). A segment has a lock for operations that must be atomic with respect to each
  * other, and a second lock for MPI_Win_lock, which the library itself does not use. */
 typedef struct ntbring_segment ntbring_segment_t;
@@ -273,8 +276,8 @@ typedef struct ntbring_segment_address {
     uint64_t words[4];
 } ntbring_segment_address_t;
 
-/* Returns 1 if that rank is near this one (every rank is near itself), 0 if not. The relation is
- * symmetric. */
+/* Returns 1 if this rank can map the segments of that rank (a rank can map its own), 0 if not.
+ * The relation is symmetric. */
 int ntbring_is_mappable(ntbring_endpoint_t * endpoint, int32_t rank);
 
 /* Allocates a segment of size bytes, which must not be 0. It is zeroed and page-aligned.
@@ -283,12 +286,13 @@ int ntbring_segment_create(ntbring_endpoint_t * endpoint, uint64_t size,
                            ntbring_segment_t ** segment, void **base,
                            ntbring_segment_address_t * address);
 
-/* Maps the segment of a rank that is near. */
+/* Maps the segment of a rank for which ntbring_is_mappable returns 1. */
 int ntbring_segment_open(ntbring_endpoint_t * endpoint, int32_t rank,
                          const ntbring_segment_address_t * address,
                          ntbring_segment_t ** segment, void **base);
 
-/* Tells that all ranks that need this segment have opened it. It cannot be opened afterwards. */
+/* Prevents other processes from opening this segment from now on. To be called when all ranks that
+ * need it have opened it. */
 int ntbring_segment_seal(ntbring_segment_t * segment);
 
 /* Takes a segment's lock, for a few accesses without any other call before the unlock.
@@ -299,7 +303,8 @@ int ntbring_segment_unlock(ntbring_segment_t * segment);
 /* Tries to take a segment's second lock, exclusive (alone) or shared: NTBRING_OK, or
  * NTBRING_PENDING if it is not free for that. A caller that wants it exclusively must repeat the
  * call until it has the lock. */
-int ntbring_segment_acquire(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment, int32_t alone);
+int ntbring_segment_acquire(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment,
+                            int32_t alone);
 int ntbring_segment_release(ntbring_segment_t * segment, int32_t alone);
 
 /* Unmaps a segment. Its memory exists until all other ranks have unmapped it, too. The owner must
@@ -307,7 +312,7 @@ int ntbring_segment_release(ntbring_segment_t * segment, int32_t alone);
 int ntbring_segment_free(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment);
 
 /* Returns 1 if that rank's host performs operations on its segments for this rank, 0 if not. It
- * does if the rank belongs to this job and is not near. */
+ * does if the rank belongs to this job and its segments cannot be mapped. */
 int ntbring_is_served(ntbring_endpoint_t * endpoint, int32_t rank);
 
 /* Operations on size bytes of a segment. */
@@ -318,9 +323,9 @@ int ntbring_is_served(ntbring_endpoint_t * endpoint, int32_t rank);
 #define NTBRING_REMOTE_SWAP 4   /* compare-and-swap: data has 2 * size bytes; if the content equals
                                  * the first half, it becomes the second; copies the old content
                                  * to result; at most 16 bytes */
-#define NTBRING_REMOTE_ACQUIRE 5   /* takes the second lock, waiting for it (ntbring_segment_acquire);
-                                 * op: 1 exclusive, 0 shared */
-#define NTBRING_REMOTE_RELEASE 6 /* ntbring_segment_release; op: 1 exclusive, 0 shared */
+#define NTBRING_REMOTE_ACQUIRE 5        /* takes the second lock, waiting for it
+                                         * (ntbring_segment_acquire); op: 1 exclusive, 0 shared */
+#define NTBRING_REMOTE_RELEASE 6        /* ntbring_segment_release; op: 1 exclusive, 0 shared */
 
 #define NTBRING_OP_SUM 0
 #define NTBRING_OP_PROD 1
@@ -359,7 +364,7 @@ typedef struct ntbring_remote {
     uint8_t type;               /* NTBRING_TYPE_* */
     ntbring_segment_address_t segment;
     uint64_t offset;            /* bytes */
-    uint64_t size;              /* bytes; 0 for HOLD and LET_GO */
+    uint64_t size;              /* bytes; 0 for ACQUIRE and RELEASE */
     const void *data;           /* data and result must stay valid until the event */
     void *result;
     void *cookie;               /* returned in NTBRING_EVENT_REMOTE */
@@ -406,25 +411,26 @@ int ntbring_allgather(ntbring_endpoint_t * endpoint, uint32_t id, const void *bl
  * the core in between. NTBRING_PENDING: blocks are still missing, and the caller must poll before
  * the next call. NTBRING_OK: it has ended, and `blocks` holds all blocks, in the order of ranks. */
 int ntbring_allgather_wait(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
-                   uint32_t looks);
+                           uint32_t looks);
 
-/* Begins an exchange: an alltoall in which members copy directly between each other's memory. No
- * small allgather of the group may be pending. `from` holds this rank's blocks for all members, in
- * the order of ranks, and `to` has room for theirs; this rank's own block in both is not accessed.
+/* Begins an alltoall in which members copy directly between each other's memory. No small
+ * allgather of the group may be pending. `from` holds this rank's blocks for all members, in the
+ * order of ranks, and `to` has room for theirs; this rank's own block in both is not accessed.
  * All blocks have the same size. The caller must not access `from` and `to` until the end. NULL:
- * this rank has failed, and the exchange will fail at all members. NTBRING_BY_MESSAGES: this group
- * does not support exchanges. */
+ * this rank has failed, and the alltoall will fail at all members. NTBRING_BY_MESSAGES: this
+ * group does not support such alltoalls. */
 int ntbring_alltoall(ntbring_endpoint_t * endpoint, uint32_t id, const void *from, void *to,
                      uint64_t block_size);
 
-/* Waits for the end of an exchange. NTBRING_PENDING: it is not complete; as for ntbring_allgather_wait.
- * NTBRING_OK: it has ended, and the caller may access `from` and `to` again, as after an error.
- * NTBRING_BY_MESSAGES: the members have found that this group does not support exchanges. */
+/* Waits for the end of an alltoall. NTBRING_PENDING: it is not complete; as for
+ * ntbring_allgather_wait. NTBRING_OK: it has ended, and the caller may access `from` and `to`
+ * again, as after an error. NTBRING_BY_MESSAGES: the members have found that this group does not
+ * support such alltoalls. */
 int ntbring_alltoall_wait(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
 
-/* Leaves an exchange that is not complete. The caller may access `from` and `to` again, and no small
- * allgather is possible in the group any more. The call may wait for a neighbour that is writing at
- * the moment. */
+/* Leaves an alltoall that is not complete. The caller may access `from` and `to` again, and no
+ * small allgather is possible in the group any more. The call may wait for a neighbour that is
+ * writing at the moment. */
 int ntbring_alltoall_leave(ntbring_endpoint_t * endpoint, uint32_t id);
 
 /* Large collectives of a communicator with one rank on each host, in the order of hosts. The
@@ -465,7 +471,8 @@ typedef struct ntbring_schedule {
 #define NTBRING_STEP_SEND 0     /* begins to send: peer, from, count, request */
 #define NTBRING_STEP_RECEIVE 1  /* begins to receive: peer, to, count, request */
 #define NTBRING_STEP_SENT 2     /* waits for the end of a send: request */
-#define NTBRING_STEP_RECEIVED 3 /* waits for the end of a receive of exactly count elements: request */
+#define NTBRING_STEP_RECEIVED 3 /* waits for the end of a receive of exactly count elements:
+                                 * request */
 #define NTBRING_STEP_COPY 4     /* copies: from, to, count */
 #define NTBRING_STEP_REDUCE 5   /* combines elements with those at another place, which get the
                                  * results: from, to, count */
@@ -523,8 +530,8 @@ int ntbring_flush(ntbring_endpoint_t * endpoint);
 
 /* After this call only ntbring_close is allowed, and that only after a barrier, during which no
  * rank polls. On links that lose messages, the library retransmits in the background until then
- * whatever other ranks have not acknowledged. Before ntbring_connect there is nothing to retransmit
- * and nothing to flush. */
+ * the messages that other ranks have not acknowledged. Before ntbring_connect there is nothing to
+ * retransmit and nothing to flush. */
 int ntbring_linger(ntbring_endpoint_t * endpoint);
 
 /* Leaves the ring: all ranks of the job must have reached this point (the caller's

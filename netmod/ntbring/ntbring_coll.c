@@ -31,8 +31,8 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
 
-/* Waits for the end of an allgather or an exchange and stores its return code in end. */
-static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
+/* Waits for the end of an allgather or an alltoall and stores its return code in end. */
+static int await_end(bool is_alltoall, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
 {
     int mpi_errno = MPI_SUCCESS;
     int error_ret = MPI_SUCCESS;
@@ -43,7 +43,7 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
 
     for (;;) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = is_exchange ? ntbring_alltoall_wait(endpoint, comm->context_id, looks) :
+        rc = is_alltoall ? ntbring_alltoall_wait(endpoint, comm->context_id, looks) :
             ntbring_allgather_wait(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
             /* nonblocking collectives make progress, too: other ranks may have to complete one
@@ -57,9 +57,9 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
         }
         if (mpi_errno) {
             /* go on after the first error, since other ranks need the blocks that this rank
-             * passes on; give up at the second, as the allgather or exchange may never end */
+             * passes on; give up at the second, as the collective may never end */
             if (error_ret) {
-                if (is_exchange) {
+                if (is_alltoall) {
                     MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall_leave(endpoint,
                                                                          comm->context_id));
                 }
@@ -81,14 +81,16 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
 
 /* Contributes a block and gets the blocks of all ranks, in rank order. A rank that has failed
  * before contributes none, so that the allgather fails at all ranks. */
-static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
+static int allgather(int failed, const void *block, MPI_Aint block_sz, void *blocks,
+                     MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
     int rc;
     ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
 
-    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_allgather(endpoint, comm->context_id, failed ? NULL : block,
-                                                failed ? 1 : block_sz));
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_allgather(endpoint, comm->context_id,
+                                                    failed ? NULL : block,
+                                                    failed ? 1 : block_sz));
     MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = await_end(false, blocks, block_sz * comm->local_size, comm, &rc);
     MPIR_ERR_CHECK(mpi_errno);
@@ -115,8 +117,8 @@ int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint a
         *blocks = (char *) buf + true_lb;
     } else {
         *blocks = MPL_malloc(all_sz, MPL_MEM_BUFFER);
-        MPIR_ERR_CHKANDJUMP2(*blocks == NULL, mpi_errno, MPI_ERR_OTHER, "**nomem2", "**nomem2 %d %s",
-                             (int) all_sz, "packed blocks");
+        MPIR_ERR_CHKANDJUMP2(*blocks == NULL, mpi_errno, MPI_ERR_OTHER, "**nomem2",
+                             "**nomem2 %d %s", (int) all_sz, "packed blocks");
     }
 
   fn_exit:
@@ -125,7 +127,7 @@ int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint a
     goto fn_exit;
 }
 
-/* Sets *is_done to false if the group has no exchanges. */
+/* Sets *is_done to false if the group does not support ntbring_alltoall. */
 int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                     void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                     MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done)
@@ -144,7 +146,8 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     failed = MPIDI_NTBRING_failed_before(*errflag);
     if (!failed && sendcount * send_sz != block_sz) {
         MPIR_ERR_SET2(failed, MPI_ERR_OTHER, "**collective_size_mismatch",
-                      "**collective_size_mismatch %d %d", (int) (sendcount * send_sz), (int) block_sz);
+                      "**collective_size_mismatch %d %d", (int) (sendcount * send_sz),
+                      (int) block_sz);
     }
     if (!failed) {
         failed = MPIDI_NTBRING_find_blocks(sendbuf, sendtype, size * block_sz, &sends_packed,
@@ -155,10 +158,11 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
                                            &to);
     }
     if (!failed && sends_packed) {
-        failed = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, from, size * block_sz, MPI_BYTE);
+        failed = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, from, size * block_sz,
+                                MPI_BYTE);
     }
 
-    /* a rank that has failed tells the others, since they take part in the exchange */
+    /* a rank that has failed tells the others, since they take part in the alltoall */
     MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall(endpoint, comm->context_id, failed ? NULL : from,
                                                    failed ? NULL : to, block_sz));
     MPIDI_NTBRING_CHKRC(rc);
@@ -168,7 +172,7 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     *is_done = (rc != NTBRING_BY_MESSAGES);
     if (!*is_done) {
         /* an error of this rank is propagated by the messages of the fall-back */
-        MPIDI_NTBRING_COMM(comm)->no_exchange = true;
+        MPIDI_NTBRING_COMM(comm)->no_alltoall = true;
         MPIDI_NTBRING_note_error(mpi_errno, errflag);
         mpi_errno = MPI_SUCCESS;
         goto fn_exit;
@@ -176,7 +180,8 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     MPIR_ERR_CHECK(mpi_errno);
     memcpy((char *) to + comm->rank * block_sz, (char *) from + comm->rank * block_sz, block_sz);
     if (receives_packed) {
-        mpi_errno = MPIR_Localcopy(to, size * block_sz, MPI_BYTE, recvbuf, recvcount * size, recvtype);
+        mpi_errno = MPIR_Localcopy(to, size * block_sz, MPI_BYTE, recvbuf, recvcount * size,
+                                   recvtype);
         MPIR_ERR_CHECK(mpi_errno);
     }
 
@@ -198,7 +203,7 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
 
 int MPIDI_NTBRING_small_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag), NULL, 0, NULL, comm);
+    int mpi_errno = allgather(MPIDI_NTBRING_failed_before(*errflag), NULL, 0, NULL, comm);
     MPIDI_NTBRING_note_error(mpi_errno, errflag);
     return mpi_errno;
 }
@@ -212,7 +217,7 @@ int MPIDI_NTBRING_small_reduce(const void *sendbuf, void *recvbuf, MPI_Aint coun
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
     char blocks[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
 
-    mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag),
+    mpi_errno = allgather(MPIDI_NTBRING_failed_before(*errflag),
                       sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
     if (is_wanted) {
@@ -255,7 +260,7 @@ int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
         mpi_errno = MPIR_Localcopy(sendbuf, sendcount * blocks, sendtype,
                                    mine, block_sz * blocks, MPI_BYTE);
     }
-    mpi_errno = share(mpi_errno, mine, block_sz * blocks, all, comm);
+    mpi_errno = allgather(mpi_errno, mine, block_sz * blocks, all, comm);
     MPIR_ERR_CHECK(mpi_errno);
     if (blocks == 1) {
         mpi_errno = MPIR_Localcopy(all, block_sz * size, MPI_BYTE, recvbuf, recvcount * size,

@@ -79,7 +79,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_method(int kind, MPI_Aint elements, M
 {
     return MPIDI_NTBRING_COMM(comm)->is_ring ?
         MPIDI_NTBRING_begin(kind, elements, element_sz, root, in_place,
-                            !MPIDI_NTBRING_COMM(comm)->no_exchange, comm, schedule) :
+                            !MPIDI_NTBRING_COMM(comm)->no_alltoall, comm, schedule) :
         NTBRING_BY_MESSAGES;
 }
 
@@ -159,7 +159,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recv
                                              errflag, &schedule);
         }
     }
-    return MPIDI_NTBRING_fallback_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, errflag);
+    return MPIDI_NTBRING_fallback_reduce(sendbuf, recvbuf, count, datatype, op, root, comm,
+                                         errflag);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *recvbuf,

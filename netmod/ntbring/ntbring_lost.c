@@ -103,7 +103,8 @@ int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm)
 
 int MPIDI_NTBRING_check_all(void)
 {
-    for (int32_t peer = 0; MPIDI_NTBRING_global.has_lost_ranks && peer < MPIR_Process.size; peer++) {
+    for (int32_t peer = 0; MPIDI_NTBRING_global.has_lost_ranks && peer < MPIR_Process.size;
+         peer++) {
         if (is_lost(peer, UINT64_MAX)) {
             return error_of(peer);
         }

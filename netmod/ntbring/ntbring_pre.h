@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     bool is_ring;               /* one rank on each host, in the order of hosts */
     bool has_group;             /* collectives use ntbring_allgather and ntbring_alltoall */
-    bool no_exchange;           /* its group has turned out to have no exchanges */
+    bool no_alltoall;           /* its group has turned out not to support ntbring_alltoall */
     uint32_t without_group;     /* number of collectives that found no group */
 } MPIDI_NTBRING_comm_t;
 
@@ -51,7 +51,8 @@ typedef struct {
     ntbring_segment_t *segment; /* NULL if no other rank can access it */
     int disp_unit;
     bool served;                /* its host performs operations on it for this one */
-    enum { MPIDI_NTBRING_FREE, MPIDI_NTBRING_TOGETHER, MPIDI_NTBRING_ALONE } held;      /* by this process */
+    /* the window lock that this process holds */
+    enum { MPIDI_NTBRING_FREE, MPIDI_NTBRING_TOGETHER, MPIDI_NTBRING_ALONE } held;
     volatile int accs;          /* accumulates that its host has not completed */
     ntbring_segment_address_t address;
 } MPIDI_NTBRING_target_t;

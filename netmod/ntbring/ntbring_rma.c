@@ -32,7 +32,8 @@ static int make_source(const void *buf, MPI_Aint count, MPI_Datatype datatype, M
     MPIR_Datatype *dt_ptr;
     MPI_Aint basic_sz, actual;
     MPIR_Datatype_get_ptr(datatype, dt_ptr);
-    MPIR_ERR_CHKANDJUMP(dt_ptr->basic_type == MPI_DATATYPE_NULL, mpi_errno, MPI_ERR_TYPE, "**dtype");
+    MPIR_ERR_CHKANDJUMP(dt_ptr->basic_type == MPI_DATATYPE_NULL, mpi_errno, MPI_ERR_TYPE,
+                        "**dtype");
     MPIR_Datatype_get_size_macro(dt_ptr->basic_type, basic_sz);
 
     source->packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);

@@ -8,7 +8,7 @@
 /* Operations on memory that this process does not map. The target's host performs them if their
  * data is contiguous and, for accumulates, if it can compute with the operation and the
  * predefined datatype; all others are sent as MPIDIG's messages. An accumulate does not switch
- * between the two ways while earlier accumulates are incomplete, so that accumulates stay in
+ * between the two methods while earlier accumulates are incomplete, so that accumulates stay in
  * order. */
 
 typedef struct {

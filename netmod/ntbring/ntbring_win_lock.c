@@ -30,7 +30,7 @@ static void sleep_well(void)
 }
 
 /* Takes the lock of a segment that this process maps. */
-static int hold(MPIDI_NTBRING_target_t * target, bool alone)
+static int acquire(MPIDI_NTBRING_target_t * target, bool alone)
 {
     int mpi_errno = MPI_SUCCESS, rc = NTBRING_OK;
 
@@ -62,7 +62,7 @@ static int lock_some(MPIR_Win * win, int first, int last, bool alone)
     }
     for (int rank = first; rank <= last; rank++) {
         if (!targets[rank].served) {
-            mpi_errno = hold(&targets[rank], alone);
+            mpi_errno = acquire(&targets[rank], alone);
             MPIR_ERR_CHECK(mpi_errno);
         }
     }
@@ -163,5 +163,6 @@ int MPIDI_NTBRING_win_lock_all(int assert, MPIR_Win * win)
 int MPIDI_NTBRING_win_unlock_all(MPIR_Win * win)
 {
     int mpi_errno = MPIDIG_mpi_win_unlock_all(win);
-    return mpi_errno == MPI_SUCCESS ? unlock_some(win, 0, win->comm_ptr->local_size - 1) : mpi_errno;
+    return mpi_errno == MPI_SUCCESS ?
+        unlock_some(win, 0, win->comm_ptr->local_size - 1) : mpi_errno;
 }
