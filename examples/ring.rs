@@ -13,7 +13,8 @@ use std::sync::{Barrier, Mutex};
 
 const HOSTS: u32 = 4;
 
-/// The means of the four threads to exchange cards and to wait for each other; MPI programs use the process manager.
+/// The means of the four threads to exchange addresses and to wait for each other; MPI programs use the process
+/// manager.
 struct Job {
     cards: Mutex<Vec<Option<Card>>>,
     barrier: Barrier,

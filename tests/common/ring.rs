@@ -1,5 +1,5 @@
 //! A whole ring in one process: every rank is a thread with its own endpoint, which is created as the C side creates
-//! it. Ranks share nothing but the cards that they exchange at the start.
+//! it. Ranks share nothing but the cards (addresses) that they exchange at the start.
 
 use ntbring_endpoint::Settings;
 use ntbring_endpoint::{Endpoint, Event, Idle};
@@ -125,10 +125,9 @@ pub struct Rank<'a> {
     pub layout: &'a Layout,
     pub endpoint: Endpoint,
     pub idle: Arc<Idle>,
-    /// Random source of a simulated progress thread: an async-progress thread that enters the endpoint between the
-    /// rank's calls...
+    /// Random source of a simulated asynchronous-progress thread, which enters the endpoint between the rank's calls.
     pub progress_thread: Option<fastrand::Rng>,
-    /// ...and number of times that it had work to do.
+    /// Number of times that the simulated thread had work to do.
     pub overlaps: u64,
     job: &'a Job,
 }
@@ -144,7 +143,7 @@ impl Rank<'_> {
         self.endpoint.poll().map_err(|e| e.to_string())
     }
 
-    /// Makes a random number of progress thread steps, as between two calls of the rank.
+    /// Makes a random number of progress steps, as an asynchronous-progress thread may between two calls of the rank.
     pub fn meanwhile(&mut self) {
         let Some(chance) = &mut self.progress_thread else { return };
         for _ in 0..chance.u8(..4) {
@@ -152,7 +151,7 @@ impl Rank<'_> {
         }
     }
 
-    /// Makes a step of a progress thread. Returns true if there was work.
+    /// Makes one progress step. Returns true if there was work.
     pub fn carry_on(&mut self) -> bool {
         ASYNC_PROGRESS.set(true);
         let any = self.endpoint.has_bulk() && self.endpoint.carry_on();
@@ -161,7 +160,7 @@ impl Rank<'_> {
         any
     }
 
-    /// Makes progress thread steps only, until there is no more work for a progress thread.
+    /// Makes progress steps until there is no more work for them.
     #[allow(dead_code)]
     pub fn carry_all(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() {
@@ -170,7 +169,7 @@ impl Rank<'_> {
         Ok(())
     }
 
-    /// Makes progress thread steps until one of them had work.
+    /// Makes progress steps until one of them had work.
     #[allow(dead_code)]
     pub fn carry_some(&mut self) -> Result<(), String> {
         while self.endpoint.has_bulk() && !self.carry_on() {
@@ -266,8 +265,8 @@ pub fn try_run_over(
         let trusted = settings(rank.rank).ring.reliability == Reliability::Off;
         rank.endpoint.linger().map_err(|e| e.to_string())?;
         rank.barrier()?;
-        // Now no packet can be in transit, unless packets are lost. The only exception is a query whether senders are
-        // stalled: it may arrive after the messages that it asks about.
+        // Now no packet can be in transit, unless packets are lost. The only exception is a STALLED packet: it may
+        // arrive after the held messages.
         while let Some(event) = if trusted { rank.poll()? } else { None } {
             if !matches!(event, Event::Stalled { .. }) {
                 return Err("an event that nobody expects".into());

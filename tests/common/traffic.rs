@@ -109,7 +109,7 @@ pub fn crossing(number: usize, shape: Shape) -> usize {
     shape.header + payload
 }
 
-/// Returns the number of bytes of an offer that are accepted, and whether they are received in chunks.
+/// Returns the number of bytes of an offer that are accepted, and true if they are received in chunks.
 fn accepted(number: usize, shape: Shape) -> (usize, bool) {
     let size = match number % 16 {
         5 => 0,

@@ -32,7 +32,7 @@ fn links_that_go_down_and_up_lose_nothing() {
     job.env("NTBRING_FAULT", "down=every:300ms:for:100ms,flip=0.0001").run().ok();
 }
 
-/// Messages take the other way round the ring; those between the ring's last two hosts pass through all others.
+/// Messages take the other route round the ring; those between the ring's last two hosts pass through all others.
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_stays_down_is_gone_round() {

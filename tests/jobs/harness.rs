@@ -257,7 +257,7 @@ fn marked(mark: &str) -> Vec<(u32, i32)> {
     found
 }
 
-/// Returns true if a process is the monitor of a host; it has the environment of the host's first rank.
+/// Returns true if a process is the monitor of a host; such a process has the environment of the host's first rank.
 fn is_monitor(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == "ntbring-monitor")
 }
@@ -344,7 +344,7 @@ impl Stats {
     }
 }
 
-/// Runs the user's tool. Returns whether it succeeded, and its output.
+/// Runs the user's tool. Returns true if it succeeded, and its output.
 pub fn tool(words: &[&str]) -> (bool, String) {
     let output = Command::new(target().join("mpich/current/bin/ntbring")).args(words).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())

@@ -135,7 +135,7 @@ fn who_hears_of_the_dead_from_others_of_its_host_only_fails_with_the_same_error(
 fn who_leaves_an_exchange_with_the_dead_is_written_to_no_more() {
     for seed in 0..2 * kills() {
         let hosts = [4, 5, 3][seed as usize % 3];
-        // Only next hosts on one machine have exchanges.
+        // Only neighbouring hosts on one machine have alltoalls with direct access.
         let env = [("NTBRING_SINGLE_COPY", ["0", "off"][(seed / 3 % 2) as usize]), ("NTBRING_SHORTCUTS", "all")];
         let victim = [seed % hosts as u64];
         let said = survivors(hosts, &env, &["exchanges", "1000000", &seed.to_string()], &victim);
@@ -173,8 +173,8 @@ fn until_all_are_at_it(job: &str, ranks: usize) {
     }
 }
 
-/// Links go down in the middle of traffic, at the ends of the job's routes and elsewhere. No rank may wait for the 30 s
-/// patience of injected faults.
+/// Links go down in the middle of traffic, at the ends of the job's routes and elsewhere. No rank may wait for the
+/// receive timeout of injected faults (30 s).
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_link_that_goes_down_fails_only_what_crosses_it() {

@@ -176,7 +176,7 @@ pub fn a_vector_hears_both_links_and_its_own_host(bench: &Bench) {
     }
 }
 
-/// The protocol of ranks and forwarders: look for work, arm, look once more, sleep. At whatever moment work is
+/// The protocol of ranks and forwarders: look for work, arm, look once more, sleep. At any moment at which work is
 /// deposited and the doorbell rung, the sleep ends.
 pub fn no_deposit_is_slept_over(bench: &Bench) {
     const DEPOSITS: u64 = 1500;

@@ -1,4 +1,4 @@
-//! Small collectives (allgathers) that travel round the ring on boards.
+//! Small collectives (allgathers) whose blocks travel round the ring through mailboxes.
 
 use super::*;
 use ntbring_endpoint::Endpoint;
@@ -16,7 +16,7 @@ fn block_of(group: u32, turn: usize, rank: u32, most: usize) -> Vec<u8> {
     std::iter::repeat_with(|| rng.u8(..)).take(size_of(group, turn, most)).collect()
 }
 
-/// Opens a group on the first free board, which is the same for all members here.
+/// Opens a group on the first free mailbox, which is the same for all members here.
 fn open(rank: &mut Rank, group: u32, members: &[u32]) -> Result<(), String> {
     let mine = rank.endpoint.offer_boards();
     let all = mine & mine.wrapping_neg();
@@ -126,8 +126,9 @@ fn members_that_sleep_are_woken() {
     everybody_shares(&Layout::blocks(&[1; 4]), &modelled, 20);
 }
 
-/// No rank looks or passes blocks on unless the test lets it. In each round another rank looks first: where it can read its
-/// neighbours' windows, it completes the allgather and goes on before anything was passed on to it.
+/// No rank looks at its mailboxes or passes blocks on unless the test lets it. In each round another rank looks first:
+/// where it can read its neighbours' windows, it completes the allgather and goes on before anything was passed on to
+/// it.
 #[test]
 fn a_block_is_seen_before_the_neighbour_has_passed_it_on() {
     const GROUP: u32 = 1;
@@ -178,7 +179,7 @@ fn a_block_is_seen_before_the_neighbour_has_passed_it_on() {
     }
 }
 
-/// Returns the boards that this rank has offered, and those that all of a group's members have offered, as MPI would
+/// Returns the mailboxes that this rank has offered, and those that all of a group's members have offered, as MPI would
 /// combine them.
 fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Result<(u32, u32), String> {
     let mine = if members.is_some() { rank.endpoint.offer_boards() } else { 0 };
@@ -191,11 +192,11 @@ fn agree(rank: &mut Rank, offers: &[AtomicU32], members: Option<&[u32]>) -> Resu
 }
 
 /// Two ranks on each host. Each is in groups with different members, one after the other and at once: both ends of a
-/// board still agree on its turn.
+/// mailbox still agree on its turn.
 #[test]
 fn groups_cross() {
     let offers: Vec<AtomicU32> = (0..6).map(|_| AtomicU32::new(0)).collect();
-    // The groups that are opened in a step, the number of turns that each shares, and true if it is closed then.
+    // The groups that are opened in a step, the number of allgathers of each, and true if the group is closed then.
     type Step<'a> = (&'a [[u32; 3]], usize, bool);
     let steps: [Step; 5] = [
         (&[[0, 2, 4], [1, 3, 5]], 3, true),
@@ -223,7 +224,7 @@ fn groups_cross() {
     }
 }
 
-/// Blocks of the abandoned collective may still be posted on the board.
+/// Blocks of the abandoned collective may still be posted in the mailbox.
 #[test]
 fn a_board_of_an_allgather_that_was_given_up_is_not_used_again() {
     run(&Layout::blocks(&[1; 3]), &settings(), |rank| {

@@ -36,7 +36,7 @@ impl Member {
 
     /// Returns the member's buffers as blocks. They are valid until the member is moved or dropped.
     fn blocks(&mut self) -> Blocks {
-        // SAFETY: both buffers are valid and do not move, and the caller waits for the end of the exchange before it
+        // SAFETY: both buffers are valid and do not move, and the caller waits for the end of the alltoall before it
         // drops them.
         unsafe {
             Blocks {
@@ -67,7 +67,7 @@ fn open(rank: &mut Rank) -> Result<(), String> {
     }
 }
 
-/// Waits for the end of an exchange as a blocked MPI call does. Returns how it ended.
+/// Waits for the end of an alltoall as a blocked MPI call does. Returns its outcome.
 fn finish(rank: &mut Rank, looks: u32) -> Result<AlltoallProgress, String> {
     loop {
         match rank.endpoint.await_alltoall(GROUP, looks).map_err(|e| e.to_string())? {
@@ -80,13 +80,13 @@ fn finish(rank: &mut Rank, looks: u32) -> Result<AlltoallProgress, String> {
     }
 }
 
-/// Runs one exchange among all members. Returns how it ended.
+/// Runs one alltoall among all members. Returns its outcome.
 fn once(rank: &mut Rank, turn: usize, member: &mut Member) -> Result<AlltoallProgress, String> {
     let blocks = Some(member.blocks());
     all_of(rank, turn, blocks, member.size)
 }
 
-/// As [`once`]; without blocks, if the rank has failed.
+/// As [`once`], but `blocks` is None if the rank has failed.
 fn all_of(rank: &mut Rank, turn: usize, blocks: Option<Blocks>, size: usize) -> Result<AlltoallProgress, String> {
     match rank.endpoint.begin_alltoall(GROUP, blocks, size).map_err(|e| e.to_string())? {
         true => finish(rank, 3 * (turn as u32 % 2)),
@@ -256,7 +256,7 @@ fn who_has_left_is_written_to_no_more() {
             must(once(rank, 0, &mut first)?, AlltoallProgress::Done, "an exchange")?;
             let mut member = Member::new(1, rank.rank, hosts as u32, 100_000);
             rank.endpoint.begin_alltoall(GROUP, Some(member.blocks()), member.size).map_err(text)?;
-            // All members but one have the cards of all and continue.
+            // All members but one have the addresses of all and continue.
             while !rank.endpoint.is_allgathered(GROUP).map_err(text)? {
                 std::thread::yield_now();
             }
@@ -265,7 +265,7 @@ fn who_has_left_is_written_to_no_more() {
             }
             rank.barrier()?;
             if rank.rank != 1 {
-                // The exchange cannot end, since one member is missing.
+                // The alltoall cannot end, since one member is missing.
                 let start = Instant::now();
                 while start.elapsed() < Duration::from_millis(100) {
                     must(

@@ -1,4 +1,4 @@
-//! Priority classes (urgent and bulk) in forwarders that are stepped one by one: the test plays the ranks.
+//! Priority classes (urgent and bulk) in forwarders that are stepped one by one: the test acts for the ranks.
 
 use super::healing::{packet, put, took, Ring, KIND};
 use super::*;
@@ -8,7 +8,7 @@ use ntbring_ring::layout::End;
 /// Number of chunks that one input may pass on in one step of a forwarder.
 const ROUNDS: usize = 8;
 
-/// Returns the lane for bulk from rank 0 to the right, and that to a rank from the left.
+/// Returns the bulk lane from rank 0 to the right, and that to a rank from the left.
 fn bulk_lanes(ring: &Ring, to: usize) -> (Producer, Consumer) {
     let link = |host: usize, side: Side| ring.members[host].links().unwrap()[side as usize];
     let from = link(0, Side::Right).bulk_producer(End::Rank(0), End::Forwarder, false).unwrap();
@@ -161,7 +161,7 @@ fn messages_of_both_classes_between_everybody() {
             let plan = |src: u32, dst: u32| {
                 let small = |n: u32| Shape::contiguous(HEADER, ((src + dst + n) % 7 * 100) as usize);
                 let large = |n: u32| Shape::contiguous(HEADER, 30_000 + (src * 7 + dst * 3 + n) as usize);
-                // More streams than may be open at once, with rendezvous payloads, between messages in chunks.
+                // More streams than may be open at once, with rendezvous payloads, between chunked messages.
                 (0..40).map(|n| if n % 3 == 0 { large(n) } else { small(n) }).collect()
             };
             run(&layout, &settings, |rank| exchange(rank, 9, &plan).map(drop));

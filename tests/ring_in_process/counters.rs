@@ -65,7 +65,7 @@ fn statistics_tell_the_path_of_every_message() {
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
 }
 
-/// A payload that the kernel could copy (CMA) is sent eagerly to receivers that prefer the lane, and to no others.
+/// Sends payloads that the kernel could copy (CMA): they are eager to receivers that prefer the lane, and to no others.
 fn packed_if_it_is_liked(rank: &mut Rank, likes: bool) -> Result<(), String> {
     let (me, bytes) = (rank.rank, [7; 10_000]);
     let message = |dest| Message {
@@ -286,7 +286,7 @@ fn sent(figures: &Figures) -> u64 {
     ["msgs_local", "msgs_direct", "msgs_relayed"].iter().map(|name| figures.count(name).unwrap()).sum()
 }
 
-/// Rank 0 reads the published counters without polling, so that to the others it appears to compute, while messages
+/// Rank 0 reads the published counters without polling, so that it appears to compute to the others, while messages
 /// pass through its host.
 #[test]
 fn whoever_looks_sees_what_ranks_have_counted_so_far() {

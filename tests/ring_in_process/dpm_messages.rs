@@ -1,4 +1,4 @@
-//! Greetings: messages between processes that have no common communicator yet. (Between jobs: src/ffi/tests.rs.)
+//! Connection messages between processes that have no common communicator yet. (Between jobs: src/ffi/tests.rs.)
 
 use super::*;
 

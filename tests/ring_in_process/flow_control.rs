@@ -6,7 +6,7 @@ use ntbring_endpoint::Event;
 use ntbring_memory::ForeignBytes;
 use std::collections::VecDeque;
 
-/// Handlers whose messages are charged, and whose are not.
+/// A handler whose messages are charged, and one whose messages are not.
 const CHARGED: u16 = 1;
 const FREE: u16 = 2;
 
@@ -33,7 +33,7 @@ struct Matching<'a, 'b> {
     pending: u64,
     /// Set if this rank accepts the messages that a stalled sender holds back.
     wants_more: bool,
-    /// Number of times that it was asked for that.
+    /// Number of times that the endpoint reported such a sender.
     asked: u64,
 }
 

@@ -45,7 +45,7 @@ fn hosts_need_not_have_the_same_number() {
     traffic(&Layout::blocks(&[1; 4]), |host| 4 - host % 4, Reliability::Retry, 5);
 }
 
-/// Ranks that do not poll, so that only threads forward: every doorbell has to wake the right one.
+/// Ranks that do not poll, so that only threads forward: every doorbell has to wake the right thread.
 #[test]
 fn threads_forward_while_ranks_do_not_poll() {
     for threads in 1..=4 {

@@ -1,5 +1,5 @@
 //! Forwarders of whole rings whose links go down and come up: the routes that they publish, and the packets on routes
-//! that no longer exist. The test plays the ranks; time is virtual except for the forwarder threads.
+//! that no longer exist. The test acts for the ranks; time is virtual except for the forwarder threads.
 
 use super::*;
 use ntbring_ntb::fault::Faults;
@@ -117,7 +117,7 @@ impl Ring {
         }
     }
 
-    /// Makes all forwarders check their links and tell their neighbours.
+    /// Makes all forwarders check their links and inform their neighbours.
     pub(super) fn tell(&mut self) {
         self.now += STEP;
         for forwarder in &self.forwarders {
@@ -175,7 +175,7 @@ pub(super) fn packet(src: u32, dst: u32) -> Vec<u8> {
     [&Route { src, dst }.bytes()[..], b"so far"].concat()
 }
 
-/// Takes an entry if there is one. True if it is this.
+/// Takes an entry if there is one. Returns true if it is the expected one.
 pub(super) fn took(lane: &mut Consumer, expected: &[u8]) -> bool {
     let Some(entry) = lane.take().unwrap() else { return false };
     let mut bytes = vec![0; entry.len];

@@ -288,7 +288,7 @@ fn a_small_message_passes_between_the_pieces_of_a_large_one() {
     }
 }
 
-/// More messages in chunks than may be in progress at once; small messages must not wait behind them.
+/// More chunked messages than may be in progress at once; small messages must not wait behind them.
 #[test]
 fn many_messages_in_pieces_at_once() {
     let layout = Layout::blocks(&[1, 1, 1, 1]);

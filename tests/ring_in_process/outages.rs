@@ -1,5 +1,5 @@
-//! Links that go down in rings that do not reroute: the ranks that learn of it, the transfers that fail, and that all
-//! other traffic continues.
+//! Links that go down in rings that do not reroute: the ranks that learn of it, the transfers that fail, and all other
+//! traffic, which continues.
 
 use super::peer_losses::{Doomed, MANY, PAYLOAD};
 use super::*;

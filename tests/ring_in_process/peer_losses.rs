@@ -1,4 +1,5 @@
-//! Ranks that die: which other peers become unreachable, which state is dropped, and that all other traffic continues.
+//! Ranks that die: the other peers that become unreachable, the state that is dropped, and all other traffic, which
+//! continues.
 
 use super::*;
 use ntbring_endpoint::wire::Packet;
@@ -100,7 +101,7 @@ impl Doomed {
         }
     }
 
-    /// Waits until a rank holds no pending packets: the rank that was told of a loss last has not polled since, and
+    /// Waits until a rank holds no pending packets: the rank that has learned of a loss last has not polled since, and
     /// drops pending packets only while it polls.
     pub(super) fn until_nothing_waits(&mut self, rank: usize) {
         self.until("the end of all waits", |ring| {
@@ -147,7 +148,7 @@ fn what_waits_for_the_dead_is_forgotten_and_the_rest_goes_on() {
         ring.send(from, to as u32, 4, 100);
         ring.until("a message between the living", |ring| ring.came[to].contains(&(from as u32, 4)));
     }
-    // No rank gets the same news twice.
+    // No rank gets the same report twice.
     assert!(ring.lost.iter().all(|lost| lost.len() <= 1) && ring.refused.iter().all(Option::is_none));
 }
 

@@ -1,4 +1,4 @@
-//! Ranks that compute, and the progress thread (async-progress thread) that continues large transfers for them.
+//! Ranks that compute, and the asynchronous-progress thread that continues large transfers for them.
 
 use super::*;
 use ntbring_endpoint::wire::Packet;

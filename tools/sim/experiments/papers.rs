@@ -18,7 +18,7 @@ const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MIB];
 const HOSTS: [usize; 3] = [3, 4, 5];
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// Numbers of puts that each host has in transit in paper 3's latency experiment. The paper can be read either way,
+/// Numbers of puts that each host has in transit in paper 3's latency experiment. The paper is open to either reading,
 /// since a put of OpenSHMEM returns before its acknowledgement has arrived.
 const OPEN: [usize; 3] = [1, 2, 4];
 
@@ -171,7 +171,7 @@ fn turnaround(lab: &Lab, summary: &mut Table) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// The same with this number of puts in transit from each host.
+/// Paper 3's latency experiment with this number of puts in transit from each host.
 fn turnaround_of(lab: &Lab, open: usize, summary: &mut Table) -> Result<Table> {
     let mut header = vec!["size".to_string()];
     header.extend(HOSTS.iter().flat_map(|hosts| THREADS.map(|threads| format!("{hosts}h {threads}t"))));

@@ -10,7 +10,7 @@ use ntbring_manager::Rules;
 use std::time::Duration;
 
 /// Virtual time in which managers must agree.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE_MAX: Duration = Duration::from_secs(10);
 
 const SHAPES: [&str; 10] = [
     "ring:3",
@@ -56,7 +56,7 @@ pub fn run() -> Result<Vec<Table>> {
 
 fn survey(name: &str) -> Result<Survey> {
     let mut network = Network::started(Shape::parse(name)?, Rules::default())?;
-    network.settle(PATIENCE).with_context(|| name.to_string())?;
+    network.settle(SETTLE_MAX).with_context(|| name.to_string())?;
     Ok(Survey::of(&network))
 }
 

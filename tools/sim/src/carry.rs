@@ -29,7 +29,7 @@ struct End {
     side: Option<Side>,
     /// Messages that are not completely in the lane.
     pending: VecDeque<usize>,
-    /// True if a segment of the connection is in the queue of the host. There is at most one, so that it is up to date
+    /// True if a datagram of the connection is in the queue of the host. There is at most one, so that it is up to date
     /// when it leaves.
     queued: bool,
     /// True if a check of the connection is scheduled.
@@ -66,7 +66,7 @@ impl Simulation<'_> {
         self.pump(src, dst);
     }
 
-    /// Fills the lane of a connection as far as there is room, and sends the next segment.
+    /// Fills the lane of a connection as far as there is room, and sends the next datagram.
     fn pump(&mut self, host: usize, peer: usize) {
         self.fill(host, peer);
         let now = self.instant();
@@ -126,28 +126,28 @@ impl Simulation<'_> {
         loop {
             let Some(&message) = self.end(host, peer).pending.front() else { return };
             let (bytes, sent) = (self.messages[message].bytes, self.messages[message].sent);
-            let piece = chunk.min(bytes - sent);
+            let chunk_len = chunk.min(bytes - sent);
             let end = self.end(host, peer);
-            let len = (piece as usize).max(LABEL);
+            let len = (chunk_len as usize).max(LABEL);
             let Some(mut slot) = end.producer.reserve(len) else { return };
             slot.write_bytes(0, &(message as u64).to_le_bytes());
-            slot.write_bytes(8, &piece.to_le_bytes());
+            slot.write_bytes(8, &chunk_len.to_le_bytes());
             slot.commit(1, len, 0);
-            self.messages[message].sent += piece;
-            if sent + piece == bytes {
+            self.messages[message].sent += chunk_len;
+            if sent + chunk_len == bytes {
                 self.end(host, peer).pending.pop_front();
                 self.left(message);
             }
         }
     }
 
-    /// Continues after a segment of the connection has left the host.
+    /// Continues after a datagram of the connection has left the host.
     pub fn datagram_left(&mut self, host: usize, peer: usize) {
         self.end(host, peer).queued = false;
         self.pump(host, peer);
     }
 
-    /// Handles a segment that has arrived.
+    /// Handles a datagram that has arrived.
     pub fn datagram_came(
         &mut self,
         src: usize,
@@ -162,15 +162,15 @@ impl Simulation<'_> {
         let odd = |what: String| SimError::Protocol { host, what };
         end.sender.told(datagram, now).map_err(|error| odd(error.to_string()))?;
         end.receiver.take(datagram, window.foreign(0, len), now).map_err(|error| odd(error.to_string()))?;
-        let mut pieces = Vec::new();
+        let mut chunks = Vec::new();
         while let Some(entry) = end.consumer.take().map_err(|error| odd(error.to_string()))? {
-            let [mut message, mut piece] = [[0; 8]; 2];
+            let [mut message, mut chunk_len] = [[0; 8]; 2];
             end.consumer.window().read(entry.offset, &mut message);
-            end.consumer.window().read(entry.offset + 8, &mut piece);
+            end.consumer.window().read(entry.offset + 8, &mut chunk_len);
             end.consumer.release();
-            pieces.push((u64::from_le_bytes(message) as usize, u64::from_le_bytes(piece)));
+            chunks.push((u64::from_le_bytes(message) as usize, u64::from_le_bytes(chunk_len)));
         }
-        pieces.into_iter().for_each(|(message, piece)| self.come(message, piece));
+        chunks.into_iter().for_each(|(message, chunk_len)| self.come(message, chunk_len));
         self.pump(host, src);
         Ok(())
     }
@@ -181,7 +181,8 @@ impl Simulation<'_> {
         self.pump(host, peer);
     }
 
-    /// Handles a change of a host's routes: the connection retransmits what was sent by another route, as in a job.
+    /// Handles a change of a host's routes: the connection retransmits the entries that were sent by another route, as
+    /// in a job.
     pub fn turn(&mut self, host: usize) {
         let now = self.instant();
         let peers: Vec<usize> = self.ends.all.range((host, 0)..(host + 1, 0)).map(|(key, _)| key.1).collect();

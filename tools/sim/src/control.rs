@@ -18,7 +18,7 @@ struct Watch {
     manager_driver: ManagerDriver,
     ways: RoutingTable,
     seen: Snapshot,
-    /// State of the links on both sides at the latest check: true if usable.
+    /// State of the links on both sides at the latest check; true for a usable link.
     open: [bool; 2],
 }
 
@@ -99,7 +99,7 @@ impl Simulation<'_> {
     }
 
     /// Passes a packet of a neighbour's manager driver to a host's manager driver.
-    pub fn order_came(&mut self, host: usize, port: usize, bytes: &[u8]) -> Result<(), SimError> {
+    pub fn control_came(&mut self, host: usize, port: usize, bytes: &[u8]) -> Result<(), SimError> {
         let Some(control) = &mut self.control else { return Ok(()) };
         let taken = control.watches[host].manager_driver.take(Side::BOTH[port], bytes);
         taken.map_err(|error| SimError::Protocol { host, what: error.to_string() })?;
@@ -109,13 +109,13 @@ impl Simulation<'_> {
 
     /// Applies the decisions of a manager driver.
     fn follow(&mut self, host: usize) {
-        let mut orders = Vec::new();
+        let mut packets = Vec::new();
         let mut closed = Vec::new();
         let Some(control) = &mut self.control else { return };
         let watch = &mut control.watches[host];
         for side in Side::BOTH {
             while let Some(packet) = watch.manager_driver.next(side) {
-                orders.push((side, packet.to_vec()));
+                packets.push((side, packet.to_vec()));
                 watch.manager_driver.sent(side);
             }
             let open = watch.manager_driver.is_up(side);
@@ -124,11 +124,11 @@ impl Simulation<'_> {
         }
         let seen = watch.ways.read();
         let news = std::mem::replace(&mut watch.seen, seen) != seen;
-        for (side, bytes) in orders {
-            let track = self.way_of_orders(host, side);
+        for (side, bytes) in packets {
+            let track = self.way_of_control(host, side);
             let dst = self.end_of(host * PORTS + side as usize).0;
             let (len, since) = (bytes.len() as u64, self.agenda.now());
-            let load = Load::Order(bytes);
+            let load = Load::Control(bytes);
             let packet = Packet {
                 src: host,
                 dst,

@@ -5,7 +5,7 @@
 //! ([`ntbring_queue`]), routes around a ring and its dateline ([`ntbring_ring::Topology`]), the network manager and its
 //! tables, the manager drivers of hosts with links that may go down, both halves of an end-to-end connection, the costs
 //! of a link model. Simulated are the parts between them: threads, memory, links, doorbells. docs/simulator.md
-//! describes what that leaves out.
+//! describes the limits of this model.
 //!
 //! | file | contents |
 //! |---|---|

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const LANE_MEMORY: usize = 512 << 20;
 
 /// Time without any arrival after which a run with lossy links is given up.
-const PATIENCE: Time = ns(60_000_000_000);
+const STALL_MAX: Time = ns(60_000_000_000);
 
 /// Number of lanes in one direction of a link, for each channel and for each of bulk and urgent: one for each class
 /// between forwarders, one to the ranks of the next host, one for packets of manager drivers.
@@ -56,11 +56,11 @@ pub(super) enum Event {
 /// Content of a packet.
 pub(super) enum Load {
     /// A chunk of a message, which may be the last one.
-    Piece { message: usize, last: bool },
-    /// A segment of a connection, with a copy of the entry's bytes.
+    Chunk { message: usize, last: bool },
+    /// A datagram of a connection, with a copy of the entry's bytes.
     Datagram { datagram: Datagram, bytes: Region, len: usize },
     /// A packet from a manager driver to its neighbour.
-    Order(Vec<u8>),
+    Control(Vec<u8>),
     /// A message to several hosts: those that it has still to reach, nearest first, each with its message.
     Multicast(VecDeque<(usize, usize)>),
 }
@@ -241,8 +241,8 @@ impl<'a> Simulation<'a> {
             let Some(event) = self.agenda.take() else { break };
             self.happen(event)?;
             let now = self.agenda.now();
-            if self.plan.faults.retry && self.missing() > 0 && now > self.tally.last.saturating_add(PATIENCE) {
-                return Err(SimError::stuck(now, PATIENCE, self.missing()));
+            if self.plan.faults.retry && self.missing() > 0 && now > self.tally.last.saturating_add(STALL_MAX) {
+                return Err(SimError::stuck(now, STALL_MAX, self.missing()));
             }
         }
         if self.missing() > 0 {

@@ -65,7 +65,7 @@ pub enum SimError {
     #[error(transparent)]
     Net(#[from] NetError),
     /// The lanes are invalid.
-    #[error("{0}; the protocol's lane and chunk in the parameters say how large they are")]
+    #[error("{0}; the parameters of the protocol set the sizes of lanes and chunks")]
     Layout(#[from] LayoutError),
     /// Another part of the plan is invalid.
     #[error("{0}")]
@@ -86,12 +86,12 @@ pub enum SimError {
         waiting: usize,
     },
     /// Nothing has arrived for a long time.
-    #[error("at {at:.6} s nothing has arrived for {patience:.0} s, and {missing} messages are missing")]
+    #[error("at {at:.6} s nothing has arrived for {idle:.0} s, and {missing} messages are missing")]
     Stuck {
         /// Time of detection, in seconds of virtual time.
         at: f64,
         /// Time without an arrival, in seconds.
-        patience: f64,
+        idle: f64,
         /// Number of messages that have not arrived.
         missing: u64,
     },
@@ -106,8 +106,8 @@ pub enum SimError {
 }
 
 impl SimError {
-    pub(super) fn stuck(at: Time, patience: Time, missing: u64) -> SimError {
-        SimError::Stuck { at: seconds(at), patience: seconds(patience), missing }
+    pub(super) fn stuck(at: Time, idle: Time, missing: u64) -> SimError {
+        SimError::Stuck { at: seconds(at), idle: seconds(idle), missing }
     }
 }
 

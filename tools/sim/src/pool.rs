@@ -27,13 +27,13 @@ pub(super) struct Input {
 /// State of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has no packet.
+    /// The input has no packet.
     Empty,
-    /// It waits for a thread.
+    /// The input waits for a thread.
     Ready,
     /// A thread works on it.
     Served,
-    /// It waits for room.
+    /// The input waits for room.
     Blocked,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum Outcome {
     Delivered(usize),
     /// A packet is dropped.
     Dropped(usize),
-    /// A packet of this host has left: with the last chunk of this message, or as a segment of the connection to this
+    /// A packet of this host has left: with the last chunk of this message, or as a datagram of the connection to this
     /// peer.
     Sent { message: Option<usize>, peer: Option<usize> },
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 const LATENCY: Time = us(1);
 
 enum Event {
-    /// The sender checks if there is something to send or to ask for.
+    /// The sender checks if there is an entry to send or an acknowledgement to request.
     Look,
-    /// A segment arrives at the receiver, with its entry's bytes if it carries one.
+    /// A datagram arrives at the receiver, with its entry's bytes if it carries one.
     There(Datagram, Region, usize),
     /// A reply of the receiver arrives at the sender.
     Back(Datagram),

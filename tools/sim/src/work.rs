@@ -47,7 +47,7 @@ impl Simulation<'_> {
     }
 
     /// Returns the lane to the neighbour's manager driver.
-    pub fn way_of_orders(&self, host: usize, side: Side) -> usize {
+    pub fn way_of_control(&self, host: usize, side: Side) -> usize {
         let link = host * PORTS + side as usize;
         self.lane_of(link, ORDERS, false, 0, 0)
     }
@@ -126,7 +126,7 @@ impl Simulation<'_> {
                 let one = &self.messages[message];
                 let bytes = (one.bytes - one.sent).min(self.plan.protocol.chunk).min(self.transfer_max(link));
                 let last = one.sent + bytes == one.bytes;
-                let load = Load::Piece { message, last };
+                let load = Load::Chunk { message, last };
                 let (src, dst, acknowledges) = (one.src, one.dst, one.acknowledges.is_some());
                 let (side, urgent) = (self.net.side(src, dst), acknowledges && self.plan.protocol.urgent);
                 let (hops, lost, since) = (0, false, 0);
@@ -158,7 +158,7 @@ impl Simulation<'_> {
             }
         };
         let outcome = match self.packets[number].load {
-            Load::Piece { message, last: true } => Outcome::Sent { message: Some(message), peer: None },
+            Load::Chunk { message, last: true } => Outcome::Sent { message: Some(message), peer: None },
             Load::Datagram { .. } => Outcome::Sent { message: None, peer: Some(self.packets[number].dst) },
             _ => Outcome::Sent { message: None, peer: None },
         };
@@ -275,12 +275,12 @@ impl Simulation<'_> {
     pub fn delivered(&mut self, host: usize, track: usize, number: usize) -> Result<(), SimError> {
         let packet = self.packets.remove(number);
         match packet.load {
-            Load::Piece { message, .. } => self.come(message, packet.bytes),
+            Load::Chunk { message, .. } => self.come(message, packet.bytes),
             Load::Multicast(to) => self.end_here(to, packet.bytes),
             Load::Datagram { datagram, bytes, len } => self.datagram_came(packet.src, host, &datagram, &bytes, len)?,
-            Load::Order(bytes) => {
+            Load::Control(bytes) => {
                 let port = self.end_of(self.link_of(track)).1;
-                self.order_came(host, port, &bytes)?;
+                self.control_came(host, port, &bytes)?;
             }
         }
         Ok(())

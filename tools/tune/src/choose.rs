@@ -68,7 +68,7 @@ impl Figures {
         Some((self.time(bytes, waiting)? + self.time(bytes, late)?) / 2.0)
     }
 
-    /// Time of an eager message in microseconds: the better of packed and separate.
+    /// Time of an eager message in microseconds: the shorter one of one entry and of chunks.
     pub fn eager(&self, bytes: usize) -> Option<f64> {
         let packed = self.mean(bytes, Method::Packed, Method::PackedLate);
         let separate = self.mean(bytes, Method::Separate, Method::SeparateLate);
@@ -242,8 +242,8 @@ mod tests {
             let (message, kib) = lines(way);
             Some(message + kib * (bytes / K) as f64)
         });
-        // Packed and separate meet at 6 KiB; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and single at 1.2 / 0.1
-        // = 12 KiB; single and both at 3 / 0.025 = 120 KiB.
+        // Packed and chunked meet at 6 KiB; eager and streamed at 2.2 / 0.05 = 44 KiB; eager and single at 1.2 / 0.1 =
+        // 12 KiB; single and both at 3 / 0.025 = 120 KiB.
         let found: Vec<String> = chosen(&figures).into_iter().flatten().collect();
         assert_eq!(found, ["6K", "48K", "auto:12K", "auto:96K"]);
         assert_eq!(

@@ -8,8 +8,8 @@ use std::io::{BufRead, Write};
 /// Control messages between the measuring processes and their parent, one per line.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Line {
-    /// Addresses (cards) of a rank's ends as bytes; from the parent, those of both ranks.
-    Cards(Vec<Vec<Vec<u8>>>),
+    /// Addresses of the endpoints of a rank as bytes; from the parent, those of both ranks.
+    Addresses(Vec<Vec<Vec<u8>>>),
     /// Number of completed rounds, and of all rounds.
     Round(usize, usize),
     /// Results of the measurement.

@@ -59,11 +59,11 @@ pub fn run(command: impl Fn(u32) -> Command, mut progress: impl FnMut(usize, usi
     let mut cards = Vec::new();
     for (i, rank) in ranks.iter_mut().enumerate() {
         match Line::read(i, &mut rank.said)? {
-            Line::Cards(own) => cards.extend(own),
-            _ => return Err(TuneError::Rank { rank: i, problem: "did not send its cards first".into() }),
+            Line::Addresses(own) => cards.extend(own),
+            _ => return Err(TuneError::Rank { rank: i, problem: "did not send its addresses first".into() }),
         }
     }
-    let all = Line::Cards(cards);
+    let all = Line::Addresses(cards);
     for rank in &mut ranks {
         if let Some(to) = rank.child.stdin.take() {
             all.write(to)?;
@@ -73,7 +73,7 @@ pub fn run(command: impl Fn(u32) -> Command, mut progress: impl FnMut(usize, usi
         match Line::read(0, &mut ranks[0].said)? {
             Line::Round(done, of) => progress(done, of),
             Line::Figures(figures) => return Ok(figures),
-            Line::Cards(_) => return Err(TuneError::Rank { rank: 0, problem: "sent its cards twice".into() }),
+            Line::Addresses(_) => return Err(TuneError::Rank { rank: 0, problem: "sent its addresses twice".into() }),
         }
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// Transfer method of a message, and whether its receiver was waiting. At a late receiver an eager message is
-/// unexpected: it is stored in a buffer and copied once more.
+/// Transfer method of a message, and the state of its receiver, which waits or is late. At a late receiver an eager
+/// message is unexpected: it is stored in a buffer and copied once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -16,9 +16,9 @@ pub enum Method {
     Packed,
     /// Packed, to a late receiver.
     PackedLate,
-    /// Segmented eager: the header, then the payload in chunks.
+    /// Chunked eager: the header, then the payload in chunks.
     Separate,
-    /// Separate, to a late receiver.
+    /// Chunked, to a late receiver.
     SeparateLate,
     /// Rendezvous, streamed through the lane.
     Streamed,

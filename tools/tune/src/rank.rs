@@ -107,10 +107,10 @@ fn join(rank: u32, user: &Settings) -> Result<Vec<Station>, TuneError> {
         let topology = Topology::new(2, &[0, 1]).map_err(JoinError::from)?;
         candidates.push(Candidate::new(topology, rank, settings.clone())?);
     }
-    Line::Cards(vec![candidates.iter().map(|c| c.card().bytes().to_vec()).collect()]).write(stdout())?;
+    Line::Addresses(vec![candidates.iter().map(|c| c.card().bytes().to_vec()).collect()]).write(stdout())?;
     let wrong = |problem: String| TuneError::Rank { rank: rank as usize, problem };
-    let Line::Cards(cards) = Line::read(rank as usize, &mut stdin().lock())? else {
-        return Err(wrong("did not receive the cards of both ranks".into()));
+    let Line::Addresses(cards) = Line::read(rank as usize, &mut stdin().lock())? else {
+        return Err(wrong("did not receive the addresses of both ranks".into()));
     };
     let mut pair = Vec::new();
     for (i, (candidate, settings)) in candidates.into_iter().zip(settings).enumerate() {

@@ -26,7 +26,7 @@ pub struct Ring {
 #[derive(Serialize)]
 struct Host {
     host: usize,
-    /// Local id on which its network manager has agreed with the others, if it has one.
+    /// Local id on which the host's network manager has agreed with the others, if it has one.
     lid: Option<u8>,
     master: Option<usize>,
     /// State of its left port.

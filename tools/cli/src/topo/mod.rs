@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Largest virtual time in which managers must agree.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE_MAX: Duration = Duration::from_secs(10);
 
 /// Options of `topo`.
 #[derive(Args)]
@@ -71,7 +71,7 @@ pub fn run(args: &TopoArgs) -> Result<(), Box<dyn Error>> {
     let shape = ring.as_ref().map_or_else(|| shape(args), |ring| ring.shape())?;
     let layout = shape.layout;
     let mut network = Network::started(shape, Rules { classes: args.classes, ..Rules::default() })?;
-    network.settle(PATIENCE)?;
+    network.settle(SETTLE_MAX)?;
     for &(host, port) in &args.cut {
         let cables = &network.shape().cables;
         let cable = cables.iter().position(|cable| cable.ends.contains(&(host, port)));
@@ -85,7 +85,7 @@ pub fn run(args: &TopoArgs) -> Result<(), Box<dyn Error>> {
         }
         network.set_host(host, false)?;
     }
-    network.settle(PATIENCE)?;
+    network.settle(SETTLE_MAX)?;
     let survey = Survey::of(&network);
     if let Some(file) = &args.svg {
         let drawing = svg::draw(&survey, layout)?;

@@ -116,12 +116,12 @@ fn line(area: &Area, link: &LinkView, ends: [Point; 2], around: bool, side: f64)
         label += &format!(" {model}");
     }
     // Stubs lead away from each other; otherwise each half of the line leads to its middle.
-    let reach = if around { -66.0 } else { length / 2.0 };
+    let extent = if around { -66.0 } else { length / 2.0 };
     for (from, sign) in [(a, 1.0), (b, -1.0)] {
-        let (start, end) = (moved(from, 0.0, side), moved(from, sign * reach, side));
+        let (start, end) = (moved(from, 0.0, side), moved(from, sign * extent, side));
         area.draw(&PathElement::new(vec![start, end], colour.stroke_width(width)))?;
     }
-    let places = if around { vec![moved(a, -52.0, 0.0), moved(b, 52.0, 0.0)] } else { vec![moved(a, reach, side)] };
+    let places = if around { vec![moved(a, -52.0, 0.0), moved(b, 52.0, 0.0)] } else { vec![moved(a, extent, side)] };
     for (x, y) in places {
         let half = 3 * label.len() as i32;
         area.draw(&Rectangle::new([(x - half, y - 7), (x + half, y + 7)], WHITE.filled()))?;

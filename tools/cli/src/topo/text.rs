@@ -117,7 +117,7 @@ fn drawing(survey: &Survey, layout: Layout) -> String {
     let last = survey.hosts.iter().map(|host| host.host).chain(ends).max().unwrap_or(0);
     let width = match layout {
         Layout::Rows(width) => width,
-        // It is a ring if every link leads to the next host.
+        // The network is a ring if every link leads to the next host.
         Layout::Circle => last + 1,
     };
     let right = |host: usize| link_at(survey, host, RIGHT);
