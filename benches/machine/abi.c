@@ -1,5 +1,5 @@
 /*
- * abi.c - prints the ABI version that a libntbring.so says it has.
+ * abi.c - prints the ABI version that a libntbring.so reports.
  *
  *   abi FILE
  */
@@ -18,7 +18,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    /* As dlsym's manual has it: ISO C knows no conversion from a pointer to data. */
+    /* The conversion from the manual of dlsym: ISO C has none from a pointer to data to a
+     * pointer to a function. */
     uint32_t (*version) (void);
     *(void **) &version = dlsym(library, "ntbring_abi_version");
     if (!version) {

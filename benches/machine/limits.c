@@ -1,16 +1,18 @@
 /*
- * limits.c - what this machine allows two processes on two cores, without any MPI.
+ * limits.c - measures the limits of this machine for two processes on two cores, without any MPI.
  *
  *   limits --cores A,B [--budget SECONDS] [TEST[=SIZES]]...
  *
- *   cacheline       half the round trip of a flag between the cores: the better of one line and of a line a direction    us
- *   call            a call of a function that does nothing, in a shared library, and back                                ns
- *   memcpy          one process copies from one private buffer to another                                               MB/s
- *   raw_bandwidth   the raw window: one process copies from its buffer into a shared window, the other out of it to its
- *                   own, chunk by chunk, with nothing but flags between them                                            MB/s
- *   raw_latency     half the round trip of a message through two such windows                                           us
+ *   cacheline       half the round trip of a flag between the cores: the better of one line, and  us
+ *                   of one line for each direction
+ *   call            a call of an empty function in a shared library, and its return               ns
+ *   memcpy          one process copies from one private buffer to another                         MB/s
+ *   raw_bandwidth   the raw window: one process copies from its buffer into a shared window, the  MB/s
+ *                   other out of it to its own, chunk by chunk, with only flags between them
+ *   raw_latency     half the round trip of a message through two such windows                     us
  *
- * The window (window.h) has that chunk and number of slots of CHUNKS and DEPTHS that are fastest for the size. Sizes as in common.h.
+ * The window (window.h) has the chunk size and the number of slots, out of CHUNKS and DEPTHS, that
+ * are fastest for the message size. Sizes are given as in common.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,16 +29,16 @@
 #include "window.h"
 
 #define BATCHES 11
-#define ROOM (64L << 20)                /* of the largest message */
+#define ROOM (64L << 20)                /* bytes of the largest message */
 
 static const long CHUNKS[] = {4096, 8192, 16384, 32768, 65536, 131072, 262144};
 static const long DEPTHS[] = {4, 16, 64};
 
-/* Slots of a window of messages that fit one line. */
+/* Number of slots of a window of messages that fit one line. */
 #define DEPTH_INLINE 1024
 
 struct shared {
-    _Alignas(LINE) atomic_ulong order;      /* grows by one for each piece of work */
+    _Alignas(LINE) atomic_ulong order;      /* number of tasks begun */
     _Alignas(LINE) atomic_ulong done;
     _Alignas(LINE) atomic_ulong ping;
     _Alignas(LINE) atomic_ulong pong;
@@ -119,12 +121,12 @@ static void copies(int side, long n)
 {
     for (long i = 0; i < n && side == 0; i++) {
         memcpy(to, from, (size_t) shared->work.bytes);
-        /* Otherwise the compiler may think once is enough. */
+        /* Prevents the compiler from making only one of the copies. */
         __asm__ volatile("" ::: "memory");
     }
 }
 
-/* Clears what the last work has left: only one process is at it. */
+/* Clears the flags that the previous task has left. The other process must be idle. */
 static void clear_flags(void)
 {
     const struct work *work = &shared->work;
@@ -139,7 +141,7 @@ static void clear_flags(void)
     }
 }
 
-/* Seconds that both take for `n` iterations. */
+/* Returns the seconds that both processes take for `n` iterations. */
 static double batch(long n)
 {
     static unsigned long orders;
@@ -153,7 +155,8 @@ static double batch(long n)
     return now() - start;
 }
 
-/* Iterations that take `wanted` seconds. A long batch is not believed at once: another process may have had the core. */
+/* Returns the number of iterations that take `wanted` seconds. A long batch is repeated before
+ * it counts: another process may have used the core. */
 static long iterations(double wanted)
 {
     long n = 1;
@@ -173,7 +176,7 @@ static long iterations(double wanted)
     }
 }
 
-/* Median of the seconds per iteration. */
+/* Returns the median of the seconds per iteration. */
 static double measure(struct work work, double seconds, int batches)
 {
     double times[BATCHES];
@@ -185,7 +188,7 @@ static double measure(struct work work, double seconds, int batches)
     return median(times, batches);
 }
 
-/* Of all shapes of the window the one that is fastest. */
+/* Returns the seconds per iteration with the fastest shape of the window. */
 static double best_window(void (*run)(int side, long n), long bytes)
 {
     struct work best = {.run = run, .bytes = bytes, .chunk = INLINE_MOST, .depth = DEPTH_INLINE};
@@ -197,7 +200,7 @@ static double best_window(void (*run)(int side, long n), long bytes)
     for (size_t c = 0; c < chunks; c++)
         for (size_t d = 0; d < depths; d++) {
             struct work work = {.run = run, .bytes = bytes, .chunk = CHUNKS[c], .depth = DEPTHS[d]};
-            /* A chunk beyond the message is the message. */
+            /* A chunk is at most as large as the message. */
             int last = CHUNKS[c] >= bytes;
             if (c > 0 && CHUNKS[c - 1] >= bytes)
                 continue;
@@ -284,7 +287,7 @@ static void print_named(const char *text)
     usage("unknown option or test: ", text);
 }
 
-/* The other process: does its side of all work until it is killed. */
+/* Runs the other process, which takes its side of each task until it is killed. */
 static void serve(int core)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

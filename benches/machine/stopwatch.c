@@ -1,8 +1,9 @@
 /*
- * stopwatch.c - how long a command takes, from outside: stopwatch REPEAT COMMAND [ARG]...
+ * stopwatch.c - measures the duration of a command from outside: stopwatch REPEAT COMMAND [ARG]...
  *
- * Prints the median of REPEAT runs as the test "startup", in milliseconds. Blocks while it waits, unlike a caller that polls. The
- * command's output goes to /dev/null, its errors are ours. Exit status 1 if the command fails.
+ * Prints the median of REPEAT runs as the test "startup", in milliseconds. It blocks while it waits,
+ * unlike a caller that polls. The command's output goes to /dev/null, its errors to stderr of this
+ * program. The exit status is 1 if the command fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 #define REPEAT_MOST 1000
 
-/* Exit status of a child that could not become the command. */
+/* Exit status of a child that could not execute the command. */
 #define NOT_STARTED 127
 
 static void become(char **command)

@@ -1,8 +1,10 @@
 /*
- * window.h - the raw window: one process copies in, another copies out, with nothing but flags between them.
+ * window.h - the raw window: one process copies in, another copies out, with only flags between
+ * them.
  *
- * A window is a circle of slots. A slot's flag has a cache line of its own, with which a message of at most INLINE_MOST bytes travels.
- * Here and not in a file of its own, so that it is inlined as it would be in anything that is fast.
+ * A window is a ring buffer of slots. The flag of a slot has a cache line of its own, which also
+ * holds the message if that has at most INLINE_MOST bytes. The functions are in a header so that
+ * the compiler can inline them.
  */
 #ifndef BENCH_WINDOW_H
 #define BENCH_WINDOW_H
@@ -12,21 +14,21 @@
 
 #define LINE 64
 #define INLINE_MOST (LINE - (long) sizeof(atomic_ulong))
-#define WINDOW_MOST (4L << 20)          /* of the slots of one window */
+#define WINDOW_MOST (4L << 20)          /* bytes of the slots of one window */
 
 struct slot {
-    _Alignas(LINE) atomic_ulong full;       /* the number of the piece that it holds, from 1 */
+    _Alignas(LINE) atomic_ulong full;       /* number of the chunk in the slot, from 1 */
     char small[INLINE_MOST];
     char large[];
 };
 
-/* One way. What one side writes is not in a line that the other writes. */
+/* One direction. The two sides write to different cache lines. */
 struct lane {
     _Alignas(LINE) atomic_ulong taken;      /* slots emptied so far; written by the receiver */
     _Alignas(LINE) char slots[WINDOW_MOST];
 };
 
-/* One side's private view of a lane. */
+/* One side's private state of a lane. */
 struct end {
     struct lane *lane;
     long chunk, depth, stride;
@@ -54,31 +56,32 @@ static inline struct slot *slot_of(const struct end *end)
 static inline void push(struct end *end, const char *data, long bytes)
 {
     do {
-        long piece = bytes < end->chunk ? bytes : end->chunk;
+        long chunk = bytes < end->chunk ? bytes : end->chunk;
         struct slot *slot = slot_of(end);
         while (end->count - end->known_taken == (unsigned long) end->depth)
             end->known_taken = atomic_load_explicit(&end->lane->taken, memory_order_acquire);
-        memcpy(piece <= INLINE_MOST ? slot->small : slot->large, data, (size_t) piece);
+        memcpy(chunk <= INLINE_MOST ? slot->small : slot->large, data, (size_t) chunk);
         end->count++;
         atomic_store_explicit(&slot->full, end->count, memory_order_release);
-        data += piece;
-        bytes -= piece;
+        data += chunk;
+        bytes -= chunk;
     } while (bytes > 0);
 }
 
 static inline void pull(struct end *end, char *data, long bytes)
 {
     do {
-        long piece = bytes < end->chunk ? bytes : end->chunk;
+        long chunk = bytes < end->chunk ? bytes : end->chunk;
         struct slot *slot = slot_of(end);
         wait_for(&slot->full, end->count + 1);
-        memcpy(data, piece <= INLINE_MOST ? slot->small : slot->large, (size_t) piece);
+        memcpy(data, chunk <= INLINE_MOST ? slot->small : slot->large, (size_t) chunk);
         end->count++;
-        /* A quarter at a time: a flag a slot would cost small messages more than their copy. */
+        /* The count is published once for a quarter of the slots: a flag for each slot would
+         * cost small messages more than their copy. */
         if ((end->count & (unsigned long) (end->depth / 4 - 1)) == 0)
             atomic_store_explicit(&end->lane->taken, end->count, memory_order_release);
-        data += piece;
-        bytes -= piece;
+        data += chunk;
+        bytes -= chunk;
     } while (bytes > 0);
 }
 

@@ -8,9 +8,11 @@
  *   bcast       bytes are those of the message                                                  us
  *   reduce      sum of doubles; bytes are those of one vector                                   us
  *
- * All are called back to back, without barriers: they would show who leaves the barrier first. All but the last two cannot end
- * anywhere before they have begun everywhere. A broadcast's root, and all others of a reduction, would run ahead: so each rank is
- * the root in turn, and none is ahead of another by more calls than there are ranks. All times are those of the slowest rank.
+ * All are called back to back, without barriers, since those would measure the order in which ranks
+ * leave the barrier. Except for the last two, a collective ends at no rank before all ranks have
+ * begun it. In a broadcast the root, and in a reduction all other ranks, could run ahead: therefore
+ * each rank is the root in turn, and no rank is ahead of another by more calls than there are ranks.
+ * All times are those of the slowest rank.
  */
 #include "engine.h"
 
@@ -129,7 +131,7 @@ static long check_reduce(long bytes)
 
     fill_summands(bytes);
     for (int root = 0; root < all_ranks; root++) {
-        /* Not the sums of an earlier check. */
+        /* Overwrites the sums of an earlier check. */
         fill(receive_buffer, bytes, root);
         reduce(bytes, root);
         bad += my_rank == root ? wrong_sums(bytes) : 0;

@@ -18,7 +18,7 @@ double now(void)
     return (double) time.tv_sec + (double) time.tv_nsec * 1e-9;
 }
 
-/* One number; leaves `*text` behind it. */
+/* Parses one number; sets `*text` to the text behind it. */
 static int parse_size(const char **text, long *size)
 {
     char *rest = NULL;

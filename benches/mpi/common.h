@@ -1,7 +1,9 @@
 /*
- * common.h - what all benchmarks need that has nothing to do with MPI: the clock, lists of sizes, medians, pinning, output.
+ * common.h - the parts of benchmarks that do not depend on MPI: the clock, lists of sizes, medians,
+ * pinning, output.
  *
- * Sizes are written as numbers with an optional K or M (binary), separated by commas; A..B stands for A and its doubles up to B.
+ * Sizes are written as numbers with an optional K or M (binary), separated by commas; A..B stands
+ * for A and its doubles up to B.
  */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
@@ -20,21 +22,21 @@ struct cores {
     int of[CORES_MOST];
 };
 
-/* Seconds since some moment; the same moment for all processes of this machine. */
+/* Returns the seconds since some moment, which is the same for all processes of this machine. */
 double now(void);
 
-/* Each returns 0, or -1 if the text cannot be understood. */
+/* Parse text. Each returns 0, or -1 if the text is invalid. */
 int parse_sizes(const char *text, struct sizes *sizes);
 int parse_cores(const char *text, struct cores *cores);
 int parse_seconds(const char *text, double *seconds);
 
-/* Binds the calling thread to a core; -1 with errno set if that fails. */
+/* Binds the calling thread to a core. Returns -1 with errno set if that fails. */
 int pin_to(int core);
 
-/* Sorts `values`. */
+/* Returns the median of `values`, which it sorts. */
 double median(double *values, int count);
 
-/* One figure, as a line of JSON. */
+/* Prints one figure as a line of JSON. */
 void print_figure(const char *test, long bytes, double value, const char *unit);
 
 #endif

@@ -9,7 +9,7 @@
 #define TAG_TIME 102
 #define ITERATIONS_MOST (1L << 30)
 
-/* What rank 0 tells the others to do; a positive number is one of iterations. */
+/* Commands of rank 0 to the other ranks; a positive number is a number of iterations. */
 #define ORDER_END 0L
 #define ORDER_CHECK (-1L)
 
@@ -32,7 +32,7 @@ struct options {
 
 static struct options options = {.peer = 1, .budget = 0.3, .limit = 120};
 
-/* For what all ranks find alike: rank 0 says it, all end. */
+/* Ends the job because of an error that all ranks detect; rank 0 prints the message. */
 static void usage(const char *what, const char *detail)
 {
     if (my_rank == 0)
@@ -112,7 +112,7 @@ static void order(const struct test *test, long what)
             MPI_Send(&what, 1, MPI_LONG, rank, TAG_ORDER, MPI_COMM_WORLD);
 }
 
-/* What the others answer: the largest value, their own included. */
+/* Returns the largest of the values that the ranks have computed, including this rank's own. */
 static double largest_answer(const struct test *test, double own)
 {
     for (int rank = 1; rank < all_ranks; rank++) {
@@ -137,7 +137,8 @@ static void obey(const struct test *test, long bytes)
     }
 }
 
-/* Seconds that count of a batch of `n` iterations, on the slowest rank; what it took altogether is what the budget pays for. */
+/* Runs a batch of `n` iterations. Returns the measured seconds of the slowest rank; `*taken` is
+ * the duration of the whole batch, which counts against the budget. */
 static double batch(const struct test *test, long bytes, long n, double *taken)
 {
     double start = now();
@@ -148,8 +149,9 @@ static double batch(const struct test *test, long bytes, long n, double *taken)
     return seconds;
 }
 
-/* Whether batches of `n` take at least `wanted`. Not believed at once: another process may have had the core for a while, and a batch
- * that is too short cannot be timed. */
+/* Returns 1 if batches of `n` take at least `wanted` seconds. Only repeated long batches count:
+ * another process may have used the core for a while, and a batch that is too short cannot be
+ * timed. */
 static int long_enough(const struct test *test, long bytes, long n, double wanted, double *taken)
 {
     for (int tries = 0; tries < 3; tries++) {
@@ -160,8 +162,9 @@ static int long_enough(const struct test *test, long bytes, long n, double wante
     return 1;
 }
 
-/* Iterations that take about `wanted` seconds; `taken` is what a batch took that is not much shorter. Also warms up: first messages
- * may have connections and memory to set up. */
+/* Returns the number of iterations that take about `wanted` seconds; `*taken` is the duration of
+ * a batch that is not much shorter. The batches also warm up: the first messages may have to set
+ * up connections and memory. */
 static long iterations(const struct test *test, long bytes, double wanted, double *taken)
 {
     long n = 1;
@@ -201,7 +204,8 @@ static void drive(const struct test *test, long bytes)
     print_figure(test->name, bytes, test->value(median(times, batches), bytes), test->unit);
 }
 
-/* Rank 0 alone knows the time; the others learn with each figure whether there is one. */
+/* Returns 0 if there is no time left. Only rank 0 measures the time, and it sends the result to
+ * the others before each figure. */
 static int goes_on(const struct test *test, double start)
 {
     long more = 1;
@@ -229,7 +233,8 @@ static void run(const struct chosen *chosen, double start)
     }
 }
 
-/* With more ranks than cores only the two that are measured are bound: the rest wait. */
+/* Binds this rank to a core. With more ranks than cores only the two measured ranks are bound;
+ * the others wait. */
 static void bind_to_core(void)
 {
     int core = my_rank;

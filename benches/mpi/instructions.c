@@ -3,10 +3,12 @@
  *
  *   instructions ROUND_TRIPS        between ranks 0 and 1, 8 bytes each way; all other ranks wait
  *
- * A tool that counts instructions (valgrind's callgrind) runs every rank. MPI_Send and MPI_Recv are called in functions of their
- * own, counted_send and counted_receive, which the tool reports by name. A rank calls MPI_Recv only after the other rank's
- * MPI_Send has returned: it is told so through a pipe, outside MPI. The message has then arrived and the first poll finds it, so
- * the number of instructions does not depend on how fast either rank runs. Both ranks must be processes of one machine.
+ * A tool that counts instructions (valgrind's callgrind) runs every rank. MPI_Send and MPI_Recv are
+ * called in functions of their own, counted_send and counted_receive, which the tool reports by
+ * name. A rank calls MPI_Recv only after the other rank's
+ * MPI_Send has returned, of which it learns through a pipe, outside MPI. The message has then
+ * arrived and the first poll finds it, so the number of instructions does not depend on the speed
+ * of either rank. Both ranks must be processes of one machine.
  */
 #include <mpi.h>
 
@@ -23,7 +25,7 @@
 
 static char message[MESSAGE];
 
-/* Not static, and never inlined or cloned: the tool finds them by name. */
+/* Neither static nor inlined nor cloned, since the tool finds these functions by name. */
 void counted_send(int to);
 void counted_receive(int from);
 
@@ -44,7 +46,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* A named pipe that both ranks can open. */
+/* Creates a named pipe that both ranks can open. */
 static void make_pipe(const char *directory, int reader, char *name)
 {
     snprintf(name, PLACE_MOST, "%s/to-%d", directory, reader);
@@ -54,7 +56,8 @@ static void make_pipe(const char *directory, int reader, char *name)
 
 static int open_pipe(const char *name)
 {
-    /* For reading and writing: opening does not wait for the other rank. */
+    /* The pipe is opened for reading and writing, so that opening does not wait for the other
+     * rank. */
     int pipe = open(name, O_RDWR);
 
     if (pipe < 0)
@@ -76,7 +79,8 @@ static void wait_for(int pipe)
         fail("cannot read from a pipe");
 }
 
-/* Rank 0 makes both pipes; their names are removed once both ranks have them open. */
+/* Opens both pipes, which rank 0 creates; their names are removed once both ranks have opened
+ * them. */
 static void connect_pipes(int rank, int *own, int *others)
 {
     char directory[] = "/tmp/ntbring-instructions-XXXXXX";

@@ -4,7 +4,7 @@
  * Between rank 0 and its peer, while all other ranks wait:
  *
  *   latency     half the round trip of a ping-pong, blocking MPI_Send and MPI_Recv              us
- *   bandwidth   a window of 64 MPI_Isends one way, then an empty answer; bytes over time        MB/s (10^6 bytes a second)
+ *   bandwidth   a window of 64 MPI_Isends one way, then an empty answer; bytes over time        MB/s (10^6 bytes/s)
  *   bibw        as bandwidth, both ways at once; bytes of both directions over time             MB/s
  *   rate        a window of 256 messages one way, then an empty answer                          msg/s
  *
@@ -12,10 +12,11 @@
  *
  *   multibw     as bandwidth, of all pairs (i, i + ranks/2) together: two hosts with several ranks each
  *   multirate   as rate, of all pairs together
- *   ring        as bandwidth, all ranks together: each sends to the next and receives from the one before
+ *   ring        as bandwidth, all ranks together: each sends to the next and receives from the previous
  *
- * A window is shorter than 64 where it would be more than WINDOW_BYTES. As OSU's, all messages of a window leave from and arrive in
- * one buffer. Works with any MPI: nothing but MPI-1 calls, MPI_Init_thread aside.
+ * A window has fewer than 64 messages if they would exceed WINDOW_BYTES. As in OSU's benchmarks, all
+ * messages of a window are sent from and received in one buffer. The program works with any MPI
+ * library: it uses only calls of MPI-1, and MPI_Init_thread.
  */
 #include "engine.h"
 
@@ -27,7 +28,7 @@
 #define TAG_DATA 1
 #define TAG_ANSWER 2
 
-/* The ranks that send to and receive from this one; -1 is none. */
+/* The ranks to which this rank sends and from which it receives; -1 means none. */
 struct ways {
     int to;
     int from;
@@ -58,7 +59,7 @@ static double ping_pong(long bytes, long n)
     return my_rank == 0 ? now() - start : 0;
 }
 
-/* One iteration is one window and its answer. */
+/* Runs `n` iterations; each is one window and its answer. */
 static double windows(struct ways ways, long bytes, long n, int window)
 {
     MPI_Request requests[2 * RATE_WINDOW];
@@ -76,7 +77,7 @@ static double windows(struct ways ways, long bytes, long n, int window)
         if (ways.to >= 0)
             MPI_Recv(NULL, 0, MPI_CHAR, ways.to, TAG_ANSWER, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    /* Who sends knows when all has arrived. */
+    /* Only the time of senders counts: they know when all messages have arrived. */
     return ways.to >= 0 ? now() - start : 0;
 }
 

@@ -4,11 +4,12 @@
  *   put, get, accumulate, fetch_and_op, compare_and_swap
  *               one operation and MPI_Win_flush                                                 us
  *   put_bw, get_bw, accumulate_bw
- *               64 operations, then MPI_Win_flush; bytes over time                              MB/s (10^6 bytes a second)
+ *               64 operations, then MPI_Win_flush; bytes over time                              MB/s (10^6 bytes/s)
  *   fetch_and_op_rate, compare_and_swap_rate
  *               64 operations, then MPI_Win_flush; operations over time                         op/s
  *
- * Rank 0 is the origin, its peer the target, which waits in MPI_Recv meanwhile: an MPI that needs the target's help gets it.
+ * Rank 0 is the origin and its peer the target, which waits in MPI_Recv meanwhile, so that an MPI
+ * library that needs the target's help gets it.
  * Accumulate and fetch_and_op add 64-bit integers.
  */
 #include "engine.h"
@@ -59,7 +60,7 @@ static void compare_and_swap(long bytes)
     MPI_Compare_and_swap(local, local, result, MPI_INT64_T, other_rank, 0, window);
 }
 
-/* `each` operations and a flush an iteration; the target only waits for the end. */
+/* Runs iterations of `each` operations and a flush; the target only waits for the end. */
 static double operations(void (*operation)(long bytes), long bytes, long n, int each)
 {
     if (my_rank != 0) {
@@ -138,7 +139,7 @@ static double operations_s(double seconds, long bytes)
     return WINDOW / seconds;
 }
 
-/* What is put is got back; the target's part is to wait. */
+/* Puts data and gets it back; the target only waits. */
 static long check_put_get(long bytes)
 {
     long bad = 0;
@@ -189,7 +190,7 @@ static long check_sums(long bytes)
     return bad;
 }
 
-/* The plain ones first: some MPIs do not survive the others. */
+/* Put and get come first, because some MPI libraries fail in the other tests. */
 static const struct test tests[] = {
     {"put", "us", "8,64,512,4K,32K,256K,1M,4M", 1, 1, puts_one, microseconds, check_put_get},
     {"get", "us", "8,64,512,4K,32K,256K,1M,4M", 1, 1, gets_one, microseconds, check_put_get},
@@ -205,7 +206,7 @@ static const struct test tests[] = {
 
 static void prepare(long largest)
 {
-    /* Sizes of 0 would make windows of no operation. */
+    /* A size of 0 would give a window without room for any operation. */
     long room = largest > 8 ? largest : 8;
 
     local = touched(room);

@@ -1,10 +1,11 @@
 /*
- * startup.c - what it costs to be an MPI program.
+ * startup.c - measures the cost of being an MPI program.
  *
- *   startup             MPI_Init, MPI_Finalize: for whoever times it from outside
- *   startup --memory    after MPI_Init and one MPI_Allreduce, the mean over ranks of /proc/self's resident and proportional
- *                       set size; the latter counts a page that p processes share as a p-th. KiB
- *   startup --version   what MPI_Get_library_version says
+ *   startup             MPI_Init, MPI_Finalize: to be timed from outside
+ *   startup --memory    after MPI_Init and one MPI_Allreduce, the mean over ranks of /proc/self's
+ *                       resident and proportional set size in KiB; the latter counts a page that p
+ *                       processes share as a p-th
+ *   startup --version   the text of MPI_Get_library_version
  */
 #include <mpi.h>
 
@@ -13,7 +14,7 @@
 
 #include "common.h"
 
-/* The value of the line that begins with `name`, or 0. */
+/* Returns the value of the line that begins with `name`, or 0. */
 static double kib(const char *file, const char *name)
 {
     char line[256];

@@ -1,4 +1,5 @@
-/* A periodic field that moves by one cell a step, two steps right and one left; each step needs a neighbour's cell. */
+/* A periodic field that moves by one cell in each step: two steps right, then one left. Each step needs a neighbour's
+ * cell. */
 #include <mpi.h>
 #include <stdio.h>
 

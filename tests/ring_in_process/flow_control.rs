@@ -31,7 +31,7 @@ struct Matching<'a, 'b> {
     free: u64,
     /// Number of payloads that the library still needs.
     pending: u64,
-    /// Set if this rank accepts the messages that a stalled sender holds back.
+    /// True if this rank accepts the messages that a stalled sender holds back.
     wants_more: bool,
     /// Number of times that the endpoint reported such a sender.
     asked: u64,

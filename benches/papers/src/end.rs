@@ -1,16 +1,17 @@
-//! One end of a connection. Messages are received in the order in which they were sent, each by the receive that was posted for it.
+//! One end of a connection. Messages are received in the order in which they were sent, each by the receive that was
+//! posted for it.
 //!
 //! | entry | holds |
 //! |---|---|
 //! | packed | header and payload |
-//! | head | a header; the payload follows in pieces |
-//! | piece | a part of the payload |
-//! | post | number and place of a receive, from the receiver to the sender: where the payload of that message may be placed |
-//! | placed | a header; the payload is at the place that was posted |
+//! | head | a header; the payload follows in chunks |
+//! | chunk | a part of the payload |
+//! | post | number and destination of a receive, from the receiver to the sender, which may place the payload there |
+//! | placed | a header; the payload is at the posted destination |
 //!
-//! A receive that is posted early enough redirects its payload: the sender writes it straight to the place, in the receiver's
-//! window, and the receiver copies nothing. If the message leaves before the post has come, the payload goes through the lane and is
-//! copied once by the receiver.
+//! A receive that is posted early enough redirects its payload: the sender writes it straight to the destination, in
+//! the receiver's window, and the receiver copies nothing. If the message leaves before the post has arrived, the
+//! payload goes through the lane and is copied once by the receiver.
 
 use crate::lane::{Receiver, Sender, CONTROL};
 use crate::model::{Model, Way};
@@ -21,21 +22,21 @@ use std::collections::VecDeque;
 
 /// Bytes of a header: the message's number and the length of its payload.
 const HEADER: usize = 16;
-/// The most bytes of a piece, and of a payload that is packed.
-pub const PIECE: usize = 16 << 10;
-/// Fruitless looks between two calls of the watch.
+/// Largest number of bytes of a chunk, and of a payload that is packed.
+pub const CHUNK: usize = 16 << 10;
+/// Fruitless polls between two calls of the watch.
 const WATCH_EVERY: u32 = 1 << 12;
 
 const PACKED: u8 = 1;
 const HEAD: u8 = 2;
-const PIECED: u8 = 3;
+const CHUNKED: u8 = 3;
 const POST: u8 = 4;
 const PLACED: u8 = 5;
 
 /// Called while an end waits for its peer; an error ends the wait.
 pub type Watch = Box<dyn FnMut() -> Result<(), Error> + Send>;
 
-/// Room for one message: `len` bytes, `at` bytes from the beginning of the memory for receives.
+/// Room for one message: `len` bytes, at offset `at` in the memory for receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Post {
     number: u64,
@@ -43,41 +44,41 @@ struct Post {
     len: usize,
 }
 
-/// A message that has come.
+/// A message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Offset of the posted receive.
     pub at: usize,
     /// Bytes of its payload.
     pub len: usize,
-    /// The sender has written the payload to its place.
+    /// True if the sender has written the payload to its destination.
     pub placed: bool,
 }
 
-/// One end.
+/// One end of a connection.
 pub struct End {
     model: Model,
     to: Sender,
     from: Receiver,
-    /// Memory for placed payloads: the peer's and the own one.
+    /// Memory for placed payloads: the peer's and this end's.
     there: OutWindow,
     here: InWindow,
     /// As much private memory, for payloads that are copied out of the lane.
     private: Vec<u8>,
-    /// The sender copies into this before it writes to the window.
+    /// Buffer into which the sender copies before it writes to the window.
     buffer: Vec<u8>,
-    piece: usize,
+    chunk: usize,
     /// Receives that the peer has posted, for messages that were not sent yet.
     named: VecDeque<Post>,
-    /// Receives that were posted here and wait for their message, and those of which the peer was not told yet.
+    /// Receives that were posted here and wait for their message, and those that were not announced to the peer yet.
     receives: VecDeque<Post>,
-    untold: VecDeque<Post>,
-    /// Bytes that have come of the message that comes in pieces, and all of them.
-    pieces: Option<(usize, usize)>,
-    /// An entry for which no receive was posted yet.
+    unannounced: VecDeque<Post>,
+    /// For a message that arrives in chunks: the bytes that have arrived, and the size.
+    chunked: Option<(usize, usize)>,
+    /// An entry for which no receive has been posted yet.
     held: Option<Entry>,
     done: VecDeque<Received>,
-    /// Messages sent, and receives posted, so far.
+    /// Numbers of messages sent and of receives posted so far.
     sent: u64,
     posted: u64,
     placed: u64,
@@ -86,13 +87,13 @@ pub struct End {
 }
 
 impl End {
-    /// An end over a pair of windows: the own one, which the peer writes, and the peer's. Both begin with a lane of `lane` bytes
-    /// (see [`crate::lane`]); the rest is memory for receives.
+    /// Creates an end over a pair of windows: its own one, which the peer writes, and the peer's. Both begin with a
+    /// lane of `lane` bytes (see [`crate::lane`]); the rest is memory for receives.
     pub fn new(model: Model, own: InWindow, peer: OutWindow, lane: usize, watch: Watch) -> End {
         let to = Sender::new(&peer, &own, lane, model.is_explicit());
         let from = Receiver::new(&own, &peer, lane, model.is_explicit());
         let memory = own.len().min(peer.len()) - CONTROL - lane;
-        let piece = PIECE.min(to.entry_max() - HEADER);
+        let chunk = CHUNK.min(to.entry_max() - HEADER);
         End {
             model,
             to,
@@ -100,12 +101,12 @@ impl End {
             there: peer.part(CONTROL + lane, memory),
             here: own.part(CONTROL + lane, memory),
             private: vec![0; memory],
-            buffer: vec![0; HEADER + piece],
-            piece,
+            buffer: vec![0; HEADER + chunk],
+            chunk,
             named: VecDeque::new(),
             receives: VecDeque::new(),
-            untold: VecDeque::new(),
-            pieces: None,
+            unannounced: VecDeque::new(),
+            chunked: None,
             held: None,
             done: VecDeque::new(),
             sent: 0,
@@ -116,30 +117,31 @@ impl End {
         }
     }
 
-    /// Bytes of memory for receives.
+    /// Returns the number of bytes of the memory for receives.
     pub fn memory(&self) -> usize {
         self.here.len()
     }
 
-    /// Messages whose payload this end has placed, of all that it has sent.
+    /// Returns the number of messages whose payload this end has placed, and the number of all that it has sent.
     pub fn placed(&self) -> (u64, u64) {
         (self.placed, self.sent)
     }
 
-    /// Posts a receive for the next message for which there is none: up to `len` bytes, to `at` in the memory for receives. That
-    /// memory is the message's until it was received.
+    /// Posts a receive for the next message that has none: up to `len` bytes, at offset `at` in the memory for
+    /// receives. The memory must not be used otherwise until the message was received.
     pub fn post(&mut self, at: usize, len: usize) {
         assert!(at <= self.memory() && len <= self.memory() - at, "a receive beyond the memory for receives");
         let post = Post { number: self.posted, at, len };
         self.posted += 1;
         self.receives.push_back(post);
         if self.model.places() && len > 0 {
-            self.untold.push_back(post);
-            self.tell();
+            self.unannounced.push_back(post);
+            self.announce();
         }
     }
 
-    /// Sends a message. While there is no room for it, this end receives what comes, as far as receives are posted.
+    /// Sends a message. While there is no room for it, this end receives arriving messages, as far as receives are
+    /// posted.
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
         let way = self.model.way(payload.len());
         let header = header(self.sent, payload.len());
@@ -152,7 +154,7 @@ impl End {
         Ok(())
     }
 
-    /// Destination that the peer has named for the next message, if it has named one.
+    /// Returns the destination that the peer has posted for the next message, if it has posted one.
     fn place(&mut self, len: usize) -> Result<Option<usize>, Error> {
         while self.progress()? {}
         while self.named.front().is_some_and(|post| post.number < self.sent) {
@@ -165,9 +167,9 @@ impl End {
         match way.copied {
             false => self.there.write_bytes(at, payload),
             true => {
-                for (i, part) in payload.chunks(self.piece).enumerate() {
+                for (i, part) in payload.chunks(self.chunk).enumerate() {
                     self.buffer[..part.len()].copy_from_slice(part);
-                    self.there.write_bytes(at + i * self.piece, &self.buffer[..part.len()]);
+                    self.there.write_bytes(at + i * self.chunk, &self.buffer[..part.len()]);
                 }
             }
         }
@@ -177,21 +179,21 @@ impl End {
     }
 
     fn send_by_lane(&mut self, way: Way, header: [u8; HEADER], payload: &[u8]) -> Result<(), Error> {
-        // What is copied anyway may as well be copied behind its header, unless the model has them apart.
+        // A payload that is copied in any case may be copied behind its header, unless the model separates the two.
         let packed = way.packed || way.placed && way.copied || payload.is_empty();
-        if packed && payload.len() <= self.piece {
+        if packed && payload.len() <= self.chunk {
             let all = HEADER + payload.len();
             self.buffer[..HEADER].copy_from_slice(&header);
             self.buffer[HEADER..all].copy_from_slice(payload);
             return self.put_buffer(PACKED, all);
         }
         self.put(HEAD, &header)?;
-        for part in payload.chunks(self.piece) {
+        for part in payload.chunks(self.chunk) {
             match way.copied {
-                false => self.put(PIECED, part)?,
+                false => self.put(CHUNKED, part)?,
                 true => {
                     self.buffer[..part.len()].copy_from_slice(part);
-                    self.put_buffer(PIECED, part.len())?;
+                    self.put_buffer(CHUNKED, part.len())?;
                 }
             }
         }
@@ -222,7 +224,7 @@ impl End {
         }
     }
 
-    /// Copies the payload of a message that was received; its memory must not have been posted again.
+    /// Copies the payload of a received message out; its memory must not have been posted again.
     pub fn read(&self, received: &Received, to: &mut [u8]) {
         match received.placed {
             true => self.here.read(received.at, to),
@@ -230,7 +232,8 @@ impl End {
         }
     }
 
-    /// Receives what has come. If nothing has, looks now and then whether the peer is still there.
+    /// Receives the messages that have arrived. If there are none, checks from time to time that the peer is still
+    /// alive.
     #[inline]
     fn wait(&mut self) -> Result<(), Error> {
         if self.progress()? {
@@ -249,9 +252,9 @@ impl End {
         }
     }
 
-    /// Tells the peer of the receives that were posted, as far as there is room.
-    fn tell(&mut self) {
-        while let Some(post) = self.untold.front() {
+    /// Announces the posted receives to the peer, as far as there is room.
+    fn announce(&mut self) {
+        while let Some(post) = self.unannounced.front() {
             let mut bytes = [0; 24];
             for (to, word) in bytes.chunks_exact_mut(8).zip([post.number, post.at as u64, post.len as u64]) {
                 to.copy_from_slice(&word.to_le_bytes());
@@ -259,15 +262,15 @@ impl End {
             if !self.to.put(POST, &bytes) {
                 break;
             }
-            self.untold.pop_front();
+            self.unannounced.pop_front();
         }
     }
 
-    /// Takes the next entry. Whether there was one that could be taken.
+    /// Takes the next entry. Returns true if there was one that could be taken.
     #[inline]
     fn progress(&mut self) -> Result<bool, Error> {
-        if !self.untold.is_empty() {
-            self.tell();
+        if !self.unannounced.is_empty() {
+            self.announce();
         }
         let entry = match self.held.take() {
             Some(entry) => entry,
@@ -290,15 +293,15 @@ impl End {
         Ok(true)
     }
 
-    /// An entry of the message for which a receive was posted.
+    /// Handles an entry of the message for which a receive was posted.
     fn arrive(&mut self, entry: &Entry, receive: Post) -> Result<(), Error> {
-        if let Some((got, len)) = self.pieces {
-            if entry.kind != PIECED || entry.len == 0 || entry.len > len - got {
+        if let Some((got, len)) = self.chunked {
+            if entry.kind != CHUNKED || entry.len == 0 || entry.len > len - got {
                 return Err(Error::Message("something else than the rest of a payload"));
             }
             let at = receive.at + got;
             self.from.read(entry, 0, &mut self.private[at..at + entry.len]);
-            self.pieces = Some((got + entry.len, len));
+            self.chunked = Some((got + entry.len, len));
             if got + entry.len == len {
                 self.complete(receive, len, false);
             }
@@ -311,14 +314,14 @@ impl End {
                 self.complete(receive, len, false);
             }
             PLACED if self.model.places() && entry.len == HEADER => self.complete(receive, len, true),
-            HEAD if entry.len == HEADER && len > 0 => self.pieces = Some((0, len)),
+            HEAD if entry.len == HEADER && len > 0 => self.chunked = Some((0, len)),
             _ => return Err(Error::Message("an entry that is none of the protocol's")),
         }
         Ok(())
     }
 
     fn complete(&mut self, receive: Post, len: usize, placed: bool) {
-        self.pieces = None;
+        self.chunked = None;
         self.receives.pop_front();
         self.done.push_back(Received { at: receive.at, len, placed });
     }
@@ -340,7 +343,7 @@ impl End {
         Ok(Post { number, at: at as usize, len: len as usize })
     }
 
-    /// The first words of an entry; None if it has fewer.
+    /// Returns the first words of an entry; None if it has fewer.
     fn words<const N: usize>(&self, entry: &Entry) -> Option<[u64; N]> {
         let mut bytes = [0; 24];
         let bytes = &mut bytes[..8 * N];

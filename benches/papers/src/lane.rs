@@ -1,10 +1,12 @@
-//! The queue between two ends: ntbring's lane, a ring buffer of 64-byte lines whose entries are valid by their tag and whose head
-//! the consumer returns once in half a lane. With explicit control writes it does in addition what queues do that have neither:
+//! The queue between two ends: ntbring's lane, a ring buffer of 64-byte lines whose entries are valid by their tag and
+//! whose head the consumer returns once in half a lane. With explicit control writes it also does the following, as
+//! queues without these two mechanisms do:
 //!
-//! - the sender stores the number of entries behind every entry (the *announced tail*), and the receiver takes nothing before;
+//! - the sender stores the number of entries behind every entry (the *announced tail*), and the receiver takes no entry
+//!   before;
 //! - the receiver stores its head after every entry (the *eager head*).
 //!
-//! The tag is written in all cases: it says how long the entry is.
+//! The tag is written in all cases, since it holds the length of the entry.
 //!
 //! ```text
 //! window   | credit, 64 bytes | tail, 64 bytes | lane | memory for placed payloads |
@@ -28,18 +30,19 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The sending end of the lane of `lane` bytes in the peer's window, whose head comes back into the own one.
+    /// Creates the sending end of the lane of `lane` bytes in the peer's window, whose head is returned to this end's
+    /// window.
     pub fn new(peer: &OutWindow, own: &InWindow, lane: usize, explicit: bool) -> Sender {
         let tail = explicit.then(|| peer.part(TAIL, 8));
         Sender { lane: Producer::new(peer.part(CONTROL, lane), own.part(0, 8)), tail, entries: 0 }
     }
 
-    /// The most bytes of an entry.
+    /// Returns the largest number of bytes of an entry.
     pub fn entry_max(&self) -> usize {
         self.lane.entry_max()
     }
 
-    /// Sends an entry; false if there is no room for it now.
+    /// Sends an entry. Returns false if there is no room for it now.
     #[inline]
     pub fn put(&mut self, kind: u8, bytes: &[u8]) -> bool {
         if !self.lane.put(kind, 0, bytes, ForeignBytes::EMPTY) {
@@ -70,29 +73,29 @@ struct Explicit {
     /// The window of the head, in the sender's memory.
     head: OutWindow,
     lines: u64,
-    /// Entries taken.
+    /// Number of entries taken.
     taken: u64,
-    /// The first line of the latest entry, and the line behind it, counted from the first lap.
+    /// The first line of the latest entry, and the line behind it, counted from the first line of the first wrap.
     began: u64,
     end: u64,
-    laps: u64,
+    wraps: u64,
 }
 
 impl Receiver {
-    /// The receiving end of the lane of `lane` bytes in the own window, whose head is written to the peer's.
+    /// Creates the receiving end of the lane of `lane` bytes in this end's window, whose head is written to the peer's.
     pub fn new(own: &InWindow, peer: &OutWindow, lane: usize, explicit: bool) -> Receiver {
         let (window, head) = (own.part(CONTROL, lane), peer.part(0, 8));
         if !explicit {
             return Receiver { lane: Consumer::new(window, head), explicit: None };
         }
-        // The lazy head goes nowhere: the eager one takes its place.
+        // The lazy head is not used: the eager one replaces it.
         let nowhere = OutWindow::new(Region::anonymous(8));
         let lines = (lane / LINE) as u64;
-        let explicit = Explicit { tail: own.part(TAIL, 8), head, lines, taken: 0, began: 0, end: 0, laps: 0 };
+        let explicit = Explicit { tail: own.part(TAIL, 8), head, lines, taken: 0, began: 0, end: 0, wraps: 0 };
         Receiver { lane: Consumer::new(window, nowhere), explicit: Some(explicit) }
     }
 
-    /// The next entry, if there is one. It must be released before the next one is taken.
+    /// Returns the next entry, if there is one. It must be released before the next one is taken.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Entry>, Error> {
         if let Some(explicit) = &self.explicit {
@@ -107,13 +110,13 @@ impl Receiver {
         Ok(entry)
     }
 
-    /// Copies bytes that lie `at` bytes behind an entry's first one.
+    /// Copies bytes of an entry from offset `at` on.
     #[inline]
     pub fn read(&self, entry: &Entry, at: usize, to: &mut [u8]) {
         self.lane.window().read(entry.offset + at, to);
     }
 
-    /// Gives the space of the entry back that was taken.
+    /// Releases the space of the entry that was taken.
     #[inline]
     pub fn release(&mut self) {
         self.lane.release();
@@ -128,9 +131,9 @@ impl Receiver {
 impl Explicit {
     fn take(&mut self, entry: &Entry) {
         let began = ((entry.offset - TAG) / LINE) as u64;
-        // A lap has several entries.
-        self.laps += u64::from(began < self.began);
+        // The lane was wrapped: a lane holds several entries.
+        self.wraps += u64::from(began < self.began);
         self.taken += 1;
-        (self.began, self.end) = (began, self.laps * self.lines + began + lines_for(entry.len) as u64);
+        (self.began, self.end) = (began, self.wraps * self.lines + began + lines_for(entry.len) as u64);
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 const DIR: &str = "/dev/shm";
 const PAGE: usize = 4096;
 
-/// Which end of the cable a host is at.
+/// The end of the cable at which a host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The cable is in its right port.
@@ -22,41 +22,41 @@ pub enum Place {
     Second,
 }
 
-/// A host whose memory is there, and that is not joined to another one yet.
+/// A host with its memory that is not joined to another one yet.
 pub struct Host {
     memory: EmuHost,
     layout: MemoryLayout,
     model: Option<Model>,
 }
 
-/// A joined host. The windows are valid for as long as it is kept.
+/// A joined host. The windows are valid as long as it exists.
 pub struct Joined {
-    /// The own window, which the peer writes.
+    /// This host's window, which the peer writes.
     pub own: InWindow,
     /// The peer's window.
     pub peer: OutWindow,
     _memory: EmuHost,
 }
 
-/// The link model of that name or with those values; None for `none`.
+/// Returns the link model with that name or those values; None for `none`.
 pub fn model(text: &str) -> Result<Option<Model>, Error> {
     Model::parse(text).map_err(|problem| Error::Argument(format!("link model {text:?}: {problem}")))
 }
 
 impl Host {
-    /// A host whose windows have at least so many bytes, and whose links cost what the model says.
+    /// Creates a host with windows of at least that many bytes and links with the costs of that model.
     pub fn create(window: usize, model: Option<Model>) -> Result<Host, Error> {
         let windows = Windows { bytes: window.next_multiple_of(PAGE) as u64, accounts: model.is_some() };
         let memory = EmuHost::create(Path::new(DIR), windows).map_err(ntbring_ntb::NtbError::from)?;
         Ok(Host { memory, layout: MemoryLayout::of(windows), model })
     }
 
-    /// The address of this host for the other one, as text.
+    /// Returns the address of this host for the other one, as text.
     pub fn address(&self) -> String {
         self.memory.address().0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Joins it to the host at an address, which has windows of the same size and the same link model.
+    /// Joins this host to the one at an address, which has windows of the same size and the same link model.
     pub fn join(self, place: Place, address: &str) -> Result<Joined, Error> {
         let other = parse(address)?;
         let side = if place == Place::First { Side::Right } else { Side::Left };
@@ -88,7 +88,7 @@ fn parse(address: &str) -> Result<FabricAddress, Error> {
     bytes.map(FabricAddress).ok_or_else(|| Error::Argument(format!("{digits:?} is not the address of a host")))
 }
 
-/// Two joined hosts in one process, for tests.
+/// Returns two joined hosts in one process, for tests.
 pub fn pair(window: usize, model: Option<Model>) -> Result<[Joined; 2], Error> {
     let (first, second) = (Host::create(window, model)?, Host::create(window, model)?);
     let (at_first, at_second) = (first.address(), second.address());

@@ -1,4 +1,5 @@
-//! Measures one of the five models of MPI-VMMC between two processes: a line of JSON a figure, as the other benchmarks print them.
+//! Measures one of the five models of MPI-VMMC between two processes, and prints one line of JSON for each figure, like
+//! the other benchmarks.
 
 use anyhow::{bail, Context, Result};
 use clap::Parser;
@@ -10,11 +11,11 @@ use std::time::Instant;
 /// Measures one of the five models of MPI-VMMC between two processes (docs/experiments.md).
 #[derive(Debug, Parser)]
 struct Args {
-    /// 1, 1-packed, 2, 3, 4 or 5
+    /// Model: 1, 1-packed, 2, 3, 4 or 5
     #[arg(long, value_parser = Model::parse)]
     model: Model,
 
-    /// The link between the two: none, gen3x8, pex8733, or whatever NTBRING_LINK_MODEL may be
+    /// The link between the two: none, gen3x8, pex8733, or any other value of NTBRING_LINK_MODEL
     #[arg(long, default_value = "none")]
     link_model: String,
 
@@ -22,15 +23,15 @@ struct Args {
     #[arg(long, value_delimiter = ',')]
     cores: Vec<usize>,
 
-    /// Seconds that a figure may cost
+    /// Seconds that a figure may take
     #[arg(long, default_value_t = 0.3)]
     budget: f64,
 
-    /// No new figure is begun after so many seconds
+    /// Seconds after which no new figure is begun
     #[arg(long, default_value_t = 120)]
     limit: u64,
 
-    /// Is the second process, which the first one starts
+    /// Runs the second process, which the first one starts
     #[arg(long, hide = true)]
     follow: bool,
 

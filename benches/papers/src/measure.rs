@@ -1,35 +1,36 @@
 //! The two tests: a ping-pong and a stream.
 //!
-//! Both ends carry out the same [`Order`]. The first one takes the time, the second one answers. Receives are posted ahead of their
-//! messages, as many as there is memory for, as an application does that expects them.
+//! Both ends carry out the same [`Order`]. The first one measures the time, the second one answers. Receives are posted
+//! ahead of their messages, as many as there is memory for, as in an application that expects the messages.
 
 use crate::end::End;
 use crate::Error;
 use std::fmt;
 use std::time::Instant;
 
-/// Bytes of memory for receives at each end. At least two of the largest messages: one arrives while the other is looked at.
+/// Bytes of memory for receives at each end: at least two of the largest messages, since one arrives while the other is
+/// read.
 pub const MEMORY: usize = 2 << 20;
-/// The largest message, bytes.
+/// Largest message in bytes.
 pub const LEN_MAX: usize = MEMORY / 2;
-/// Messages that a stream sends before it waits for an answer.
+/// Number of messages that a stream sends before it waits for an answer.
 pub const BURST: usize = 64;
-/// Bytes of the lanes.
+/// Size of the lanes in bytes.
 pub const LANE: usize = 256 << 10;
-/// Batches of which a figure is the median.
+/// Number of batches of which a figure is the median.
 const BATCHES: usize = 11;
 
 /// The tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Half the round trip of a message, us.
+    /// Half the round trip of a message, in us.
     Latency,
-    /// Bursts of messages in one direction, MB/s.
+    /// Bursts of messages in one direction, in MB/s.
     Bandwidth,
 }
 
 impl Test {
-    /// Its name on the command line and in figures.
+    /// Returns its name on the command line and in figures.
     pub fn name(self) -> &'static str {
         match self {
             Test::Latency => "latency",
@@ -37,12 +38,12 @@ impl Test {
         }
     }
 
-    /// The test of that name.
+    /// Returns the test of that name.
     pub fn parse(name: &str) -> Option<Test> {
         [Test::Latency, Test::Bandwidth].into_iter().find(|test| test.name() == name)
     }
 
-    /// The unit of its figures.
+    /// Returns the unit of its figures.
     pub fn unit(self) -> &'static str {
         match self {
             Test::Latency => "us",
@@ -61,11 +62,11 @@ impl Test {
 /// A batch: `n` round trips or bursts of messages of `len` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Which.
+    /// The test.
     pub test: Test,
     /// Bytes of a message.
     pub len: usize,
-    /// Their number.
+    /// Number of round trips or bursts.
     pub n: usize,
 }
 
@@ -76,7 +77,7 @@ impl fmt::Display for Order {
 }
 
 impl Order {
-    /// From its text.
+    /// Parses a batch from its text.
     pub fn parse(text: &str) -> Option<Order> {
         let mut words = text.split_whitespace();
         let test = Test::parse(words.next()?)?;
@@ -84,7 +85,7 @@ impl Order {
         (len <= LEN_MAX && words.next().is_none()).then_some(Order { test, len, n })
     }
 
-    /// Messages that the end which takes the time, and the other one, receive with a payload.
+    /// Returns the numbers of messages with a payload that the measuring end, and the other end, receive.
     fn messages(self) -> [usize; 2] {
         match self.test {
             Test::Latency => [self.n, self.n],
@@ -92,12 +93,12 @@ impl Order {
         }
     }
 
-    /// Carries it out at the end that takes the time. Returns the seconds of one round trip or burst.
+    /// Carries out the batch at the measuring end. Returns the seconds of one round trip or burst.
     pub fn lead(self, end: &mut End) -> Result<f64, Error> {
         let payload = vec![0x5a; self.len];
         end.post(0, 0);
         let mut receives = Receives::post(end, self.len, self.messages()[0]);
-        // The other end says that it is ready.
+        // The other end reports that it is ready.
         end.receive()?;
         let start = Instant::now();
         for _ in 0..self.n {
@@ -117,7 +118,7 @@ impl Order {
         Ok(start.elapsed().as_secs_f64() / self.n as f64)
     }
 
-    /// Carries it out at the other end.
+    /// Carries out the batch at the other end.
     pub fn follow(self, end: &mut End) -> Result<(), Error> {
         let payload = vec![0x5a; self.len];
         let mut receives = Receives::post(end, self.len, self.messages()[1]);
@@ -142,7 +143,7 @@ impl Order {
     }
 }
 
-/// Receives that are posted ahead, their memory used in turn.
+/// Receives that are posted ahead, and whose memory is used in turn.
 struct Receives {
     len: usize,
     places: usize,
@@ -151,7 +152,7 @@ struct Receives {
 }
 
 impl Receives {
-    /// Posts the first ones of so many.
+    /// Posts the first receives of `messages`.
     fn post(end: &mut End, len: usize, messages: usize) -> Receives {
         let places = (end.memory() / len.next_multiple_of(64).max(64)).clamp(1, BURST);
         let mut receives = Receives { len, places, next: 0, left: messages };
@@ -161,7 +162,7 @@ impl Receives {
         receives
     }
 
-    /// Posts one more, if one is to come for which none is posted.
+    /// Posts one more receive, if a message is expected that has none.
     fn post_next(&mut self, end: &mut End) {
         if self.left > 0 {
             end.post(self.next * self.len.next_multiple_of(64), self.len);
@@ -170,7 +171,8 @@ impl Receives {
     }
 }
 
-/// The median of several batches that take so many seconds together. `order` tells the other end of a batch before it begins.
+/// Returns the median of several batches that take that many seconds together. `order` announces a batch to the other
+/// end before it begins.
 pub fn figure(
     end: &mut End,
     test: Test,
@@ -184,7 +186,8 @@ pub fn figure(
         order(next)?;
         next.lead(end)
     };
-    // The first messages warm up. The faster of two batches counts: another process may have had the core during one of them.
+    // The first messages warm up. The faster of two batches counts: another process may have used the core during one
+    // of them.
     let mut n = 1;
     loop {
         let seconds = batch(n)?.min(batch(n)?);

@@ -1,12 +1,12 @@
-//! The models.
+//! The models of the experiment.
 //!
 //! | model | head and tail | sender | receiver |
 //! |---|---|---|---|
-//! | `1` none | a control write each, for every entry | copies the payload to a buffer; the header is an entry of its own | copies the payload out of the lane |
+//! | `1` none | a control write each, for every entry | copies the payload to a buffer; the header is another entry | copies the payload out of the lane |
 //! | `1-packed` | as `1` | copies the payload behind its header; one entry | as `1` |
 //! | `2` queue management | lazy head, no tail | as `1-packed` | as `1` |
-//! | `3` 2 + zero-copy receive | lazy | copies the payload to a buffer | has named the place: the payload is written there |
-//! | `4` 2 + zero-copy send | lazy | writes the payload from where it lies; the header is an entry of its own | as `1` |
+//! | `3` 2 + zero-copy receive | lazy | copies the payload to a buffer | has posted the destination: the payload is written there |
+//! | `4` 2 + zero-copy send | lazy | writes the payload from its memory; the header is another entry | as `1` |
 //! | `5` all, selected by size | lazy | by size | by size |
 
 /// The largest payload that model 5 copies on both sides, bytes.
@@ -14,12 +14,13 @@ pub const SPLIT_COPY_MAX: usize = 8 << 10;
 /// The smallest payload that model 5 copies on neither side, bytes.
 pub const NO_COPY_MIN: usize = 16 << 10;
 
-/// Which of the mechanisms are used.
+/// The mechanisms that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// `1`: none.
     Plain,
-    /// `1-packed`: none but the header packed with its payload, so that it differs from `2` by queue management alone.
+    /// `1-packed`: none, but the header is packed with its payload, so that only queue management makes the difference
+    /// to `2`.
     PlainPacked,
     /// `2`: queue management.
     Queue,
@@ -42,7 +43,7 @@ pub struct Way {
     pub packed: bool,
     /// The sender copies the payload to a buffer of its own before it is written to the window.
     pub copied: bool,
-    /// The payload is written to the place that the receiver has named, if it has named one in time.
+    /// The payload is written to the destination that the receiver has posted, if it was posted in time.
     pub placed: bool,
 }
 
@@ -56,7 +57,7 @@ impl Way {
 }
 
 impl Model {
-    /// Its name in the table, on the command line and in figures.
+    /// Returns its name in the table, on the command line and in figures.
     pub fn name(self) -> &'static str {
         match self {
             Model::Plain => "1",
@@ -68,7 +69,7 @@ impl Model {
         }
     }
 
-    /// The model of that name.
+    /// Returns the model of that name.
     pub fn parse(name: &str) -> Result<Model, String> {
         let names = || MODELS.map(Model::name).join(", ");
         MODELS.into_iter().find(|model| model.name() == name).ok_or_else(|| format!("there are the models {}", names()))
@@ -79,12 +80,12 @@ impl Model {
         matches!(self, Model::Plain | Model::PlainPacked)
     }
 
-    /// Returns true if receivers name the destinations of payloads.
+    /// Returns true if receivers post the destinations of payloads.
     pub fn places(self) -> bool {
         matches!(self, Model::ZeroCopyReceive | Model::All)
     }
 
-    /// The path of a payload of so many bytes.
+    /// Returns the path of a payload of that many bytes.
     pub fn way(self, len: usize) -> Way {
         match self {
             Model::Plain => Way { packed: false, ..Way::COPIED },

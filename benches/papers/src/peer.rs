@@ -1,5 +1,5 @@
-//! The second process: this program once more. It is told what to do by lines on its standard input, the first of which is the first
-//! host's address; its own address is the only line that it writes.
+//! The second process: another run of this program. It reads commands as lines from its standard input, the first of
+//! which is the first host's address; the only line that it writes is its own address.
 
 use crate::end::{End, Watch};
 use crate::link::{Host, Joined, Place};
@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// The option with which this program is the second process.
+/// The option that makes this program the second process.
 pub const FOLLOW: &str = "--follow";
 
 /// Bytes of a window.
@@ -31,7 +31,7 @@ pub fn bind(core: usize) -> Result<(), Error> {
     bound.map_err(|error| Error::Argument(format!("core {core}: {error}")))
 }
 
-/// The second process, as the first one has it. It ends with this value.
+/// The second process, as a child of the first one. It ends when this value is dropped.
 pub struct Peer {
     child: Arc<Mutex<Child>>,
     orders: ChildStdin,
@@ -39,7 +39,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with these options, and joins it. Returns this process's end of the connection, too.
+    /// Starts the process with these options, and joins it. Returns this process's end of the connection, too.
     pub fn start(model: Model, link: &str, options: &[String]) -> Result<(Peer, End), Error> {
         let host = Host::create(WINDOW, crate::link::model(link)?)?;
         let program = std::env::current_exe().map_err(gone)?;
@@ -62,7 +62,7 @@ impl Peer {
         Ok((Peer { child, orders, _host: host }, end))
     }
 
-    /// Tells it of the next batch.
+    /// Announces the next batch to the process.
     pub fn order(&mut self, order: Order) -> Result<(), Error> {
         writeln!(self.orders, "{order}").map_err(gone)
     }
@@ -71,7 +71,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         if let Ok(mut child) = self.child.lock() {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,7 +1,7 @@
-//! Each model carries what it is given: all sizes, round the lane many times, and when the receiver is slow.
+//! Each model carries all messages: of all sizes, with many wraps of the lane, and with a slow receiver.
 
 use ntbring_ntb::weak::disorder;
-use ntbring_papers::end::{End, Watch, PIECE};
+use ntbring_papers::end::{End, Watch, CHUNK};
 use ntbring_papers::lane::CONTROL;
 use ntbring_papers::link::{self, Joined};
 use ntbring_papers::measure::{figure, Order, Test};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the memory for receives.
 const MEMORY: usize = 256 << 10;
 
-/// Ends a test that would hang.
+/// Returns a watch that ends a test which would hang.
 fn patience() -> Watch {
     let start = Instant::now();
     Box::new(move || {
@@ -33,7 +33,7 @@ enum Dress {
     Modelled(&'static str),
 }
 
-/// Two ends, and the hosts that their windows belong to.
+/// Returns two ends, and the hosts to which their windows belong.
 fn connect(model: Model, lane: usize, dress: Dress) -> ([End; 2], [Joined; 2]) {
     let link = link::model(if let Dress::Modelled(link) = dress { link } else { "none" }).unwrap();
     let hosts = link::pair(CONTROL + lane + MEMORY, link).unwrap();
@@ -56,7 +56,8 @@ fn send_all(end: &mut End, sizes: &[usize]) {
     }
 }
 
-/// Receives everything, `ahead` receives being posted at a time, and checks it. Returns how many payloads were placed.
+/// Receives all messages, with `ahead` posted receives at a time, and checks them. Returns the number of placed
+/// payloads.
 fn receive_all(end: &mut End, sizes: &[usize], ahead: usize, nap: Option<Duration>) -> usize {
     let room = MEMORY / ahead / 64 * 64;
     let post = |end: &mut End, number: usize| {
@@ -81,7 +82,7 @@ fn receive_all(end: &mut End, sizes: &[usize], ahead: usize, nap: Option<Duratio
     placed
 }
 
-/// Both ends in threads of their own: one sends, the other receives.
+/// Runs both ends in threads of their own: one sends, the other receives.
 fn carry(model: Model, lane: usize, dress: Dress, sizes: &[usize], ahead: usize, nap: Option<Duration>) -> usize {
     let ([mut a, mut b], _hosts) = connect(model, lane, dress);
     std::thread::scope(|scope| {
@@ -93,10 +94,10 @@ fn carry(model: Model, lane: usize, dress: Dress, sizes: &[usize], ahead: usize,
 const SMALL: usize = 2 << 10;
 
 fn sizes() -> Vec<usize> {
-    let edges = [0, 1, 7, 8, 9, 39, 40, 41, 48, 63, 64, 65, 1000, 4096, 8192, 8193, PIECE - 1, PIECE, PIECE + 1];
+    let edges = [0, 1, 7, 8, 9, 39, 40, 41, 48, 63, 64, 65, 1000, 4096, 8192, 8193, CHUNK - 1, CHUNK, CHUNK + 1];
     let mut rng = fastrand::Rng::with_seed(5);
     let random = (0..60).map(|_| rng.usize(..60_000)).collect();
-    [edges.to_vec(), vec![3 * PIECE, 100_000, MEMORY / 2], random].concat()
+    [edges.to_vec(), vec![3 * CHUNK, 100_000, MEMORY / 2], random].concat()
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn every_model_goes_round_a_small_lane() {
         for dress in [Dress::Plain, Dress::Weak] {
             carry(model, SMALL, dress, &few, 16, None);
         }
-        // Pieces are as large as the lane allows.
+        // Chunks are as large as the lane allows.
         carry(model, SMALL, Dress::Plain, &[20_000, 3, 50_000, 0, 9000], 2, None);
     }
 }
@@ -131,7 +132,8 @@ fn senders_wait_for_a_slow_receiver() {
     }
 }
 
-/// Nobody receives before the other has sent everything that finds room: then neither gets on unless it also takes what comes.
+/// Neither end receives before the other has sent all messages for which there is room: then neither continues unless
+/// it also takes arriving messages.
 #[test]
 fn both_may_send_at_once() {
     for model in MODELS {
@@ -155,7 +157,7 @@ fn both_may_send_at_once() {
     }
 }
 
-/// Receives that are posted before anything is sent: what a model can place it does, nothing else.
+/// Receives are posted before any message is sent: every payload is placed that the model can place, and no other.
 #[test]
 fn payloads_are_placed_by_the_models_that_say_so() {
     let sizes = [0, 1, 100, 8192, 8193, 16383, 16384, 30_000];
@@ -207,7 +209,7 @@ fn a_post_that_comes_too_late_is_not_used() {
     }
 }
 
-/// Both measurements end, and say something.
+/// Checks that both measurements end and return a figure.
 #[test]
 fn figures_are_positive() {
     for model in MODELS {

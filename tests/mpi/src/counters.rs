@@ -1,4 +1,4 @@
-//! The counters of ntbring as tools see them: performance variables of MPI_T.
+//! The counters of ntbring, read as performance variables of MPI_T.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;

@@ -115,28 +115,28 @@ impl Window {
         Self { win, base, len, locked: false }
     }
 
-    /// Locks it at all ranks.
+    /// Locks the window at all ranks.
     pub fn lock_all(&mut self) {
         // SAFETY: the window is valid and not locked.
         raw::ok(unsafe { ffi::MPI_Win_lock_all(0, self.win) }, "MPI_Win_lock_all");
         self.locked = true;
     }
 
-    /// Unlocks it at all ranks.
+    /// Unlocks the window at all ranks.
     pub fn unlock_all(&mut self) {
         // SAFETY: the window is valid and locked.
         raw::ok(unsafe { ffi::MPI_Win_unlock_all(self.win) }, "MPI_Win_unlock_all");
         self.locked = false;
     }
 
-    /// Locks it at one rank, exclusively if `alone`.
+    /// Locks the window at one rank, exclusively if `alone`.
     pub fn lock(&self, rank: i32, alone: bool) {
         let kind = if alone { ffi::MPI_LOCK_EXCLUSIVE } else { ffi::MPI_LOCK_SHARED } as c_int;
         // SAFETY: the window is valid and not locked at that rank.
         raw::ok(unsafe { ffi::MPI_Win_lock(kind, rank, 0, self.win) }, "MPI_Win_lock");
     }
 
-    /// Unlocks it at one rank.
+    /// Unlocks the window at one rank.
     pub fn unlock(&self, rank: i32) {
         // SAFETY: the window is valid and locked at that rank.
         raw::ok(unsafe { ffi::MPI_Win_unlock(rank, self.win) }, "MPI_Win_unlock");
@@ -193,7 +193,7 @@ impl Window {
         self.settle_on(&job.world);
     }
 
-    /// The same for a window of another communicator.
+    /// Does the same for a window of another communicator.
     pub fn settle_on(&self, comm: &SimpleCommunicator) {
         // SAFETY: the window is valid and locked.
         raw::ok(unsafe { ffi::MPI_Win_flush_all(self.win) }, "MPI_Win_flush_all");

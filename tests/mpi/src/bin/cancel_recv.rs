@@ -65,7 +65,7 @@ fn any_source() -> i32 {
     unsafe { ffi::RSMPI_ANY_SOURCE }
 }
 
-/// A cancel that races with the message: whichever comes first, the message is received exactly once and whole.
+/// A cancel races with the message: in either order, the message is received exactly once and whole.
 fn racing(job: &Job, size: usize, any: bool) {
     let (to, from) = (job.ahead(1), job.ahead(-1));
     let out = filled(job.rank, to, 8, size);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ntbring_mpi_tests::{arg, exchange, shifts, Job};
 
-/// Runs a child that computes and ends in the way that `leave` names. Returns its exit status.
+/// Runs a child that computes and ends in the manner given by `leave`. Returns its exit status.
 fn forked(leave: &str) -> i32 {
     // SAFETY: the child only computes and exits, which is allowed even if the parent has other threads.
     unsafe {

@@ -150,7 +150,7 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
     }
 }
 
-/// Uses alltoalls on rings without distant hosts and with ordinary memory, where they are exchanges.
+/// Calls alltoalls on rings without distant hosts and with ordinary memory, where members access each other's memory.
 fn exchanges(job: &Job) {
     let is_ring = Hosts::discover(&job.world).count == job.size as usize && (2..=5).contains(&job.size);
     let expected = u64::from(is_ring && coherent());

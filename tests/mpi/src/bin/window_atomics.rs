@@ -1,4 +1,4 @@
-//! Accumulates of all ranks to the same numbers, by whichever mechanism, add up and stay in order; and all ranks make
+//! Accumulates of all ranks to the same numbers, by any mechanism, add up and stay in order; and all ranks make
 //! progress while the target computes.
 //!
 //! `window_atomics hold` never ends: it is for a test that kills rank 1, which nearly always works on rank 0's memory.

@@ -125,7 +125,7 @@ fn check(job: &Job, hosts: usize, comm: &SimpleCommunicator, kind: Kind) {
     let windows: Vec<Window> = (0..MANY).map(|_| Window::new(comm, kind)).collect();
     let during = Usage::now();
     assert_eq!(during.descriptors, before.descriptors, "descriptors with {MANY} windows, {kind:?}");
-    // One for each rank that is near, and one for the host's forwarder.
+    // One for each rank that maps the memory, and one for the host's forwarder.
     let near = 2 * (job.size as usize).min(5);
     assert!(during.mappings <= before.mappings + near * MANY, "{} mappings with {MANY} windows, {kind:?}", during.mappings);
     windows.iter().enumerate().step_by(10).for_each(|(i, window)| window.fill(comm, i as i64));

@@ -1,4 +1,4 @@
-//! Every one-sided operation to every rank, near and far: rows and derived types, empty and large transfers, invalid
+//! Every one-sided operation to every rank, mappable or not: rows and derived types, empty and large transfers, invalid
 //! ranges, and lack of memory.
 
 use mpi::ffi;

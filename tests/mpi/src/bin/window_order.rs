@@ -8,7 +8,7 @@ use ntbring_mpi_tests::{fail, Job};
 
 const ROUNDS: usize = 10_000;
 
-/// Returns for each round whether this rank found the other one's number.
+/// Returns for each round 1 if this rank has found the other one's number, otherwise 0.
 fn rounds(job: &Job) -> Vec<u8> {
     let w = Window::new(job, 1);
     let other = 1 - job.rank;

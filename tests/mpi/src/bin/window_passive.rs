@@ -1,6 +1,7 @@
 //! One-sided operations while their target computes for 2 s and more without any MPI call; needs at least 2 ranks.
 //!
-//! All other ranks, near and far, lock the target's memory, operate on it and unlock it; at the end each increments a
+//! All other ranks, at any distance, lock the target's memory, operate on it and unlock it; at the end each increments
+//! a
 //! counter there. The target only reads its own memory, and makes no MPI call before all are done: if its help were
 //! needed, the program would never end.
 
