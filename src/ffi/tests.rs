@@ -555,7 +555,7 @@ fn one_job_waits_until_another_can_read_what_was_sent() {
                 1 => (0..100).for_each(|_| assert_eq!(ntbring_poll(ep, &mut e), 0, "{}", text())),
                 _ => assert_eq!(ntbring_close(ep), 0),
             }
-            assert_eq!(ntbring_flush(asking), 0, "it was opened, or nobody will read it");
+            assert_eq!(ntbring_flush(asking), 0, "it was opened, or no peer will read it");
         }
         assert_eq!((ntbring_close(asking), ntbring_close(other)), (0, 0));
     }
@@ -577,7 +577,7 @@ unsafe fn lost(ep: *mut ntbring_endpoint_t) -> (i32, bool, String) {
             }
         }
     }
-    panic!("nobody is lost");
+    panic!("no peer is lost");
 }
 
 #[test]

@@ -196,7 +196,7 @@ impl Rank<'_> {
         loop {
             if let Some(event) = self.poll()? {
                 if slept {
-                    return Err(format!("an event was there and nobody rang; {}", self.endpoint.describe()));
+                    return Err(format!("an event was there without a doorbell; {}", self.endpoint.describe()));
                 }
                 return Ok(event);
             }
@@ -269,7 +269,7 @@ pub fn try_run_over(
         // arrive after the held messages.
         while let Some(event) = if trusted { rank.poll()? } else { None } {
             if !matches!(event, Event::Stalled { .. }) {
-                return Err("an event that nobody expects".into());
+                return Err("an unexpected event".into());
             }
         }
         rank.barrier()

@@ -198,7 +198,7 @@ impl Traffic {
                 Ok(())
             }
             Event::Fetched { cookie } => self.fetched(rank.rank, cookie),
-            Event::Remote { .. } => Err("an operation has ended that nobody began".into()),
+            Event::Remote { .. } => Err("an operation has ended that was not begun".into()),
             Event::Stalled { .. } => Err("a sender is stalled though nothing is charged".into()),
             Event::Lost(loss) => Err(loss.to_string()),
             Event::Arrival(arrival) => {
@@ -230,7 +230,7 @@ impl Traffic {
         self.open.insert(cookie, Open { src, number, got: 0, wanted, room });
         match rank.endpoint.accept(src, offer, place, wanted as u64, cookie).map_err(|e| e.to_string())? {
             Accepted::Done if !in_pieces => self.fetched(rank.rank, cookie),
-            Accepted::Done if wanted > 0 => Err("pieces that were never shown".into()),
+            Accepted::Done if wanted > 0 => Err("chunks that were never shown".into()),
             Accepted::Done => {
                 self.open.remove(&cookie);
                 self.complete += 1;
@@ -298,15 +298,15 @@ impl Traffic {
                 Ok(0)
             }
             Packet::Chunk { payload, .. } => {
-                let open = self.open.get_mut(&a.cookie).ok_or("a piece of nothing")?;
+                let open = self.open.get_mut(&a.cookie).ok_or("a chunk of no message")?;
                 let Open { src, number, got, wanted: total, ref room } = *open;
                 if !room.is_empty() && !is_offered(number, plan(src, me)[number]) {
-                    return Err(format!("message {number} from rank {src} has a place and comes in pieces"));
+                    return Err(format!("message {number} from rank {src} has a destination and arrives in chunks"));
                 }
                 open.got += payload;
                 let found = bytes_at(a.header.0, payload);
                 if src != a.src || found != content(id(src, me, number), got as u64, payload) {
-                    return Err(format!("message {number} from rank {src} is wrong in the piece at {got}"));
+                    return Err(format!("message {number} from rank {src} is wrong in the chunk at {got}"));
                 }
                 if a.last != (got + payload == total) {
                     return Err(format!("message {number} from rank {src}: {} of {total} bytes", got + payload));

@@ -112,7 +112,7 @@ fn links_go_down_and_up_on_command() {
     assert!(said.contains("0 -x- 1 --- 2 --- 0") && said.contains("links down: 0-1"), "{said}");
     assert!(tool(&["link", "down", "0-3", "--job", &first]).1.contains("0-3 is no link"));
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(job.processes().len(), 3, "nobody gets on, and nobody gives up");
+    assert_eq!(job.processes().len(), 3, "no process continues, and none gives up");
     assert_eq!(tool(&["link", "up", "0-1", "--job", &first]), (true, String::new()));
     job.end(Duration::from_secs(90)).ok();
     assert!(tool(&["link", "up", "0-1", "--job", &first]).1.contains("job"));

@@ -34,14 +34,14 @@ fn await_blocks(rank: &mut Rank, group: u32, turn: usize) -> Result<(), String> 
     let mut slept = false;
     while !rank.endpoint.await_allgather(group, 3 * (turn as u32 % 2)).map_err(|e| e.to_string())? {
         if rank.poll()?.is_some() {
-            return Err("an event that nobody asked for".into());
+            return Err("an unexpected event".into());
         }
         let start = Instant::now();
         rank.idle.wait(SLEEP);
         slept = start.elapsed() >= SLEEP;
     }
     match slept {
-        true => Err(format!("a block was there and nobody rang; {}", rank.endpoint.describe())),
+        true => Err(format!("a block was there without a doorbell; {}", rank.endpoint.describe())),
         false => Ok(()),
     }
 }

@@ -75,7 +75,7 @@ fn finish(rank: &mut Rank, looks: u32) -> Result<AlltoallProgress, String> {
             end => return Ok(end),
         }
         if rank.step(Duration::from_secs(10))?.is_some() {
-            return Err("an event that nobody asked for".into());
+            return Err("an unexpected event".into());
         }
     }
 }
@@ -120,7 +120,7 @@ fn everybody_gets_what_is_for_it() {
                 }
                 let size = SIZES[if turn < 40 { turn % SIZES.len() } else { SIZES.len() - 1 }];
                 let mut member = Member::new(turn, rank.rank, hosts as u32, size);
-                must(once(rank, turn, &mut member)?, AlltoallProgress::Done, "an exchange")?;
+                must(once(rank, turn, &mut member)?, AlltoallProgress::Done, "an alltoall")?;
                 member.verify(turn)?;
             }
             // No member accesses the memory of others any more.
@@ -145,7 +145,7 @@ fn everybody_goes_by_what_all_want() {
             open(rank)?;
             for turn in 0..80 {
                 let mut member = Member::new(turn, rank.rank, hosts as u32, SIZES[turn % SIZES.len()]);
-                must(once(rank, turn, &mut member)?, AlltoallProgress::Done, "an exchange")?;
+                must(once(rank, turn, &mut member)?, AlltoallProgress::Done, "an alltoall")?;
                 member.verify(turn)?;
             }
             rank.barrier()
@@ -168,7 +168,7 @@ fn what_one_of_them_cannot_is_an_error_for_all() {
                 0 => "has failed",
                 2 => "another size",
                 _ => {
-                    must(end?, AlltoallProgress::Done, "an exchange")?;
+                    must(end?, AlltoallProgress::Done, "an alltoall")?;
                     member.verify(turn)?;
                     continue;
                 }
@@ -191,7 +191,7 @@ fn where_memory_is_not_reached_there_are_messages() {
             open(rank)?;
             for turn in 0..3 {
                 let mut member = Member::new(turn, rank.rank, hosts as u32, 50_000);
-                must(once(rank, turn, &mut member)?, AlltoallProgress::ByMessages, "an exchange")?;
+                must(once(rank, turn, &mut member)?, AlltoallProgress::ByMessages, "an alltoall")?;
             }
             let blocks = Member::new(0, rank.rank, hosts as u32, 8).blocks();
             match rank.endpoint.begin_alltoall(GROUP, Some(blocks), 8).map_err(|e| e.to_string())? {
@@ -238,7 +238,7 @@ fn what_the_kernel_refuses_ranks_copy() {
                     forbid_copies();
                 }
                 let mut member = Member::new(turn, rank.rank, hosts as u32, 2 * ROUND + 1);
-                must(once(rank, turn, &mut member)?, AlltoallProgress::Done, "an exchange")?;
+                must(once(rank, turn, &mut member)?, AlltoallProgress::Done, "an alltoall")?;
                 member.verify(turn)?;
             }
             rank.barrier()
@@ -253,7 +253,7 @@ fn who_has_left_is_written_to_no_more() {
             open(rank)?;
             let text = |e: EndpointError| e.to_string();
             let mut first = Member::new(0, rank.rank, hosts as u32, 1000);
-            must(once(rank, 0, &mut first)?, AlltoallProgress::Done, "an exchange")?;
+            must(once(rank, 0, &mut first)?, AlltoallProgress::Done, "an alltoall")?;
             let mut member = Member::new(1, rank.rank, hosts as u32, 100_000);
             rank.endpoint.begin_alltoall(GROUP, Some(member.blocks()), member.size).map_err(text)?;
             // All members but one have the addresses of all and continue.
@@ -271,7 +271,7 @@ fn who_has_left_is_written_to_no_more() {
                     must(
                         rank.endpoint.await_alltoall(GROUP, 3).map_err(text)?,
                         AlltoallProgress::Pending,
-                        "an exchange that one has left",
+                        "an alltoall that one member has left",
                     )?;
                     rank.poll()?;
                     std::thread::yield_now();
@@ -281,7 +281,7 @@ fn who_has_left_is_written_to_no_more() {
             }
             rank.barrier()?;
             match rank.rank == 1 && member.to.iter().any(|&byte| byte != NOTHING) {
-                true => Err("somebody has written here".into()),
+                true => Err("another rank has written here".into()),
                 false => Ok(()),
             }
         });
@@ -302,7 +302,7 @@ fn what_makes_no_sense_is_an_error() {
         let not_begun = endpoint.await_alltoall(GROUP, 0).is_err();
         let begun = endpoint.begin_alltoall(GROUP, Some(blocks), 100).map_err(|e| e.to_string())?;
         let twice = endpoint.begin_alltoall(GROUP, Some(blocks), 100).is_err();
-        must(finish(rank, 0)?, AlltoallProgress::Done, "an exchange")?;
+        must(finish(rank, 0)?, AlltoallProgress::Done, "an alltoall")?;
         rank.barrier()?;
         match [not_open, sizes[0], sizes[1], sizes[2], not_begun, begun, twice] {
             [true, true, true, true, true, true, true] => member.verify(0),

@@ -53,7 +53,7 @@ fn what_is_urgent_passes_bulk_that_cannot_go_on() {
         assert!(took(&mut inbox, &packet(0, dst as u32)), "it waits behind bulk");
         // Bulk arrives nevertheless.
         for _ in 0..sent {
-            ring.until("a piece arrives", |_| take(&mut arrived, piece.len()));
+            ring.until("a chunk arrives", |_| take(&mut arrived, piece.len()));
         }
         assert!(!take(&mut arrived, piece.len()));
     }
@@ -85,7 +85,7 @@ fn what_is_urgent_passes_a_transfer_of_64_mib() {
         assert!(put(&mut out, KIND, &urgent));
         // Steps both forwarders on the route in turn.
         ring.step();
-        assert!(took(&mut inbox, &urgent), "it waits behind some of {under_way} pieces");
+        assert!(took(&mut inbox, &urgent), "it waits behind some of {under_way} chunks");
         passed += 1;
     }
     // Checks that many chunks were in transit.
@@ -142,7 +142,7 @@ fn bulk_is_not_left_to_wait() {
         while put(&mut out, KIND, &urgent) {}
         assert!(put(&mut bulk, KIND, &piece));
         ring.forwarders[1].step().unwrap();
-        assert!(take(&mut arrived, piece.len()), "a piece waits behind what is urgent");
+        assert!(take(&mut arrived, piece.len()), "a chunk waits behind urgent packets");
         while took(&mut inbox, &urgent) {}
     }
 }

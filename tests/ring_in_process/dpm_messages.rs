@@ -10,7 +10,7 @@ fn hear(rank: &mut Rank, tag: u32) -> Result<Vec<u8>, String> {
             return Ok(bytes);
         }
         if rank.step(Duration::from_millis(100))?.is_some() {
-            return Err("an event that nobody asked for".into());
+            return Err("an unexpected event".into());
         }
     }
 }
@@ -36,7 +36,7 @@ fn every_question_gets_its_answer() {
                 let answer = hear(rank, TAG)?;
                 return match answer == [0, rank.rank as u8] {
                     true => settle(rank),
-                    false => Err(format!("the answer to somebody else: {answer:?}")),
+                    false => Err(format!("the reply to another rank: {answer:?}")),
                 };
             }
             for _ in 1..layout.size() {
@@ -72,7 +72,7 @@ fn a_question_that_was_withdrawn_is_not_heard() {
         }
         await_question(rank, false)?;
         if rank.rank == 0 && rank.endpoint.dpm_receive(TAG).map_err(text)?.is_some() {
-            return Err("nobody asks any more".into());
+            return Err("no request is left".into());
         }
         rank.barrier()?;
         // The next request is independent of this one.
@@ -110,7 +110,7 @@ fn an_answer_that_comes_too_late_is_dropped() {
         settle(rank)?;
         if rank.endpoint.dpm_receive(TAG).map_err(text)?.is_some() || rank.endpoint.dpm_send(1, TAG, &[0; 513]).is_ok()
         {
-            return Err("an answer to nothing, or a greeting that is too long".into());
+            return Err("a reply without request, or a message that is too long".into());
         }
         settle(rank)
     });

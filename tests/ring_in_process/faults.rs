@@ -109,7 +109,7 @@ fn the_handshake_is_spared_unless_it_is_asked_for() {
     assert!(join("drop=1,flip=1").iter().all(Result::is_ok));
     assert!(join("from=start,double=1,delay=1:1ms").iter().all(Result::is_ok));
     for result in join("from=start,drop=1") {
-        let error = result.expect_err("nobody can have heard of anybody");
+        let error = result.expect_err("no rank can have joined");
         assert!(matches!(error, JoinError::Timeout { .. }), "{error}");
     }
     for result in join("from=start,flip=1") {

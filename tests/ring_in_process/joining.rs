@@ -119,7 +119,7 @@ fn cards(ranks: usize) -> (Vec<Candidate>, Vec<Card>) {
 #[test]
 fn neighbours_that_do_not_come_are_named() {
     let (mut candidates, cards) = cards(4);
-    let error = candidates.swap_remove(0).join(&cards).err().expect("nobody else has joined");
+    let error = candidates.swap_remove(0).join(&cards).err().expect("no other host has joined");
     match &error {
         JoinError::Timeout { host: 0, whom, seconds: 1 } => assert!(whom.contains("host 3"), "{whom}"),
         other => panic!("{other}"),

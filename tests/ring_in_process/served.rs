@@ -46,7 +46,7 @@ impl Client<'_, '_> {
         loop {
             match self.rank.event() {
                 Ok(Event::Remote { cookie: 77 }) => break,
-                Ok(_) => return Err("an event that nobody expects".into()),
+                Ok(_) => return Err("an unexpected event".into()),
                 // The client gets the error first, and then the event of the operation.
                 Err(error) if outcome.is_ok() && error.contains("refused") => outcome = Err(error),
                 Err(error) => return Err(error),
@@ -164,7 +164,7 @@ fn serve(layout: &Layout, settings: &Settings, target: u32) {
         if let Some(segment) = own {
             let word = |at: u64| segment.source().load(at as usize) as i64;
             let count: i64 = *origins.lock().unwrap();
-            expect(count > 0, true, "somebody is far")?;
+            expect(count > 0, true, "a rank that cannot map the segment")?;
             expect((word(COUNTER), word(GUARDED)), (40 * count, 20 * count), "what all have added")?;
             rank.endpoint.withdraw_segment(&segment).map_err(|e| e.to_string())?;
         }

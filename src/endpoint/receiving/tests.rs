@@ -42,7 +42,7 @@ fn relayed_chunks_with_a_destination_are_pieces() {
     put(&mut lane, HERE, 3, &small);
     put(&mut lane, HERE, 3, &large);
     for (bytes, last) in [(&small[..], false), (&large, true)] {
-        let Ok(Some(Polled::Piece(piece))) = inbound.poll(|fetch| fetch == 9) else { panic!("no piece") };
+        let Ok(Some(Polled::Piece(piece))) = inbound.poll(|fetch| fetch == 9) else { panic!("no chunk") };
         assert_eq!((piece.fetch, piece.len, piece.last), (9, bytes.len(), last));
         let mut found = vec![0; piece.len];
         inbound.read(piece.lane, piece.offset, &mut found);

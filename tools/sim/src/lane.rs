@@ -134,7 +134,7 @@ mod tests {
         for number in 0..sent {
             assert_eq!((lane.look(), lane.look()), (Some(number), Some(number)));
             heads.extend(lane.release());
-            assert!(!lane.put(99, 600), "nobody has told the producer yet");
+            assert!(!lane.put(99, 600), "the producer has not received the head yet");
         }
         assert_eq!((lane.look(), heads.len()), (None, 1), "once in half a lane");
         lane.head_arrives(heads[0]);

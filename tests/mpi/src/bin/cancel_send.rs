@@ -58,7 +58,7 @@ fn unasked(job: &Job, how: Begin, size: usize, certain: bool) {
         cancel(&mut request);
         cancel(&mut request);
         let cancelled = ended(&mut request);
-        assert!(cancelled || !certain, "a send of {size} bytes that nobody had asked for was not cancelled");
+        assert!(cancelled || !certain, "a send of {size} bytes without a posted receive was not cancelled");
         job.world.process_at_rank(other).send_with_tag(&i32::from(!cancelled), COUNT);
     } else {
         receive_so_many(job, other, size);

@@ -222,7 +222,7 @@ fn offered(job: &Job, messages: u64) {
                     requests.add(to.immediate_send_with_tag(scope, &bytes[..], DATA));
                 }
                 sending.wait();
-                assert!(!requests.test_all(&mut Vec::new()), "what nobody has received yet was sent");
+                assert!(!requests.test_all(&mut Vec::new()), "a message without a receive was sent");
                 window.put(&[1], row(1), 0, 0, row(1));
                 window.flush(0);
                 requests.wait_all(&mut Vec::new());

@@ -70,7 +70,7 @@ fn test(request: &mut ffi::MPI_Request) -> bool {
 /// Makes progress by probing that many times for a message that no rank sends.
 fn poll(comm: &SimpleCommunicator, times: i32) {
     for _ in 0..times {
-        assert!(comm.any_process().immediate_probe_with_tag(999).is_none(), "a message that nobody has sent");
+        assert!(comm.any_process().immediate_probe_with_tag(999).is_none(), "a message that was not sent");
     }
 }
 

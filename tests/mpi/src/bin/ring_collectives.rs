@@ -218,8 +218,8 @@ fn mixed(comm: &SimpleCommunicator, common: &mut Rng, own: &mut Rng, turn: u64) 
 fn main() {
     let job = Job::start("ring_collectives");
     let mut own = Rng::new(job.rank as u64);
-    let turned = job.world.split_by_color_with_key(Color::with_value(0), -job.rank).expect("everybody is in it");
-    let part = job.world.split_by_color(Color::with_value(job.rank % 2)).expect("everybody is in one");
+    let turned = job.world.split_by_color_with_key(Color::with_value(0), -job.rank).expect("every rank is a member");
+    let part = job.world.split_by_color(Color::with_value(job.rank % 2)).expect("every rank is a member");
     for (comm, seed) in [(&job.world, 1), (&turned, 2), (&part, 3), (&job.world, 4)] {
         let mut common = Rng::new(seed);
         for turn in 0..TURNS {

@@ -101,7 +101,7 @@ fn settled(job: &Job) -> usize {
     while since.elapsed() < Duration::from_millis(2500) && start.elapsed() < Duration::from_secs(10) {
         for _ in 0..1000 {
             if job.world.any_process().immediate_probe().is_some() {
-                fail("a message of nobody");
+                fail("a message without a sender");
             }
         }
         if count() != now {
@@ -118,7 +118,7 @@ fn client(job: Job, file: &str, fate: &str) {
         "late" => {
             raw::errors_return(&job.world);
             let code = try_to_meet(&job, &port, false).1;
-            assert_ne!(code, ffi::MPI_SUCCESS as i32, "connected to nobody");
+            assert_ne!(code, ffi::MPI_SUCCESS as i32, "connected to no job");
             assert!(raw::text(code).contains("has died"), "{}", raw::text(code));
             return job.finish();
         }

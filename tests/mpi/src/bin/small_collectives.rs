@@ -162,7 +162,7 @@ fn a_failure_is_everybodys(job: &Job, len: usize) {
         let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
         ffi::MPI_Allgather(from, count, ffi::RSMPI_UINT8_T, to, room, ffi::RSMPI_UINT8_T, comm.as_raw())
     };
-    assert_ne!(code, ffi::MPI_SUCCESS as c_int, "rank {} has sent too much, and nobody says so", job.size - 1);
+    assert_ne!(code, ffi::MPI_SUCCESS as c_int, "rank {} has sent too much, without an error", job.size - 1);
     sums(&comm, 1, 5);
     comm.barrier();
 }

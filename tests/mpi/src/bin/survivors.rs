@@ -171,7 +171,7 @@ fn exchanges(job: &Job, rounds: i32) -> i32 {
         if failed(unsafe { ffi::MPI_Alltoall(from, count, raw::byte(), to, count, raw::byte(), world) }) {
             all.fill(MINE);
             std::thread::sleep(Duration::from_millis(30));
-            assert!(all.iter().all(|&byte| std::hint::black_box(byte) == MINE), "somebody has written here, round {round}");
+            assert!(all.iter().all(|&byte| std::hint::black_box(byte) == MINE), "another rank has written here, round {round}");
             return round;
         }
         all.chunks(LEN).zip(0..).for_each(|(part, from)| verify(part, from, job.rank, round % 100));
