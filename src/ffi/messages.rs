@@ -186,9 +186,9 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
 /// complete.
 #[inline]
 pub unsafe fn place(e: &ntbring_event_t, token: Token) -> Option<ForeignRoom<'static>> {
-    let told = token.begun.is_some() && !e.data.is_null();
+    let has_room = token.begun.is_some() && !e.data.is_null();
     // SAFETY: the caller guarantees writable memory (contract of this function).
-    told.then(|| unsafe { ForeignRoom::new(e.data.cast(), e.data_size as usize) })
+    has_room.then(|| unsafe { ForeignRoom::new(e.data.cast(), e.data_size as usize) })
 }
 
 /// Returns the lane of the event's entry, if that entry is the only resource to release.

@@ -61,7 +61,9 @@ fn a_question_that_was_withdrawn_is_not_heard() {
         }
         // The request is forwarded, which takes time; a job that hangs is ended by the timeout.
         let await_question = |rank: &mut Rank, there: bool| -> Result<(), String> {
-            while rank.rank == 0 && rank.endpoint.describe().contains("peer 2 asks under tag 7") != there {
+            while rank.rank == 0
+                && rank.endpoint.describe().contains("peer 2 requests a connection under tag 7") != there
+            {
                 rank.step(Duration::from_millis(1))?;
             }
             settle(rank)

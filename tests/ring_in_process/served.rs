@@ -125,11 +125,11 @@ fn refusals(client: &mut Client) -> Result<(), String> {
         other => Err(format!("{other:?} instead of: {what}")),
     };
     for offset in [SIZE, SIZE - 7, u64::MAX, u64::MAX - 7] {
-        refused(client.ask(Action::Get, offset, 8, &[]), "not all in the window")?;
-        refused(client.ask(Action::Put, offset, 8, &[0; 8]), "not all in the window")?;
-        refused(client.ask(Action::Fetch(Op::Sum, Kind::U64), offset, 8, &[0; 8]), "not all in the window")?;
+        refused(client.ask(Action::Get, offset, 8, &[]), "exceeds the window")?;
+        refused(client.ask(Action::Put, offset, 8, &[0; 8]), "exceeds the window")?;
+        refused(client.ask(Action::Fetch(Op::Sum, Kind::U64), offset, 8, &[0; 8]), "exceeds the window")?;
     }
-    refused(client.ask(Action::Release(true), 0, 0, &[]), "makes no sense")?;
+    refused(client.ask(Action::Release(true), 0, 0, &[]), "is invalid")?;
     let right = std::mem::replace(&mut client.segment, 1);
     refused(client.ask(Action::Get, 0, 8, &[]), "no such window")?;
     client.segment = right;

@@ -117,12 +117,12 @@ impl Alltoalls {
         let all = size.checked_mul(self.members.topology().hosts());
         if all.is_none() || blocks.is_some_and(|b| Some(b.from.len()) != all || Some(b.to.len()) != all) {
             return Err(EndpointError::Argument(format!(
-                "other blocks for {} hosts than of {size} bytes",
+                "blocks of a wrong size: expected {} hosts with {size} bytes each",
                 self.members.topology().hosts()
             )));
         }
         if self.get(id).is_some_and(|x| x.current.is_some()) {
-            return Err(EndpointError::Argument(format!("group {id} exchanges already")));
+            return Err(EndpointError::Argument(format!("an alltoall of group {id} is in progress already")));
         }
         let mut x = self.take(id)?;
         let begun = match (x.state, blocks.map(|blocks| Current::new(blocks, size))) {
@@ -182,10 +182,10 @@ impl Alltoalls {
     }
 
     /// Opens the neighbours' areas. Returns true if they and this rank's own are available.
-    fn open_areas(&self, x: &mut Alltoall, told: &[AreaAddress]) -> bool {
-        x.kernel_from = told.iter().try_fold(0, |most, told| Some(most.max(told.kernel_from?)));
+    fn open_areas(&self, x: &mut Alltoall, areas: &[AreaAddress]) -> bool {
+        x.kernel_from = areas.iter().try_fold(0, |most, area| Some(most.max(area.kernel_from?)));
         for side in Side::BOTH {
-            let (at, rank) = (told[x.member(side, 1)].area, x.sides[side as usize].rank);
+            let (at, rank) = (areas[x.member(side, 1)].area, x.sides[side as usize].rank);
             let Some(at) = at.filter(|at| at.file.pid == self.members.pid(rank)) else { continue };
             match Segment::open(&at) {
                 Ok(segment) => x.sides[side as usize].area = Area::new(segment, x.layout),
@@ -208,7 +208,7 @@ impl Alltoalls {
     }
 
     /// Returns all members' records from a small allgather that has ended.
-    fn told<const N: usize, T: BlockRecord<N>>(
+    fn records<const N: usize, T: BlockRecord<N>>(
         &self,
         groups: &mut Groups,
         id: u32,
@@ -224,18 +224,18 @@ impl Alltoalls {
         let Some(current) = x.current.take() else {
             // Unless this rank, and the others with it, has failed, there is nothing to continue.
             groups.end_allgather(id, &mut [])?;
-            return Err(EndpointError::Argument(format!("nothing is exchanged in group {id}")));
+            return Err(EndpointError::Argument(format!("no alltoall is in progress in group {id}")));
         };
         match x.state {
             State::Addressing => {
-                let told = self.told(groups, id)?;
-                let ok = self.open_areas(x, &told);
+                let areas = self.records(groups, id)?;
+                let ok = self.open_areas(x, &areas);
                 (x.current, x.state) = (Some(current), State::Opening);
                 groups.begin_allgather(id, Some(&RoundStatus { ok, for_kernel: x.for_kernel() }.write()))?;
                 Ok(AlltoallProgress::Pending)
             }
             State::Opening => {
-                let all = self.notes(groups, id, x)?;
+                let all = self.statuses(groups, id, x)?;
                 x.be_ready(all);
                 match all {
                     true => self.set_out(groups, id, x, current).map(|()| AlltoallProgress::Pending),
@@ -257,12 +257,12 @@ impl Alltoalls {
         let mut ok = true;
         if !current.begun {
             // If one member's addresses are missing, all members know that the alltoall did not begin.
-            let cards = self.told(groups, id).inspect_err(|_| x.exposed = false)?;
-            if let Some(other) = x.begin(&mut current, &cards) {
+            let addresses = self.records(groups, id).inspect_err(|_| x.exposed = false)?;
+            if let Some(other) = x.begin(&mut current, &addresses) {
                 return Err(groups.other_size(id, other));
             }
         } else if current.copy_path == CopyPath::Lane || last {
-            ok = self.notes(groups, id, x)?;
+            ok = self.statuses(groups, id, x)?;
         }
         match current.copy_path {
             _ if !ok => {
@@ -313,10 +313,10 @@ impl Alltoalls {
     }
 
     /// Evaluates all members' statuses. Returns true if no member has had an error.
-    fn notes(&self, groups: &mut Groups, id: u32, x: &mut Alltoall) -> Result<bool, EndpointError> {
-        let notes = self.told::<2, RoundStatus>(groups, id)?;
-        x.agree(notes.iter().map(|note| note.for_kernel));
-        Ok(notes.iter().all(|note| note.ok))
+    fn statuses(&self, groups: &mut Groups, id: u32, x: &mut Alltoall) -> Result<bool, EndpointError> {
+        let statuses = self.records::<2, RoundStatus>(groups, id)?;
+        x.agree(statuses.iter().map(|status| status.for_kernel));
+        Ok(statuses.iter().all(|status| status.ok))
     }
 }
 

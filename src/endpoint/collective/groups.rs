@@ -198,7 +198,7 @@ impl Groups {
             return Err(EndpointError::Argument(format!("group {id} is open already")));
         }
         if all & !(mine & self.free) != 0 {
-            let text = format!("boards {all:#x} for group {id}, of {mine:#x} that were offered");
+            let text = format!("mailboxes {all:#x} for group {id}, of {mine:#x} that were offered");
             return Err(EndpointError::Argument(text));
         }
         if all == 0 {

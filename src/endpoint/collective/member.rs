@@ -186,14 +186,14 @@ impl Alltoall {
 
     /// Evaluates the addresses of all members. Returns a member whose blocks have another size, if any; then all
     /// members find such a mismatch, and none begins.
-    pub fn begin(&mut self, current: &mut Current, cards: &[BlockAddresses]) -> Option<usize> {
-        if let Some(other) = cards.iter().position(|card| card.size != current.size as u64) {
+    pub fn begin(&mut self, current: &mut Current, addresses: &[BlockAddresses]) -> Option<usize> {
+        if let Some(other) = addresses.iter().position(|its| its.size != current.size as u64) {
             self.exposed = false;
             return Some(other);
         }
         current.begun = true;
         for side in Side::BOTH {
-            let BlockAddresses { from, to, .. } = cards[self.member(side, 1)];
+            let BlockAddresses { from, to, .. } = addresses[self.member(side, 1)];
             let neighbour = &mut self.sides[side as usize];
             (neighbour.from, neighbour.to) = (from, to);
         }

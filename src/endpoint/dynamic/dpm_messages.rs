@@ -65,9 +65,10 @@ impl DpmMessages {
     /// Returns a line on each connection message that waits.
     pub fn describe(&self) -> Vec<String> {
         let line = |o: &Open, what| format!("{what} peer {} under tag {}", o.peer, o.what.tag);
-        let asked = self.asked.iter().map(|o| line(o, "no answer yet of"));
-        let owed = self.owed.iter().map(|o| line(o, "no answer yet to"));
-        let questions = self.questions.iter().map(|q| format!("peer {} asks under tag {}", q.peer, q.what.tag));
+        let asked = self.asked.iter().map(|o| line(o, "no reply yet of"));
+        let owed = self.owed.iter().map(|o| line(o, "no reply yet to"));
+        let questions =
+            self.questions.iter().map(|q| format!("peer {} requests a connection under tag {}", q.peer, q.what.tag));
         asked.chain(owed).chain(questions).collect()
     }
     /// Returns the packet of a connection message of `len` bytes: the reply to a peer if this thread has taken its

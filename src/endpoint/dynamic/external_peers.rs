@@ -284,7 +284,7 @@ impl ExternalPeers {
     /// Returns a line on each external peer that has not opened a lane that holds entries.
     pub fn describe(&self, has_used: impl Fn(u32) -> bool) -> Vec<String> {
         let line = |g: &ExternalPeer| {
-            format!("process {} of another job has to call MPI to get what was sent", g.address.mailbox.pid)
+            format!("process {} of another job has to call MPI to receive its messages", g.address.mailbox.pid)
         };
         self.unread(has_used).map(line).collect()
     }

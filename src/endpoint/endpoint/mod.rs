@@ -109,7 +109,7 @@ impl Endpoint {
         };
         let dump = Trigger::new(settings.endpoint.dump_signal);
         log::debug!(
-            "rank {} on host {} of {}: lanes of {} bytes, {} boards for blocks of up to {}, packed up to {}, eager up to {}, pieces of up to {}",
+            "rank {} on host {} of {}: lanes of {} bytes, {} mailboxes for blocks of up to {}, packed up to {}, eager up to {}, chunks of up to {}",
             me,
             members.host(),
             members.topology().hosts(),

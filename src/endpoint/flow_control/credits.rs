@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const STALL_MAX: Duration = Duration::from_millis(10);
 
 /// Reasons for which a sender may exceed its share, for the log.
-const AWAITED: &str = "a receive waits for one that comes behind them";
-const CIRCLE: &str = "ranks send to each other and none of them receives";
+const AWAITED: &str = "a receive waits for a later one";
+const CYCLE: &str = "ranks send to each other and none of them receives";
 
 /// Senders, each with the new limit that it must be sent.
 pub type Grants = SmallVec<[(u32, u64); 4]>;
@@ -34,7 +34,7 @@ struct SenderCredit {
     /// Limit of charged bytes, as last sent to the sender.
     allowed: u64,
     /// True after the first CREDIT; until then the sender may assume another share.
-    told: bool,
+    credit_sent: bool,
     /// Time since which the sender has been stalled.
     stalled: Option<Instant>,
 }
@@ -76,7 +76,7 @@ impl Credits {
     }
 
     fn new_account(&self) -> SenderCredit {
-        SenderCredit { consumed: 0, allowed: self.share, told: false, stalled: None }
+        SenderCredit { consumed: 0, allowed: self.share, credit_sent: false, stalled: None }
     }
 
     /// Returns a quarter of a share.
@@ -89,7 +89,7 @@ impl Credits {
         let account = &mut self.accounts[src as usize];
         let allowed = if self.leaving { u64::MAX / 2 } else { account.consumed.saturating_add(self.share) };
         (allowed > account.allowed).then(|| {
-            (account.allowed, account.told) = (allowed, true);
+            (account.allowed, account.credit_sent) = (allowed, true);
             self.stalled -= usize::from(account.stalled.take().is_some());
             allowed
         })
@@ -103,12 +103,12 @@ impl Credits {
         account.stalled.filter(|since| now.saturating_duration_since(*since) >= stalled_for)?;
         account.stalled = None;
         account.allowed = account.allowed.saturating_add(step);
-        account.told = true;
+        account.credit_sent = true;
         let allowed = account.allowed;
         self.stalled -= 1;
         if !std::mem::replace(&mut self.warned, true) {
             log::warn!(
-                "rank {}: more messages of rank {src} that were not asked for are kept than NTBRING_UNEXPECTED allows: {why}",
+                "rank {}: more unexpected messages of rank {src} are kept than NTBRING_UNEXPECTED allows: {why}",
                 self.me
             );
         }
@@ -159,7 +159,7 @@ impl Credits {
         let is_cycle = if is_external_peer { holds_for_src } else { origin == self.me && holds };
         match self.credit(src) {
             Some(allowed) => Answer::Credit(allowed),
-            None if is_cycle => self.exceed(src, Duration::ZERO, now, CIRCLE).map_or(Answer::Nothing, Answer::Credit),
+            None if is_cycle => self.exceed(src, Duration::ZERO, now, CYCLE).map_or(Answer::Nothing, Answer::Credit),
             // The origin must be a rank of this job; each STALLED is passed on once.
             None if !is_external_peer && origin != self.me && origin < self.ranks => Answer::PassOn,
             None => Answer::Nothing,
@@ -169,7 +169,7 @@ impl Credits {
     /// Records that a sender stalled at limit `allowed`. Returns false if a higher limit is already under way to it.
     fn stall(&mut self, src: u32, allowed: u64, now: Instant) -> bool {
         let account = &mut self.accounts[src as usize];
-        if account.told && allowed < account.allowed {
+        if account.credit_sent && allowed < account.allowed {
             return false;
         }
         if account.stalled.replace(now).is_none() {

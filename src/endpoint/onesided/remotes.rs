@@ -125,7 +125,7 @@ impl Remotes {
     pub fn describe(&self) -> String {
         let of = |(_, o): (usize, &Open)| {
             let Operation { dest, action, len, .. } = o.what;
-            format!("{action:?} at rank {dest} ({} of {len} bytes asked for, {} not answered)", o.sent, o.open)
+            format!("{action:?} at rank {dest} ({} of {len} bytes requested, {} replies missing)", o.sent, o.open)
         };
         format!("operations on window memory: [{}]", self.operations.iter().map(of).collect::<Vec<_>>().join(", "))
     }
@@ -219,7 +219,7 @@ impl Remotes {
         let number = reply.id as usize;
         let known = pieces.get(number).is_some_and(|p| operations[p.operation].what.dest == src);
         if !known {
-            return Err(wrong("answers what was not asked"));
+            return Err(wrong("replies to no request"));
         }
         let Fragment { operation, from, len } = pieces.remove(number);
         let Open { what, all, open, .. } = &mut operations[operation];
@@ -228,17 +228,17 @@ impl Remotes {
         let (dest, ended) = (what.dest, (*all && *open == 0).then_some(what.cookie));
         let mut result = match reply.status {
             Status::Done => Ok(()),
-            Status::Unknown => Err(EndpointError::Refused { rank: dest, what: "there is no such window there" }),
-            Status::Outside => Err(EndpointError::Refused { rank: dest, what: "it is not all in the window" }),
-            Status::Impossible => Err(EndpointError::Refused { rank: dest, what: "it makes no sense" }),
+            Status::Unknown => Err(EndpointError::Refused { rank: dest, what: "there is no such window at that rank" }),
+            Status::Outside => Err(EndpointError::Refused { rank: dest, what: "the range exceeds the window" }),
+            Status::Impossible => Err(EndpointError::Refused { rank: dest, what: "the operation is invalid" }),
             Status::Orphaned(rank) if (rank as usize) < ranks => Err(EndpointError::Orphaned { rank, pid: pid(rank) }),
-            Status::Orphaned(_) => Err(wrong("names a rank that there is not")),
+            Status::Orphaned(_) => Err(wrong("names a rank that does not exist")),
         };
         let mut room = None;
         if result.is_ok() {
             match what.result {
                 _ if payload as u64 != what.action.result(len) => {
-                    result = Err(wrong("answers with more or less than was asked for"));
+                    result = Err(wrong("replies with a wrong number of bytes"));
                 }
                 to => room = to.filter(|_| payload > 0).map(|to| to.part(from as usize, payload)),
             }

@@ -95,7 +95,7 @@ impl Segments {
     /// Maps a segment of another rank.
     pub fn open(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         if !self.members.is_mappable(rank) || address.file.pid != self.members.pid(rank) {
-            return Err(EndpointError::Argument(format!("rank {rank} is not near, or has no such segment")));
+            return Err(EndpointError::Argument(format!("rank {rank} has no such segment, or it cannot be mapped")));
         }
         let opened = Segment::open(address).map_err(EndpointError::Segment)?;
         self.near += 1;

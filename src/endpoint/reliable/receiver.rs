@@ -18,11 +18,11 @@ pub struct Receiver {
     lines: usize,
     has: Place,
     /// The last acknowledgement: lines that have arrived, and the head.
-    told: (u64, u64),
+    acknowledged: (u64, u64),
     /// Deadline of the next acknowledgement.
-    tell: Option<Instant>,
+    due: Option<Instant>,
     /// Number of the missing entry that was last reported.
-    complained: Option<u64>,
+    reported: Option<u64>,
     lacks: bool,
 }
 
@@ -31,8 +31,8 @@ impl Receiver {
     /// `credit`.
     pub fn new(lane: OutWindow, credit: InWindow) -> Receiver {
         let lines = lane.len() / LINE;
-        let (has, told) = (Place::default(), (0, 0));
-        Receiver { lane, credit, lines, has, told, tell: None, complained: None, lacks: false }
+        let (has, acknowledged) = (Place::default(), (0, 0));
+        Receiver { lane, credit, lines, has, acknowledged, due: None, reported: None, lacks: false }
     }
 
     /// Returns the position up to which entries have arrived, and the consumer's head.
@@ -48,11 +48,11 @@ impl Receiver {
             return Ok(false);
         }
         let soon = if datagram.asks { now } else { now + DELAY };
-        self.tell = Some(self.tell.map_or(soon, |tell| tell.min(soon)));
+        self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
         if place.lines > self.has.lines {
             // The entries between were lost. That is reported once; if the report is lost, too, the sender will ask.
-            if datagram.asks || self.complained != Some(self.has.entries) {
-                (self.lacks, self.complained, self.tell) = (true, Some(self.has.entries), Some(now));
+            if datagram.asks || self.reported != Some(self.has.entries) {
+                (self.lacks, self.reported, self.due) = (true, Some(self.has.entries), Some(now));
             }
             return Ok(false);
         }
@@ -89,15 +89,15 @@ impl Receiver {
 
     /// True if a datagram without an entry must be sent to acknowledge what has arrived.
     pub fn is_to_tell(&self, now: Instant) -> bool {
-        let (lines, head) = self.told;
+        let (lines, head) = self.acknowledged;
         let much = self.lines as u64 / 4;
         let (has, freed) = (self.has.lines - lines, self.credit.load(0) - head);
-        self.lacks || has >= much || freed >= much || self.tell.is_some_and(|tell| now >= tell)
+        self.lacks || has >= much || freed >= much || self.due.is_some_and(|due| now >= due)
     }
 
     /// True if an acknowledgement is pending.
     pub fn owes(&self) -> bool {
-        self.tell.is_some()
+        self.due.is_some()
     }
 
     /// Returns a datagram about `place` in the other direction, with the current acknowledgement.
@@ -109,13 +109,13 @@ impl Receiver {
     /// Records that `datagram` was sent. Its own fields count, because the consumer may have advanced since it was
     /// built.
     pub fn has_told(&mut self, datagram: &Datagram) {
-        (self.told, self.tell, self.lacks) = ((datagram.has.lines, datagram.head), None, false);
+        (self.acknowledged, self.due, self.lacks) = ((datagram.has.lines, datagram.head), None, false);
     }
 
     /// Repeats the acknowledgement after a change of the route to the sender, because earlier ones may be lost.
     pub fn repeat(&mut self, now: Instant) {
         if self.has.lines > 0 {
-            self.tell = Some(now);
+            self.due = Some(now);
         }
     }
 }

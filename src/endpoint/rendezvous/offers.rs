@@ -225,7 +225,7 @@ impl Offers {
     pub fn has_begun(&mut self, src: u32, fetch: u32, total: u64) -> Result<(), EndpointError> {
         let f = self.fetch_from(src, fetch)?;
         if f.size > total || f.pending > 0 || f.fed {
-            let what = "feeds a payload that was not requested";
+            let what = "sends a payload that was not requested";
             return Err(EndpointError::Offer { src, id: fetch, what });
         }
         f.fed = true;
@@ -364,7 +364,7 @@ impl Offers {
         let Fetch { copy_path, size, .. } = self.fetches[fetch as usize];
         if let Some(Outcome { kernel, lane }) = self.preferences.moved(copy_path, size, bytes) {
             log::debug!(
-                "rank {}: of {size} bytes, the kernel copies {:.1} GB/s, a lane takes {:.1}",
+                "rank {}: of {size} bytes, the kernel copies at {:.1} GB/s, a lane at {:.1}",
                 self.me,
                 kernel / 1e9,
                 lane / 1e9

@@ -20,7 +20,7 @@ pub struct Preferences {
     /// expires.
     eager_peers: BTreeMap<u32, u64>,
     /// The senders to which this rank has announced such a preference, with the time of the announcement.
-    told: BTreeMap<u32, Instant>,
+    announced: BTreeMap<u32, Instant>,
 }
 
 impl Preferences {
@@ -37,9 +37,9 @@ impl Preferences {
         // Eager messages are not measured, so an expired preference at the sender is what causes a new trial.
         let asks = small && copy_tuners.are_for_lanes();
         let copy_tuner = copy_tuners.of(size);
-        if asks && self.told.get(&src).is_some_and(|told| told.elapsed() > STALE) {
+        if asks && self.announced.get(&src).is_some_and(|announced| announced.elapsed() > STALE) {
             copy_tuner.try_again();
-            self.told.clear();
+            self.announced.clear();
         }
         Some(copy_tuner.begin(size, Instant::now))
     }
@@ -48,7 +48,7 @@ impl Preferences {
     pub fn moved(&mut self, copy_path: Option<CopyPath>, size: u64, bytes: u64) -> Option<Outcome> {
         let outcome = self.copy_tuners.as_mut()?.of(size).moved(copy_path?, bytes, Instant::now)?;
         if !copy_tuner::is_large(size) {
-            self.told.clear();
+            self.announced.clear();
         }
         Some(outcome)
     }
@@ -71,7 +71,7 @@ impl Preferences {
     pub fn tell(&mut self, src: u32) -> bool {
         let prefer_eager = self.copy_tuners.as_ref().is_some_and(CopyTuners::are_for_lanes);
         if prefer_eager {
-            self.told.entry(src).or_insert_with(Instant::now);
+            self.announced.entry(src).or_insert_with(Instant::now);
         }
         prefer_eager
     }
@@ -114,7 +114,7 @@ impl Preferences {
     /// Drops the preferences of a rank.
     pub fn lose(&mut self, rank: u32) {
         self.eager_peers.remove(&rank);
-        self.told.remove(&rank);
+        self.announced.remove(&rank);
     }
 }
 

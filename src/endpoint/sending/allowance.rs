@@ -14,7 +14,7 @@ pub struct Allowance {
     /// Messages that wait for credit, each with its cost.
     held: VecDeque<(Waiting, u64)>,
     /// True if a STALLED packet was sent to the receiver for the current limit.
-    told: bool,
+    stall_sent: bool,
     /// For each other rank whose STALLED was passed on to this receiver: the latest number.
     passed: SmallVec<[(u32, u32); 4]>,
 }
@@ -48,12 +48,12 @@ impl Allowance {
     /// Applies a limit of the receiver.
     pub fn raise(&mut self, allowed: u64) {
         self.allowed = self.allowed.max(allowed);
-        self.told = false;
+        self.stall_sent = false;
     }
 
     /// Returns the limit that a STALLED to the receiver must name; None if the receiver has one for that limit.
     pub fn stall(&mut self) -> Option<u64> {
-        (!std::mem::replace(&mut self.told, true)).then_some(self.allowed)
+        (!std::mem::replace(&mut self.stall_sent, true)).then_some(self.allowed)
     }
 
     /// Returns the limit that the STALLED of another rank must name when it is passed on to the receiver; None if no
@@ -88,7 +88,7 @@ impl Allowance {
         if let Some(i) = found {
             self.held.remove(i);
             // The next message that is held is a new stall, of which the receiver does not know.
-            self.told &= !self.held.is_empty();
+            self.stall_sent &= !self.held.is_empty();
         }
         found.is_some()
     }

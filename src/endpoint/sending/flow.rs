@@ -56,7 +56,7 @@ impl Flow {
         let (streams, rest) =
             lines().map(FlowQueue::streaming).fold((0, 0), |sum, line| (sum.0 + line.0, sum.1 + line.1));
         format!(
-            "{} messages wait, {streams} under way with {rest} bytes to go, {} held until the receiver asks for earlier ones",
+            "{} messages wait, {streams} in transit with {rest} bytes left, {} held for credit of the receiver",
             lines().map(|line| line.waiting.len()).sum::<usize>(),
             self.allowance.len(),
         )

@@ -24,11 +24,11 @@ impl Outbound {
         self.flows[dest as usize].allowance.hold(waiting, cost);
         self.held += 1;
         self.counts.held += 1;
-        self.tell(dest)
+        self.send_stalled(dest)
     }
 
     /// Sends the receiver a STALLED, unless it has one for the current limit.
-    fn tell(&mut self, dest: u32) -> Result<(), EndpointError> {
+    fn send_stalled(&mut self, dest: u32) -> Result<(), EndpointError> {
         let Some(allowed) = self.flows[dest as usize].allowance.stall() else { return Ok(()) };
         self.stalls = self.stalls.wrapping_add(1);
         self.send_bare(dest, Packet::Stalled { origin: self.me, number: self.stalls, allowed }, &[])
@@ -92,7 +92,7 @@ impl Outbound {
         self.flows[dest as usize].allowance.raise(allowed);
         self.release(dest)?;
         if self.holds_for(dest) {
-            self.tell(dest)?;
+            self.send_stalled(dest)?;
         }
         Ok(())
     }

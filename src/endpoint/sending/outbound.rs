@@ -194,7 +194,7 @@ impl Outbound {
     /// Queues a packet for a rank, and sends as many packets as there is room for.
     pub(super) fn queue(&mut self, dest: u32, waiting: Waiting) -> Result<(), EndpointError> {
         if self.flows.get(dest as usize).is_none_or(|flow| flow.line.outbox == NOWHERE) {
-            return Err(EndpointError::Argument(format!("there is no way to peer {dest}")));
+            return Err(EndpointError::Argument(format!("there is no lane to peer {dest}")));
         }
         if self.is_lost(dest) {
             return Ok(());

@@ -40,10 +40,10 @@ const SPINS_QUIET: u32 = 16;
 /// yield.
 const SPINS_FREE: u32 = 128;
 /// A yield shorter than this did not switch to another process: it then takes about 0.2 us, else more than 1 us.
-const NOBODY: Duration = Duration::from_nanos(600);
+const NO_SWITCH: Duration = Duration::from_nanos(600);
 /// The same limit on a host that is not oversubscribed: other programs keep the core for longer than that, and a
 /// yield that is slow for other reasons must not slow a rank down.
-const NO_STRANGER: Duration = Duration::from_micros(20);
+const NO_SWITCH_OWN_CORE: Duration = Duration::from_micros(20);
 
 /// The waiting strategy of one rank. Any thread may use it at any time.
 pub struct Idle {
@@ -101,9 +101,9 @@ impl Idle {
         // The emulated hosts share one machine.
         let oversubscribed = members.is_oversubscribed();
         let spins = settings.endpoint.spin.unwrap_or(if oversubscribed { SPINS_OVERSUBSCRIBED } else { SPINS_ALONE });
-        let quiet = if oversubscribed { (SPINS_QUIET, NOBODY) } else { (SPINS_ALONE, NO_STRANGER) };
+        let quiet = if oversubscribed { (SPINS_QUIET, NO_SWITCH) } else { (SPINS_ALONE, NO_SWITCH_OWN_CORE) };
         let quiet = settings.endpoint.spin.is_none().then_some(quiet);
-        let range = if quiet.is_some() { " (more or less as others want the core)" } else { "" };
+        let range = if quiet.is_some() { " (adapted to other users of the core)" } else { "" };
         log::debug!("{spins} polls{range}, {} yields, then sleep", settings.endpoint.yields);
         let outage_flood =
             (!members.is_served() && topology.local_of(members.rank()) == 0).then(|| OutageFlood::new(&members));
@@ -358,8 +358,8 @@ impl Drop for Doze<'_> {
 }
 
 /// Returns the number of polls before the next yield, if the last yield took `yielded`.
-fn spins_after(spins: u32, yielded: Duration, (quiet, nobody): (u32, Duration)) -> u32 {
-    if yielded < nobody {
+fn spins_after(spins: u32, yielded: Duration, (quiet, no_switch): (u32, Duration)) -> u32 {
+    if yielded < no_switch {
         (2 * spins).min(quiet)
     } else {
         SPINS_OVERSUBSCRIBED
@@ -371,16 +371,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spins_grow_while_nobody_wants_the_core() {
+    fn spins_grow_while_no_other_process_wants_the_core() {
         let quick = Duration::from_nanos(200);
-        let oversubscribed = (SPINS_QUIET, NOBODY);
+        let oversubscribed = (SPINS_QUIET, NO_SWITCH);
         assert_eq!(spins_after(SPINS_OVERSUBSCRIBED, quick, oversubscribed), 2 * SPINS_OVERSUBSCRIBED);
         let grown = (0..20).fold(SPINS_OVERSUBSCRIBED, |spins, _| spins_after(spins, quick, oversubscribed));
         assert_eq!(grown, SPINS_QUIET);
         // Another process has had the core.
         assert_eq!(spins_after(grown, Duration::from_micros(3), oversubscribed), SPINS_OVERSUBSCRIBED);
         // A rank with a core of its own reacts only to processes that keep the core for long.
-        let alone = (SPINS_ALONE, NO_STRANGER);
+        let alone = (SPINS_ALONE, NO_SWITCH_OWN_CORE);
         assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
         assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_OVERSUBSCRIBED);
     }
