@@ -1,4 +1,5 @@
-//! A ring of four hosts within one process: every rank is a thread, and sends to its neighbour and to the opposite host.
+//! A ring of four hosts within one process: every rank is a thread, and sends to its neighbour and to the opposite
+//! host.
 //!
 //!     cargo run --example ring
 

@@ -29,7 +29,7 @@ impl Bell {
         }
     }
 
-    /// The link at whose far end the doorbell is, if it is reached through a port.
+    /// Returns the link at whose far end the doorbell is, if it is reached through a port.
     pub fn side(&self) -> Option<Side> {
         match self {
             Bell::Port(port, _) => Some(port.side()),

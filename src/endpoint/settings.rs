@@ -51,8 +51,9 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "bytes",
             allowed: "off, or 1M to 1024G",
             shared: false,
-            meaning: "memory of a rank for unexpected messages, in equal shares for all senders, at least 512K each; a sender that has used \
-                      its share waits; off: no limit",
+            meaning:
+                "memory of a rank for unexpected messages, in equal shares for all senders, at least 512K each; a \
+                      sender that has used its share waits; off: no limit",
             tunable: false,
         },
         parse: |s, v| {
@@ -67,7 +68,8 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "polls",
             allowed: "auto, or 0 to 1000000",
             shared: false,
-            meaning: "fruitless polls before a waiting rank yields its core; auto: few with more ranks than cores, else many",
+            meaning: "fruitless polls before a waiting rank yields its core; auto: few with more ranks than cores, \
+                      else many",
             tunable: false,
         },
         parse: |s, v| {
@@ -97,8 +99,9 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
             unit: "switch",
             allowed: "auto, on or off",
             shared: false,
-            meaning: "progress of large payloads with a matching receive while their rank computes, by a thread of the lowest priority; \
-                      auto: on with at least as many cores as ranks",
+            meaning:
+                "progress of large payloads with a matching receive while their rank computes, by a thread of the \
+                      lowest priority; auto: on with at least as many cores as ranks",
             tunable: false,
         },
         parse: |s, v| {

@@ -65,9 +65,8 @@ pub const SINGLE_COPY: Threshold = Threshold {
         unit: "bytes",
         allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
         shared: false,
-        meaning:
-            "largest header + payload that the kernel does not copy straight from buffer to buffer (CMA), where it can; \
-                  auto:N: unless lanes are found to be faster",
+        meaning: "largest header + payload that the kernel does not copy straight from buffer to buffer (CMA), where \
+                  it can; auto:N: unless lanes are found to be faster",
         tunable: true,
     },
     least: 0,
@@ -82,8 +81,9 @@ pub const SPLIT_COPY: Threshold = Threshold {
         unit: "bytes",
         allowed: "auto, auto:N, off, or N, with N from 2 to 1G",
         shared: false,
-        meaning: "smallest payload of a kernel copy of which each side copies a half (8 times as large if payloads are exchanged); \
-                  auto:N: N, or off with more ranks than cores",
+        meaning:
+            "smallest payload of a kernel copy of which each side copies a half (8 times as large if payloads are \
+                  exchanged); auto:N: N, or off with more ranks than cores",
         tunable: true,
     },
     least: 2,

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use std::time::{Duration, Instant};
 
-/// A job whose hosts have no shortcuts.
+/// Returns the job with hosts that have no shortcuts.
 fn apart(job: Job) -> Job {
     job.env("NTBRING_SHORTCUTS", "none")
 }

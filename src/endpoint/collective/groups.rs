@@ -1,10 +1,10 @@
 //! Small allgathers: every member of a group gives a block and gets the blocks of all members.
 //!
-//! A group has one rank on each host of the ring. Blocks travel from neighbour to neighbour in both directions, half
-//! of the way round in each, through allgather mailboxes (`queue::board`). A rank looks at the mailboxes only while
-//! it takes part in an allgather itself: a member that waits for a block that this rank has to pass on waits for this
-//! rank's own block, too. Where a rank can read the mailboxes of its neighbours (the shortcut `windows`), it sees a block
-//! before the neighbour has passed it on.
+//! A group has one rank on each host of the ring. Blocks travel from neighbour to neighbour in both directions, half of
+//! the way round in each, through allgather mailboxes (`queue::board`). A rank looks at the mailboxes only while it
+//! takes part in an allgather itself: a member that waits for a block that this rank has to pass on waits for this
+//! rank's own block, too. Where a rank can read the mailboxes of its neighbours (the shortcut `windows`), it sees a
+//! block before the neighbour has passed it on.
 
 use super::direction::{leaving, RIGHTWARD};
 use super::group::{Group, Stream, SPAN_MAX};

@@ -36,7 +36,7 @@ impl Endpoint {
         self.out.has_work() || self.onesided.remotes.has_work() || self.offers.is_copying() || !self.events.is_empty()
     }
 
-    /// The fast half of a poll, for callers that handle single-entry messages without an event. The other half is
+    /// Does the fast half of a poll, for callers that handle single-entry messages without an event. The other half is
     /// [`Endpoint::follow`].
     #[inline(always)]
     pub fn look(&mut self) -> Look {
@@ -54,7 +54,7 @@ impl Endpoint {
         }
     }
 
-    /// The slow half of a poll.
+    /// Does the slow half of a poll.
     #[inline]
     fn look_closer(&mut self) -> Result<Option<Event>, EndpointError> {
         // Events come before kept arrivals: no further entries are taken from a lane behind a kept one, so an

@@ -102,7 +102,7 @@ impl ReliableConnections {
         self.fault.clone().map_or(Ok(false), |fault| Err(EndpointError::Reliable(fault)))
     }
 
-    /// Number of steps so far.
+    /// Returns the number of steps so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }

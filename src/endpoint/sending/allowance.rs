@@ -93,7 +93,7 @@ impl Allowance {
         found.is_some()
     }
 
-    /// Number of held messages.
+    /// Returns the number of held messages.
     pub fn len(&self) -> usize {
         self.held.len()
     }

@@ -165,7 +165,7 @@ impl Lanes {
         }
     }
 
-    /// Number of doorbells rung.
+    /// Returns the number of doorbells rung.
     pub fn doorbells(&self) -> u64 {
         self.doorbells
     }

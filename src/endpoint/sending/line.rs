@@ -148,8 +148,8 @@ impl FlowQueue {
         Ok((moved || bytes > 0).then_some(bytes))
     }
 
-    /// Publishes chunks that an engine has copied, and releases payloads that it does not read any more. Returns true if
-    /// any chunk was published.
+    /// Publishes chunks that an engine has copied, and releases payloads that it does not read any more. Returns true
+    /// if any chunk was published.
     fn publish_copied(&mut self, lane: &mut Producer, sent: &mut VecDeque<Released>) -> bool {
         let published = lane.publish_copied() > 0;
         let FlowQueue { streams, used, first, .. } = self;

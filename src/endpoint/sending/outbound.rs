@@ -224,8 +224,8 @@ impl Outbound {
         self.queue(dest, Waiting::Pieces { opening, header: SmallVec::new(), payload, cookie })
     }
 
-    /// Sends as many waiting messages as there is room for. Returns true if any was sent, or if an engine is copying one:
-    /// no doorbell rings when it has finished, so the caller must not sleep.
+    /// Sends as many waiting messages as there is room for. Returns true if any was sent, or if an engine is copying
+    /// one: no doorbell rings when it has finished, so the caller must not sleep.
     pub fn advance(&mut self) -> Result<bool, EndpointError> {
         let before = (self.lanes.doorbells, self.turns);
         self.copying = false;

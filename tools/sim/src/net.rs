@@ -54,7 +54,7 @@ pub enum NetError {
 }
 
 impl Form {
-    /// Number of hosts.
+    /// Returns the number of hosts.
     pub fn hosts(self) -> usize {
         match self {
             Form::Ring(hosts) | Form::Line(hosts) => hosts,

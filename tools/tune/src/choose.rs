@@ -49,12 +49,12 @@ impl Figures {
         self.figures.push(Figure { bytes, way, us });
     }
 
-    /// Time of a message in microseconds.
+    /// Returns the time of a message in microseconds.
     pub fn time(&self, bytes: usize, way: Method) -> Option<f64> {
         self.figures.iter().find(|f| f.bytes == bytes && f.way == way).map(|f| f.us)
     }
 
-    /// All sizes in bytes, in ascending order.
+    /// Returns all sizes in bytes, in ascending order.
     pub fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<usize> = self.figures.iter().map(|f| f.bytes).collect();
         sizes.sort_unstable();
@@ -62,13 +62,13 @@ impl Figures {
         sizes
     }
 
-    /// Mean time for a receiver that waits and one that is late, in microseconds. The sender of a message does not
-    /// know which case applies.
+    /// Returns the mean time for a receiver that waits and one that is late, in microseconds. The sender of a message
+    /// does not know which case applies.
     fn mean(&self, bytes: usize, waiting: Method, late: Method) -> Option<f64> {
         Some((self.time(bytes, waiting)? + self.time(bytes, late)?) / 2.0)
     }
 
-    /// Time of an eager message in microseconds: the shorter one of one entry and of chunks.
+    /// Returns the time of an eager message in microseconds: the shorter one of one entry and of chunks.
     pub fn eager(&self, bytes: usize) -> Option<f64> {
         let packed = self.mean(bytes, Method::Packed, Method::PackedLate);
         let separate = self.mean(bytes, Method::Separate, Method::SeparateLate);

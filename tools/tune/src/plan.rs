@@ -40,7 +40,7 @@ impl Method {
         Method::Both,
     ];
 
-    /// Index in [`ends`] of the ring that this method uses.
+    /// Returns the index in [`ends`] of the ring that this method uses.
     pub(super) fn end(self) -> usize {
         match self {
             Method::Packed | Method::PackedLate => 0,
@@ -60,7 +60,7 @@ impl Method {
         matches!(self, Method::PackedLate | Method::SeparateLate)
     }
 
-    /// Size in bytes of the netmod's header of such a message.
+    /// Returns the size in bytes of the netmod's header of such a message.
     pub(super) fn header(self) -> usize {
         match self {
             Method::Packed | Method::PackedLate => SHORT_HEADER,

@@ -105,7 +105,7 @@ impl Station {
         }
     }
 
-    /// Largest size of header and payload in one entry, in bytes.
+    /// Returns the largest size of header and payload in one entry, in bytes.
     pub fn packed_max(&self) -> usize {
         self.endpoint.thresholds().packed_max
     }

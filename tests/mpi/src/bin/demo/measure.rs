@@ -77,7 +77,7 @@ fn drive(other: &Process, most: u64, work: impl Fn(&Process, u64)) -> Vec<f64> {
     times
 }
 
-/// The partner's part of [`drive`].
+/// Does the partner's part of [`drive`].
 fn obey(other: &Process, mut work: impl FnMut(&Process, u64)) {
     loop {
         let (iterations, _) = other.receive_with_tag::<u64>(ORDER);
