@@ -32,7 +32,7 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 }
 
 /* Waits for the end of an allgather or an alltoall and stores its return code in end. */
-static int await_end(bool is_alltoall, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
+static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
 {
     int mpi_errno = MPI_SUCCESS;
     int error_ret = MPI_SUCCESS;
@@ -43,7 +43,7 @@ static int await_end(bool is_alltoall, void *blocks, MPI_Aint blocks_sz, MPIR_Co
 
     for (;;) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = is_alltoall ? ntbring_alltoall_wait(endpoint, comm->context_id, looks) :
+        rc = is_exchange ? ntbring_alltoall_wait(endpoint, comm->context_id, looks) :
             ntbring_allgather_wait(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
             /* nonblocking collectives make progress, too: other ranks may have to complete one
@@ -59,7 +59,7 @@ static int await_end(bool is_alltoall, void *blocks, MPI_Aint blocks_sz, MPIR_Co
             /* go on after the first error, since other ranks need the blocks that this rank
              * passes on; give up at the second, as the collective may never end */
             if (error_ret) {
-                if (is_alltoall) {
+                if (is_exchange) {
                     MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall_leave(endpoint,
                                                                          comm->context_id));
                 }
@@ -81,8 +81,7 @@ static int await_end(bool is_alltoall, void *blocks, MPI_Aint blocks_sz, MPIR_Co
 
 /* Contributes a block and gets the blocks of all ranks, in rank order. A rank that has failed
  * before contributes none, so that the allgather fails at all ranks. */
-static int allgather(int failed, const void *block, MPI_Aint block_sz, void *blocks,
-                     MPIR_Comm * comm)
+static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
     int rc;
@@ -172,7 +171,7 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
     *is_done = (rc != NTBRING_BY_MESSAGES);
     if (!*is_done) {
         /* an error of this rank is propagated by the messages of the fall-back */
-        MPIDI_NTBRING_COMM(comm)->no_alltoall = true;
+        MPIDI_NTBRING_COMM(comm)->no_exchange = true;
         MPIDI_NTBRING_note_error(mpi_errno, errflag);
         mpi_errno = MPI_SUCCESS;
         goto fn_exit;
@@ -203,7 +202,7 @@ int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_D
 
 int MPIDI_NTBRING_small_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    int mpi_errno = allgather(MPIDI_NTBRING_failed_before(*errflag), NULL, 0, NULL, comm);
+    int mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag), NULL, 0, NULL, comm);
     MPIDI_NTBRING_note_error(mpi_errno, errflag);
     return mpi_errno;
 }
@@ -217,7 +216,7 @@ int MPIDI_NTBRING_small_reduce(const void *sendbuf, void *recvbuf, MPI_Aint coun
     MPI_Aint size = count * MPIR_Datatype_get_basic_size(datatype);
     char blocks[NTBRING_BLOCKS_MAX] MPL_ATTR_ALIGNED(64);
 
-    mpi_errno = allgather(MPIDI_NTBRING_failed_before(*errflag),
+    mpi_errno = share(MPIDI_NTBRING_failed_before(*errflag),
                       sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, size, blocks, comm);
     MPIR_ERR_CHECK(mpi_errno);
     if (is_wanted) {
@@ -260,7 +259,7 @@ int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Dat
         mpi_errno = MPIR_Localcopy(sendbuf, sendcount * blocks, sendtype,
                                    mine, block_sz * blocks, MPI_BYTE);
     }
-    mpi_errno = allgather(mpi_errno, mine, block_sz * blocks, all, comm);
+    mpi_errno = share(mpi_errno, mine, block_sz * blocks, all, comm);
     MPIR_ERR_CHECK(mpi_errno);
     if (blocks == 1) {
         mpi_errno = MPIR_Localcopy(all, block_sz * size, MPI_BYTE, recvbuf, recvcount * size,

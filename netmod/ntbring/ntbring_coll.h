@@ -79,7 +79,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_method(int kind, MPI_Aint elements, M
 {
     return MPIDI_NTBRING_COMM(comm)->is_ring ?
         MPIDI_NTBRING_begin(kind, elements, element_sz, root, in_place,
-                            !MPIDI_NTBRING_COMM(comm)->no_alltoall, comm, schedule) :
+                            !MPIDI_NTBRING_COMM(comm)->no_exchange, comm, schedule) :
         NTBRING_BY_MESSAGES;
 }
 

@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     bool is_ring;               /* one rank on each host, in the order of hosts */
     bool has_group;             /* collectives use ntbring_allgather and ntbring_alltoall */
-    bool no_alltoall;           /* its group has turned out not to support ntbring_alltoall */
+    bool no_exchange;           /* its group has turned out not to support ntbring_alltoall */
     uint32_t without_group;     /* number of collectives that found no group */
 } MPIDI_NTBRING_comm_t;
 

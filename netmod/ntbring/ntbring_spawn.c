@@ -83,8 +83,8 @@ static int forget_lost(void)
         MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
         bool is_over = table && MPIR_Object_get_ref(table) == 1;
         for (int lpid = 0; is_over && lpid < table->size; lpid++) {
-            int32_t peer = MPIDI_NTBRING_AV(&table->table[lpid]).peer;
-            is_over = MPIDI_NTBRING_is_lost_external_peer(peer);
+            is_over =
+                MPIDI_NTBRING_is_lost_external_peer(MPIDI_NTBRING_AV(&table->table[lpid]).peer);
         }
         if (is_over) {
             /* the same as MPIDIU_free_avt, whose mutex this thread holds already */

@@ -22,7 +22,7 @@ static int is_served(int rank, MPIR_Comm * comm)
 }
 
 /* Returns the number of other ranks that access this process's memory without its help. */
-static int count_mapping_ranks(MPIR_Comm * comm)
+static int count_company(MPIR_Comm * comm)
 {
     int count = 0;
     for (int rank = 0; rank < comm->local_size; rank++) {
@@ -42,7 +42,7 @@ static int allocate_memory(MPIR_Comm * comm, MPIDI_NTBRING_target_t * own, card_
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
     card->state = WITHOUT_SEGMENT;
-    if (count_mapping_ranks(comm) > 0) {
+    if (count_company(comm) > 0) {
         int rc = ntbring_segment_create(MPIDI_NTBRING_VCI(0).endpoint, MPL_MAX(own->size, 1),
                                         &own->segment, &base, &card->address);
         MPIR_ERR_CHKANDJUMP1(rc < 0, mpi_errno, MPI_ERR_NO_MEM, "**ntbring", "**ntbring %s",
@@ -163,12 +163,12 @@ static int adopt(MPIR_Win * win, MPIR_Info * info, MPIDI_NTBRING_target_t * targ
 {
     int mpi_errno = MPI_SUCCESS;
     char value[MPI_MAX_INFO_VAL + 1];
-    int mapping_ranks, flag = 0;
+    int company, flag = 0;
 
-    MPIDI_NTBRING_CALL_LOCKED(mapping_ranks, count_mapping_ranks(win->comm_ptr));
+    MPIDI_NTBRING_CALL_LOCKED(company, count_company(win->comm_ptr));
     win->create_flavor = MPI_WIN_FLAVOR_ALLOCATE;
     win->dev.netmod.ntbring.targets = targets;
-    win->dev.netmod.ntbring.has_locks = mapping_ranks == win->comm_ptr->local_size - 1;
+    win->dev.netmod.ntbring.has_locks = company == win->comm_ptr->local_size - 1;
     win->dev.netmod.ntbring.locking = 0;
     MPIDI_WIN(win, winattr) |= MPIDI_WINATTR_NM_REACHABLE;
     if (info) {

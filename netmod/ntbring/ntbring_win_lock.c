@@ -30,7 +30,7 @@ static void sleep_well(void)
 }
 
 /* Takes the lock of a segment that this process maps. */
-static int acquire(MPIDI_NTBRING_target_t * target, bool alone)
+static int hold(MPIDI_NTBRING_target_t * target, bool alone)
 {
     int mpi_errno = MPI_SUCCESS, rc = NTBRING_OK;
 
@@ -62,7 +62,7 @@ static int lock_some(MPIR_Win * win, int first, int last, bool alone)
     }
     for (int rank = first; rank <= last; rank++) {
         if (!targets[rank].served) {
-            mpi_errno = acquire(&targets[rank], alone);
+            mpi_errno = hold(&targets[rank], alone);
             MPIR_ERR_CHECK(mpi_errno);
         }
     }
