@@ -17,7 +17,7 @@ pub struct Stream {
     /// [`super::groups::Groups`] has for the direction.
     pub to: usize,
     pub from: usize,
-    /// The mailboxes into which the host behind the neighbour writes to the neighbour, if it can be read.
+    /// The mailbox into which the host behind the neighbour writes for the neighbour, if it can be read.
     pub view: Option<BoardReader>,
     /// Bit i is set if the block from i + 1 hosts away was found there.
     pub seen_early: u64,

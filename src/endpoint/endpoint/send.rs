@@ -158,12 +158,12 @@ impl Endpoint {
     }
 
     /// Grants a stalled sender more than its share, because the caller waits for a message that the sender may hold;
-    /// `src` None means any sender. With `patient`, only a sender that has been stalled for a while gets more.
-    pub fn allow_more(&mut self, src: Option<u32>, patient: bool) -> Result<(), EndpointError> {
+    /// `src` None means any sender. With `delayed`, only a sender that has been stalled for a while gets more.
+    pub fn allow_more(&mut self, src: Option<u32>, delayed: bool) -> Result<(), EndpointError> {
         if !self.credits.any_stalled() {
             return Ok(());
         }
-        let grants = self.credits.allow_more(src, patient, std::time::Instant::now());
+        let grants = self.credits.allow_more(src, delayed, std::time::Instant::now());
         grants.into_iter().try_for_each(|(src, allowed)| self.grant(src, allowed))
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Peers may compute for any time before they take the messages sent to them; after this time the user is informed.
-const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const WARN_AFTER: Duration = Duration::from_secs(10);
 
 /// Interval between two checks for external peers that no longer take anything.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const LOOKS: Duration = Duration::from_secs(1);
 pub struct FlushState {
     since: Option<Instant>,
     looked: Option<Instant>,
-    told: bool,
+    warned: bool,
 }
 
 impl FlushState {
@@ -25,9 +25,9 @@ impl FlushState {
         if look {
             self.looked = Some(now);
         }
-        let tell = !self.told && now - since > RECEIVE_TIMEOUT;
-        self.told |= tell;
-        (look, tell)
+        let warn = !self.warned && now - since > WARN_AFTER;
+        self.warned |= warn;
+        (look, warn)
     }
 }
 
