@@ -139,7 +139,7 @@ impl Greeting {
     pub(super) fn judge(&self, g: Greeting, expected: u16) -> Result<Greeting, HandshakeError> {
         let mine = self;
         if g.version == mine.version && g.host != expected {
-            return Err(HandshakeError::WrongHost { host: mine.host, expected: expected, found: g.host });
+            return Err(HandshakeError::WrongHost { host: mine.host, expected, found: g.host });
         }
         type Show = fn(u64) -> String;
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
