@@ -81,7 +81,7 @@ fn what_a_place_may_hold() {
         assert_eq!(reader.look(1), Ok(None));
     }
     for word in [1, 4, 7, 5 | (POST_MAX as u64 + 1) << 32, 5 | 1 << 49, u64::MAX] {
-        OutWindow::new(region.clone()).store(4 * 64 * 4, word);
+        OutWindow::new(region.clone()).store(4 * plan(3).place_bytes, word);
         assert_eq!(reader.look(1), Err(Corrupt::Place { place: 1, word, turn: 5 }));
     }
 }
