@@ -6,6 +6,7 @@ use super::{LINE, PAD};
 use ntbring_memory::{CopyEngine, CopySource};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl Producer {
     /// Returns this producer with an engine of the port's window, which copies entries of [`Slot::commit_copy`] if they
@@ -76,14 +77,20 @@ impl Producer {
         published
     }
 
-    /// Waits until all copies are complete and published. For the end of a connection, before sources are given back
-    /// although their messages may never arrive.
-    pub fn finish_copies(&mut self) {
+    /// Waits until all copies are complete and published, but not longer than `limit`. For the end of a connection,
+    /// before sources are given back although their messages may never arrive. Returns false if the engine has not
+    /// completed them in time: it may still read their sources.
+    pub fn finish_copies(&mut self, limit: Duration) -> bool {
+        let start = Instant::now();
         while self.is_copying() {
             if self.publish_copied() == 0 {
+                if start.elapsed() >= limit {
+                    return false;
+                }
                 std::thread::yield_now();
             }
         }
+        true
     }
 }
 

@@ -54,13 +54,8 @@ pub struct Answer {
 
 impl Answer {
     /// Returns the size of the encoded reply, bytes.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         Reply::LEN + self.payload.len()
-    }
-
-    /// Returns false: a reply has a head at least.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Returns the head and the payload of the reply, which follow each other in the packet.

@@ -14,6 +14,10 @@ use ntbring_ring::relay::Route;
 use ntbring_ring::{rank_doorbell, Membership};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait for a copy engine that reads payloads for a lost peer.
+const ENGINE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Outbound {
     /// Attaches the lanes of a rank. `chunk` is the chunk size of the settings. `packet_max` bytes fit into all lanes
@@ -140,7 +144,14 @@ impl Outbound {
     pub fn lose(&mut self, rank: u32) {
         let bulk = self.flows[rank as usize].bulk.as_ref().map(|line| line.outbox);
         if let Some(outbox) = bulk.and_then(|outbox| self.lanes.boxes.get_mut(outbox)) {
-            outbox.lane.finish_copies();
+            if !outbox.lane.finish_copies(ENGINE_LIMIT) {
+                log::error!(
+                    "rank {}: the adapter's copy engine has not completed its copies for rank {rank} within {} s, and \
+                     may still read their payloads",
+                    self.me,
+                    ENGINE_LIMIT.as_secs()
+                );
+            }
         }
         self.held -= self.flows[rank as usize].lose(LOST);
         if let Some(retransmit_thread) = &self.retransmit_thread {

@@ -9,6 +9,10 @@ use ntbring_ntb::deferred::{Deferred, Order};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait for the engine: no test should need it.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Smallest copy by the engine, bytes.
 const MIN: usize = 100;
@@ -213,7 +217,7 @@ impl Simulation {
                 _ => self.release()?,
             }
         }
-        self.producer.finish_copies();
+        assert!(self.producer.finish_copies(LIMIT));
         self.publish();
         assert!(self.lent.is_empty() && !self.producer.is_copying() && self.producer.copied() == self.copies);
         Ok(self.copies)
@@ -250,6 +254,29 @@ fn an_engine_that_reports_completion_too_early_is_noticed() {
     assert!((0..20).all(|seed| Simulation::new(plan(seed)).run().is_err()));
 }
 
+/// An engine that takes copies and never completes one.
+struct Stuck;
+
+impl CopyEngine for Stuck {
+    fn submit(&self, _: CopySource, _: usize) -> Result<CopyTicket, CopySource> {
+        Ok(CopyTicket(1))
+    }
+    fn is_complete(&self, _: CopyTicket) -> bool {
+        false
+    }
+}
+
+#[test]
+fn the_wait_for_an_engine_that_never_completes_ends() {
+    let (lane, credit) = (Region::anonymous(64 * LINE), Region::anonymous(8));
+    let producer = Producer::new(OutWindow::new(lane), InWindow::new(credit));
+    let mut producer = producer.with_engine(Arc::new(Stuck), 1);
+    let source = CopySource::of_window(&InWindow::new(Region::anonymous(640)), 0, 600);
+    let slot = producer.reserve(600).unwrap();
+    assert!(slot.commit_copy(1, 600, 0, 0, source).is_some());
+    assert!(!producer.finish_copies(Duration::from_millis(1)) && producer.is_copying());
+}
+
 #[test]
 fn a_head_beyond_the_published_entries_is_ignored() {
     let (lane, credit) = (Region::anonymous(64 * LINE), Region::anonymous(8));
@@ -264,7 +291,7 @@ fn a_head_beyond_the_published_entries_is_ignored() {
     let taken = producer.taken();
     OutWindow::new(credit).store(0, taken as u64);
     assert!(!put(&mut producer) && producer.taken() == taken);
-    producer.finish_copies();
+    assert!(producer.finish_copies(LIMIT));
     assert!(put(&mut producer));
 }
 

@@ -409,7 +409,7 @@ fn route_of(answer: &Answer) -> Route {
 
 /// Writes a reply into a lane; returns false if there is no room.
 fn put(answer: &Answer, lane: &mut Producer) -> bool {
-    let len = Route::LEN + answer.len();
+    let len = Route::LEN + answer.size();
     let Some(mut slot) = lane.reserve(len) else { return false };
     let (head, payload) = answer.parts();
     slot.write_bytes(0, &route_of(answer).bytes());

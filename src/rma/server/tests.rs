@@ -64,7 +64,7 @@ impl Host {
         self.server.sent(&answer);
         let (head, payload) = answer.parts();
         let reply = Reply::parse(&head).unwrap();
-        assert_eq!((reply.id, answer.from, answer.len()), (answer.to, 1, Reply::LEN + payload.len()));
+        assert_eq!((reply.id, answer.from, answer.size()), (answer.to, 1, Reply::LEN + payload.len()));
         Some((answer.to, reply.status, payload.to_vec()))
     }
 
