@@ -4,11 +4,14 @@
 
 use crate::file_tag::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
+use crate::running::look_through;
 use crate::stats_page::{StatsPage, POSTED};
 use crate::HostError;
 use ntbring_memory::{InWindow, OutWindow, Region};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 const SLOTS: usize = 31;
 const SLOT: usize = 128;
@@ -17,12 +20,28 @@ pub const NOTE_MAX: usize = SLOT - 8;
 
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
-const FULL: u32 = 2;
+
+/// The reader of a note. Each reader takes only its own notes. The numbers are the states of slots that hold them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteReader {
+    /// The process itself.
+    Process = 2,
+    /// The gateway in the process, which passes on messages of other processes.
+    Gateway = 3,
+}
+
+/// Offsets in the line after the file's header, bytes: the token of the job, 1 if the process has a gateway, and the
+/// address of the windows of its host.
+const JOB_AT: usize = 0;
+const GATEWAY_AT: usize = 8;
+const HOST_AT: usize = 16;
+/// Length of the address of a host's windows, bytes.
+const HOST_LEN: usize = 32;
 
 /// A mailbox: of this process, or of another process.
 pub struct Mailbox {
     /// The memory file; it is kept open so that other processes can open it.
-    memory: MemoryFile,
+    memory: Arc<MemoryFile>,
     page: Region,
     seen: u32,
 }
@@ -39,12 +58,36 @@ impl Mailbox {
     pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, FileAddress), HostError> {
         let (memory, address) = MemoryFile::create(dir, NOTES + PAGE as u64 + StatsPage::bytes(words))?;
         let page = memory.map(NOTES, PAGE as u64)?;
-        Ok((Mailbox { memory, page, seen: 0 }, address))
+        Ok((Mailbox { memory: Arc::new(memory), page, seen: 0 }, address))
     }
 
-    /// Marks the memory file as that of a process of this job, for tools that list jobs.
-    pub fn introduce(&self, job: u32) -> Result<(), HostError> {
+    /// Marks the memory file as that of a process of this job, for tools that list jobs and for other jobs that need
+    /// one of its gateways. `token` identifies the job; `gateway` is the address of the windows of the process's host if
+    /// the process has a gateway.
+    pub fn introduce(&self, job: u32, token: u64, gateway: Option<&[u8; HOST_LEN]>) -> Result<(), HostError> {
+        let notes = OutWindow::new(self.memory.notes()?);
+        notes.store(JOB_AT, token);
+        if let Some(host) = gateway {
+            notes.write_bytes(HOST_AT, host);
+            notes.store(GATEWAY_AT, 1);
+        }
         self.memory.set_kind(FileKind::Process { job }.word())
+    }
+
+    /// Returns the address of the mailbox of a process of this host that is a gateway of the job with this token, and
+    /// the address of the windows of its host in that job; None if there is no such process of this user.
+    pub fn of_gateway(token: u64) -> io::Result<Option<(FileAddress, [u8; HOST_LEN])>> {
+        let mut found = None;
+        look_through(|address, kind, memory| {
+            if let (FileKind::Process { .. }, Ok(notes)) = (kind, memory.notes().map(InWindow::new)) {
+                if notes.load(GATEWAY_AT) == 1 && notes.load(JOB_AT) == token {
+                    let mut host = [0; HOST_LEN];
+                    notes.read(HOST_AT, &mut host);
+                    found = Some((address, host));
+                }
+            }
+        })?;
+        Ok(found)
     }
 
     /// Returns the owner's stats page.
@@ -56,18 +99,23 @@ impl Mailbox {
     pub fn open(address: &FileAddress) -> Result<Mailbox, HostError> {
         let memory = MemoryFile::open(address)?;
         let page = memory.map(NOTES, PAGE as u64)?;
-        Ok(Mailbox { memory, page, seen: 0 })
+        Ok(Mailbox { memory: Arc::new(memory), page, seen: 0 })
     }
 
-    /// Puts a note of at most [`NOTE_MAX`] bytes. Returns false if all slots are full: the owner has to read notes
-    /// first. Panics if the note is longer.
-    pub fn post(&self, note: &[u8]) -> bool {
+    /// Returns another handle of this mailbox, for another reader.
+    pub fn share(&self) -> Mailbox {
+        Mailbox { memory: self.memory.clone(), page: self.page.clone(), seen: 0 }
+    }
+
+    /// Puts a note of at most [`NOTE_MAX`] bytes for a reader. Returns false if all slots are full: the owner has to
+    /// read notes first. Panics if the note is longer.
+    pub fn post(&self, reader: NoteReader, note: &[u8]) -> bool {
         assert!(note.len() <= NOTE_MAX, "a note of {} bytes", note.len());
         for i in 0..SLOTS {
             let state = self.page.register(slot(i));
             if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 OutWindow::new(self.page.clone()).write_bytes(slot(i) + 8, note);
-                state.store(FULL, Ordering::Release);
+                state.store(reader as u32, Ordering::Release);
                 self.page.register(POSTED).fetch_add(1, Ordering::SeqCst);
                 return true;
             }
@@ -86,13 +134,13 @@ impl Mailbox {
         self.page.register(POSTED).load(Ordering::Relaxed) != self.seen
     }
 
-    /// Removes and returns a note; None if there is none. Notes are padded with zeros or old bytes to [`NOTE_MAX`]
-    /// bytes.
-    pub fn read(&mut self) -> Option<[u8; NOTE_MAX]> {
+    /// Removes and returns a note for a reader, which must be the only one with this mailbox value; None if there is
+    /// none. Notes are padded with zeros or old bytes to [`NOTE_MAX`] bytes.
+    pub fn read(&mut self, reader: NoteReader) -> Option<[u8; NOTE_MAX]> {
         let posted = self.page.register(POSTED).load(Ordering::SeqCst);
         for i in 0..SLOTS {
             let state = self.page.register(slot(i));
-            if state.load(Ordering::Acquire) == FULL {
+            if state.load(Ordering::Acquire) == reader as u32 {
                 let mut note = [0; NOTE_MAX];
                 InWindow::new(self.page.clone()).read(slot(i) + 8, &mut note);
                 state.store(FREE, Ordering::Release);
@@ -114,15 +162,40 @@ mod tests {
         let theirs = Mailbox::open(&address).unwrap();
         assert!(!mine.has_news());
         for i in 0..SLOTS {
-            assert!(theirs.post(&[i as u8 + 1; 10]));
+            assert!(theirs.post(NoteReader::Process, &[i as u8 + 1; 10]));
         }
-        assert!(!theirs.post(b"one too many"));
+        assert!(!theirs.post(NoteReader::Process, b"one too many"));
         assert!(mine.has_news());
         for i in 0..SLOTS {
-            assert_eq!(mine.read().unwrap()[..10], [i as u8 + 1; 10]);
+            assert_eq!(mine.read(NoteReader::Process).unwrap()[..10], [i as u8 + 1; 10]);
         }
-        assert!(mine.read().is_none() && !mine.has_news());
-        assert!(theirs.post(b"again"));
-        assert_eq!(&mine.read().unwrap()[..5], b"again");
+        assert!(mine.read(NoteReader::Process).is_none() && !mine.has_news());
+        assert!(theirs.post(NoteReader::Process, b"again"));
+        assert_eq!(&mine.read(NoteReader::Process).unwrap()[..5], b"again");
+    }
+
+    #[test]
+    fn each_reader_takes_only_its_notes() {
+        let (mut process, _) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
+        let mut gateway = process.share();
+        assert!(process.post(NoteReader::Gateway, b"tunnel") && process.post(NoteReader::Process, b"lane"));
+        assert!(process.has_news() && gateway.has_news());
+        assert_eq!(&process.read(NoteReader::Process).unwrap()[..4], b"lane");
+        assert!(process.read(NoteReader::Process).is_none() && !process.has_news() && gateway.has_news());
+        assert_eq!(&gateway.read(NoteReader::Gateway).unwrap()[..6], b"tunnel");
+        assert!(gateway.read(NoteReader::Gateway).is_none() && !gateway.has_news());
+    }
+
+    #[test]
+    fn a_gateway_is_found_by_the_token_of_its_job() {
+        let job = u64::from(std::process::id()) << 20 | 0xabcde;
+        let other = job + 1;
+        let (process, _) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
+        let (gateway, address) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
+        process.introduce(7, job, None).unwrap();
+        assert_eq!(Mailbox::of_gateway(job).unwrap(), None);
+        gateway.introduce(7, job, Some(&[9; HOST_LEN])).unwrap();
+        assert_eq!(Mailbox::of_gateway(job).unwrap(), Some((address, [9; HOST_LEN])));
+        assert_eq!(Mailbox::of_gateway(other).unwrap(), None);
     }
 }

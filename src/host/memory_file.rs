@@ -157,7 +157,12 @@ impl MemoryFile {
 
     /// Returns true if the file has this token in its header.
     pub(crate) fn has_token(&self, token: u64) -> bool {
-        self.identity().is_ok_and(|identity| identity.is_some_and(|(own, _)| own == token))
+        self.token() == Some(token)
+    }
+
+    /// Returns the token in the file's header.
+    pub(crate) fn token(&self) -> Option<u64> {
+        self.identity().ok()?.map(|(token, _)| token)
     }
 
     /// Returns the id of the process that created the file, as that process sees it.

@@ -1,7 +1,7 @@
 //! Discovery of the hosts and processes of running jobs, for tools.
 
 use crate::file_tag::FileKind;
-use crate::memory_file::MemoryFile;
+use crate::memory_file::{FileAddress, MemoryFile};
 use crate::stats_page::StatsPage;
 use crate::FileTag;
 use ntbring_memory::Region;
@@ -24,9 +24,9 @@ impl RunningHostMemory {
     /// communication interfaces of MPICH) lists each of its hosts more than once.
     pub fn all() -> io::Result<Vec<RunningHostMemory>> {
         let mut found = BTreeMap::new();
-        look_through(|inode, kind, memory| {
+        look_through(|address, kind, memory| {
             if let (FileKind::Host(is), Ok(notes)) = (kind, memory.notes()) {
-                found.insert((is, inode), RunningHostMemory { is, notes });
+                found.insert((is, address.inode), RunningHostMemory { is, notes });
             }
         })?;
         Ok(found.into_values().collect())
@@ -45,27 +45,27 @@ impl RunningProcess {
     /// Returns all processes of this user's jobs on this machine.
     pub fn all() -> io::Result<Vec<RunningProcess>> {
         let mut found = BTreeMap::new();
-        look_through(|inode, kind, memory| {
+        look_through(|address, kind, memory| {
             if let (FileKind::Process { job }, Ok(stats_page)) = (kind, StatsPage::of(memory)) {
-                found.insert((job, inode), RunningProcess { job, stats_page });
+                found.insert((job, address.inode), RunningProcess { job, stats_page });
             }
         })?;
         Ok(found.into_values().collect())
     }
 }
 
-/// Calls `take` with the inode number, the kind and the memory of every memory file of this user's jobs. It may be
-/// called more than once for a file, as several processes hold it open.
-pub fn look_through(mut take: impl FnMut(u64, FileKind, &MemoryFile)) -> io::Result<()> {
+/// Calls `take` with an address, the kind and the memory of every memory file of this user's jobs on this host. It may
+/// be called more than once for a file, as several processes hold it open.
+pub fn look_through(mut take: impl FnMut(FileAddress, FileKind, &MemoryFile)) -> io::Result<()> {
     let me = nix::unistd::geteuid().as_raw();
     for process in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         if process.metadata().is_ok_and(|meta| meta.uid() == me) {
             // A process that has ended meanwhile has no descriptors.
             for descriptor in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
-                if let Some((memory, inode)) = found(pid, &descriptor.path()) {
+                if let Some((memory, address)) = found(pid, &descriptor.path()) {
                     if let Some(kind) = memory.kind().ok().and_then(FileKind::parse) {
-                        take(inode, kind, &memory);
+                        take(address, kind, &memory);
                     }
                 }
             }
@@ -74,11 +74,14 @@ pub fn look_through(mut take: impl FnMut(u64, FileKind, &MemoryFile)) -> io::Res
     Ok(())
 }
 
-/// Returns the memory file behind a descriptor and its inode number; None if it is not a memory file of ntbring.
-fn found(pid: u32, descriptor: &Path) -> Option<(MemoryFile, u64)> {
+/// Returns the memory file behind a descriptor and its address; None if it is not a memory file of ntbring.
+fn found(pid: u32, descriptor: &Path) -> Option<(MemoryFile, FileAddress)> {
     // A memory file has no name, which procfs shows as "(deleted)".
-    match fs::read_link(descriptor).ok()?.to_string_lossy().ends_with(" (deleted)") {
-        true => MemoryFile::found(pid, descriptor),
-        false => None,
+    if !fs::read_link(descriptor).ok()?.to_string_lossy().ends_with(" (deleted)") {
+        return None;
     }
+    let fd = descriptor.file_name()?.to_str()?.parse().ok()?;
+    let (memory, inode) = MemoryFile::found(pid, descriptor)?;
+    let token = memory.token()?;
+    Some((memory, FileAddress { pid, fd, inode, token }))
 }

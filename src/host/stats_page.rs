@@ -149,7 +149,7 @@ impl StatsPage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mailbox::Mailbox;
+    use super::super::mailbox::{Mailbox, NoteReader};
     use super::*;
     use ntbring_memory::Word;
     use std::path::Path;
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(theirs.read().unwrap().words.len(), own.room());
         // Notes do not overwrite it.
         Word::new(&own.live(), 8).store(9, Ordering::Relaxed);
-        assert!(Mailbox::post(&mailbox, &[0xff; 120]));
+        assert!(Mailbox::post(&mailbox, NoteReader::Process, &[0xff; 120]));
         assert_eq!(Word::new(&theirs.live(), 8).load(Ordering::Relaxed), 9);
         assert_eq!(theirs.read().unwrap().meaning, 8);
     }

@@ -61,8 +61,8 @@ pub enum NtbError {
     Elsewhere,
     /// A process of another job is on another machine or in another process namespace.
     #[error(
-        "process {pid} of another job is on another machine, or in another container: jobs can spawn and connect to \
-         processes of their own machine and container only"
+        "process {pid} of another job cannot be reached: it is on another machine or in another container, and neither \
+         job has ranks on both hosts. Start one of the jobs on the hosts of the other, too"
     )]
     ExternalPeerElsewhere {
         /// The process's id there.

@@ -135,6 +135,12 @@ impl Consumer {
         self.lines
     }
 
+    /// Bytes of the lane that the entries taken so far occupy, over all laps; the counterpart of
+    /// [`Producer::produced`](super::Producer::produced).
+    pub fn consumed(&self) -> u64 {
+        self.cursor * LINE as u64
+    }
+
     /// Number of entries consumed so far, modulo 2^16, including padding.
     pub fn sequence(&self) -> u16 {
         self.sequence

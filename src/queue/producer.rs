@@ -125,11 +125,6 @@ impl Producer {
         self.lines
     }
 
-    /// Returns true if at least one entry was produced.
-    pub fn is_used(&self) -> bool {
-        self.tail > 0
-    }
-
     /// Bytes of the lane that entries have taken so far, over all laps.
     pub fn produced(&self) -> u64 {
         self.tail * LINE as u64

@@ -14,7 +14,8 @@
 //! | `rerouting` | routes around links that are down |
 //! | `failures` | peers that are unreachable because ranks have died or links have gone down |
 //! | `liveness` | keep-alives and obituaries between hosts whose processes cannot be watched |
-//! | `external_peer` | processes outside the ring, such as those of a spawned job |
+//! | `external_peer` | processes outside the job, such as those of a spawned job |
+//! | `gateway` | messages between jobs whose processes are on different hosts |
 //!
 //! The network manager itself (discovery, master, local ids, routes, on any graph of hosts) is the crate
 //! `ntbring_manager`. The number of cores that a job has, the sessions of its ranks and the back-off of waits without a
@@ -23,6 +24,7 @@
 pub mod external_peer;
 mod failures;
 mod forwarding;
+mod gateway;
 pub mod join;
 pub mod layout;
 mod link;

@@ -71,10 +71,10 @@ impl LinkPolicy {
         self.hosts > 1 && !self.granted.processes
     }
 
-    /// Returns true if hosts have forwarders, which also serve segments. They have none if all hosts map each other's
-    /// segments.
+    /// Returns true if hosts have forwarders, which also serve segments and are gateways to other jobs. They have none if
+    /// all hosts are neighbours, map each other's segments, and see each other's processes.
     pub fn is_forwarded(self) -> bool {
-        self.hosts >= 4 || self.hosts > 1 && !self.shortcuts().segments
+        self.hosts >= 4 || self.hosts > 1 && !(self.shortcuts().segments && self.granted.processes)
     }
 }
 

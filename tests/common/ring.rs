@@ -23,18 +23,26 @@ const SLEEP: Duration = Duration::from_secs(10);
 pub struct Layout {
     pub hosts: usize,
     pub host_of: Vec<i32>,
+    /// Hashes of the hosts' names, if hosts count as separate although they are in one process; otherwise empty.
+    pub names: Vec<u32>,
 }
 
 impl Layout {
     /// Creates a layout with `ranks[h]` consecutive ranks on host `h`.
     pub fn blocks(ranks: &[usize]) -> Layout {
         let host_of = (0..ranks.len()).flat_map(|h| vec![h as i32; ranks[h]]).collect();
-        Layout { hosts: ranks.len(), host_of }
+        Layout { hosts: ranks.len(), host_of, names: Vec::new() }
     }
 
     /// Creates a layout in which ranks are assigned to the hosts in turn.
     pub fn cyclic(hosts: usize, ranks: usize) -> Layout {
-        Layout { hosts, host_of: (0..ranks).map(|r| (r % hosts) as i32).collect() }
+        Layout { hosts, host_of: (0..ranks).map(|r| (r % hosts) as i32).collect(), names: Vec::new() }
+    }
+
+    /// Returns this layout with hosts that count as separate and have these names.
+    #[allow(dead_code)]
+    pub fn named(self, names: &[u32]) -> Layout {
+        Layout { names: names.to_vec(), ..self }
     }
 
     pub fn size(&self) -> usize {
@@ -250,7 +258,8 @@ pub fn try_run_over(
             None => Candidate::new(layout.topology(), rank, settings(rank)),
             Some(backend) => Candidate::with_backend(layout.topology(), rank, settings(rank).into(), backend.clone()),
         };
-        let candidate = candidate.map_err(|e| e.to_string())?;
+        let name = layout.names.get(layout.host_of[rank as usize] as usize).copied().unwrap_or(0);
+        let candidate = candidate.map_err(|e| e.to_string())?.on_host(name);
         let cards = job.exchange(rank, candidate.card())?;
         let mut members = candidate.join(&cards).map_err(|e| e.to_string())?;
         let _monitor = members.take_monitor().map(MonitorThread::start);

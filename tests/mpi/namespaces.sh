@@ -2,20 +2,41 @@
 # A launcher for `mpiexec -launcher ssh -launcher-exec`: starts each emulated host in PID, mount, IPC and user
 # namespaces of its own. A host has its own process ids, /proc and /dev/shm, and cannot find, signal or read processes of
 # another. Hosts have the network in common, through which mpiexec reaches them, and the directory DIR of
-# NTBRING_DEVICE=emu:DIR.
+# NTBRING_DEVICE=emu:DIR. Jobs that are spawned on a host of the same mpiexec run in the same namespaces.
 #
 # usage: namespaces.sh [options of ssh] HOST COMMAND...
 
 while [ "${1#-}" != "$1" ]; do
     shift
 done
+host=$1
 shift
+state=${TMPDIR:-/tmp}/ntbring-hosts-$PPID
 
-exec unshare --user --map-root-user --pid --fork --kill-child --mount-proc --mount --ipc sh -c '
-    dir=${NTBRING_DEVICE#emu:}
-    mount --bind "$dir" /mnt &&
-        mount -t tmpfs -o mode=1777 tmpfs /dev/shm &&
-        mkdir -p "$dir" &&
-        mount --move /mnt "$dir" &&
-        exec sh -c "$1"
-' sh "$*"
+# The namespaces are held by a process that ends with mpiexec.
+if mkdir -p "$state" && mkdir "$state/$host" 2>/dev/null; then
+    setsid sh -c '
+        unshare --user --map-root-user --pid --fork --kill-child --mount-proc --mount --ipc sh -c "
+            mount --bind \"\$1\" /mnt &&
+                mount -t tmpfs -o mode=1777 tmpfs /dev/shm &&
+                mkdir -p \"\$1\" &&
+                mount --move /mnt \"\$1\" &&
+                touch \"\$2/ready\" || exit
+            while :; do sleep 1; done" sh "$1" "$2" &
+        holder=$!
+        while [ ! -e "$2/ready" ] && kill -0 $holder; do sleep 0.01; done
+        cat /proc/$holder/task/$holder/children >"$2/pid.new"
+        mv "$2/pid.new" "$2/pid"
+        while kill -0 "$3"; do sleep 0.2; done
+        kill -9 $holder
+        rm -r "$2"
+        rmdir "${2%/*}"' sh "${NTBRING_DEVICE#emu:}" "$state/$host" "$PPID" </dev/null >/dev/null 2>&1 &
+fi
+tries=1000
+while [ ! -e "$state/$host/pid" ] && [ $((tries -= 1)) -gt 0 ]; do
+    sleep 0.01
+done
+[ -e "$state/$host/ready" ] || exit 1
+
+exec nsenter --target "$(tr -d ' ' <"$state/$host/pid")" --user --preserve-credentials --pid --mount --ipc \
+    sh -c 'cd "$1" && exec sh -c "$2"' sh "$PWD" "$*"

@@ -21,6 +21,7 @@ mod peer_losses;
 mod progress_threads;
 mod served;
 mod turns;
+mod two_jobs;
 mod waiting;
 
 use common::ring::{run, run_each, try_to_join, Layout, Rank};

@@ -1,19 +1,30 @@
 //! One process outside the ring, and its departure.
 
 use crate::bell::Bell;
-use ntbring_host::HostMemory;
-use ntbring_ring::external_peer::{ExternalAddress, LaneState};
+use ntbring_host::{FileAddress, HostMemory};
+use ntbring_ring::external_peer::{ExternalAddress, LaneState, Way};
 use ntbring_ring::PeerLoss;
+
+/// A lane to or from a process outside the ring, as this process sees it.
+pub struct ExternalLane {
+    /// State of the lane's two ends.
+    pub state: LaneState,
+    /// The doorbell of the lane's other end: the peer's, or that of a gateway.
+    pub bell: Bell,
+    /// Address of the mailbox of the process at the lane's other end: the peer, or a gateway.
+    pub end: FileAddress,
+}
 
 /// A process outside the ring.
 pub struct ExternalPeer {
     pub address: ExternalAddress,
-    pub bell: Bell,
-    /// State of the lane to it, if there is one.
-    pub to: Option<LaneState>,
-    /// State of the lane from it, if there is one.
-    pub from: Option<LaneState>,
-    /// The memory of the lane to it, until the peer has opened it through this process's descriptor.
+    /// The way to it.
+    pub way: Way,
+    /// The lane to it, if there is one.
+    pub to: Option<ExternalLane>,
+    /// The lane from it, if there is one.
+    pub from: Option<ExternalLane>,
+    /// The memory of the lane to it, until the other end has opened it through this process's descriptor.
     pub unopened: Option<HostMemory>,
     pub stage: Stage,
 }
@@ -34,14 +45,39 @@ pub enum Stage {
 }
 
 impl ExternalPeer {
-    /// True if the peer has left in the regular way.
-    pub fn has_left(&self) -> bool {
-        [&self.to, &self.from].into_iter().flatten().any(LaneState::has_left)
+    /// Returns the lanes to and from the peer.
+    pub fn lanes(&self) -> impl Iterator<Item = &ExternalLane> {
+        [&self.to, &self.from].into_iter().flatten()
     }
 
-    /// True if the peer has left or died, as far as can be seen right now.
+    /// True if the peer has left in the regular way.
+    pub fn has_left(&self) -> bool {
+        self.lanes().any(|lane| lane.state.has_left())
+    }
+
+    /// True if the other end of a lane is closed: the peer has left, or a gateway has reported its death.
+    pub fn is_closed(&self) -> bool {
+        self.lanes().any(|lane| lane.state.is_closed())
+    }
+
+    /// True if the peer has left or died, as far as can be seen right now. A peer is lost, too, if a gateway has died on
+    /// the way to it.
     pub fn is_gone(&self) -> bool {
-        self.has_left() || self.address.mailbox.is_gone()
+        self.is_closed()
+            || match self.way {
+                Way::Direct => self.address.mailbox.is_gone(),
+                Way::Gateway { .. } => self.lanes().any(|lane| lane.end.is_gone()),
+            }
+    }
+
+    /// True if everything in the lane to the peer outlives this process. `produced` is the number of bytes that the
+    /// entries sent occupy in the lane.
+    pub fn has_reached(&self, produced: u64) -> bool {
+        let Some(lane) = &self.to else { return true };
+        match self.way {
+            Way::Direct => lane.state.is_open() || produced == 0,
+            Way::Gateway { .. } => lane.state.delivered() >= produced,
+        }
     }
 
     /// Returns the cause of the loss of this peer, which has number `peer`, if it was lost.

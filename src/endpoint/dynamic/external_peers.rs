@@ -1,17 +1,20 @@
 //! All processes outside the ring that this process knows, and the lanes to and from them.
 
-use super::external_peer::{ExternalPeer, Stage};
+use super::external_peer::{ExternalLane, ExternalPeer, Stage};
 use crate::bell::Bell;
 use crate::error::EndpointError;
 use ntbring_host::HostError;
-use ntbring_host::{machine, Mailbox};
-use ntbring_ntb::fabric::Backend;
+use ntbring_host::{Mailbox, NoteReader};
+use ntbring_ntb::fabric::Bells;
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Producer};
-use ntbring_ring::external_peer::{create_lane, open_lane, ExternalAddress};
-use ntbring_ring::PeerLoss;
+use ntbring_ring::external_peer::{
+    create_lane, open_lane, Announcement, ExternalAddress, ExternalReceiver, Reach, Way,
+};
+use ntbring_ring::{PeerLoss, FORWARDER_DOORBELL};
 use smallvec::SmallVec;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Returns true if the cause of the error is in this process, which cannot open more files.
 fn is_own(error: &NtbError) -> bool {
@@ -67,29 +70,20 @@ impl ExternalPeers {
     }
 
     /// Returns the index of an external peer, which is added if it was not known. The numbers of peers for which
-    /// `is_awaited` holds are not given to other processes.
+    /// `is_awaited` holds are not given to other processes. Fails if there is no way to it.
     pub fn know(
         &mut self,
-        external_peer: &ExternalAddress,
-        backend: &dyn Backend,
+        address: &ExternalAddress,
+        reach: &Reach,
         is_awaited: impl Fn(u32) -> bool,
     ) -> Result<usize, NtbError> {
         let is_dropped = |g: &ExternalPeer| matches!(g.stage, Stage::Dropped(_));
-        let is_it = |g: &ExternalPeer| g.address.mailbox.token == external_peer.mailbox.token && !is_dropped(g);
+        let is_it = |g: &ExternalPeer| g.address.mailbox.token == address.mailbox.token && !is_dropped(g);
         if let Some(i) = self.known.iter().position(is_it) {
             return Ok(i);
         }
-        if external_peer.machine != machine() {
-            return Err(NtbError::ExternalPeerElsewhere { pid: external_peer.mailbox.pid });
-        }
-        let bell = match backend.bells(&external_peer.host) {
-            Ok(bells) => Bell::Foreign(bells, external_peer.doorbell as usize),
-            // A sender learns that the external peer is lost.
-            Err(_) if external_peer.mailbox.is_gone() => Bell::Reliable,
-            Err(error) => return Err(error),
-        };
-        let new =
-            ExternalPeer { address: *external_peer, bell, to: None, from: None, unopened: None, stage: Stage::Here };
+        let way = reach.way_to(address)?;
+        let new = ExternalPeer { address: *address, way, to: None, from: None, unopened: None, stage: Stage::Here };
         let is_free = |(i, g): (usize, &ExternalPeer)| is_dropped(g) && !is_awaited(self.peer(i));
         let index = self.known.iter().enumerate().position(is_free).unwrap_or(self.known.len());
         match self.known.get_mut(index) {
@@ -117,27 +111,34 @@ impl ExternalPeers {
         }
     }
 
-    /// Creates a lane of `lane` bytes to an external peer, if there is none, and announces it; `me` is the address of
-    /// this process, and `dir` the directory of the lane's file.
-    pub fn call(&mut self, i: usize, me: &ExternalAddress, dir: &Path, lane: u64) -> Result<Called, EndpointError> {
+    /// Creates a lane of `lane` bytes to an external peer, if there is none, and announces it to the process that reads
+    /// it: the peer, or a gateway. `dir` is the directory of the lane's file.
+    pub fn call(&mut self, i: usize, reach: &Reach, dir: &Path, lane: u64) -> Result<Called, EndpointError> {
         let peer = self.peer(i);
         let external_peer = &mut self.known[i];
         if matches!(external_peer.stage, Stage::Gone(_)) || external_peer.to.is_some() {
             return Ok(Called::Before);
         }
-        let mailbox = &external_peer.address.mailbox;
-        let made = match create_lane(dir, lane, me, &external_peer.address) {
-            Err(_) if mailbox.is_gone() => {
-                return Ok(Called::Died(PeerLoss::ExternalPeerDied { peer, pid: mailbox.pid }))
-            }
+        let address = external_peer.address;
+        let (reader, end, host, doorbell) = match external_peer.way {
+            Way::Direct => (NoteReader::Process, address.mailbox, address.host, address.doorbell as usize),
+            Way::Gateway { mailbox, host } => (NoteReader::Gateway, mailbox, host, FORWARDER_DOORBELL),
+        };
+        let died = Called::Died(PeerLoss::ExternalPeerDied { peer, pid: address.mailbox.pid });
+        let Some(bells) = reach.bells(&host, &end)? else { return Ok(died) };
+        let me = reach.me;
+        let announcement = Announcement { from: *me, to: address, bell: (me.host, me.doorbell), maker: me.mailbox };
+        let made = match create_lane(dir, lane, &announcement, (reader, &end)) {
+            Err(_) if end.is_gone() => return Ok(died),
             made => made.map_err(NtbError::from)?,
         };
         let Some(made) = made else { return Ok(Called::Full) };
-        external_peer.to = Some(made.lane_state);
+        let bell = Bell::Foreign(bells, doorbell);
+        bell.ring();
+        external_peer.to = Some(ExternalLane { state: made.lane_state, bell: bell.clone(), end });
         external_peer.unopened = Some(made.memory);
-        external_peer.bell.ring();
         self.called.push(i);
-        Ok(Called::Lane(made.producer, external_peer.bell.clone()))
+        Ok(Called::Lane(made.producer, bell))
     }
 
     /// True if there may be announcements in the mailbox.
@@ -150,14 +151,13 @@ impl ExternalPeers {
     /// sender's doorbell. An announcement that is invalid, or whose sender has ended again, is dropped.
     pub fn next_call(
         &mut self,
-        backend: &dyn Backend,
+        reach: &Reach,
         is_awaited: impl Fn(u32) -> bool,
     ) -> Result<Option<(usize, Consumer, Bell)>, EndpointError> {
-        while let Some(note) = self.mailbox.read() {
-            let lane = open_lane(&note).map_err(NtbError::from);
-            let opened = lane.and_then(|lane| Ok((self.know(&lane.from, backend, &is_awaited)?, lane)));
-            let (i, lane) = match opened {
-                Ok(found) => found,
+        while let Some(note) = self.mailbox.read(NoteReader::Process) {
+            let (i, lane, bells) = match self.open(&note, reach, &is_awaited) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
                 Err(error) if is_own(&error) => return Err(error.into()),
                 // The sender had sent nothing; otherwise it would have waited.
                 Err(error @ NtbError::Host(HostError::Open { .. })) => {
@@ -172,16 +172,31 @@ impl ExternalPeers {
             if self.is_forgotten(i) {
                 continue;
             }
-            let external_peer = &mut self.known[i];
-            lane.lane_state.open();
-            external_peer.from = Some(lane.lane_state);
-            // The sender may wait for the lane to be opened before it leaves.
-            external_peer.bell.ring();
-            let bell = external_peer.bell.clone();
+            let ExternalReceiver { announcement, consumer, lane_state, .. } = lane;
+            let bell = Bell::Foreign(bells, announcement.bell.1 as usize);
+            lane_state.open();
+            // The maker may wait for the lane to be opened before it leaves.
+            bell.ring();
+            self.known[i].from = Some(ExternalLane { state: lane_state, bell: bell.clone(), end: announcement.maker });
             log::debug!("rank {}: a process outside the ring has become peer {}", self.me, self.peer(i));
-            return Ok(Some((i, lane.consumer, bell)));
+            return Ok(Some((i, consumer, bell)));
         }
         Ok(None)
+    }
+
+    /// Opens the lane of a note. Returns the index of its sender, the lane, and the doorbells of its maker's host; None
+    /// if the maker has ended.
+    #[allow(clippy::type_complexity)]
+    fn open(
+        &mut self,
+        note: &[u8],
+        reach: &Reach,
+        is_awaited: impl Fn(u32) -> bool,
+    ) -> Result<Option<(usize, ExternalReceiver, Arc<dyn Bells>)>, NtbError> {
+        let lane = open_lane(note)?;
+        let i = self.know(&lane.announcement.from, reach, is_awaited)?;
+        let bells = reach.bells(&lane.announcement.bell.0, &lane.announcement.maker)?;
+        Ok(bells.map(|bells| (i, lane, bells)))
     }
 
     /// Looks for external peers that have left, or, if `also_dead`, have died. Returns the loss of an external peer
@@ -194,7 +209,7 @@ impl ExternalPeers {
         for (i, external_peer) in
             self.known.iter_mut().enumerate().filter(|(_, external_peer)| external_peer.stage == Stage::Here)
         {
-            if !also_dead && !external_peer.has_left() {
+            if !also_dead && !external_peer.is_closed() {
                 continue;
             }
             if let Some(loss) = external_peer.loss((self.ranks + i) as u32) {
@@ -231,7 +246,7 @@ impl ExternalPeers {
     fn close_opened(&mut self) {
         let known = &mut self.known;
         self.called.retain(|&i| {
-            let waits = known[i].to.as_ref().is_some_and(|lane_state| !lane_state.is_open());
+            let waits = known[i].to.as_ref().is_some_and(|lane| !lane.state.is_open());
             if !waits {
                 known[i].unopened = None;
             }
@@ -247,8 +262,7 @@ impl ExternalPeers {
         let external_peer = &mut self.known[i];
         self.leaving -= usize::from(matches!(external_peer.stage, Stage::Leaving(_) | Stage::Through(_)));
         external_peer.stage = Stage::Gone(loss);
-        (external_peer.to, external_peer.from, external_peer.bell, external_peer.unopened) =
-            (None, None, Bell::Reliable, None);
+        (external_peer.to, external_peer.from, external_peer.unopened) = (None, None, None);
         self.called.retain(|&called| called != i);
     }
 
@@ -268,40 +282,33 @@ impl ExternalPeers {
     }
 
     /// Returns true if everything sent to external peers outlives this process, or will never be read. The peers have
-    /// to poll for that. `has_used` is true for peers to which something was sent.
-    pub fn has_reached_all(&self, has_used: impl Fn(u32) -> bool) -> bool {
-        self.unread(has_used).all(ExternalPeer::is_gone)
+    /// to poll for that. `produced` returns the number of bytes that the entries sent to a peer occupy in its lane.
+    pub fn has_reached_all(&self, produced: impl Fn(u32) -> u64) -> bool {
+        self.unread(produced).all(ExternalPeer::is_gone)
     }
 
-    /// Returns the external peers that have not opened a lane that holds entries.
-    fn unread(&self, has_used: impl Fn(u32) -> bool) -> impl Iterator<Item = &ExternalPeer> {
-        let unread = move |(i, g): &(usize, &ExternalPeer)| {
-            g.to.as_ref().is_some_and(|lane_state| !lane_state.is_open()) && has_used(self.peer(*i))
-        };
+    /// Returns the external peers that have to poll before this process may leave.
+    fn unread(&self, produced: impl Fn(u32) -> u64) -> impl Iterator<Item = &ExternalPeer> {
+        let unread = move |(i, g): &(usize, &ExternalPeer)| !g.has_reached(produced(self.peer(*i)));
         self.known.iter().enumerate().filter(unread).map(|(_, g)| g)
     }
 
-    /// Returns a line on each external peer that has not opened a lane that holds entries.
-    pub fn describe(&self, has_used: impl Fn(u32) -> bool) -> Vec<String> {
+    /// Returns a line on each external peer that has to poll before this process may leave.
+    pub fn describe(&self, produced: impl Fn(u32) -> u64) -> Vec<String> {
         let line = |g: &ExternalPeer| {
             format!("process {} of another job has to call MPI to receive its messages", g.address.mailbox.pid)
         };
-        self.unread(has_used).map(line).collect()
+        self.unread(produced).map(line).collect()
     }
 
     /// Informs all external peers that this process writes and reads nothing any more.
     pub fn take_leave(&self) {
-        for external_peer in
-            self.known.iter().filter(|external_peer| external_peer.to.is_some() || external_peer.from.is_some())
-        {
-            [&external_peer.to, &external_peer.from]
-                .into_iter()
-                .flatten()
-                .for_each(ntbring_ring::external_peer::LaneState::leave);
-            // An external peer that is gone, or cannot be informed, detects the departure by itself.
-            if let Ok(mailbox) = Mailbox::open(&external_peer.address.mailbox) {
+        for lane in self.known.iter().flat_map(ExternalPeer::lanes) {
+            lane.state.leave();
+            // A peer that is gone, or cannot be informed, detects the departure by itself.
+            if let Ok(mailbox) = Mailbox::open(&lane.end) {
                 mailbox.nudge();
-                external_peer.bell.ring();
+                lane.bell.ring();
             }
         }
     }

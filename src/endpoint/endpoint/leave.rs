@@ -17,7 +17,7 @@ impl Endpoint {
     /// Returns true if everything sent to external peers outlives this process, or will never be read. The peers have
     /// to poll for that.
     pub fn has_reached_external_peers(&self) -> bool {
-        self.dynamic.external_peers.has_reached_all(|peer| self.out.has_used(peer))
+        self.dynamic.external_peers.has_reached_all(|peer| self.out.produced_for(peer))
     }
 
     /// Lifts all limits, because this rank posts no more receives: peers may send it everything they hold, so that

@@ -28,11 +28,12 @@ impl Endpoint {
             return Ok(Some(rank as u32));
         }
         let awaited = |peer| self.dynamic.dpm_messages.has_asked(peer);
-        let i = self.dynamic.external_peers.know(address, self.members.backend().as_ref(), awaited)?;
+        let members = self.members.clone();
+        let reach = members.reach();
+        let i = self.dynamic.external_peers.know(address, &reach, awaited)?;
         let peer = self.admit(i);
         let (dir, lane) = (&self.settings.host.shm_dir, self.settings.ring.local_lane);
-        let me = self.members.external_peer_addresses()[self.members.rank() as usize];
-        match self.dynamic.external_peers.call(i, &me, dir, lane)? {
+        match self.dynamic.external_peers.call(i, &reach, dir, lane)? {
             Called::Before => {}
             Called::Lane(lane, bell) => self.out.connect(peer, lane, bell),
             Called::Full => return Ok(None),
@@ -68,7 +69,7 @@ impl Endpoint {
     pub(super) fn read_mail(&mut self) -> Result<(), EndpointError> {
         loop {
             let awaited = |peer| self.dynamic.dpm_messages.has_asked(peer);
-            let call = self.dynamic.external_peers.next_call(self.members.backend().as_ref(), awaited)?;
+            let call = self.dynamic.external_peers.next_call(&self.members.reach(), awaited)?;
             let Some((i, lane, bell)) = call else { break };
             let peer = self.admit(i);
             self.inbound.connect(peer, lane, bell);

@@ -128,9 +128,9 @@ impl Outbound {
         self.flows[peer as usize] = Flow { listed, msgs, bytes, ..new };
     }
 
-    /// Returns true if anything was ever deposited for a peer.
-    pub fn has_used(&self, peer: u32) -> bool {
-        self.lanes.boxes.get(self.flows[peer as usize].line.outbox).is_some_and(|o| o.lane.is_used())
+    /// Returns the number of bytes that the entries sent to a peer occupy in its lane, over all laps.
+    pub fn produced_for(&self, peer: u32) -> u64 {
+        self.lanes.boxes.get(self.flows[peer as usize].line.outbox).map_or(0, |outbox| outbox.lane.produced())
     }
 
     /// Returns true if a rank is lost.

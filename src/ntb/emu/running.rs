@@ -18,9 +18,9 @@ impl RunningHost {
     /// (virtual communication interfaces of MPICH) lists each of its hosts more than once.
     pub fn all() -> io::Result<Vec<RunningHost>> {
         let mut found = BTreeMap::new();
-        look_through(|inode, kind, memory| {
+        look_through(|address, kind, memory| {
             if let (FileKind::Windows(is), Ok(page)) = (kind, memory.first_page()) {
-                found.insert((is, inode), RunningHost { is, registers: Registers::new(page) });
+                found.insert((is, address.inode), RunningHost { is, registers: Registers::new(page) });
             }
         })?;
         Ok(found.into_values().collect())

@@ -9,7 +9,7 @@
 //!   refuses a packet or accepts it, and an empty lane accepts any packet (`queue::tests::room` goes through all states
 //!   of one lane). So the smallest capacities, which refuse soonest, are the hardest.
 //! - A rank may have a packet for any other rank whenever there is room, by either way round the ring, and so may a
-//!   forwarder: a reply, which waits in memory and holds up no lane. Lanes that only ranks write are therefore left
+//!   forwarder: a reply or a packet of a tunnel, which waits in memory and holds up no lane. Lanes that only ranks write are therefore left
 //!   out.
 //! - A packet whose next stop is the lane of a rank, or the forwarder that serves it, may stay where it is for as long
 //!   as it likes, but can always proceed: a rank in MPI receives all packets, and a request is served or put aside.
@@ -77,8 +77,9 @@ impl Traffic {
             if next != to {
                 add(lanes(t, side, route, false, next, way_on));
             }
-            // Sent by a forwarder.
+            // Sent by a forwarder: a reply, and a packet of a tunnel.
             add(lanes(t, side, route, false, from, way_on));
+            add(lanes(t, side, route, true, from, way_on));
         }
         Traffic { begins }
     }

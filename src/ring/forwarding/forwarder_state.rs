@@ -1,16 +1,19 @@
-//! State that all transit channels of a host share: the server of one-sided requests, the queues of its replies, the
-//! ranks that have died, and the sides whose links are up.
+//! State that all transit channels of a host share: the server of one-sided requests, the queues of its replies and of
+//! the gateway's packets, the ranks that have died, and the sides whose links are up.
 
+use super::own_packet::OwnPacket;
 use super::route::Route;
 use super::thread_split::thread_of;
 use crate::failures::OutageFlood;
+use crate::gateway::{Gateway, Mail, TunnelPacket};
 use crate::layout::Class;
 use crate::membership::Membership;
 use crate::protocol::FORWARDER_DOORBELL;
 use crate::rerouting::routing_table::RoutingTable;
+use bytes::Bytes;
 use ntbring_memory::InWindow;
 use ntbring_ntb::Side;
-use ntbring_rma::{Answer, Ranks, Registry, Server};
+use ntbring_rma::{Ranks, Registry, Server};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,10 +22,10 @@ use std::time::{Duration, Instant};
 /// Interval between two checks for ranks that have died.
 const WATCH_EVERY: Duration = Duration::from_millis(50);
 
-/// Replies that leave by one side.
+/// Packets of the forwarder that leave by one side.
 #[derive(Default)]
-struct ReplyQueue {
-    answers: Mutex<VecDeque<Answer>>,
+struct OwnQueue {
+    packets: Mutex<VecDeque<OwnPacket>>,
     /// Number of entries, which is read before the lock is taken, so that no thread locks an empty queue.
     count: AtomicUsize,
 }
@@ -40,7 +43,9 @@ pub(super) struct ForwarderState {
     /// Number of the server's requests that wait for locks, and a version that changes with that number.
     waiting: AtomicUsize,
     lock_queue_version: AtomicU32,
-    reply_queues: [ReplyQueue; 2],
+    own_queues: [OwnQueue; 2],
+    /// Packets for the gateway that have arrived.
+    mail: Mail,
     /// Routes of the host; None in rings that do not reroute.
     routes: Option<RoutingTable>,
     /// Flooding of outages; None in rings that reroute.
@@ -66,7 +71,8 @@ impl ForwarderState {
             seen: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             lock_queue_version: AtomicU32::new(0),
-            reply_queues: Default::default(),
+            own_queues: Default::default(),
+            mail: Mail::default(),
             routes: heals.then(|| members.routes()),
             outage_flood: (!heals).then(|| Mutex::new(OutageFlood::new(members))),
             up: [true, true].map(AtomicBool::new),
@@ -160,23 +166,47 @@ impl ForwarderState {
         taken
     }
 
-    /// Removes and returns the next reply that leaves by a side.
-    pub fn answer(&self, side: Side) -> Option<Answer> {
-        let reply_queue = &self.reply_queues[side as usize];
-        if reply_queue.count.load(Ordering::Acquire) == 0 {
+    /// Removes and returns the forwarder's next packet that leaves by a side.
+    pub fn own_packet(&self, side: Side) -> Option<OwnPacket> {
+        let own_queue = &self.own_queues[side as usize];
+        if own_queue.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let answer = lock(&reply_queue.answers).pop_front();
-        reply_queue.count.fetch_sub(answer.is_some().into(), Ordering::AcqRel);
-        answer
+        let packet = lock(&own_queue.packets).pop_front();
+        own_queue.count.fetch_sub(packet.is_some().into(), Ordering::AcqRel);
+        packet
     }
 
-    /// Tells the server that a reply has left.
-    pub fn sent(&self, answer: &Answer) {
-        self.server().sent(answer);
+    /// Tells the server that a reply has left; packets of tunnels have no effect.
+    pub fn sent(&self, packet: &OwnPacket) {
+        if let OwnPacket::Reply(answer) = packet {
+            self.server().sent(answer);
+        }
     }
 
-    /// Moves the server's replies to the queues of the sides by which they leave, and wakes the threads that send them.
+    /// Passes a packet of a tunnel to the gateway, and wakes the thread that has it.
+    pub fn tunnel_packet(&self, route: Route, bytes: Bytes) {
+        self.mail.put(TunnelPacket { host: self.members.topology().host_of(route.src), bytes });
+        self.wake(FORWARDER_DOORBELL);
+    }
+
+    /// Lets the gateway make a step, if it has anything to do. Returns the number of packets and entries.
+    pub fn step_gateway(&self, gateway: &mut Gateway, now: impl FnOnce() -> Instant) -> usize {
+        if !gateway.has_work(&self.mail) {
+            return 0;
+        }
+        let (topology, host) = (self.members.topology(), self.members.host());
+        gateway.step(&self.mail, now(), &mut |packet| {
+            // Both processes of a tunnel may be on hosts of one machine, one of which has no rank of this job.
+            if packet.host == host {
+                return self.mail.put(packet);
+            }
+            let route = Route { src: self.members.rank(), dst: topology.ranks_of(packet.host)[0] };
+            self.send(OwnPacket::Tunnel(route, packet.bytes));
+        })
+    }
+
+    /// Moves the server's replies to the queues of the sides by which they leave.
     fn hand_over(&self, server: &mut Server) {
         let (before, now) = (self.waiting.load(Ordering::Relaxed), server.waiting());
         if before != now {
@@ -186,18 +216,23 @@ impl ForwarderState {
         if before < now {
             self.wake(FORWARDER_DOORBELL);
         }
-        let topology = self.members.topology();
         while let Some(answer) = server.answers.pop_front() {
-            let to = topology.host_of(answer.to);
-            // A reply without a route at present is dropped by its transit channel, unless links have changed by then.
-            let routes = self.routes.as_ref().map(RoutingTable::read).filter(|routes| routes.is_published());
-            let way = routes.and_then(|routes| routes.side(to));
-            let side = way.unwrap_or_else(|| topology.direction(self.members.host(), to));
-            let reply_queue = &self.reply_queues[side as usize];
-            lock(&reply_queue.answers).push_back(answer);
-            reply_queue.count.fetch_add(1, Ordering::AcqRel);
-            self.wake(FORWARDER_DOORBELL + thread_of(self.threads, side, Class::Urgent));
+            self.send(OwnPacket::Reply(answer));
         }
+    }
+
+    /// Adds a packet to the queue of the side by which it leaves, and wakes the thread that sends it.
+    fn send(&self, packet: OwnPacket) {
+        let topology = self.members.topology();
+        let to = topology.host_of(packet.route().dst);
+        // A packet without a route at present is dropped by its transit channel, unless links have changed by then.
+        let routes = self.routes.as_ref().map(RoutingTable::read).filter(|routes| routes.is_published());
+        let way = routes.and_then(|routes| routes.side(to));
+        let side = way.unwrap_or_else(|| topology.direction(self.members.host(), to));
+        let own_queue = &self.own_queues[side as usize];
+        lock(&own_queue.packets).push_back(packet);
+        own_queue.count.fetch_add(1, Ordering::AcqRel);
+        self.wake(FORWARDER_DOORBELL + thread_of(self.threads, side, Class::Urgent));
     }
 
     /// Wakes a forwarder thread. With a single thread this does nothing, since the caller is that thread.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `route` | source and destination of a packet, and which packets a host may forward |
 //! | `relay_counters` | counters of a forwarder |
+//! | `own_packet` | packets that a forwarder sends by itself |
 //! | `thread_split` | division of a host's forwarding among threads |
 //! | `forwarder_state` | state that all transit channels of a host share |
 //! | `transit_channel` | forwarding of the packets of one class that leave to one side |
@@ -14,6 +15,7 @@
 mod explorer;
 mod forwarder_state;
 pub mod forwarder_threads;
+mod own_packet;
 pub mod relay;
 mod relay_counters;
 mod route;

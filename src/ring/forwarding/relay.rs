@@ -17,6 +17,7 @@ use super::route::{wrong, Allowed};
 pub use super::route::{RelayError, Route, ROUTED};
 use super::thread_split::thread_of;
 use super::transit_channel::{ForwarderContext, TransitChannel};
+use crate::gateway::Gateway;
 use crate::layout::Class;
 use crate::link::Link;
 use crate::membership::Membership;
@@ -64,6 +65,8 @@ pub struct Forwarder {
     checked: bool,
     /// The manager driver and its lanes; only in the leading part, in rings that reroute around links that are down.
     host_manager: Option<HostManager>,
+    /// The gateway; only in the leading part.
+    gateway: Option<Gateway>,
 }
 
 impl Forwarder {
@@ -98,7 +101,16 @@ impl Forwarder {
             };
             let (leads, context) = (thread == 0, context.clone());
             let (urgent, bulk) = (channels(Class::Urgent), channels(Class::Bulk));
-            Forwarder { urgent, bulk, checked, host_manager: (leads && heals).then(host_manager), leads, context }
+            let gateway = leads.then(|| Gateway::new(members, Instant::now()));
+            Forwarder {
+                urgent,
+                bulk,
+                checked,
+                host_manager: (leads && heals).then(host_manager),
+                gateway,
+                leads,
+                context,
+            }
         };
         (0..threads).map(part).collect()
     }
@@ -128,7 +140,9 @@ impl Forwarder {
     /// Returns the time after the latest step until the next timer, independent of doorbells; None if no timer is
     /// armed.
     pub fn rest(&self) -> Option<Duration> {
-        self.host_manager.as_ref().map(|host_manager| host_manager.manager_driver.rest())
+        let manager = self.host_manager.as_ref().map(|host_manager| host_manager.manager_driver.rest());
+        let gateway = self.gateway.as_ref().and_then(|gateway| gateway.rest(Instant::now()));
+        manager.into_iter().chain(gateway).min()
     }
 
     /// Returns true if an engine is copying packets: steps must be repeated without a doorbell.
@@ -173,6 +187,9 @@ impl Forwarder {
         if let Some(host_manager) = &mut self.host_manager {
             moved += host_manager.step(&self.context)?;
         }
+        if let Some(gateway) = &mut self.gateway {
+            moved += self.context.state.step_gateway(gateway, Instant::now);
+        }
         moved += self.step_urgent()?;
         for _ in 0..ROUNDS {
             let mut bulk = 0;
@@ -199,6 +216,7 @@ impl Forwarder {
     pub fn describe(&self) -> Vec<String> {
         let mut lines = if self.leads { self.context.state.describe() } else { vec![] };
         lines.extend(self.host_manager.iter().flat_map(|host_manager| host_manager.manager_driver.describe()));
+        lines.extend(self.gateway.iter().flat_map(Gateway::describe));
         lines.extend(self.channels().flat_map(TransitChannel::describe));
         lines
     }

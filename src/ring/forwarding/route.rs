@@ -1,5 +1,6 @@
 //! Source and destination of a packet, and the check of its route.
 
+use crate::gateway::TUNNEL;
 use crate::topology::Topology;
 use ntbring_manager::ManagerError;
 use ntbring_ntb::Side;
@@ -82,9 +83,19 @@ pub(super) fn wrong(from: usize, entry: &Entry, route: Option<Route>, what: &'st
     RelayError::Packet { from, what, kind: entry.kind, len: entry.len, route }
 }
 
-/// Returns true if the packet is a request, which is for a host's forwarder.
-pub(super) fn is_request(entry: &Entry) -> bool {
+/// Returns true if the packet is a request for one-sided operations.
+fn is_request(entry: &Entry) -> bool {
     entry.kind == ROUTED | REQUEST
+}
+
+/// Returns true if the packet belongs to a tunnel between gateways.
+pub(super) fn is_of_tunnel(entry: &Entry) -> bool {
+    entry.kind == ROUTED | TUNNEL
+}
+
+/// Returns true if the packet is for the forwarder of its destination's host: a request, or a packet of a tunnel.
+pub(super) fn is_for_forwarder(entry: &Entry) -> bool {
+    is_request(entry) || is_of_tunnel(entry)
 }
 
 /// Ways round the ring that packets may take.
@@ -98,18 +109,18 @@ pub(super) enum Allowed {
 
 impl Allowed {
     /// Returns true if a packet from host `start` to host `end` in direction `to` may be forwarded by `host`: `host`
-    /// must lie between them in this direction. At `end` itself that holds for requests only, which are for the
-    /// forwarder there.
+    /// must lie between them in this direction. At `end` itself that holds for packets only that are for the forwarder
+    /// there (`for_host`).
     pub(super) fn passes(
         self,
         topology: &Topology,
         (start, end): (usize, usize),
         host: usize,
         to: Side,
-        request: bool,
+        for_host: bool,
     ) -> bool {
         let way = topology.links(start, end, to);
-        let on_it = host != start && topology.links(start, host, to) <= way && (host != end || request);
+        let on_it = host != start && topology.links(start, host, to) <= way && (host != end || for_host);
         start != end && on_it && (self == Allowed::Either || topology.direction(start, end) == to)
     }
 }
@@ -134,11 +145,10 @@ pub(super) fn check(
         return Err(wrong(from, entry, Some(route), "there is no such rank"));
     }
     let ends = (topology.host_of(route.src), topology.host_of(route.dst));
-    let request = is_request(entry);
-    if request && entry.len < Route::LEN + Request::LEN {
+    if is_request(entry) && entry.len < Route::LEN + Request::LEN {
         return Err(wrong(from, entry, Some(route), "it is too short for a request"));
     }
-    if !allowed.passes(topology, ends, host, side.opposite(), request) {
+    if !allowed.passes(topology, ends, host, side.opposite(), is_for_forwarder(entry)) {
         return Err(wrong(from, entry, Some(route), "its route does not lead through this host"));
     }
     Ok(route)

@@ -7,8 +7,9 @@
 //! for the forwarder of its destination's host, which serves it.
 
 use super::forwarder_state::ForwarderState;
+use super::own_packet::OwnPacket;
 use super::relay_counters::{count, RelayCounters};
-use super::route::{check, is_request, wrong, Allowed, RelayError, Route, ROUTED};
+use super::route::{check, is_for_forwarder, is_of_tunnel, wrong, Allowed, RelayError, Route};
 use crate::layout::{Class, End};
 use crate::link::Link;
 use crate::protocol::rank_doorbell;
@@ -16,7 +17,6 @@ use crate::topology::Topology;
 use ntbring_memory::CopySource;
 use ntbring_ntb::{Port, Side};
 use ntbring_queue::{Consumer, Entry, Producer};
-use ntbring_rma::{Answer, Reply, REPLY};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,8 +58,8 @@ struct Output {
     lane: Producer,
     /// Doorbell of the neighbour that reads the lane, for the end that reads.
     bell: usize,
-    /// Replies that wait for room in the lane, in order.
-    answers: VecDeque<Answer>,
+    /// Packets of this host's forwarder that wait for room in the lane, in order.
+    own: VecDeque<OwnPacket>,
 }
 
 /// Result of forwarding a packet.
@@ -86,7 +86,7 @@ pub(super) struct TransitChannel {
     outputs: Vec<Output>,
     /// The ports by which packets arrive and leave.
     ports: [Arc<dyn Port>; 2],
-    /// Number of replies that wait for room.
+    /// Number of packets of this host's forwarder that wait for room.
     unsent: usize,
     /// Number of packets whose bytes an engine is copying.
     copying: usize,
@@ -119,7 +119,7 @@ impl TransitChannel {
         }
         for (end, beyond) in (0..ranks(to)).map(|local| (End::Rank(local), false)).chain(forwarders) {
             let bell = bell_of(on, end, side, class);
-            outputs.push(Output { lane: producer(end, beyond)?, bell, answers: VecDeque::new() });
+            outputs.push(Output { lane: producer(end, beyond)?, bell, own: VecDeque::new() });
         }
         let (context, ports) = (context.clone(), [back.port(), on.port()]);
         Some(TransitChannel {
@@ -162,12 +162,12 @@ impl TransitChannel {
         Ok(())
     }
 
-    /// Sends replies, then forwards the packets that have arrived and for which there is room: a few of each input in
+    /// Sends packets of this host's forwarder, then forwards the packets that have arrived and for which there is room: a few of each input in
     /// the urgent class, one of each in the bulk class. Packets for this host are served. Returns the number of
     /// packets.
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let (mut moved, turn) = match self.class {
-            Class::Urgent => (self.send_answers(), TURN),
+            Class::Urgent => (self.send_own(), TURN),
             Class::Bulk => (self.publish_copied(), 1),
         };
         if self.input_failed {
@@ -210,32 +210,32 @@ impl TransitChannel {
         topology.ranks_of(next).len() + usize::from(beyond)
     }
 
-    /// Sends the replies for which there is room. Returns the number of replies sent or dropped. Replies wait in
-    /// memory, in one queue for each lane, so that requests are never held up by replies.
-    fn send_answers(&mut self) -> usize {
+    /// Sends the packets of this host's forwarder for which there is room. Returns the number of packets sent or
+    /// dropped. They wait in memory, in one queue for each lane, so that requests are never held up by replies.
+    fn send_own(&mut self) -> usize {
         let context = self.context.clone();
-        while let Some(answer) = context.state.answer(self.side) {
-            let way = self.way_on(route_of(&answer), false);
-            self.outputs[way].answers.push_back(answer);
+        while let Some(packet) = context.state.own_packet(self.side) {
+            let way = self.way_on(packet.route(), packet.is_for_forwarder());
+            self.outputs[way].own.push_back(packet);
             self.unsent += 1;
         }
         if self.unsent == 0 {
             return 0;
         }
         let (down, mut done) = (!context.state.is_up(self.side), 0);
-        for Output { lane, bell, answers } in &mut self.outputs {
-            while let Some(answer) = answers.pop_front() {
-                if down || context.state.is_gone(answer.to) {
+        for Output { lane, bell, own } in &mut self.outputs {
+            while let Some(packet) = own.pop_front() {
+                if down || context.state.is_gone(packet.route().dst) {
                     count(&context.counters.dropped[self.side as usize], 1);
-                } else if put(&answer, lane) {
+                } else if packet.put(lane) {
                     self.ports[1].ring(*bell);
                     count(&context.counters.doorbells, 1);
                 } else {
-                    answers.push_front(answer);
+                    own.push_front(packet);
                     context.state.watch(Instant::now());
                     break;
                 }
-                context.state.sent(&answer);
+                context.state.sent(&packet);
                 done += 1;
             }
         }
@@ -299,9 +299,15 @@ impl TransitChannel {
         before - self.copying
     }
 
-    /// Passes a request that is for this host to the server.
+    /// Passes a packet that is for this host to the server of one-sided operations or to the gateway.
     fn serve(&mut self, i: usize, entry: &Entry, route: Route) -> Result<(), RelayError> {
         let (at, len) = (entry.offset + Route::LEN, entry.len - Route::LEN);
+        if is_of_tunnel(entry) {
+            let mut bytes = vec![0; len];
+            self.inputs[i].lane.window().read(at, &mut bytes);
+            self.context.state.tunnel_packet(route, bytes.into());
+            return Ok(());
+        }
         if !self.context.state.take(route, self.inputs[i].lane.window(), at, len) {
             return Err(wrong(self.from, entry, Some(route), "its sender has more requests open than it may"));
         }
@@ -311,7 +317,7 @@ impl TransitChannel {
 
     /// Copies a packet into the next lane, or lets an engine copy it.
     fn forward(&mut self, i: usize, entry: &Entry, route: Route) -> Result<Forwarded, RelayError> {
-        let way = self.way_on(route, is_request(entry));
+        let way = self.way_on(route, is_for_forwarder(entry));
         let Output { lane, bell, .. } = &mut self.outputs[way];
         if entry.len > lane.entry_max() {
             return Err(wrong(self.from, entry, Some(route), "it is too long for the next lane"));
@@ -367,7 +373,7 @@ impl TransitChannel {
             },
         );
         if self.unsent > 0 {
-            lines.push(format!("forwarder: {} answers wait for room to the {}", self.unsent, self.side));
+            lines.push(format!("forwarder: {} packets of its own wait for room to the {}", self.unsent, self.side));
         }
         for (i, input) in self.inputs.iter().enumerate() {
             if input.blocked.is_some() || !input.lane.is_empty() {
@@ -400,21 +406,4 @@ fn bell_of(link: &Link, end: End, side: Side, class: Class) -> usize {
         End::Rank(local) => rank_doorbell(local),
         End::Forwarder => link.bell(side, class),
     }
-}
-
-/// Returns the route of a reply.
-fn route_of(answer: &Answer) -> Route {
-    Route { src: answer.from, dst: answer.to }
-}
-
-/// Writes a reply into a lane; returns false if there is no room.
-fn put(answer: &Answer, lane: &mut Producer) -> bool {
-    let len = Route::LEN + answer.size();
-    let Some(mut slot) = lane.reserve(len) else { return false };
-    let (head, payload) = answer.parts();
-    slot.write_bytes(0, &route_of(answer).bytes());
-    slot.write_bytes(Route::LEN, &head);
-    slot.write_bytes(Route::LEN + Reply::LEN, payload);
-    slot.commit(ROUTED | REPLY, len, 0);
-    true
 }

@@ -20,7 +20,9 @@ use crate::protocol::PROTOCOL_VERSION;
 use crate::settings::JoinSettings;
 use crate::topology::Topology;
 use ntbring_host::cores;
-use ntbring_host::{check_space, machine, size_of, FileAddress, FileTag, HostMemory, KernelCopy, Mailbox, Watch};
+use ntbring_host::{
+    check_space, host_name, machine, size_of, FileAddress, FileTag, HostMemory, KernelCopy, Mailbox, Watch,
+};
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
 use ntbring_ntb::notice::Notices;
@@ -55,6 +57,8 @@ pub struct Candidate {
     mailbox: (Mailbox, FileAddress),
     /// Number of forwarder threads of this process's host, if the process is its first rank.
     threads: usize,
+    /// Hash of the host's name if hosts of one machine count as separate; otherwise 0.
+    host_name: u32,
 }
 
 impl Candidate {
@@ -99,6 +103,7 @@ impl Candidate {
             _ => None,
         };
         let mailbox = Mailbox::create(&settings.host.shm_dir, STATS_PAGE + STATS_PAGE_PER_RANK * topology.size())?;
+        let host_name = if settings.links.shortcuts.processes { 0 } else { host_name() };
         let threads = thread_split::threads(settings.ring.forwarder_threads, &topology, cores::own());
         Ok(Candidate {
             topology: Arc::new(topology),
@@ -110,7 +115,15 @@ impl Candidate {
             created,
             mailbox,
             threads,
+            host_name,
         })
+    }
+
+    /// Returns this candidate with another hash of the name of its host ([`ntbring_host::host_name`]): for hosts that
+    /// are emulated in one process.
+    pub fn on_host(mut self, host_name: u32) -> Candidate {
+        self.host_name = host_name;
+        self
     }
 
     /// Checks that all hosts of this machine have room for the shared memory that MPICH's shared-memory module will
@@ -134,6 +147,7 @@ impl Candidate {
             version: PROTOCOL_VERSION.into(),
             pid: std::process::id(),
             machine: machine(),
+            host_name: self.host_name,
             threads: self.threads as u8,
             host: self.created.as_ref().map(host),
             mailbox: self.mailbox.1,
@@ -151,9 +165,9 @@ impl Candidate {
         let doorbells = self.backend.caps().usable_doorbells();
         let (pids, external_peers) = (cards.pids(), cards.external_peers(doorbells.max(1))?);
         let (fabric, shared) = self.open_host(cards)?;
-        self.introduce(fabric.as_ref(), &shared, pids[0])?;
         let Ports { ports, injector, record } = Ports::open(fabric.as_ref(), &topology, rank, &self.settings, cards)?;
         let policy = LinkPolicy::new(topology.hosts(), &ports, &self.settings);
+        self.introduce(fabric.as_ref(), &shared, policy, cards)?;
         let watch = self.watch(policy, &pids)?;
         let offsets = self.meet(policy, &ports, &shared, &watch, &pids)?;
         let limits = self.limits(policy)?;
@@ -183,7 +197,9 @@ impl Candidate {
             peers: Peers { pids, external_peers, kernel_copy, watch, table, silence },
             processors,
             monitor,
+            gateway_mailbox: self.mailbox.0.share(),
             mailbox: Some(self.mailbox.0),
+            shm_dir: self.settings.host.shm_dir,
             topology,
         })
     }
@@ -206,15 +222,23 @@ impl Candidate {
         self.topology.local_of(self.rank) == 0
     }
 
-    /// Records the host's place in job `job` for tools.
-    fn introduce(&self, fabric: &dyn Fabric, shared: &Shared, job: u32) -> Result<(), JoinError> {
+    /// Records the host's and the process's place in the job, for tools and for processes of other jobs.
+    fn introduce(
+        &self,
+        fabric: &dyn Fabric,
+        shared: &Shared,
+        policy: LinkPolicy,
+        cards: Cards,
+    ) -> Result<(), JoinError> {
+        let job = cards.of(0).pid;
         if self.leads() {
             let (host, hosts) = (self.topology.host_of(self.rank) as u8, self.topology.hosts() as u8);
             let is = FileTag { job, host, hosts, faulty: self.settings.links.faults.is_some() };
             fabric.introduce(is)?;
             shared.memory.introduce(is)?;
         }
-        Ok(self.mailbox.0.introduce(job)?)
+        let gateway = (self.leads() && policy.is_forwarded()).then(|| fabric.address().0);
+        Ok(self.mailbox.0.introduce(job, cards.job(), gateway.as_ref())?)
     }
 
     /// Watches the processes of other ranks: all of them, or those of the own host if hosts have monitors.

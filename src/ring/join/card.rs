@@ -17,7 +17,7 @@ pub struct HostCard {
     pub memory: FileAddress,
 }
 
-/// Card of a rank, which all other ranks receive before they can connect: 136 bytes.
+/// Card of a rank, which all other ranks receive before they can connect: 140 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Protocol version.
@@ -26,6 +26,8 @@ pub struct Card {
     pub pid: u32,
     /// Identifies the machine and the process namespace that the rank is in.
     pub machine: u64,
+    /// Hash of the name of the rank's host if hosts of one machine count as separate; otherwise 0.
+    pub host_name: u32,
     /// Number of forwarder threads of the host, if the rank is the first there.
     pub threads: u8,
     /// Addresses of the host's windows and of the memory that its processes share, if the rank is the first of its
@@ -41,8 +43,8 @@ pub struct Card {
 
 impl Card {
     /// Size of an encoded card, bytes.
-    pub const LEN: usize = 136;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x07");
+    pub const LEN: usize = 140;
+    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x08");
 
     /// Encodes the card.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -57,6 +59,7 @@ impl Card {
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
         to.put_u64_le(self.machine);
+        to.put_u32_le(self.host_name);
         to.put_u64_le(u64::from(self.threads) << THREADS | u64::from(self.host.is_some()));
         host.memory.put(&mut to);
         to.put_slice(&host.fabric.0);
@@ -76,6 +79,7 @@ impl Card {
         }
         let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
         let machine = bytes.get_u64_le();
+        let host_name = bytes.get_u32_le();
         let word = bytes.get_u64_le();
         let (has_host, threads) = (word & 1 == 1, (word >> THREADS) as u8);
         if !(1..=THREADS_MAX as u8).contains(&threads) {
@@ -87,6 +91,6 @@ impl Card {
         let mailbox = FileAddress::get(&mut bytes);
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
         let host = has_host.then_some(HostCard { fabric, memory });
-        Ok(Card { version, pid, machine, threads, host, mailbox, probe, cores })
+        Ok(Card { version, pid, machine, host_name, threads, host, mailbox, probe, cores })
     }
 }

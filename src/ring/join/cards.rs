@@ -41,6 +41,11 @@ impl<'a> Cards<'a> {
         usize::from(self.cards[self.topology.ranks_of(host)[0] as usize].threads)
     }
 
+    /// Returns the token that identifies the job: that of the mailbox of its rank 0.
+    pub fn job(&self) -> u64 {
+        self.cards[0].mailbox.token
+    }
+
     /// Returns the process ids of all ranks.
     pub fn pids(&self) -> Vec<u32> {
         self.cards.iter().map(|card| card.pid).collect()
@@ -53,7 +58,8 @@ impl<'a> Cards<'a> {
             let rank = rank as u32;
             let doorbell = (rank_doorbell(self.topology.local_of(rank)) % doorbells) as u32;
             let host = self.host(self.topology.host_of(rank))?.fabric;
-            Ok(ExternalAddress { mailbox: card.mailbox, machine: card.machine, host, doorbell })
+            let &Card { mailbox, machine, host_name, .. } = card;
+            Ok(ExternalAddress { mailbox, machine, host, doorbell, host_name, job: self.job() })
         };
         self.cards.iter().enumerate().map(external_peer).collect()
     }

@@ -4,7 +4,7 @@ use super::adapters::Adapters;
 use super::peers::Peers;
 use super::processors::Processors;
 use super::shared::Shared;
-use crate::external_peer::ExternalAddress;
+use crate::external_peer::{ExternalAddress, Reach};
 use crate::failures::Dead;
 use crate::link::Link;
 use crate::liveness::Monitor;
@@ -18,6 +18,7 @@ use ntbring_ntb::fault::Injector;
 use ntbring_ntb::{LinkState, Side, Vector};
 use ntbring_queue::{Consumer, Producer};
 use ntbring_rma::Registry;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,10 @@ pub struct Membership {
     /// The monitor, in the first rank of a host that needs one, until it is started.
     pub(crate) monitor: Option<Monitor>,
     pub(crate) mailbox: Option<Mailbox>,
+    /// Another handle of the mailbox, for the gateway.
+    pub(crate) gateway_mailbox: Mailbox,
+    /// Directory of shared memory.
+    pub(crate) shm_dir: PathBuf,
 }
 
 /// Limits that follow from the layouts of all windows.
@@ -107,6 +112,16 @@ impl Membership {
     /// Returns this process's mailbox. Panics if it was taken before.
     pub fn take_mailbox(&mut self) -> Mailbox {
         self.mailbox.take().expect("the mailbox is taken once")
+    }
+
+    /// Returns a handle of this process's mailbox for the gateway.
+    pub(crate) fn share_mailbox(&self) -> Mailbox {
+        self.gateway_mailbox.share()
+    }
+
+    /// Returns the directory of shared memory.
+    pub(crate) fn shm_dir(&self) -> &Path {
+        &self.shm_dir
     }
 }
 
@@ -182,6 +197,14 @@ impl Membership {
     /// Returns the addresses of all ranks for processes of other jobs.
     pub fn external_peer_addresses(&self) -> &[ExternalAddress] {
         &self.peers.external_peers
+    }
+
+    /// Returns this process's surroundings, from which the ways to processes of other jobs follow.
+    pub fn reach(&self) -> Reach<'_> {
+        let ranks = self.external_peer_addresses();
+        let first = self.topology.ranks_of(self.host())[0];
+        let gateway = self.policy.is_forwarded().then(|| &ranks[first as usize]);
+        Reach { me: &ranks[self.rank as usize], ranks, gateway, backend: self.backend().as_ref() }
     }
 
     /// Returns the handle for kernel copies from and to a rank's memory, if there are any.

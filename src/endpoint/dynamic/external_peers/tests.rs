@@ -1,7 +1,8 @@
 //! Two processes that are external peers of each other; both are this process.
 
 use super::*;
-use ntbring_ntb::fabric::{Bells, Fabric, FabricAddress, Windows};
+use ntbring_host::machine;
+use ntbring_ntb::fabric::{Backend, Fabric, FabricAddress, Windows};
 use std::sync::Arc;
 
 /// Size of a lane in bytes.
@@ -37,16 +38,30 @@ struct Process {
 fn process(dir: &Path, ranks: usize) -> Process {
     let (mailbox, file) = Mailbox::create(dir, 0).unwrap();
     let host = FabricAddress([0; FabricAddress::LEN]);
-    let address = ExternalAddress { mailbox: file, machine: machine(), host, doorbell: 0 };
+    let address =
+        ExternalAddress { mailbox: file, machine: machine(), host, doorbell: 0, host_name: 0, job: file.token };
     Process { external_peers: ExternalPeers::new(mailbox, 0, ranks), address }
 }
 
 impl Process {
+    fn know(&mut self, other: &ExternalAddress, is_awaited: impl Fn(u32) -> bool) -> Result<usize, NtbError> {
+        self.external_peers.know(other, &reach(&self.address), is_awaited)
+    }
+
     fn call(&mut self, other: &Process, dir: &Path) -> usize {
-        let i = self.external_peers.know(&other.address, &Quiet, |_| false).unwrap();
-        assert!(matches!(self.external_peers.call(i, &self.address, dir, LANE), Ok(Called::Lane(..))));
+        let i = self.know(&other.address, |_| false).unwrap();
+        assert!(matches!(self.external_peers.call(i, &reach(&self.address), dir, LANE), Ok(Called::Lane(..))));
         i
     }
+
+    fn next_call(&mut self) -> Option<usize> {
+        self.external_peers.next_call(&reach(&self.address), |_| false).unwrap().map(|(i, _, _)| i)
+    }
+}
+
+/// Returns the surroundings of a process whose job has no ring.
+fn reach(me: &ExternalAddress) -> Reach<'_> {
+    Reach { me, ranks: std::slice::from_ref(me), gateway: None, backend: &Quiet }
 }
 
 #[test]
@@ -56,15 +71,15 @@ fn a_external_peer_that_leaves_is_forgotten_at_the_second_look_and_its_number_is
     let (mut here, mut there) = (process(dir, 4), process(dir, 2));
     let i = here.call(&there, dir);
     let peer = here.external_peers.peer(i);
-    assert_eq!((peer, here.external_peers.know(&there.address, &Quiet, |_| false).unwrap()), (4, i));
-    assert!(matches!(here.external_peers.call(i, &here.address, dir, LANE), Ok(Called::Before)));
+    assert_eq!((peer, here.know(&there.address, |_| false).unwrap()), (4, i));
+    assert!(matches!(here.external_peers.call(i, &reach(&here.address), dir, LANE), Ok(Called::Before)));
     // The other one has to open the lane if something was sent.
-    assert!(!here.external_peers.has_reached_all(|_| true) && here.external_peers.has_reached_all(|_| false));
+    assert!(!here.external_peers.has_reached_all(|_| 64) && here.external_peers.has_reached_all(|_| 0));
     assert!(there.external_peers.has_news());
-    let (j, _, _) = there.external_peers.next_call(&Quiet, |_| false).unwrap().unwrap();
+    let j = there.next_call().unwrap();
     assert_eq!(there.external_peers.address(there.external_peers.peer(j)), Some(here.address));
-    assert!(there.external_peers.next_call(&Quiet, |_| false).unwrap().is_none());
-    assert!(here.external_peers.has_reached_all(|_| true));
+    assert!(there.next_call().is_none());
+    assert!(here.external_peers.has_reached_all(|_| 64));
 
     assert!(here.external_peers.look(true).is_none() && here.external_peers.settle().is_empty());
     there.external_peers.take_leave();
@@ -78,14 +93,14 @@ fn a_external_peer_that_leaves_is_forgotten_at_the_second_look_and_its_number_is
     assert!(here.external_peers.settle().is_empty());
     // The loss is reported again: the application may have begun to wait.
     assert_eq!(here.external_peers.look(true), Some(over[0].1));
-    assert!(matches!(here.external_peers.call(i, &here.address, dir, LANE), Ok(Called::Before)));
+    assert!(matches!(here.external_peers.call(i, &reach(&here.address), dir, LANE), Ok(Called::Before)));
 
     assert!(here.external_peers.drop_peer(peer) && !here.external_peers.drop_peer(peer));
     let other = process(dir, 1);
     // A connection message of the lost peer is still awaited.
-    assert_eq!(here.external_peers.know(&other.address, &Quiet, |awaited| awaited == peer).unwrap(), i + 1);
+    assert_eq!(here.know(&other.address, |awaited| awaited == peer).unwrap(), i + 1);
     let third = process(dir, 1);
-    assert_eq!(here.external_peers.know(&third.address, &Quiet, |_| false).unwrap(), i);
+    assert_eq!(here.know(&third.address, |_| false).unwrap(), i);
     assert!(here.external_peers.is_here(i) && here.external_peers.loss_of(peer).is_none());
 }
 
@@ -94,12 +109,9 @@ fn an_announcement_without_sense_is_dropped_and_the_next_one_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (mut here, mut there) = (process(dir, 4), process(dir, 2));
-    assert!(Mailbox::open(&there.address.mailbox).unwrap().post(b"nonsense"));
+    assert!(Mailbox::open(&there.address.mailbox).unwrap().post(NoteReader::Process, b"nonsense"));
     here.call(&there, dir);
-    assert!(there.external_peers.next_call(&Quiet, |_| false).unwrap().is_some());
+    assert!(there.next_call().is_some());
     let elsewhere = ExternalAddress { machine: machine() + 1, ..process(dir, 1).address };
-    assert!(matches!(
-        here.external_peers.know(&elsewhere, &Quiet, |_| false),
-        Err(NtbError::ExternalPeerElsewhere { .. })
-    ));
+    assert!(matches!(here.know(&elsewhere, |_| false), Err(NtbError::ExternalPeerElsewhere { .. })));
 }

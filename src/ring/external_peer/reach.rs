@@ -1,0 +1,62 @@
+//! The way from a process to an external peer.
+
+use super::ExternalAddress;
+use ntbring_host::{FileAddress, Mailbox};
+use ntbring_ntb::fabric::{Backend, Bells, FabricAddress};
+use ntbring_ntb::NtbError;
+use std::sync::Arc;
+
+/// A process's surroundings, from which the way to an external peer follows.
+#[derive(Clone, Copy)]
+pub struct Reach<'a> {
+    /// Address of this process.
+    pub me: &'a ExternalAddress,
+    /// Addresses of all ranks of this process's job, in rank order.
+    pub ranks: &'a [ExternalAddress],
+    /// Address of the first rank of this process's host if it has a gateway.
+    pub gateway: Option<&'a ExternalAddress>,
+    /// The backend that opens doorbells.
+    pub backend: &'a dyn Backend,
+}
+
+/// The way to an external peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The peer is on this host: it reads a lane itself.
+    Direct,
+    /// A gateway, whose mailbox is at this address, passes messages on. The doorbell wakes it.
+    Gateway {
+        /// Address of the gateway's mailbox.
+        mailbox: FileAddress,
+        /// Windows of the gateway's host, in its own job.
+        host: FabricAddress,
+    },
+}
+
+impl Reach<'_> {
+    /// Returns the way to an external peer. A gateway of this job is taken if the job has a rank on the peer's host,
+    /// and otherwise one of the peer's job if that has a rank on this host. Fails if neither has.
+    pub fn way_to(&self, peer: &ExternalAddress) -> Result<Way, NtbError> {
+        if self.me.is_near(peer) {
+            return Ok(Way::Direct);
+        }
+        let own = self.gateway.filter(|_| self.ranks.iter().any(|rank| rank.is_near(peer)));
+        if let Some(gateway) = own {
+            return Ok(Way::Gateway { mailbox: gateway.mailbox, host: gateway.host });
+        }
+        match Mailbox::of_gateway(peer.job) {
+            Ok(Some((mailbox, host))) => Ok(Way::Gateway { mailbox, host: FabricAddress(host) }),
+            _ => Err(NtbError::ExternalPeerElsewhere { pid: peer.mailbox.pid }),
+        }
+    }
+
+    /// Opens the doorbells of a host of another job; `owner` is the mailbox of a process there. Returns None if that
+    /// process has ended.
+    pub fn bells(&self, host: &FabricAddress, owner: &FileAddress) -> Result<Option<Arc<dyn Bells>>, NtbError> {
+        match self.backend.bells(host) {
+            Ok(bells) => Ok(Some(bells)),
+            Err(_) if owner.is_gone() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

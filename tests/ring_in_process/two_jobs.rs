@@ -1,0 +1,166 @@
+//! Two jobs, each with a ring of its own, whose processes are on separate hosts: messages between them go through
+//! gateways.
+
+use super::*;
+use ntbring_endpoint::Event;
+use ntbring_host::FileAddress;
+use ntbring_ntb::Shortcuts;
+use ntbring_queue::Reliability;
+use ntbring_ring::external_peer::ExternalAddress;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+const TAG: u32 = 9;
+
+/// Number of requests from each rank of the second job to each rank of the first.
+const REQUESTS: usize = 60;
+
+/// State that both jobs share.
+#[derive(Default)]
+struct Meeting {
+    addresses: Mutex<BTreeMap<(usize, u32), ExternalAddress>>,
+    /// Number of ranks that have passed each stage.
+    stages: [AtomicUsize; 3],
+}
+
+impl Meeting {
+    /// Polls until all ranks of both jobs have come to a stage.
+    fn pass(&self, stage: usize, total: usize, rank: &mut Rank) -> Result<(), String> {
+        self.stages[stage].fetch_add(1, Ordering::SeqCst);
+        while self.stages[stage].load(Ordering::SeqCst) < total {
+            if rank.step(Duration::from_millis(1))?.is_some() {
+                return Err("an unexpected event".into());
+            }
+        }
+        Ok(())
+    }
+
+    fn addresses_of(&self, job: usize) -> Vec<ExternalAddress> {
+        self.addresses.lock().unwrap().iter().filter(|((of, _), _)| *of == job).map(|(_, a)| *a).collect()
+    }
+}
+
+fn hear(rank: &mut Rank) -> Result<Vec<u8>, String> {
+    loop {
+        if let Some(bytes) = rank.endpoint.dpm_receive(TAG).map_err(|e| e.to_string())? {
+            return Ok(bytes);
+        }
+        if rank.step(Duration::from_millis(100))?.is_some() {
+            return Err("an unexpected event".into());
+        }
+    }
+}
+
+/// Adds a process of the other job as a peer.
+fn add(rank: &mut Rank, address: &ExternalAddress) -> Result<u32, String> {
+    loop {
+        match rank.endpoint.add_peer(address).map_err(|e| e.to_string())? {
+            Some(peer) => return Ok(peer),
+            None => drop(rank.step(Duration::from_millis(10))?),
+        }
+    }
+}
+
+/// Every rank of the second job asks every rank of the first one and checks the replies. Request and reply are as long
+/// as connection messages may be, and differ for each pair and number.
+fn ask_and_reply(job: usize, rank: &mut Rank, meeting: &Meeting, total: usize) -> Result<(), String> {
+    let text = |e: EndpointError| e.to_string();
+    let me = rank.endpoint.external_peer_address();
+    meeting.addresses.lock().unwrap().insert((job, rank.rank), me);
+    meeting.pass(0, total, rank)?;
+    let others = meeting.addresses_of(1 - job);
+    let peers = others.iter().map(|other| add(rank, other)).collect::<Result<Vec<_>, _>>()?;
+    let numbered = |a: u32, b: u32, n: usize| vec![(a as usize * 31 + b as usize * 7 + n) as u8; 500];
+    if job == 1 {
+        for (n, (i, peer)) in (0..REQUESTS).flat_map(|n| peers.iter().enumerate().map(move |peer| (n, peer))) {
+            let mut request = numbered(rank.rank, i as u32, n);
+            request[..4].copy_from_slice(&[rank.rank as u8, n as u8, 0, 0]);
+            rank.endpoint.dpm_send(*peer, TAG, &request).map_err(text)?;
+            let reply = hear(rank)?;
+            if reply != numbered(i as u32, rank.rank, n + 1) {
+                return Err(format!("reply {n} of rank {i}: {:?}", &reply[..8]));
+            }
+        }
+    } else {
+        for _ in 0..REQUESTS * others.len() {
+            let request = hear(rank)?;
+            let (from, n) = (u32::from(request[0]), usize::from(request[1]));
+            if request[4..] != numbered(from, rank.rank, n)[4..] {
+                return Err(format!("request {n} of rank {from}"));
+            }
+            rank.endpoint.dpm_send(peers[from as usize], TAG, &numbered(rank.rank, from, n + 1)).map_err(text)?;
+        }
+    }
+    meeting.pass(1, total, rank)?;
+    while !rank.endpoint.flush().map_err(text)? {
+        rank.step(Duration::from_millis(10))?;
+    }
+    meeting.pass(2, total, rank)
+}
+
+/// Runs two jobs. Hosts with the same name are one host.
+fn meet(layouts: [(&[usize], &[u32]); 2], settings: &Settings) {
+    let layouts = layouts.map(|(ranks, names)| Layout::blocks(ranks).named(names));
+    let (meeting, total) = (Meeting::default(), layouts.iter().map(Layout::size).sum());
+    std::thread::scope(|scope| {
+        for (job, layout) in layouts.iter().enumerate() {
+            let meeting = &meeting;
+            scope.spawn(move || run(layout, settings, |rank| ask_and_reply(job, rank, meeting, total)));
+        }
+    });
+}
+
+fn separate() -> Settings {
+    settings().with(|s| s.links.shortcuts = Shortcuts::NONE)
+}
+
+#[test]
+fn jobs_on_the_same_hosts() {
+    meet([(&[1, 1], &[1, 2]), (&[1, 1], &[1, 2])], &separate());
+    meet([(&[1, 2, 1, 1], &[1, 2, 3, 4]), (&[1, 1, 2, 1], &[4, 2, 3, 1])], &separate());
+}
+
+#[test]
+fn the_ring_of_the_first_job_carries_messages_of_a_job_on_one_of_its_hosts() {
+    meet([(&[1, 1, 1, 1], &[1, 2, 3, 4]), (&[2], &[3])], &separate());
+    meet([(&[2], &[2]), (&[1, 1], &[1, 2])], &separate());
+}
+
+#[test]
+fn rings_that_retransmit_and_reroute() {
+    let settings = separate().with(|s| s.ring.reliability = Reliability::Retry);
+    meet([(&[1, 1, 1], &[1, 2, 3]), (&[1, 1], &[3, 1])], &settings);
+}
+
+/// A gateway of the other job is found, but that job has no rank on the process's host.
+#[test]
+fn a_process_that_no_gateway_reaches_is_lost() {
+    let (meeting, layouts) = (Meeting::default(), [[1, 2], [2, 3]].map(|names| Layout::blocks(&[1, 1]).named(&names)));
+    std::thread::scope(|scope| {
+        for (job, layout) in layouts.iter().enumerate() {
+            let meeting = &meeting;
+            scope.spawn(move || {
+                run(layout, &separate(), |rank| {
+                    let me = rank.endpoint.external_peer_address();
+                    meeting.addresses.lock().unwrap().insert((job, rank.rank), me);
+                    meeting.pass(0, 4, rank)?;
+                    let other = meeting.addresses_of(1 - job)[0];
+                    let elsewhere = ExternalAddress { machine: other.machine + 1, ..other };
+                    let peer = add(rank, &elsewhere)?;
+                    match rank.event()? {
+                        Event::Lost(loss) if loss.rank() == peer => {}
+                        _ => return Err("an unexpected event".into()),
+                    }
+                    let nowhere =
+                        ExternalAddress { job: 1, mailbox: FileAddress { token: 1, ..other.mailbox }, ..elsewhere };
+                    match rank.endpoint.add_peer(&nowhere) {
+                        Err(error) if error.to_string().contains("cannot be reached") => {}
+                        other => return Err(format!("{other:?}")),
+                    }
+                    meeting.pass(1, 4, rank)
+                })
+            });
+        }
+    });
+}
