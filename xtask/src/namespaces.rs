@@ -34,7 +34,7 @@ impl Namespaces {
 
     /// Returns mpiexec's options that choose the launcher.
     pub fn options(&self) -> Vec<String> {
-        ["-launcher", "ssh", "-launcher-exec"]
+        ["-launcher", "rsh", "-launcher-exec"]
             .map(String::from)
             .into_iter()
             .chain([self.launcher.display().to_string()])

@@ -107,7 +107,9 @@ impl Gateway {
             let host = rank.map(|rank| self.members.topology().host_of(rank as u32));
             let source = Source::new(lane, host.unwrap_or(self.members.host()), bells);
             match host {
-                Some(_) => {
+                Some(host) => {
+                    let (tunnel, pid) = (self.next, to.mailbox.pid);
+                    log::debug!("gateway: tunnel {tunnel} leads to host {host}, for process {pid} of another job");
                     self.sources.insert(self.next, source);
                     self.next = self.next.wrapping_add(1);
                 }
