@@ -85,6 +85,7 @@ impl From<JoinError> for Failure {
             | JoinError::MixedPorts
             | JoinError::Elsewhere { .. } => NTBRING_ERR_RESOURCE,
             JoinError::Handshake(_)
+            | JoinError::Disagree { .. }
             | JoinError::NoLink { .. }
             | JoinError::RealLinks { .. }
             | JoinError::Unfit { .. } => NTBRING_ERR_SETTING,

@@ -33,6 +33,21 @@ impl Device {
             _ => Err("unknown".into()),
         }
     }
+
+    /// Returns the code of the kind, without the directory or the names of adapters.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Device::Emulated => 0,
+            Device::Shared(_) => 1,
+            Device::Loopback => 2,
+            Device::Pci(_) => 3,
+        }
+    }
+
+    /// Returns the form of the setting's value for the kind with a code.
+    pub fn kind_name(kind: u8) -> &'static str {
+        ["emu", "emu:DIR", "loopback", "pci:ADAPTERS"].get(usize::from(kind)).unwrap_or(&"an unknown kind of device")
+    }
 }
 
 impl fmt::Display for Device {
@@ -74,7 +89,8 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             shared: true,
             meaning: "adapters that join the hosts: emu, emulated between processes of one machine; emu:DIR, between \
                  containers that share the directory DIR of a memory file system and nothing else; loopback, between \
-                 threads of one process (for tests); pci:ADAPTERS, real ones (no backend yet)",
+                 threads of one process (for tests); pci:ADAPTERS, real ones (no backend yet). Only the kind must be the \
+                 same on all hosts: the path DIR of the directory and ADAPTERS may differ",
             tunable: false,
         },
         parse: |s, v| {
@@ -127,10 +143,11 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             allowed:
                 "none, command, or values such as flip=1e-6,drop=1e-5,double=0.01,delay=0.01:50us,bell=0.1,stuck=0+4,\
                  down=every:1s:for:200ms,link=0-1,from=join,timeout=30s,seed=1",
-            shared: true,
+            shared: false,
             meaning:
                 "injects faults into the writes between hosts (docs/faults.md; for tests): bits flipped, writes lost, \
-                 doubled or delayed, doorbells lost, links down; command: only those of `ntbring link`",
+                 doubled or delayed, doorbells lost, links down; command: only those of `ntbring link`; each host injects \
+                 its own faults into its outgoing writes",
             tunable: false,
         },
         parse: |s, v| {

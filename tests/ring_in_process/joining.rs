@@ -1,6 +1,7 @@
 //! Errors: messages that are impossible, hosts that disagree, and hosts that do not join.
 
 use super::*;
+use ntbring_ntb::settings::Device;
 use ntbring_zerocopy::Packed;
 use std::ffi::c_void;
 
@@ -64,10 +65,11 @@ fn what_cannot_be_sent_is_refused_and_does_no_harm() {
 #[test]
 fn settings_that_differ_are_named_on_both_sides() {
     type Change = fn(&mut Settings);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 5] = [
         ("NTBRING_WINDOW", |s| s.ring.window = Some(2 << 20)),
         ("NTBRING_CHUNK", |s| s.ring.chunk = Some(1024)),
         ("NTBRING_LINK_MODEL", |s| s.links.model = Model::parse("gen3x8").unwrap()),
+        ("NTBRING_KEEPALIVE_TIMEOUT", |s| s.ring.keepalive_timeout = Duration::from_secs(10)),
         ("NTBRING_RELIABILITY", |s| s.ring.reliability = ntbring_queue::Reliability::Retry),
     ];
     for (name, change) in changes {
@@ -147,6 +149,10 @@ fn cards_that_cannot_be_used_are_refused() {
         Some(JoinError::Address { rank: 1, what }) => assert!(what.contains("version"), "{what}"),
         other => panic!("{other:?}"),
     }
+    let (mut candidates, mut others) = cards(3);
+    others[2].device = Device::Shared("/dev/shm".into()).kind();
+    let error = candidates.swap_remove(0).join(&others).err().expect("rank 2 has another kind of device").to_string();
+    assert_eq!(error, "rank 0 and rank 2 disagree on NTBRING_DEVICE: emu here, emu:DIR there");
     let (mut candidates, mut others) = cards(3);
     others[2].host = None;
     assert!(matches!(candidates.swap_remove(0).join(&others).err(), Some(JoinError::Address { rank: 2, .. })));

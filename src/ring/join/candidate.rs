@@ -149,6 +149,7 @@ impl Candidate {
             machine: machine(),
             host_name: self.host_name,
             threads: self.threads as u8,
+            device: self.settings.links.device.kind(),
             host: self.created.as_ref().map(host),
             mailbox: self.mailbox.1,
             probe: KernelCopy::probe_address(),
@@ -161,7 +162,7 @@ impl Candidate {
     pub fn join(mut self, cards: &[Card]) -> Result<Membership, JoinError> {
         let topology = self.topology.clone();
         let (rank, host) = (self.rank, topology.host_of(self.rank));
-        let cards = Cards::check(&topology, host, cards)?;
+        let cards = Cards::check(&topology, rank, cards)?;
         let doorbells = self.backend.caps().usable_doorbells();
         let (pids, external_peers) = (cards.pids(), cards.external_peers(doorbells.max(1))?);
         let (fabric, shared) = self.open_host(cards)?;

@@ -8,6 +8,9 @@ use ntbring_ntb::fabric::FabricAddress;
 /// Bit at which the number of threads begins, in the word whose bit 0 is set if there is host memory.
 const THREADS: u32 = 8;
 
+/// Bit of that word at which the kind of device begins.
+const DEVICE: u32 = 16;
+
 /// The part of a card that concerns a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCard {
@@ -30,6 +33,8 @@ pub struct Card {
     pub host_name: u32,
     /// Number of forwarder threads of the host, if the rank is the first there.
     pub threads: u8,
+    /// Code of the kind of device that the rank uses ([`ntbring_ntb::settings::Device::kind`]).
+    pub device: u8,
     /// Addresses of the host's windows and of the memory that its processes share, if the rank is the first of its
     /// host.
     pub host: Option<HostCard>,
@@ -60,7 +65,8 @@ impl Card {
         to.put_u32_le(self.pid);
         to.put_u64_le(self.machine);
         to.put_u32_le(self.host_name);
-        to.put_u64_le(u64::from(self.threads) << THREADS | u64::from(self.host.is_some()));
+        let (device, threads) = (u64::from(self.device) << DEVICE, u64::from(self.threads) << THREADS);
+        to.put_u64_le(device | threads | u64::from(self.host.is_some()));
         host.memory.put(&mut to);
         to.put_slice(&host.fabric.0);
         self.mailbox.put(&mut to);
@@ -82,6 +88,7 @@ impl Card {
         let host_name = bytes.get_u32_le();
         let word = bytes.get_u64_le();
         let (has_host, threads) = (word & 1 == 1, (word >> THREADS) as u8);
+        let device = (word >> DEVICE) as u8;
         if !(1..=THREADS_MAX as u8).contains(&threads) {
             return Err(format!("{threads} threads, 1 to {THREADS_MAX} are possible"));
         }
@@ -91,6 +98,6 @@ impl Card {
         let mailbox = FileAddress::get(&mut bytes);
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
         let host = has_host.then_some(HostCard { fabric, memory });
-        Ok(Card { version, pid, machine, host_name, threads, host, mailbox, probe, cores })
+        Ok(Card { version, pid, machine, host_name, threads, device, host, mailbox, probe, cores })
     }
 }

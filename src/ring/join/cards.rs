@@ -6,6 +6,7 @@ use crate::external_peer::ExternalAddress;
 use crate::protocol::{rank_doorbell, PROTOCOL_VERSION};
 use crate::topology::Topology;
 use ntbring_host::machine;
+use ntbring_ntb::settings::Device;
 
 /// The cards of all ranks, in rank order.
 #[derive(Clone, Copy)]
@@ -15,14 +16,19 @@ pub(super) struct Cards<'a> {
 }
 
 impl<'a> Cards<'a> {
-    /// Checks that all ranks speak one version of the protocol, and that the ranks of this process's host are on its
-    /// machine.
-    pub fn check(topology: &'a Topology, host: usize, cards: &'a [Card]) -> Result<Cards<'a>, JoinError> {
+    /// Checks that all ranks speak one version of the protocol and use one kind of device, and that the ranks of the
+    /// host of rank `rank`, which is this process, are on its machine.
+    pub fn check(topology: &'a Topology, rank: u32, cards: &'a [Card]) -> Result<Cards<'a>, JoinError> {
         if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
             let what = format!("it speaks protocol version {}, this rank {PROTOCOL_VERSION}", cards[other].version);
             return Err(JoinError::Address { rank: other as u32, what });
         }
-        let here = machine();
+        let mine = cards[rank as usize].device;
+        if let Some(other) = (0..cards.len()).find(|&r| cards[r].device != mine) {
+            let [mine, theirs] = [mine, cards[other].device].map(Device::kind_name);
+            return Err(JoinError::Disagree { rank, other: other as u32, what: "NTBRING_DEVICE", mine, theirs });
+        }
+        let (here, host) = (machine(), topology.host_of(rank));
         match topology.ranks_of(host).iter().find(|&&rank| cards[rank as usize].machine != here) {
             Some(&rank) => Err(JoinError::Elsewhere { rank, host }),
             None => Ok(Cards { topology, cards }),

@@ -85,6 +85,20 @@ pub enum JoinError {
         /// The defect that was found.
         what: String,
     },
+    /// A setting that must be the same at all ranks is not.
+    #[error("rank {rank} and rank {other} disagree on {what}: {mine} here, {theirs} there")]
+    Disagree {
+        /// This rank.
+        rank: u32,
+        /// The rank with another value.
+        other: u32,
+        /// The setting.
+        what: &'static str,
+        /// This rank's value.
+        mine: &'static str,
+        /// The other rank's value.
+        theirs: &'static str,
+    },
     /// The host's first rank has failed, with this error text.
     #[error("{0}")]
     Leader(String),

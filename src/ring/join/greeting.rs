@@ -15,6 +15,9 @@ pub(super) const CHUNK_BITS: u32 = 24;
 /// First of four bits of word 5 that hold the code of the shortcuts.
 const SHORTCUTS_BIT: u32 = 27;
 
+/// Bit of word 6 at which the keep-alive timeout begins, after the number of doorbells.
+const KEEPALIVE_BIT: u32 = 8;
+
 /// Number of words of an encoded greeting.
 pub(super) const WORDS: usize = 8;
 
@@ -44,8 +47,10 @@ pub struct Greeting {
     pub reliability: u8,
     /// The shortcuts that the sender's port grants and its settings permit.
     pub shortcuts: Shortcuts,
-    /// Number of doorbells of the adapter that are used.
+    /// Number of doorbells of the adapter that are used; at most 255.
     pub doorbells: u16,
+    /// Time without a keep-alive after which a host counts as lost, seconds; less than 2^24.
+    pub keepalive_timeout: u32,
 }
 
 /// Reasons for which the handshake of two neighbours fails.
@@ -105,7 +110,7 @@ impl Greeting {
             (self.window / OFFSET_UNIT) as u32,
             (self.offset / OFFSET_UNIT) as u32,
             u32::from(self.shortcuts.code()) << SHORTCUTS_BIT | u32::from(self.reliability) << CHUNK_BITS | self.chunk,
-            u32::from(self.doorbells),
+            self.keepalive_timeout << KEEPALIVE_BIT | u32::from(self.doorbells),
             0,
         ];
         words[WORDS - 1] = checksum(&words);
@@ -131,7 +136,8 @@ impl Greeting {
             reliability: (words[5] >> CHUNK_BITS) as u8 & 7,
             shortcuts: Shortcuts::of_code((words[5] >> SHORTCUTS_BIT) as u8),
             link_model: (words[2] >> 16) as u16,
-            doorbells: words[6] as u16,
+            doorbells: u16::from(words[6] as u8),
+            keepalive_timeout: words[6] >> KEEPALIVE_BIT,
         })
     }
 
@@ -146,7 +152,7 @@ impl Greeting {
         let chunk: Show = |n| if n == 0 { "auto".into() } else { n.to_string() };
         let reliability: Show = |code| Reliability::name_of(code as u8);
         let shortcuts: Show = |code| Shortcuts::of_code(code as u8).to_string();
-        let pairs: [(_, u64, u64, Show); 8] = [
+        let pairs: [(_, u64, u64, Show); 9] = [
             ("the protocol version", mine.version.into(), g.version.into(), number),
             ("the number of hosts", mine.hosts.into(), g.hosts.into(), number),
             ("NTBRING_CHUNK", mine.chunk.into(), g.chunk.into(), chunk),
@@ -155,6 +161,7 @@ impl Greeting {
             // Compared after the settings from which the default window size follows.
             ("NTBRING_WINDOW", mine.window, g.window, number),
             ("the number of doorbells of their adapters", mine.doorbells.into(), g.doorbells.into(), number),
+            ("NTBRING_KEEPALIVE_TIMEOUT", mine.keepalive_timeout.into(), g.keepalive_timeout.into(), number),
             (SHORTCUTS, mine.shortcuts.code().into(), g.shortcuts.code().into(), shortcuts),
         ];
         for (what, mine_value, theirs, show) in pairs {
@@ -186,6 +193,7 @@ impl Default for Greeting {
             reliability: 0,
             shortcuts: Shortcuts::ALL,
             doorbells: 16,
+            keepalive_timeout: 60,
         }
     }
 }
@@ -197,9 +205,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn greetings_survive_their_words(host in 0u16..64, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..16, doorbells in 1u16..=16) {
+        fn greetings_survive_their_words(host in 0u16..64, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..16, doorbells in 1u16..=16, keepalive_timeout in 0u32..1 << 24) {
             let g = Greeting {
                 host, ranks, chunk, link_model, reliability, shortcuts: Shortcuts::of_code(shortcuts), hosts: 64, doorbells,
+                keepalive_timeout,
                 window: u64::from(window) * OFFSET_UNIT,
                 offset: u64::from(offset) * OFFSET_UNIT,
                 ..Default::default()

@@ -237,6 +237,7 @@ mod tests {
             (Greeting { shortcuts: Shortcuts::ALL.past_links(), ..greeting(1) }, SHORTCUTS),
             (Greeting { version: PROTOCOL_VERSION + 1, ..greeting(1) }, "the protocol version"),
             (Greeting { hosts: 5, ..greeting(1) }, "the number of hosts"),
+            (Greeting { keepalive_timeout: 10, ..greeting(1) }, "NTBRING_KEEPALIVE_TIMEOUT"),
             (Greeting { doorbells: 2, ..greeting(1) }, "the number of doorbells of their adapters"),
         ] {
             let (x, y) = shake(greeting(0), other);

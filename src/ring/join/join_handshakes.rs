@@ -175,6 +175,7 @@ impl JoinHandshakes<'_> {
             reliability: self.settings.ring.reliability.code(),
             shortcuts: self.policy.granted(),
             doorbells: self.doorbells as u16,
+            keepalive_timeout: self.settings.ring.keepalive_timeout.as_secs() as u32,
         };
         Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
     }
