@@ -1,6 +1,6 @@
 //! The card: the address record that every rank publishes before it joins.
 
-use crate::protocol::THREADS_MAX;
+use crate::protocol::{PROTOCOL_VERSION, THREADS_MAX};
 use bytes::{Buf, BufMut};
 use ntbring_host::FileAddress;
 use ntbring_ntb::fabric::FabricAddress;
@@ -49,7 +49,13 @@ pub struct Card {
 impl Card {
     /// Size of an encoded card, bytes.
     pub const LEN: usize = 140;
-    const MAGIC: u64 = u64::from_le_bytes(*b"ntbcard\x08");
+    const MAGIC: [u8; 8] = *b"ntbcard\x08";
+
+    /// Number of bytes at the start of the magic number that are the same in cards of all versions.
+    const MAGIC_OF_ALL: usize = 7;
+
+    /// Size of the fields that are at the same place in cards of all versions: magic number and protocol version.
+    const FIRST: usize = 12;
 
     /// Encodes the card.
     pub fn bytes(&self) -> [u8; Card::LEN] {
@@ -60,7 +66,7 @@ impl Card {
         let host = self.host.unwrap_or(none);
         let mut bytes = [0; Card::LEN];
         let mut to = &mut bytes[..];
-        to.put_u64_le(Self::MAGIC);
+        to.put_slice(&Self::MAGIC);
         to.put_u32_le(self.version);
         to.put_u32_le(self.pid);
         to.put_u64_le(self.machine);
@@ -75,15 +81,22 @@ impl Card {
         bytes
     }
 
-    /// Decodes a card. Returns a description of the defect if the bytes are not a card.
+    /// Decodes a card. Returns a description of the defect if the bytes are not a card of this version of the protocol.
     pub fn parse(mut bytes: &[u8]) -> Result<Card, String> {
-        if bytes.len() < Card::LEN {
-            return Err(format!("{} bytes, {} are needed", bytes.len(), Card::LEN));
-        }
-        if bytes.get_u64_le() != Self::MAGIC {
+        let all = bytes.len();
+        if all < Self::FIRST || !bytes.starts_with(&Self::MAGIC[..Self::MAGIC_OF_ALL]) {
             return Err("it is not an address of ntbring".into());
         }
-        let (version, pid) = (bytes.get_u32_le(), bytes.get_u32_le());
+        bytes.advance(Self::MAGIC.len());
+        // Nothing but the version can be relied on before it has been compared, not even the size.
+        let version = bytes.get_u32_le();
+        if version != u32::from(PROTOCOL_VERSION) {
+            return Err(format!("it speaks protocol version {version}, this rank {PROTOCOL_VERSION}"));
+        }
+        if all < Card::LEN {
+            return Err(format!("{all} bytes, {} are needed", Card::LEN));
+        }
+        let pid = bytes.get_u32_le();
         let machine = bytes.get_u64_le();
         let host_name = bytes.get_u32_le();
         let word = bytes.get_u64_le();
@@ -99,5 +112,39 @@ impl Card {
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
         let host = has_host.then_some(HostCard { fabric, memory });
         Ok(Card { version, pid, machine, host_name, threads, device, host, mailbox, probe, cores })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card() -> Card {
+        let file = FileAddress { pid: 5, fd: 3, inode: 7, token: 11 };
+        let host = Some(HostCard { fabric: FabricAddress([9; FabricAddress::LEN]), memory: file });
+        let version = PROTOCOL_VERSION.into();
+        Card { version, pid: 5, machine: 1, host_name: 4, threads: 2, device: 3, host, mailbox: file, probe: 8, cores: 1 << 100 }
+    }
+
+    #[test]
+    fn a_card_of_another_version_is_refused_for_its_version_whatever_else_it_holds() {
+        let mut bytes = card().bytes();
+        assert_eq!(Card::parse(&bytes), Ok(card()));
+        bytes[8..12].copy_from_slice(&99u32.to_le_bytes());
+        // Cards of other versions may have other sizes, other magic numbers and other fields.
+        bytes[7] = 8;
+        bytes[12..].fill(0xff);
+        for len in [Card::FIRST, 100, Card::LEN] {
+            let text = Card::parse(&bytes[..len]).unwrap_err();
+            assert_eq!(text, format!("it speaks protocol version 99, this rank {PROTOCOL_VERSION}"));
+        }
+    }
+
+    #[test]
+    fn a_number_of_threads_that_is_impossible_is_named() {
+        for threads in [0, THREADS_MAX as u8 + 1] {
+            let text = Card::parse(&Card { threads, ..card() }.bytes()).unwrap_err();
+            assert!(text.starts_with(&format!("{threads} threads")), "{text}");
+        }
     }
 }

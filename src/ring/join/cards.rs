@@ -3,7 +3,7 @@
 use super::card::{Card, HostCard};
 use super::error::JoinError;
 use crate::external_peer::ExternalAddress;
-use crate::protocol::{rank_doorbell, PROTOCOL_VERSION};
+use crate::protocol::rank_doorbell;
 use crate::topology::Topology;
 use ntbring_host::machine;
 use ntbring_ntb::settings::Device;
@@ -16,13 +16,9 @@ pub(super) struct Cards<'a> {
 }
 
 impl<'a> Cards<'a> {
-    /// Checks that all ranks speak one version of the protocol and use one kind of device, and that the ranks of the
-    /// host of rank `rank`, which is this process, are on its machine.
+    /// Checks that all ranks use one kind of device, and that the ranks of the host of rank `rank`, which is this
+    /// process, are on its machine.
     pub fn check(topology: &'a Topology, rank: u32, cards: &'a [Card]) -> Result<Cards<'a>, JoinError> {
-        if let Some(other) = (0..cards.len()).find(|&r| cards[r].version != u32::from(PROTOCOL_VERSION)) {
-            let what = format!("it speaks protocol version {}, this rank {PROTOCOL_VERSION}", cards[other].version);
-            return Err(JoinError::Address { rank: other as u32, what });
-        }
         let mine = cards[rank as usize].device;
         if let Some(other) = (0..cards.len()).find(|&r| cards[r].device != mine) {
             let [mine, theirs] = [mine, cards[other].device].map(Device::kind_name);
