@@ -104,6 +104,16 @@ pub enum EndpointError {
         /// Its process.
         pid: u32,
     },
+    /// A holder of a window's lock has died, so the lock will never be released.
+    #[error(
+        "rank {rank} (process {pid}) has died while it held the lock of a window, which cannot be locked any more"
+    )]
+    WindowLock {
+        /// The rank that held the lock.
+        rank: u32,
+        /// Its process.
+        pid: u32,
+    },
     /// A one-sided operation that the target's host refused.
     #[error("an operation on window memory of rank {rank} was refused: {what}")]
     Refused {

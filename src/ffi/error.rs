@@ -103,6 +103,7 @@ impl From<EndpointError> for Failure {
             EndpointError::Lost(_)
             | EndpointError::RingCut(_)
             | EndpointError::Orphaned { .. }
+            | EndpointError::WindowLock { .. }
             | EndpointError::GaveUp { .. }
             | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,
             EndpointError::ExternalPeer(_)

@@ -121,6 +121,21 @@ impl Segment {
         }
     }
 
+    /// Returns the rank that holds the lock of the RMA window at this segment exclusively; None if there is none.
+    pub fn exclusive_holder(&self) -> Option<u32> {
+        window_lock::exclusive_holder(self.first_page.register(HOLDERS))
+    }
+
+    /// Returns the rank that has reserved the lock of the RMA window at this segment; None if there is none.
+    pub fn reserver(&self) -> Option<u32> {
+        window_lock::reserver(self.first_page.register(HOLDERS))
+    }
+
+    /// Cancels the reservation by `rank` of the lock of the RMA window at this segment, if it has one.
+    pub fn cancel_reservation(&self, rank: u32) {
+        window_lock::cancel_reservation(self.first_page.register(HOLDERS), rank)
+    }
+
     /// Unlocks the RMA window at this segment. Returns false if it is not locked in that mode.
     #[inline]
     pub fn release(&self, alone: bool) -> bool {

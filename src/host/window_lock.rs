@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const ALONE: u32 = 1 << 31;
 /// Position in the word of the reserving rank + 1 (15 bits); 0 there means no reservation.
 const RESERVED: u32 = 16;
-/// Mask of the number of shared holders.
+/// Mask of the number of shared holders or, while the lock is held exclusively, of the holder's number + 1 (0: a rank that
+/// does not fit).
 const TOGETHER: u32 = (1 << RESERVED) - 1;
 /// Ranks from this number on do not fit and cannot make a reservation: they compete without one.
 const RANKS: u32 = (1 << (31 - RESERVED)) - 1;
@@ -20,14 +21,33 @@ fn reservation(word: u32) -> u32 {
     (word & !ALONE) >> RESERVED
 }
 
+/// Returns the rank that holds the lock exclusively; None if there is none, or if its number does not fit.
+pub fn exclusive_holder(word: &AtomicU32) -> Option<u32> {
+    let now = word.load(Ordering::Relaxed);
+    (now & TOGETHER).checked_sub(1).filter(|_| now & ALONE != 0)
+}
+
+/// Returns the rank that has a reservation; None if there is none.
+pub fn reserver(word: &AtomicU32) -> Option<u32> {
+    reservation(word.load(Ordering::Relaxed)).checked_sub(1)
+}
+
+/// Cancels the reservation of `rank`, if it has one.
+pub fn cancel_reservation(word: &AtomicU32, rank: u32) {
+    let change = |now: u32| (reservation(now).checked_sub(1) == Some(rank)).then_some(now & (ALONE | TOGETHER));
+    // An error means that the rank has no reservation.
+    let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+}
+
 /// Takes the lock exclusively for `rank`. Returns false if it is not available now; a reservation may then have been
 /// made.
 pub fn take_alone(word: &AtomicU32, rank: u32) -> bool {
     let mine = if rank < RANKS { rank + 1 } else { 0 };
+    let holder = if rank < TOGETHER { rank + 1 } else { 0 };
     let change = |now: u32| {
         let reserved = reservation(now);
         match now & (ALONE | TOGETHER) {
-            0 if reserved == 0 || reserved == mine => Some(ALONE),
+            0 if reserved == 0 || reserved == mine => Some(ALONE | holder),
             _ if reserved == 0 && mine != 0 => Some(now | mine << RESERVED),
             _ => None,
         }
@@ -44,8 +64,8 @@ pub fn take(word: &AtomicU32) -> bool {
 /// Releases the lock. Returns false if it was not held in that mode.
 pub fn give_back(word: &AtomicU32, alone: bool) -> bool {
     let change = |now: u32| match alone {
-        true => (now & ALONE != 0).then_some(now & !ALONE),
-        false => (now & TOGETHER != 0).then_some(now.wrapping_sub(1)),
+        true => (now & ALONE != 0).then_some(now & !(ALONE | TOGETHER)),
+        false => (now & ALONE == 0 && now & TOGETHER != 0).then_some(now.wrapping_sub(1)),
     };
     word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
 }
@@ -71,7 +91,22 @@ mod tests {
         let word = AtomicU32::new(0);
         assert!(take(&word) && !take_alone(&word, 0) && take(&word));
         assert!(give_back(&word, false) && give_back(&word, false) && take_alone(&word, 0));
-        assert_eq!(word.load(Ordering::Relaxed), ALONE);
+        assert_eq!(word.load(Ordering::Relaxed), ALONE | 1);
+    }
+
+    #[test]
+    fn the_exclusive_holder_and_the_reserver_are_known() {
+        let word = AtomicU32::new(0);
+        assert_eq!((exclusive_holder(&word), reserver(&word)), (None, None));
+        assert!(take_alone(&word, 5) && !take_alone(&word, 7) && !give_back(&word, false));
+        assert_eq!((exclusive_holder(&word), reserver(&word)), (Some(5), Some(7)));
+        cancel_reservation(&word, 6);
+        assert!(give_back(&word, true) && !take_alone(&word, 8), "it is reserved for rank 7");
+        assert_eq!((exclusive_holder(&word), reserver(&word)), (None, Some(7)));
+        cancel_reservation(&word, 7);
+        assert!(take(&word), "shared holders are not known");
+        assert_eq!((exclusive_holder(&word), reserver(&word)), (None, None));
+        assert!(give_back(&word, false) && take_alone(&word, 8));
     }
 
     #[test]

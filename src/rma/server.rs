@@ -40,6 +40,8 @@ struct Served {
     atomics: VecDeque<Pending>,
     /// Requests that wait for the window's lock, in order.
     acquires: VecDeque<Pending>,
+    /// Ranks that share the window's lock by requests, once for each time that they hold it.
+    sharers: Vec<u32>,
 }
 
 /// A reply that is to be sent.
@@ -168,7 +170,7 @@ impl Server {
             Action::Acquire(_) => served.acquires.push_back(pending),
             action if action.is_atomic() => served.atomics.push_back(pending),
             action => {
-                let answer = served.at_once(action, &request);
+                let answer = served.at_once(from, action, &request);
                 self.answer((from, to), request.id, answer.0, answer.1);
                 if matches!(action, Action::Release(_)) {
                     self.retry(request.segment);
@@ -197,8 +199,7 @@ impl Server {
         registry.grant(|owner, change| match change {
             Change::Register(address) if ranks.is_process(owner, address.file.pid) => match Segment::open(&address) {
                 Ok(segment) => {
-                    let served = Served { segment, atomics: VecDeque::new(), acquires: VecDeque::new() };
-                    segments.insert(address.file.token, served);
+                    segments.insert(address.file.token, Served::new(segment));
                     true
                 }
                 Err(error) => {
@@ -223,13 +224,18 @@ impl Server {
         }
     }
 
-    /// Answers requests that wait for a segment lock whose holder has died or is not a rank.
+    /// Answers requests that wait for a lock, of a segment or of its window, whose holder has died or is not a rank.
+    /// Requests of such ranks are dropped, so that no lock is granted to them.
     fn fail_orphans(&mut self, ranks: &impl Ranks) {
         let mut orphans = Vec::new();
-        for served in self.segments.values_mut().filter(|served| !served.atomics.is_empty()) {
+        for served in self.segments.values_mut().filter(|served| served.has_waiting()) {
             if let Some(holder) = served.segment.holder().filter(|&holder| ranks.is_gone(holder)) {
                 orphans.extend(served.atomics.drain(..).map(|pending| (pending, holder)));
             }
+            let waiting = served.acquires.len();
+            served.drop_gone(ranks);
+            self.waiting -= waiting - served.acquires.len();
+            orphans.extend(served.orphaned_acquires(ranks));
         }
         for (pending, holder) in orphans {
             self.waiting -= 1;
@@ -252,17 +258,53 @@ impl Server {
 }
 
 impl Served {
+    fn new(segment: Segment) -> Served {
+        Served { segment, atomics: VecDeque::new(), acquires: VecDeque::new(), sharers: Vec::new() }
+    }
+
     fn has_waiting(&self) -> bool {
         !self.atomics.is_empty() || !self.acquires.is_empty()
     }
 
-    /// Carries out an action that needs no lock.
-    fn at_once(&self, action: Action, request: &Request) -> (Status, Bytes) {
+    /// Carries out an action of rank `from` that needs no lock.
+    fn at_once(&mut self, from: u32, action: Action, request: &Request) -> (Status, Bytes) {
         match action {
             Action::Release(alone) if !self.segment.release(alone) => (Status::Impossible, Bytes::new()),
-            Action::Release(_) => (Status::Done, Bytes::new()),
+            Action::Release(alone) => {
+                if let Some(at) = self.sharers.iter().position(|&sharer| sharer == from && !alone) {
+                    self.sharers.swap_remove(at);
+                }
+                (Status::Done, Bytes::new())
+            }
             _ => (Status::Done, self.read(request)),
         }
+    }
+
+    /// Drops the requests for the window's lock of ranks that are gone, and their reservation of it.
+    fn drop_gone(&mut self, ranks: &impl Ranks) {
+        if self.acquires.is_empty() {
+            return;
+        }
+        self.acquires.retain(|pending| !ranks.is_gone(pending.from));
+        if let Some(reserver) = self.segment.reserver().filter(|&reserver| ranks.is_gone(reserver)) {
+            self.segment.cancel_reservation(reserver);
+        }
+    }
+
+    /// Removes and returns the requests that wait for the window's lock in vain, since a holder is gone, each with that
+    /// holder. Ranks that share the lock without requests are not known.
+    fn orphaned_acquires(&mut self, ranks: &impl Ranks) -> Vec<(Pending, u32)> {
+        if self.acquires.is_empty() {
+            return Vec::new();
+        }
+        if let Some(holder) = self.segment.exclusive_holder().filter(|&holder| ranks.is_gone(holder)) {
+            return self.acquires.drain(..).map(|pending| (pending, holder)).collect();
+        }
+        let Some(&sharer) = self.sharers.iter().find(|&&sharer| ranks.is_gone(sharer)) else { return Vec::new() };
+        let is_alone = |pending: &Pending| pending.request.action == Action::Acquire(true);
+        let (alone, shared) = std::mem::take(&mut self.acquires).into_iter().partition(is_alone);
+        self.acquires = shared;
+        VecDeque::into_iter(alone).map(|pending| (pending, sharer)).collect()
     }
 
     fn read(&self, request: &Request) -> Bytes {
@@ -304,7 +346,11 @@ impl Served {
         let segment = &self.segment;
         let can_have = |pending: &Pending| matches!(pending.request.action, Action::Acquire(alone) if segment.try_acquire(pending.from, alone));
         let first = self.acquires.iter().position(can_have)?;
-        Some((self.acquires.remove(first)?, Bytes::new()))
+        let pending = self.acquires.remove(first)?;
+        if pending.request.action == Action::Acquire(false) {
+            self.sharers.push(pending.from);
+        }
+        Some((pending, Bytes::new()))
     }
 }
 

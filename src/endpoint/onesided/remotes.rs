@@ -231,6 +231,9 @@ impl Remotes {
             Status::Unknown => Err(EndpointError::Refused { rank: dest, what: "there is no such window at that rank" }),
             Status::Outside => Err(EndpointError::Refused { rank: dest, what: "the range exceeds the window" }),
             Status::Impossible => Err(EndpointError::Refused { rank: dest, what: "the operation is invalid" }),
+            Status::Orphaned(rank) if (rank as usize) < ranks && matches!(what.action, Action::Acquire(_)) => {
+                Err(EndpointError::WindowLock { rank, pid: pid(rank) })
+            }
             Status::Orphaned(rank) if (rank as usize) < ranks => Err(EndpointError::Orphaned { rank, pid: pid(rank) }),
             Status::Orphaned(_) => Err(wrong("names a rank that does not exist")),
         };
@@ -308,6 +311,10 @@ mod tests {
         let orphaned = answer(&mut remotes, 2, id, Status::Orphaned(3)).unwrap();
         assert!(matches!(orphaned.result, Err(EndpointError::Orphaned { rank: 3, pid: 1003 })));
         assert!(answer(&mut remotes, 2, id, Status::Done).is_err());
+        remotes.begin(operation(2, Action::Acquire(true), 8, 8));
+        let id = sent(&mut remotes)[0].id;
+        let orphaned = answer(&mut remotes, 2, id, Status::Orphaned(3)).unwrap();
+        assert!(matches!(orphaned.result, Err(EndpointError::WindowLock { rank: 3, pid: 1003 })));
     }
 
     #[test]

@@ -135,6 +135,55 @@ fn operations_that_wait_for_a_dead_holder_fail() {
 }
 
 #[test]
+fn ranks_that_wait_for_a_windows_lock_are_told_which_holder_has_died() {
+    let orphaned = |rank, holder| Some((rank, Status::Orphaned(holder), vec![]));
+    for by_request in [false, true] {
+        let mut host = Host::new();
+        // The exclusive holder maps the window, or has asked the server for the lock.
+        match by_request {
+            false => assert!(host.segment.try_acquire(1, true)),
+            true => assert!(host.ask(1, Action::Acquire(true), (0, 0), &[]) && host.reply().is_some()),
+        }
+        assert!(host.ask(2, Action::Acquire(true), (0, 0), &[]) && host.ask(3, Action::Acquire(false), (0, 0), &[]));
+        host.now += CHECK_HOLDERS_EVERY;
+        assert_eq!((host.step(), host.reply()), (0, None), "the holder lives");
+        host.job.dead.push(1);
+        host.now += CHECK_HOLDERS_EVERY;
+        assert_eq!((host.step(), host.reply(), host.reply()), (2, orphaned(2, 1), orphaned(3, 1)));
+    }
+}
+
+#[test]
+fn the_death_of_a_rank_that_shares_a_windows_lock_concerns_exclusive_locks_only() {
+    let mut host = Host::new();
+    for rank in [2, 1] {
+        assert!(host.ask(rank, Action::Acquire(false), (0, 0), &[]) && host.reply().is_some());
+    }
+    assert!(host.ask(1, Action::Release(false), (0, 0), &[]) && host.reply().is_some());
+    assert!(host.ask(3, Action::Acquire(true), (0, 0), &[]));
+    host.job.dead.push(1);
+    host.now += CHECK_HOLDERS_EVERY;
+    assert_eq!((host.step(), host.reply()), (0, None), "rank 1 had given the lock back");
+    host.job.dead = vec![2];
+    host.now += CHECK_HOLDERS_EVERY;
+    assert_eq!((host.step(), host.reply()), (1, Some((3, Status::Orphaned(2), vec![]))));
+    assert!(host.ask(0, Action::Acquire(false), (0, 0), &[]) && host.reply() == Some((0, Status::Done, vec![])));
+}
+
+#[test]
+fn no_lock_is_granted_to_a_rank_that_has_died_while_it_waited() {
+    let mut host = Host::new();
+    assert!(host.segment.try_acquire(1, true));
+    assert!(host.ask(2, Action::Acquire(true), (0, 0), &[]) && host.ask(3, Action::Acquire(true), (0, 0), &[]));
+    assert_eq!(host.segment.reserver(), Some(2));
+    host.job.dead.push(2);
+    host.now += CHECK_HOLDERS_EVERY;
+    assert_eq!((host.step(), host.server.waiting()), (1, 1));
+    assert!(host.segment.release(true));
+    assert_eq!((host.step(), host.reply()), (1, Some((3, Status::Done, vec![]))));
+}
+
+#[test]
 fn a_rank_with_too_many_open_requests_is_refused_until_replies_are_sent() {
     let mut host = Host::new();
     let limit = 2 * OPEN_MAX;
