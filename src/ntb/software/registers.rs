@@ -105,6 +105,9 @@ impl Registers {
         self.page.register(VECTOR + vector * LINE)
     }
 
+    /// Returns the number of threads that have armed the vector. A process that is killed between [`SoftVector::arm`] and
+    /// [`SoftVector::disarm`] stays counted. The count only decides if a ring is worth a system call, so such a job pays
+    /// for one that wakes no thread whenever it raises the vector, and nothing else changes.
     fn sleepers(&self, vector: usize) -> &AtomicU32 {
         self.page.register(VECTOR + vector * LINE + 4)
     }
@@ -199,5 +202,27 @@ impl Vector for SoftVector {
 
     fn disarm(&self) {
         self.registers.sleepers(self.doorbell).fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeper_that_was_killed_neither_hides_nor_wakes_others() {
+        let registers = Registers::new(Region::anonymous(PAGE));
+        let vectors = [(); 2].map(|()| SoftVector::new(registers.clone(), 3));
+        // The first thread is killed while the vector is armed.
+        vectors[0].arm();
+        for _ in 0..3 {
+            let ticket = vectors[1].arm();
+            assert!(!vectors[1].sleep(ticket, Duration::from_millis(1)), "nothing has rung");
+            registers.ring(Side::Left, 3);
+            assert!(vectors[1].sleep(ticket, Duration::from_secs(60)));
+            vectors[1].disarm();
+            registers.clear(Side::Left, 1 << 3);
+            assert_eq!(registers.sleepers(3).load(Ordering::SeqCst), 1, "the count neither grows nor falls");
+        }
     }
 }
