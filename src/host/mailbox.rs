@@ -7,6 +7,9 @@ use crate::memory_file::{FileAddress, MemoryFile, PAGE};
 use crate::running::look_through;
 use crate::stats_page::{StatsPage, POSTED};
 use crate::HostError;
+use nix::errno::Errno;
+use nix::sys::signal;
+use nix::unistd::Pid;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::io;
 use std::path::Path;
@@ -18,8 +21,9 @@ const SLOT: usize = 128;
 /// Maximum length of a note, bytes.
 pub const NOTE_MAX: usize = SLOT - 8;
 
+// States of a slot. While a process writes a note, the state is WRITER and the process id.
 const FREE: u32 = 0;
-const TAKEN: u32 = 1;
+const WRITER: u32 = 1 << 31;
 
 /// The reader of a note. Each reader takes only its own notes. The numbers are the states of slots that hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,18 +113,28 @@ impl Mailbox {
 
     /// Puts a note of at most [`NOTE_MAX`] bytes for a reader. Returns false if all slots are full: the owner has to
     /// read notes first. Panics if the note is longer.
+    ///
+    /// A slot stays in use if the process that writes its note is killed. Such slots are used again when no other is
+    /// free.
     pub fn post(&self, reader: NoteReader, note: &[u8]) -> bool {
         assert!(note.len() <= NOTE_MAX, "a note of {} bytes", note.len());
-        for i in 0..SLOTS {
-            let state = self.page.register(slot(i));
-            if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                OutWindow::new(self.page.clone()).write_bytes(slot(i) + 8, note);
-                state.store(reader as u32, Ordering::Release);
-                self.page.register(POSTED).fetch_add(1, Ordering::SeqCst);
-                return true;
-            }
+        (0..SLOTS).any(|i| self.put(i, FREE, reader, note))
+            || (0..SLOTS).any(|i| {
+                let state = self.page.register(slot(i)).load(Ordering::Relaxed);
+                is_abandoned(state) && self.put(i, state, reader, note)
+            })
+    }
+
+    /// Puts a note into a slot. Returns false if the slot's state is not `state`.
+    fn put(&self, i: usize, state: u32, reader: NoteReader, note: &[u8]) -> bool {
+        let (word, writing) = (self.page.register(slot(i)), WRITER | std::process::id());
+        if word.compare_exchange(state, writing, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return false;
         }
-        false
+        OutWindow::new(self.page.clone()).write_bytes(slot(i) + 8, note);
+        word.store(reader as u32, Ordering::Release);
+        self.page.register(POSTED).fetch_add(1, Ordering::SeqCst);
+        true
     }
 
     /// Makes the owner check its mailbox although there is no note.
@@ -152,9 +166,32 @@ impl Mailbox {
     }
 }
 
+/// Returns true if a slot in this state was being written by a process that has ended.
+fn is_abandoned(state: u32) -> bool {
+    let pid = (state & !WRITER) as i32;
+    // A process id is positive: 0 stands for the own process group.
+    state & WRITER != 0 && pid > 0 && signal::kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_slot_whose_writer_was_killed_is_used_again() {
+        let (mut mine, address) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
+        let theirs = Mailbox::open(&address).unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        theirs.page.register(slot(7)).store(WRITER | child.id(), Ordering::Relaxed);
+        assert!((1..SLOTS).all(|_| theirs.post(NoteReader::Process, b"note")));
+        assert!(!theirs.post(NoteReader::Process, b"one too many"), "the writer lives");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(theirs.post(NoteReader::Process, b"in its place") && !theirs.post(NoteReader::Process, b"one too many"));
+        let notes: Vec<_> = std::iter::from_fn(|| mine.read(NoteReader::Process)).collect();
+        assert_eq!((notes.len(), &notes[7][..12]), (SLOTS, &b"in its place"[..]));
+    }
 
     #[test]
     fn notes_arrive_once_each_until_the_box_is_full() {
