@@ -178,7 +178,9 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             unit: "file",
             allowed: "off, or a path",
             shared: false,
-            meaning: "records every access to the ports in FILE.RANK, one JSON object per line (for tests; slow)",
+            meaning: "records every write through the ports (window, fence, scratchpad, doorbell) in FILE.RANK, one JSON \
+                 object per line; FILE is the value, and of VCIs but the first FILE.vciN. Reads and kernel copies are \
+                 not recorded; existing files are replaced (for tests; slow)",
             tunable: false,
         },
         parse: |s, v| {

@@ -145,8 +145,8 @@ impl Faults {
                     _ => return Err(format!("{value:?} is none of start, join, join:500ms")),
                 }
             }
-            "timeout" | "patience" if value == "off" => self.receive_timeout = None,
-            "timeout" | "patience" => match time(value)? {
+            "timeout" if value == "off" => self.receive_timeout = None,
+            "timeout" => match time(value)? {
                 Duration::ZERO => return Err("a rank would give up at once; off: ranks wait for ever".into()),
                 receive_timeout => self.receive_timeout = Some(receive_timeout),
             },
