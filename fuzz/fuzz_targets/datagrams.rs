@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
                 if let Some((route, datagram)) = Datagram::parse(bytes) {
                     assert_eq!(datagram.bytes(route), bytes);
                     let _ = receiver.take(&datagram, ForeignBytes::EMPTY, now);
-                    let _ = sender.told(&datagram, now);
+                    let _ = sender.acknowledge(&datagram, now);
                 }
             }
             // A word on how far it has come.
@@ -66,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
                 let has = place(step[10], step[11], sender.place());
                 let head = if flag(3) { has.lines } else { head };
                 let word = Datagram { has, head, lacks: flag(1), ..Datagram::default() };
-                let _ = sender.told(&word, now);
+                let _ = sender.acknowledge(&word, now);
             }
             4 => {
                 let len = (usize::from(step[4]) * 3).min(producer.entry_max());
@@ -87,9 +87,9 @@ fuzz_target!(|data: &[u8]| {
             }
             6 => {
                 if receiver.is_to_tell(now) {
-                    let datagram = receiver.telling(sender.place());
+                    let datagram = receiver.datagram(sender.place());
                     assert!(datagram.head <= datagram.has.lines);
-                    receiver.has_told(&datagram);
+                    receiver.has_sent(&datagram);
                 }
                 if flag(0) {
                     sender.turned(now);

@@ -59,7 +59,7 @@ impl Discovery {
                 let room = self.found.len() + expected.len() < HOSTS_MAX;
                 if wanted && room && expected.insert(peer.hwid) {
                     ways.push(way);
-                    let question = Question { expected: peer.hwid, asked: 1, due: now + rules.patience };
+                    let question = Question { expected: peer.hwid, asked: 1, due: now + rules.reply_timeout };
                     self.open.insert(way, question);
                 }
             }
@@ -93,7 +93,7 @@ impl Discovery {
         let overdue = self.open.iter_mut().filter(|(_, question)| question.due <= now);
         overdue
             .map(|(way, question)| {
-                (question.asked, question.due) = (question.asked + 1, now + rules.patience);
+                (question.asked, question.due) = (question.asked + 1, now + rules.reply_timeout);
                 *way
             })
             .collect()

@@ -254,7 +254,7 @@ impl Manager {
                     self.epoch = self.epoch.max(theirs.epoch);
                     self.publish(now, out);
                 } else if theirs < ours {
-                    self.tell(record.hwid, now, true, out);
+                    self.send_table(record.hwid, now, true, out);
                 }
                 false
             }
@@ -314,7 +314,7 @@ impl Manager {
             return self.publish(now, out);
         }
         for (hwid, _) in stamps.iter().filter(|(_, theirs)| *theirs < ours) {
-            self.tell(*hwid, now, true, out);
+            self.send_table(*hwid, now, true, out);
         }
     }
 
@@ -331,12 +331,12 @@ impl Manager {
             self.adopt(own, out);
         }
         for host in hosts {
-            self.tell(host, now, false, out);
+            self.send_table(host, now, false, out);
         }
     }
 
     /// Sends a host its table.
-    fn tell(&mut self, host: Hwid, now: Duration, again: bool, out: &mut Vec<Action>) {
+    fn send_table(&mut self, host: Hwid, now: Duration, again: bool, out: &mut Vec<Action>) {
         let Role::Master(lead) = &mut self.role else { return };
         let packets = match again {
             true => lead.send_again(host, now, self.round, &self.rules),

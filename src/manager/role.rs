@@ -80,7 +80,7 @@ impl Lead {
     /// Same as `send`, if the last transmission is old enough for the host to have confirmed its table.
     pub fn send_again(&mut self, to: Hwid, now: Duration, round: u32, rules: &Rules) -> Vec<(Path, Vec<u8>)> {
         match self.tables.get(&to) {
-            Some(sent) if now >= sent.last + rules.patience => self.send(to, now, round),
+            Some(sent) if now >= sent.last + rules.reply_timeout => self.send(to, now, round),
             _ => Vec::new(),
         }
     }
@@ -122,7 +122,7 @@ impl Watch {
         } else if self.doubt || self.asked >= rules.tries {
             Look::Search
         } else {
-            (self.asked, self.due) = (self.asked + 1, now + rules.patience);
+            (self.asked, self.due) = (self.asked + 1, now + rules.reply_timeout);
             Look::Ask
         }
     }

@@ -41,7 +41,7 @@ impl Producer {
     }
 
     /// Largest number of payload bytes that a chunk should have.
-    pub fn piece_max(&self) -> usize {
+    pub fn chunk_max(&self) -> usize {
         self.chunking.as_ref().map_or(usize::MAX, |chunking| chunking.policy.chunk)
     }
 
@@ -50,12 +50,12 @@ impl Producer {
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         let half = self.lines / 2;
-        self.piece_max() == usize::MAX && self.taken() > half && !self.frees(half)
+        self.chunk_max() == usize::MAX && self.taken() > half && !self.frees(half)
     }
 
     /// Same as [`Producer::reserve`], for a chunk of a large payload.
     #[inline]
-    pub fn reserve_piece(&mut self, len: usize) -> Option<Slot<'_>> {
+    pub fn reserve_chunk(&mut self, len: usize) -> Option<Slot<'_>> {
         let Some((end, asks)) = self.choose_chunking() else { return self.reserve(len) };
         let lines = lines_for(len + self.trailer());
         if end.is_some_and(|end| self.at + lines > end) {

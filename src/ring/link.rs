@@ -58,12 +58,12 @@ impl Link {
     }
 
     /// Returns the outages that the neighbour has reported, in a ring of `hosts` hosts.
-    pub(crate) fn outages_told(&self, hosts: usize) -> LinkSet {
+    pub(crate) fn reported_outages(&self, hosts: usize) -> LinkSet {
         LinkSet::read(&self.incoming.part(self.layout.outages_offset(), LINE), hosts)
     }
 
     /// Reports outages to the neighbour.
-    pub(crate) fn tell_outages(&self, links: LinkSet) {
+    pub(crate) fn write_outages(&self, links: LinkSet) {
         links.write(&self.outgoing.part(self.peer_layout.outages_offset(), LINE));
     }
 

@@ -50,7 +50,7 @@ pub struct JoinSettings {
     pub links: LinkSettings,
     /// The ring itself.
     pub ring: RingSettings,
-    /// Allows kernel copies (CMA) of payloads between processes for which the kernel permits them.
+    /// Allows kernel copies of payloads between processes for which the kernel permits them.
     pub kernel_copies: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Auto-tuner that selects the faster copy path at run time, while payloads are fetched: copies by the kernel (CMA),
+//! Auto-tuner that selects the faster copy path at run time, while payloads are fetched: kernel copies,
 //! or two copies through a lane.
 //!
 //! If cores share a cache, a lane may be three times as fast as the kernel; if they do not, half as fast. No
@@ -49,7 +49,7 @@ const KEPT_OF_MOST: u64 = 512 << 20;
 /// Copy path of a payload that is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPath {
-    /// The kernel copies (CMA), for the receiver or for both sides.
+    /// The kernel copies, for the receiver or for both sides.
     Kernel,
     /// Both sides copy, through a lane; in alltoalls, through memory of one of them.
     Lane,

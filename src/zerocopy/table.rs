@@ -65,7 +65,7 @@ pub const SINGLE_COPY: Threshold = Threshold {
         unit: "bytes",
         allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
         shared: false,
-        meaning: "largest header + payload that the kernel does not copy straight from buffer to buffer (CMA), where \
+        meaning: "largest header + payload that the kernel does not copy straight from buffer to buffer, where \
                   it can; auto:N: unless lanes are found to be faster",
         tunable: true,
     },

@@ -17,7 +17,7 @@ fn cores(thread: Pid) -> Vec<usize> {
 }
 
 /// Returns the cores that the forwarder threads of a process may run on.
-fn transfer_threads(pid: i32) -> Vec<Vec<usize>> {
+fn forwarder_threads(pid: i32) -> Vec<Vec<usize>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap());
     // The kernel stores 15 bytes of thread names.
     let named = tasks
@@ -26,32 +26,32 @@ fn transfer_threads(pid: i32) -> Vec<Vec<usize>> {
 }
 
 /// Returns the cores of the forwarder threads of all four hosts of a job.
-fn transfer_threads_of(job: Job) -> Vec<Vec<usize>> {
+fn forwarder_threads_of(job: Job) -> Vec<Vec<usize>> {
     let job = job.start();
     let ranks = job.ranks(4);
     std::thread::sleep(JOINED);
-    ranks.iter().flat_map(|&(_, pid)| transfer_threads(pid)).collect()
+    ranks.iter().flat_map(|&(_, pid)| forwarder_threads(pid)).collect()
 }
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
-fn transfer_threads_stay_off_cores_that_ranks_are_bound_to() {
+fn forwarder_threads_stay_off_cores_that_ranks_are_bound_to() {
     let cores = cores(Pid::from_raw(0));
     let [first, others @ ..] = &cores[..] else { panic!("no core") };
     if others.is_empty() {
         return eprintln!("one core: nothing to stay off");
     }
-    assert_eq!(transfer_threads_of(busy(4, 1)), vec![cores.clone(); 4]);
+    assert_eq!(forwarder_threads_of(busy(4, 1)), vec![cores.clone(); 4]);
     let bound = busy(4, 1).option("-bind-to").option(&format!("user:{first}"));
-    assert_eq!(transfer_threads_of(bound), vec![others.to_vec(); 4], "ranks are bound to {first}");
+    assert_eq!(forwarder_threads_of(bound), vec![others.to_vec(); 4], "ranks are bound to {first}");
     // The job must not use cores that mpiexec itself may not use.
     let within = busy(4, 1).under(&["taskset", "-c", &first.to_string()]);
-    assert_eq!(transfer_threads_of(within), vec![vec![*first]; 4]);
+    assert_eq!(forwarder_threads_of(within), vec![vec![*first]; 4]);
     // A setting comes first; cores that may not be used leave threads where they are.
     let set = busy(4, 1).env("NTBRING_THREAD_CORES", first.to_string());
-    assert_eq!(transfer_threads_of(set), vec![vec![*first]; 4]);
+    assert_eq!(forwarder_threads_of(set), vec![vec![*first]; 4]);
     let unusable = busy(4, 1).env("NTBRING_THREAD_CORES", "1023");
-    assert_eq!(transfer_threads_of(unusable), vec![cores.clone(); 4]);
+    assert_eq!(forwarder_threads_of(unusable), vec![cores.clone(); 4]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn copies_by_the_kernel_that_are_forbidden_are_done_without() {
         let job = job.env("NTBRING_STATS", stats.path()).env("NTBRING_SHORTCUTS", "all");
         let ended = if forbidden { job.under(&without) } else { job }.run().ok();
         let copied: u64 = stats.lines(2).iter().map(|line| line["bytes_single_copy"].as_u64().unwrap()).sum();
-        let told = ended.stderr.contains("no single copies from and to rank 1: Operation not permitted");
+        let told = ended.stderr.contains("no kernel copies from and to rank 1: Operation not permitted");
         // The calls may be forbidden on this machine in any case.
         assert_eq!(copied == 0, told, "{copied} bytes, {}", ended.stderr);
         assert!(told || !forbidden, "{}", ended.stderr);

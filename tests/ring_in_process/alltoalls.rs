@@ -1,4 +1,4 @@
-//! Alltoalls among neighbours that access each other's memory (CMA).
+//! Alltoalls among neighbours that access each other's memory (kernel copies).
 
 use super::*;
 use ntbring_endpoint::{AlltoallProgress, Blocks};
@@ -202,7 +202,7 @@ fn where_memory_is_not_reached_there_are_messages() {
     }
 }
 
-/// Forbids kernel copies (CMA) for this thread from now on.
+/// Forbids kernel copies for this thread from now on.
 fn forbid_copies() {
     let jump = |number: libc::c_long, to| libc::sock_filter {
         code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,

@@ -65,7 +65,7 @@ fn statistics_tell_the_path_of_every_message() {
     assert_eq!(bulk, relayed / 3 * (1 + pieces));
 }
 
-/// Sends payloads that the kernel could copy (CMA): they are eager to receivers that prefer the lane, and to no others.
+/// Sends payloads that the kernel could copy: they are eager to receivers that prefer the lane, and to no others.
 fn packed_if_it_is_liked(rank: &mut Rank, likes: bool) -> Result<(), String> {
     let (me, bytes) = (rank.rank, [7; 10_000]);
     let message = |dest| Message {
@@ -359,7 +359,7 @@ fn links_are_in_the_line_of_each_rank() {
 
 /// In an idle job, the periodic checks of the links must not keep a host's threads awake.
 #[test]
-fn transfer_threads_that_have_nothing_to_do_sleep() {
+fn forwarder_threads_that_have_nothing_to_do_sleep() {
     let dir = tempfile::tempdir().unwrap();
     let stats = dir.path().join("stats");
     let layout = Layout::blocks(&[1; 4]);

@@ -118,7 +118,7 @@ impl Ring {
     }
 
     /// Makes all forwarders check their links and inform their neighbours.
-    pub(super) fn tell(&mut self) {
+    pub(super) fn report_links(&mut self) {
         self.now += STEP;
         for forwarder in &self.forwarders {
             let _ = forwarder.look_at_links(self.now);
@@ -217,7 +217,7 @@ fn a_ring_that_is_cut_in_two_is_two_lines() {
 }
 
 #[test]
-fn transfer_threads_see_it_though_nobody_rings() {
+fn forwarder_threads_see_it_though_nobody_rings() {
     for hosts in [2, 4] {
         let members = join(hosts, Reliability::Retry);
         let start = |members: &Arc<Membership>| {

@@ -63,7 +63,7 @@ fn all_of_many_hosts_hear_which_links_are_down() {
             };
             while !hear(&ring) {
                 assert!(Instant::now() < end, "{hosts} hosts, link {link}");
-                ring.tell();
+                ring.report_links();
             }
         }
     }

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::ui::{self, Tally};
 
-/// Extreme values of the size thresholds of `src/zerocopy`. Real links have no kernel copies (CMA), so zero-copy is
+/// Extreme values of the size thresholds of `src/zerocopy`. Real links have no kernel copies, so zero-copy is
 /// tested with and without them.
 const EXTREMES: &[Extreme] = &[
     Extreme {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const MEMORY: usize = 256 << 10;
 
 /// Returns a watch that ends a test which would hang.
-fn patience() -> Watch {
+fn time_limit() -> Watch {
     let start = Instant::now();
     Box::new(move || {
         std::thread::yield_now();
@@ -40,7 +40,7 @@ fn connect(model: Model, lane: usize, dress: Dress) -> ([End; 2], [Joined; 2]) {
     let end = |host: &Joined, seed| {
         let peer = host.peer.clone();
         let peer = if matches!(dress, Dress::Weak) { disorder(peer, seed) } else { peer };
-        End::new(model, host.own.clone(), peer, lane, patience())
+        End::new(model, host.own.clone(), peer, lane, time_limit())
     };
     ([end(&hosts[0], 1), end(&hosts[1], 2)], hosts)
 }

@@ -20,7 +20,7 @@ pub fn start_forwarding(
     if !members.is_served() || topology.local_of(members.rank()) != 0 {
         return Ok(None);
     }
-    let threads = members.transfer_threads();
+    let threads = members.forwarder_threads();
     log::debug!("host {}: {threads} forwarder threads", members.host());
     let forwarders = Forwarder::per_thread(members, links, counters.clone(), threads);
     let for_wake = members.clone();

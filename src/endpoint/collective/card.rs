@@ -8,7 +8,7 @@ use ntbring_rma::{address, words};
 pub struct AreaAddress {
     /// Address of the member's area; None if it has none, and the group cannot use this algorithm.
     pub area: Option<SegmentAddress>,
-    /// Smallest block, in bytes, for which kernel copies (CMA) may be used; None if they may not be used at all.
+    /// Smallest block, in bytes, for which kernel copies may be used; None if they may not be used at all.
     pub kernel_from: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Connection messages: messages between two processes that have no communicator in common yet.
 //!
-//! A process that connects sends a request (`Question`), under a tag that the other process has published, and waits
-//! for the reply (`Answer`). A process that accepts takes the oldest request under that tag, from any peer, and replies
+//! A process that connects sends a request (`Request`), under a tag that the other process has published, and waits
+//! for the reply (`Reply`). A process that accepts takes the oldest request under that tag, from any peer, and replies
 //! to it. Both use the same two calls, so the meaning of a call follows from the earlier calls of its thread.
 
 use crate::error::EndpointError;
@@ -14,7 +14,7 @@ use std::thread::{current, ThreadId};
 pub const DPM_MAX: usize = 512;
 
 /// Maximum number of requests that are kept until this process accepts.
-const QUESTIONS_MAX: usize = 4096;
+const REQUESTS_MAX: usize = 4096;
 
 /// A connection message that has arrived.
 struct DpmMessage {
@@ -33,9 +33,9 @@ struct Open {
 /// Connection messages that have arrived and were not taken, and replies that this process owes.
 #[derive(Default)]
 pub struct DpmMessages {
-    questions: VecDeque<DpmMessage>,
-    answers: Vec<DpmMessage>,
-    asked: Vec<Open>,
+    requests: VecDeque<DpmMessage>,
+    replies: Vec<DpmMessage>,
+    sent: Vec<Open>,
     owed: Vec<Open>,
     /// Number of requests sent so far.
     count: u32,
@@ -52,24 +52,24 @@ impl DpmMessages {
     /// Drops the connection messages of a peer and the replies owed to it. Requests sent to it stay open, for the
     /// callers that wait.
     pub fn lose(&mut self, peer: u32) {
-        self.questions.retain(|question| question.peer != peer);
-        self.answers.retain(|answer| answer.peer != peer);
+        self.requests.retain(|request| request.peer != peer);
+        self.replies.retain(|reply| reply.peer != peer);
         self.owed.retain(|owed| owed.peer != peer);
     }
 
     /// Returns true if a caller waits for a reply of this peer.
     pub fn has_asked(&self, peer: u32) -> bool {
-        self.asked.iter().any(|asked| asked.peer == peer)
+        self.sent.iter().any(|request| request.peer == peer)
     }
 
     /// Returns a line on each connection message that waits.
     pub fn describe(&self) -> Vec<String> {
         let line = |o: &Open, what| format!("{what} peer {} under tag {}", o.peer, o.what.tag);
-        let asked = self.asked.iter().map(|o| line(o, "no reply yet of"));
+        let sent = self.sent.iter().map(|o| line(o, "no reply yet of"));
         let owed = self.owed.iter().map(|o| line(o, "no reply yet to"));
-        let questions =
-            self.questions.iter().map(|q| format!("peer {} requests a connection under tag {}", q.peer, q.what.tag));
-        asked.chain(owed).chain(questions).collect()
+        let requests =
+            self.requests.iter().map(|r| format!("peer {} requests a connection under tag {}", r.peer, r.what.tag));
+        sent.chain(owed).chain(requests).collect()
     }
     /// Returns the packet of a connection message of `len` bytes: the reply to a peer if this thread has taken its
     /// request under that tag, and a request otherwise.
@@ -78,12 +78,12 @@ impl DpmMessages {
             return Err(EndpointError::Argument(format!("a connection message of {len} bytes")));
         }
         let (kind, what) = match take(&mut self.owed, |o| (o.peer, o.what.tag) == (peer, tag)) {
-            Some(owed) => (DpmKind::Answer, owed.what),
+            Some(owed) => (DpmKind::Reply, owed.what),
             None => {
                 self.count = self.count.wrapping_add(1);
                 let what = DpmId { tag, number: self.count };
-                self.asked.push(Open { thread: current().id(), peer, what });
-                (DpmKind::Question, what)
+                self.sent.push(Open { thread: current().id(), peer, what });
+                (DpmKind::Request, what)
             }
         };
         Ok(Packet::Dpm { what, kind, payload: len })
@@ -98,11 +98,11 @@ impl DpmMessages {
         loss_of: impl Fn(u32) -> Option<PeerLoss>,
     ) -> Result<Option<Vec<u8>>, EndpointError> {
         let me = current().id();
-        if let Some(&Open { peer, what, .. }) = self.asked.iter().find(|o| o.thread == me && o.what.tag == tag) {
-            return self.answer(peer, what, loss_of(peer));
+        if let Some(&Open { peer, what, .. }) = self.sent.iter().find(|o| o.thread == me && o.what.tag == tag) {
+            return self.reply(peer, what, loss_of(peer));
         }
-        while let Some(i) = self.questions.iter().position(|q| q.what.tag == tag) {
-            let Some(DpmMessage { peer, what, bytes }) = self.questions.remove(i) else { break };
+        while let Some(i) = self.requests.iter().position(|r| r.what.tag == tag) {
+            let Some(DpmMessage { peer, what, bytes }) = self.requests.remove(i) else { break };
             if is_gone(peer) {
                 continue;
             }
@@ -114,13 +114,13 @@ impl DpmMessages {
         Ok(None)
     }
 
-    fn answer(&mut self, peer: u32, what: DpmId, loss: Option<PeerLoss>) -> Result<Option<Vec<u8>>, EndpointError> {
-        let found = self.answers.iter().position(|a| (a.peer, a.what) == (peer, what));
+    fn reply(&mut self, peer: u32, what: DpmId, loss: Option<PeerLoss>) -> Result<Option<Vec<u8>>, EndpointError> {
+        let found = self.replies.iter().position(|r| (r.peer, r.what) == (peer, what));
         if found.is_some() || loss.is_some() {
-            take(&mut self.asked, |o| (o.peer, o.what) == (peer, what));
+            take(&mut self.sent, |o| (o.peer, o.what) == (peer, what));
         }
         match (found, loss) {
-            (Some(i), _) => Ok(Some(self.answers.swap_remove(i).bytes)),
+            (Some(i), _) => Ok(Some(self.replies.swap_remove(i).bytes)),
             (None, Some(loss)) => Err(loss.into()),
             (None, None) => Ok(None),
         }
@@ -129,8 +129,8 @@ impl DpmMessages {
     /// Withdraws one request of this thread under that tag. Returns its peer and the packet by which the peer learns
     /// that it must not accept the request any more; None if there is no such request.
     pub fn withdraw(&mut self, tag: u32) -> Option<(u32, Packet)> {
-        let Open { peer, what, .. } = take(&mut self.asked, |o| o.what.tag == tag)?;
-        self.answers.retain(|a| (a.peer, a.what) != (peer, what));
+        let Open { peer, what, .. } = take(&mut self.sent, |o| o.what.tag == tag)?;
+        self.replies.retain(|r| (r.peer, r.what) != (peer, what));
         Some((peer, Packet::Dpm { what, kind: DpmKind::Withdrawal, payload: 0 }))
     }
 
@@ -142,16 +142,16 @@ impl DpmMessages {
         }
         let mut bytes = vec![0; len];
         read(&mut bytes);
-        let letter = DpmMessage { peer, what, bytes };
+        let message = DpmMessage { peer, what, bytes };
         match kind {
-            DpmKind::Question if self.questions.len() < QUESTIONS_MAX => self.questions.push_back(letter),
-            DpmKind::Question => log::warn!("a connection request of peer {peer} was dropped: too many are open"),
+            DpmKind::Request if self.requests.len() < REQUESTS_MAX => self.requests.push_back(message),
+            DpmKind::Request => log::warn!("a connection request of peer {peer} was dropped: too many are open"),
             // A reply to a request that was withdrawn is dropped.
-            DpmKind::Answer if self.asked.iter().any(|o| (o.peer, o.what) == (peer, what)) => {
-                self.answers.push(letter);
+            DpmKind::Reply if self.sent.iter().any(|o| (o.peer, o.what) == (peer, what)) => {
+                self.replies.push(message);
             }
-            DpmKind::Answer => log::debug!("peer {peer} replies too late under tag {}", what.tag),
-            DpmKind::Withdrawal => self.questions.retain(|q| (q.peer, q.what) != (peer, what)),
+            DpmKind::Reply => log::debug!("peer {peer} replies too late under tag {}", what.tag),
+            DpmKind::Withdrawal => self.requests.retain(|r| (r.peer, r.what) != (peer, what)),
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_taken_by_one_process_and_answered_to_the_other() {
+    fn a_request_is_taken_by_one_process_and_its_reply_by_the_other() {
         let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
         assert_eq!(next(&mut accepts).unwrap(), None);
         // Peer 8 of the connecting process is peer 3 of the accepting one.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_withdrawn_is_not_taken_and_its_answer_is_dropped() {
+    fn a_request_that_is_withdrawn_is_not_taken_and_its_reply_is_dropped() {
         let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
         for taken in [false, true] {
             pass(asks.dpm_send(8, TAG, 0).unwrap(), b"", 3, &mut accepts);
@@ -200,13 +200,13 @@ mod tests {
         }
         // The second request was taken before it was withdrawn.
         pass(accepts.dpm_send(3, TAG, 3).unwrap(), b"yes", 8, &mut asks);
-        assert!(asks.answers.is_empty());
+        assert!(asks.replies.is_empty());
     }
 
     #[test]
     fn a_caller_that_waits_for_a_lost_peer_gets_an_error() {
         let (mut asks, mut accepts) = (DpmMessages::default(), DpmMessages::default());
-        let question = asks.dpm_send(8, TAG, 0).unwrap();
+        let request = asks.dpm_send(8, TAG, 0).unwrap();
         asks.lose(8);
         // The request stays open for the caller that waits, and fails once.
         assert!(asks.has_asked(8));
@@ -214,9 +214,9 @@ mod tests {
         assert!(asks.next(TAG, |_| false, |_| Some(loss)).is_err());
         assert_eq!(asks.next(TAG, |_| false, |_| Some(loss)).unwrap(), None);
         // A request of a peer that is gone is not taken.
-        pass(question, b"", 3, &mut accepts);
+        pass(request, b"", 3, &mut accepts);
         assert_eq!(accepts.next(TAG, |peer| peer == 3, |_| None).unwrap(), None);
-        pass(question, b"", 3, &mut accepts);
+        pass(request, b"", 3, &mut accepts);
         accepts.lose(3);
         assert_eq!(next(&mut accepts).unwrap(), None);
     }

@@ -39,11 +39,11 @@ impl Endpoint {
 
     /// Watches external peers while the rank waits to leave, and warns once if it takes long.
     fn wait_to_leave(&mut self, now: Instant) {
-        let (look, tell) = self.waiting.flush_state.wait(now);
+        let (look, warn) = self.waiting.flush_state.wait(now);
         if look {
             self.look_for_external_peers(true);
         }
-        if tell {
+        if warn {
             let (rank, state) = (self.members.rank(), self.describe());
             log::warn!("rank {rank} waits in MPI_Finalize until peers take the messages sent to them:\n{state}");
         }

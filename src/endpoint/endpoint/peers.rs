@@ -158,7 +158,7 @@ impl Endpoint {
 
     fn take_losses(&mut self) {
         let failures = self.waiting.idle.failures();
-        self.members.part_from(&failures.dead);
+        self.members.take_down_links_to(&failures.dead);
         for side in self.members.sides_over(failures.outages) {
             self.out.lanes_mut().close(side);
             self.inbound.close(side);

@@ -54,7 +54,7 @@ impl Endpoint {
         self.thresholds.eager_max(self.is_copied_for(dest))
     }
 
-    /// True if CMA to a rank is possible and the rank has not announced that it prefers eager messages.
+    /// True if kernel copies to a rank are possible and the rank has not announced that it prefers eager messages.
     fn is_copied_for(&self, dest: u32) -> bool {
         self.members.kernel_copy(dest).is_some() && !self.offers.preferences.prefers_eager(dest)
     }

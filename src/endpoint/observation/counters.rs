@@ -51,7 +51,7 @@ pub const COUNTERS: &[Counter] = &[
     counter("msgs_rendezvous", "messages whose payload the receiver fetched (rendezvous)", |t| t.offered),
     counter("msgs_held", "messages that waited for credit of the receiver", |t| t.held),
     counter("fetches_streamed", "rendezvous payloads that this rank received through a lane", |t| t.streamed),
-    counter("bytes_single_copy", "bytes that this rank has copied directly from or to another process (CMA)", |t| {
+    counter("bytes_single_copy", "bytes that this rank has copied from or to another process by kernel copies", |t| {
         t.copied
     }),
     counter("msgs_received", "messages received", |t| t.received.msgs),

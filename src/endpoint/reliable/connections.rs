@@ -144,11 +144,11 @@ impl ReliableConnections {
         let hop = &mut hops[*side as usize];
         let mut sent = 0;
         while let Some(entry) = sender.outgoing().filter(|_| sent < BURST) {
-            let datagram = Datagram { tag: Some(entry.tag), ..receiver.telling(entry.place) };
+            let datagram = Datagram { tag: Some(entry.tag), ..receiver.datagram(entry.place) };
             if !hop.put(topology, *route, &datagram, sender.bytes(&entry)) {
                 break;
             }
-            receiver.has_told(&datagram);
+            receiver.has_sent(&datagram);
             sender.sent(&entry, now);
             sent += 1;
         }
@@ -165,9 +165,9 @@ impl ReliableConnections {
         };
         let asks = sender.is_to_ask(now);
         if asks || receiver.is_to_tell(now) {
-            let datagram = Datagram { asks, ..receiver.telling(sender.place()) };
+            let datagram = Datagram { asks, ..receiver.datagram(sender.place()) };
             if hops[*side as usize].put(topology, *route, &datagram, ForeignBytes::EMPTY) {
-                receiver.has_told(&datagram);
+                receiver.has_sent(&datagram);
                 if asks {
                     sender.has_asked(now);
                 }
@@ -189,7 +189,7 @@ impl ReliableConnections {
                 if *lost {
                     return Ok(());
                 }
-                news |= sender.told(&datagram, now).map_err(malformed)?;
+                news |= sender.acknowledge(&datagram, now).map_err(malformed)?;
                 news |= receiver.take(&datagram, bytes, now).map_err(malformed)?;
                 Ok(())
             })?;

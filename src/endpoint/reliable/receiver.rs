@@ -101,14 +101,14 @@ impl Receiver {
     }
 
     /// Returns a datagram about `place` in the other direction, with the current acknowledgement.
-    pub fn telling(&self, place: Place) -> Datagram {
+    pub fn datagram(&self, place: Place) -> Datagram {
         let (has, head) = self.state();
         Datagram { place, has, head, lacks: self.lacks, ..Datagram::default() }
     }
 
     /// Records that `datagram` was sent. Its own fields count, because the consumer may have advanced since it was
     /// built.
-    pub fn has_told(&mut self, datagram: &Datagram) {
+    pub fn has_sent(&mut self, datagram: &Datagram) {
         (self.acknowledged, self.due, self.lacks) = ((datagram.has.lines, datagram.head), None, false);
     }
 

@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// Processes an acknowledgement. Returns true if it changed anything.
-    pub fn told(&mut self, datagram: &Datagram, now: Instant) -> Result<bool, Malformed> {
+    pub fn acknowledge(&mut self, datagram: &Datagram, now: Instant) -> Result<bool, Malformed> {
         let Datagram { has, head, .. } = *datagram;
         if has.lines < self.has.lines {
             // A newer acknowledgement has overtaken this one.

@@ -84,8 +84,8 @@ impl Pair {
     /// Returns the acknowledgement that the receiver has to send now, if any.
     fn answer(&mut self) -> Option<Datagram> {
         self.receiver.is_to_tell(self.now).then(|| {
-            let datagram = self.receiver.telling(Place::default());
-            self.receiver.has_told(&datagram);
+            let datagram = self.receiver.datagram(Place::default());
+            self.receiver.has_sent(&datagram);
             datagram
         })
     }
@@ -139,7 +139,7 @@ fn all_come(sizes: &[usize], luck: Luck, seed: u64) -> Pair {
         }
         back.extend(pair.answer().filter(|_| dice.f64() >= luck.lose));
         while let Some(datagram) = back.pop_front() {
-            pair.sender.told(&datagram, pair.now).unwrap();
+            pair.sender.acknowledge(&datagram, pair.now).unwrap();
         }
         pair.now += MS;
         if got as usize == sizes.len() && pair.sender.is_settled() {
@@ -184,7 +184,7 @@ fn asks_and_gets_on(pair: &mut Pair, number: u32) {
     assert_eq!(asked.len(), 1);
     pair.arrive(&asked[0]).unwrap();
     let answer = pair.answer().unwrap();
-    assert!(pair.sender.told(&answer, pair.now).unwrap());
+    assert!(pair.sender.acknowledge(&answer, pair.now).unwrap());
     assert!(pair.produce(&message(number, 1000)));
 }
 
@@ -202,7 +202,7 @@ fn a_full_lane_gets_on_when_its_head_was_lost() {
 fn a_full_lane_gets_on_when_only_its_head_was_lost() {
     let (mut pair, number) = full();
     let answer = pair.answer().unwrap();
-    assert!(pair.sender.told(&answer, pair.now).unwrap() && pair.sender.is_settled());
+    assert!(pair.sender.acknowledge(&answer, pair.now).unwrap() && pair.sender.is_settled());
     while pair.consume().is_some() {}
     assert!(pair.answer().is_some(), "and it is lost");
     assert!(pair.answer().is_none() && !pair.produce(&message(number, 1000)));
@@ -213,7 +213,7 @@ fn a_full_lane_gets_on_when_only_its_head_was_lost() {
     }
     pair.now += 3 * MS;
     let answer = pair.answer().unwrap();
-    pair.sender.told(&answer, pair.now).unwrap();
+    pair.sender.acknowledge(&answer, pair.now).unwrap();
     pair.now += 10_000 * MS;
     assert!(pair.outgoing().is_empty());
 }
@@ -226,9 +226,9 @@ fn what_is_consumed_while_it_is_told_is_told_next_time() {
     for flying in pair.outgoing() {
         pair.arrive(&flying).unwrap();
     }
-    let datagram = pair.receiver.telling(Place::default());
+    let datagram = pair.receiver.datagram(Place::default());
     while pair.consume().is_some() {}
-    pair.receiver.has_told(&datagram);
+    pair.receiver.has_sent(&datagram);
     assert!(pair.answer().is_some_and(|answer| answer.head > datagram.head));
 }
 
@@ -240,14 +240,14 @@ fn what_is_lost_is_complained_of_once() {
     flying[1..].iter().for_each(|one| assert!(!pair.arrive(one).unwrap()));
     let answer = pair.answer().unwrap();
     assert!(answer.lacks && pair.answer().is_none());
-    assert!(pair.sender.told(&answer, pair.now).unwrap());
+    assert!(pair.sender.acknowledge(&answer, pair.now).unwrap());
     let again = pair.outgoing();
     assert_eq!((again.len(), pair.sender.resent), (10, 10));
     again.iter().for_each(|one| assert!(pair.arrive(one).unwrap()));
     // An acknowledgement that was overtaken changes nothing.
-    let late = pair.receiver.telling(Place::default());
-    pair.sender.told(&late, pair.now).unwrap();
-    assert!(!pair.sender.told(&answer, pair.now).unwrap());
+    let late = pair.receiver.datagram(Place::default());
+    pair.sender.acknowledge(&late, pair.now).unwrap();
+    assert!(!pair.sender.acknowledge(&answer, pair.now).unwrap());
     assert!(pair.sender.is_settled());
 }
 
@@ -261,7 +261,7 @@ fn who_claims_to_have_a_part_of_an_entry_gets_nothing_more() {
     assert!(pair.produce(&bytes));
     pair.outgoing();
     let word = Datagram { has: Place { lines: 1, entries: 1 }, lacks: true, ..Datagram::default() };
-    pair.sender.told(&word, pair.now).unwrap();
+    pair.sender.acknowledge(&word, pair.now).unwrap();
     assert!(pair.sender.outgoing().is_none());
 }
 
@@ -278,7 +278,7 @@ fn what_cannot_be_is_refused() {
     }
     for (has, head) in [(at(3, 1), 0), (at(2, 2), 0), (at(2, 1), 3), (at(u64::MAX, 0), 0)] {
         let word = Datagram { has, head, ..Datagram::default() };
-        assert!(pair.sender.told(&word, pair.now).is_err(), "{has:?} {head}");
+        assert!(pair.sender.acknowledge(&word, pair.now).is_err(), "{has:?} {head}");
     }
     assert!(pair.arrive(&good).unwrap() && !pair.arrive(&good).unwrap());
     // More than the lane has room for: the consumer consumes nothing.

@@ -22,7 +22,7 @@ pub struct Fetch {
     pub cookie: usize,
     /// Bytes that have arrived through the lane.
     pub arrived: u64,
-    /// Bytes that this rank copies itself if CMA is used; the sender copies the others.
+    /// Bytes that this rank copies itself if the kernel copies; the sender copies the others.
     pub mine: u64,
     /// Number of copies still to be made, by either side.
     pub pending: u8,

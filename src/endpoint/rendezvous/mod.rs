@@ -4,10 +4,10 @@
 //! sender                      receiver
 //!   | -- RTS header, address ---> |   matched: ntbring_accept
 //!   |                             |
-//!   |                             |   single: copies it all (CMA) \
+//!   |                             |   single: copies it all       \
 //!   | <---------- TAKEN --------- |                               /  one message back
 //!   |                             |
-//!   | <- CTS push second half ----|   both (pipelined CMA): copies the first half
+//!   | <- CTS push second half ----|   both (pipelined): copies the first half
 //!   | copies the second half      |   meanwhile
 //!   | -- FIN -------------------> |
 //!   | <---------- TAKEN --------- |

@@ -32,14 +32,14 @@ pub struct Offers {
     pub offered: u64,
     /// Number of fetches that were streamed.
     pub streamed: u64,
-    /// Bytes copied by this rank without a window, through CMA.
+    /// Bytes copied by this rank without a window, by kernel copies.
     pub copied: u64,
     /// Bytes of payloads that have arrived without a window.
     pub received: u64,
 }
 
 impl Offers {
-    /// Creates the state of rank `me`. `copy_tuners` has the A/B tuners, if CMA is possible but not always the faster
+    /// Creates the state of rank `me`. `copy_tuners` has the A/B tuners, if kernel copies are possible but not always the faster
     /// path.
     pub fn new(me: u32, copy_tuners: Option<CopyTuners>) -> Offers {
         Offers { me, preferences: Preferences::new(copy_tuners), ..Offers::default() }
@@ -186,7 +186,7 @@ impl Offers {
     fn ask_to_stream(&mut self, fetch: u32) {
         let f = &self.fetches[fetch as usize];
         let (src, offer) = (f.src, f.offer);
-        let request = Request::Stream { len: f.size, prefer_eager: self.preferences.tell(src) };
+        let request = Request::Stream { len: f.size, prefer_eager: self.preferences.announce_eager(src) };
         self.streamed += 1;
         self.send(src, Packet::Cts { offer, fetch, request });
     }

@@ -1,4 +1,4 @@
-//! Preferred copy paths for payloads of ranks reachable by CMA, and the eager preferences that ranks have announced
+//! Preferred copy paths for payloads of ranks reachable by kernel copies, and the eager preferences that ranks have announced
 //! to each other.
 
 use ntbring_zerocopy::copy_tuner::{self, CopyPath, CopyTuners, Outcome};
@@ -68,7 +68,7 @@ impl Preferences {
     }
 
     /// Returns true if a sender must be informed that lanes are faster here, and records that it is informed.
-    pub fn tell(&mut self, src: u32) -> bool {
+    pub fn announce_eager(&mut self, src: u32) -> bool {
         let prefer_eager = self.copy_tuners.as_ref().is_some_and(CopyTuners::are_for_lanes);
         if prefer_eager {
             self.announced.entry(src).or_insert_with(Instant::now);
@@ -76,7 +76,7 @@ impl Preferences {
         prefer_eager
     }
 
-    /// Records that a receiver has copied `size` bytes by CMA. Large payloads are offered to every receiver, so they
+    /// Records that a receiver has copied `size` bytes itself (kernel copy). Large payloads are offered to every receiver, so they
     /// say nothing about its eager preference.
     pub fn has_copied(&mut self, dest: u32, size: u64) {
         if !copy_tuner::is_large(size) {
@@ -128,7 +128,7 @@ mod tests {
     /// Returns preferences for which lanes have won, because kernel copies are slowed down.
     fn for_lanes() -> Preferences {
         let mut own = Preferences::new(Some(CopyTuners::new(false)));
-        while !own.tell(7) {
+        while !own.announce_eager(7) {
             let copy_path = own.begin(7, SIZE, false);
             for _ in 0..TURN >> 20 {
                 if copy_path == Some(CopyPath::Kernel) {
@@ -165,7 +165,7 @@ mod tests {
         // A rank whose threshold is a plain number does not change it.
         let mut sure = Preferences::new(None);
         sure.heard(3, true);
-        assert!(!sure.prefers_eager(3) && !sure.tell(3) && sure.begin(3, SIZE, true).is_none());
+        assert!(!sure.prefers_eager(3) && !sure.announce_eager(3) && sure.begin(3, SIZE, true).is_none());
     }
 
     #[test]
@@ -174,14 +174,14 @@ mod tests {
         // The offer may have been made before its sender knew; an offer from another sender says nothing.
         let copy_path = own.begin(7, SIZE, true);
         own.end(copy_path, SIZE);
-        assert!(own.tell(7));
+        assert!(own.announce_eager(7));
         std::thread::sleep(2 * STALE);
         for (src, small) in [(8, true), (7, false)] {
             let copy_path = own.begin(src, SIZE, small);
             own.end(copy_path, SIZE);
-            assert!(own.tell(7), "{src}");
+            assert!(own.announce_eager(7), "{src}");
         }
         let copy_path = own.begin(7, SIZE, true);
-        assert!(copy_path == Some(CopyPath::Kernel) && !own.tell(7));
+        assert!(copy_path == Some(CopyPath::Kernel) && !own.announce_eager(7));
     }
 }

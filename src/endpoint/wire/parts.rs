@@ -54,16 +54,16 @@ pub struct DpmId {
 #[repr(u16)]
 pub enum DpmKind {
     /// A request of a process that connects.
-    Question = 1,
+    Request = 1,
     /// The reply of a process that accepts.
-    Answer = 2,
-    /// Cancellation of a request that was not answered in time.
+    Reply = 2,
+    /// Cancellation of a request that has got no reply in time.
     Withdrawal = 3,
 }
 
 impl DpmKind {
     /// Returns the kind with this number, if there is one.
     pub fn parse(number: u16) -> Option<DpmKind> {
-        [Self::Question, Self::Answer, Self::Withdrawal].into_iter().find(|&kind| kind as u16 == number)
+        [Self::Request, Self::Reply, Self::Withdrawal].into_iter().find(|&kind| kind as u16 == number)
     }
 }

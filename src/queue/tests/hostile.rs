@@ -130,7 +130,7 @@ proptest! {
                 look(&mut head);
             }
             let room = |head| room(head, with_filling);
-            match if is_chunk { producer.reserve_piece(len) } else { producer.reserve(len) } {
+            match if is_chunk { producer.reserve_chunk(len) } else { producer.reserve(len) } {
                 Some(mut slot) => {
                     prop_assert!(room(head), "room that is not there");
                     slot.write_bytes(0, &vec![0xff; len]);

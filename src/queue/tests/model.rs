@@ -41,10 +41,10 @@ fn word(message: usize, line: usize) -> [u8; 8] {
 fn push(producer: &mut Producer, message: usize, lines: usize, careless: bool) -> bool {
     assert_eq!(lines_for(len(lines)), lines);
     if careless {
-        let Some(mut slot) = producer.reserve_piece(len(2)) else { return false };
+        let Some(mut slot) = producer.reserve_chunk(len(2)) else { return false };
         slot.write_bytes(SECOND, b"given up");
     }
-    let Some(mut slot) = producer.reserve_piece(len(if careless { 2 } else { lines })) else { return false };
+    let Some(mut slot) = producer.reserve_chunk(len(if careless { 2 } else { lines })) else { return false };
     if careless {
         slot.write_bytes(SECOND, b"not used");
     }

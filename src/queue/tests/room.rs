@@ -78,7 +78,7 @@ impl Lane {
 }
 
 fn put(producer: &mut Producer, bytes: &[u8], is_chunk: bool) -> bool {
-    let slot = if is_chunk { producer.reserve_piece(bytes.len()) } else { producer.reserve(bytes.len()) };
+    let slot = if is_chunk { producer.reserve_chunk(bytes.len()) } else { producer.reserve(bytes.len()) };
     let Some(mut slot) = slot else { return false };
     slot.write_bytes(0, bytes);
     slot.commit(1, bytes.len(), 0);
@@ -104,7 +104,7 @@ fn explore(lap: Option<usize>, moves: &[Move]) {
             way.iter().for_each(|next| assert!(lane.apply(*next)));
             if lane.entries.is_empty() {
                 // Dropping a reservation gives the room back, to this and all other reservations.
-                drop(lane.producer.reserve_piece(1));
+                drop(lane.producer.reserve_chunk(1));
                 assert_eq!(lane.consumer.take(), Ok(None));
                 let room = lane.producer.reserve(entry_max(LINES_MIN));
                 assert!(room.is_some(), "an empty lane is full: {way:?}");

@@ -127,7 +127,7 @@ impl Simulation {
         let room = if self.rng.u8(..4) == 0 { self.rng.usize(len..=self.producer.entry_max()) } else { len };
         let rng = &mut self.rng;
         let is_chunk = self.plan.lap.is_some() && rng.bool();
-        let slot = if is_chunk { self.producer.reserve_piece(room) } else { self.producer.reserve(room) };
+        let slot = if is_chunk { self.producer.reserve_chunk(room) } else { self.producer.reserve(room) };
         let Some(mut slot) = slot else { return false };
         let give_up = rng.u8(..8) == 0;
         if (give_up || rng.u8(..4) == 0) && self.plan.way != Way::Delayed {

@@ -62,7 +62,7 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
             for i in 0..messages {
                 let message = bytes(&mut rng, max);
                 until(|| {
-                    let mut slot = producer.reserve_piece(message.len())?;
+                    let mut slot = producer.reserve_chunk(message.len())?;
                     slot.write_bytes(0, &message);
                     slot.commit(1, message.len(), i as u16 & 0x7fff);
                     Some(())

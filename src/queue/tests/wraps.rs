@@ -23,7 +23,7 @@ impl Lane {
     }
 
     fn put(&mut self, len: usize) -> bool {
-        let Some(mut slot) = self.producer.reserve_piece(len) else { return false };
+        let Some(mut slot) = self.producer.reserve_chunk(len) else { return false };
         slot.write_bytes(0, &vec![self.put; len]);
         slot.commit(1, len, 0);
         self.put = self.put.wrapping_add(1);
@@ -48,7 +48,7 @@ fn short_laps(producer: Producer) -> Producer {
 #[test]
 fn while_the_consumer_keeps_up_chunks_use_the_first_lines_only() {
     let mut lane = Lane::new(short_laps);
-    assert_eq!(lane.producer.piece_max(), CHUNK);
+    assert_eq!(lane.producer.chunk_max(), CHUNK);
     // Beyond the range of sequence numbers, in laps as in a real stream: small entries between some chunks.
     for number in 0..70_000 {
         let len = if number % 17 == 0 { 60 } else { CHUNK };
@@ -94,7 +94,7 @@ fn laps_that_are_chosen_on_the_way_lose_nothing() {
     let mut lane = Lane::new(Producer::cached);
     let mut seen = [false; 2];
     for number in 0..100_000 {
-        let len = lane.producer.piece_max().min(2 * CHUNK);
+        let len = lane.producer.chunk_max().min(2 * CHUNK);
         seen[usize::from(len == CHUNK)] = true;
         // The consumer is behind at times.
         let behind = if number % 1000 < 100 { LINES / 129 - 1 } else { 1 };
@@ -114,7 +114,7 @@ fn room_for_a_turn_that_is_given_up_changes_nothing() {
     }
     // The reserved entry would have been small; the one that begins the new lap is as large as possible.
     for _ in 0..1000 {
-        drop(lane.producer.reserve_piece(1));
+        drop(lane.producer.reserve_chunk(1));
         assert_eq!(lane.consumer.take(), Ok(None), "a turn is not seen before the entry behind it");
         let len = lane.producer.entry_max();
         assert!(lane.put(len), "an empty lane is full");

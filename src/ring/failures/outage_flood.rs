@@ -41,7 +41,7 @@ impl OutageFlood {
         let known = self.members.outages().and(self.flooded);
         let new = known != self.flooded;
         if new || !known.is_empty() && rest(self.sent, AGAIN, now).is_none() {
-            self.members.tell(known, new);
+            self.members.report_outages(known, new);
             (self.flooded, self.sent) = (known, Some(now));
         }
         (known, None)

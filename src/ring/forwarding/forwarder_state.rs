@@ -92,7 +92,7 @@ impl ForwarderState {
         *watched = now;
         let dead = self.members.dead();
         dead.iter().for_each(|dead| self.dead[dead.rank as usize].store(true, Ordering::Relaxed));
-        self.members.part_from(&dead);
+        self.members.take_down_links_to(&dead);
         // In rings that reroute, the manager driver observes the ports.
         if self.routes.is_none() {
             self.members.sides_to(&dead).for_each(|side| self.set_up(side, false));

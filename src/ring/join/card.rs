@@ -40,7 +40,7 @@ pub struct Card {
     pub host: Option<HostCard>,
     /// Address of the mailbox in which processes of other jobs leave announcements for the rank.
     pub mailbox: FileAddress,
-    /// Address in the rank's process from which other ranks copy to test whether the kernel allows that (CMA).
+    /// Address in the rank's process from which other ranks copy to test whether the kernel allows that.
     pub probe: u64,
     /// Cores that the rank's process may run on: bit n stands for all cores whose number is n modulo 128.
     pub cores: u128,

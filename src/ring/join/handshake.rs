@@ -104,7 +104,7 @@ impl Handshake {
                 Outcome::Failed(error)
             }
         };
-        self.tell(before, &mut write);
+        self.write_control(before, &mut write);
         Step { write, outcome }
     }
 
@@ -164,7 +164,7 @@ impl Handshake {
         if !matches!(self.exchange(own, &mut write), Ok(theirs) if theirs.read < PARTS) {
             self.written.phase = Phase::Refused;
         }
-        self.tell(before, &mut write);
+        self.write_control(before, &mut write);
         write
     }
 
@@ -180,7 +180,7 @@ impl Handshake {
         self.written.phase == Phase::Refused
     }
 
-    fn tell(&self, before: Control, write: &mut Vec<(usize, u32)>) {
+    fn write_control(&self, before: Control, write: &mut Vec<(usize, u32)>) {
         if self.written != before {
             write.push((CONTROL, self.written.word()));
         }

@@ -1,11 +1,11 @@
-//! Kernel copies (CMA) from and to other ranks.
+//! Kernel copies from and to other ranks.
 
 use super::cards::Cards;
 use crate::policy::LinkPolicy;
 use crate::topology::Topology;
 use ntbring_host::{machine, KernelCopy};
 
-/// Probes kernel copies (CMA) from and to each rank: the ranks of the own host, and those of neighbours whose links
+/// Probes kernel copies from and to each rank: the ranks of the own host, and those of neighbours whose links
 /// grant that shortcut. Returns one entry for each rank, in rank order; None where copies are not possible.
 pub(super) fn probe_kernel_copies(
     topology: &Topology,
@@ -17,7 +17,7 @@ pub(super) fn probe_kernel_copies(
     let probe = |r: u32| match KernelCopy::probe(cards.of(r).pid, cards.of(r).probe) {
         Ok(kernel_copy) => Some(kernel_copy),
         Err(error) => {
-            log::info!("rank {rank}: no single copies from and to rank {r}: {error}");
+            log::info!("rank {rank}: no kernel copies from and to rank {r}: {error}");
             None
         }
     };

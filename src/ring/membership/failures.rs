@@ -37,7 +37,7 @@ impl Membership {
 
     /// In rings that reroute, marks the links to dead hosts as down at this host's ports, for all users of the ports.
     /// Adapters of real hosts report such links by themselves.
-    pub fn part_from(&self, dead: &[Dead]) {
+    pub fn take_down_links_to(&self, dead: &[Dead]) {
         if self.policy().reroutes() {
             self.sides_to(dead).for_each(|side| self.set_link(side, LinkState::Down));
         }
@@ -60,7 +60,7 @@ impl Membership {
             if link.has_been_down() {
                 known.insert(topology.link(self.host(), link.side()));
             }
-            known = known.and(link.outages_told(topology.hosts()));
+            known = known.and(link.reported_outages(topology.hosts()));
         }
         known
     }
@@ -77,10 +77,10 @@ impl Membership {
     }
 
     /// Informs the neighbours that these links have gone down, and wakes their forwarders if the set is `new`.
-    pub(crate) fn tell(&self, links: LinkSet, new: bool) {
+    pub(crate) fn report_outages(&self, links: LinkSet, new: bool) {
         for link in self.links().into_iter().flatten() {
             // The set is also written to links that have gone down, since some of them come up again.
-            link.tell_outages(links);
+            link.write_outages(links);
             if new {
                 link.port.ring(FORWARDER_DOORBELL);
             }

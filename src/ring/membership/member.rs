@@ -99,7 +99,7 @@ impl Membership {
     }
 
     /// Returns the number of threads that forward at this process's host, if it has forwarders.
-    pub fn transfer_threads(&self) -> usize {
+    pub fn forwarder_threads(&self) -> usize {
         self.threads
     }
 

@@ -41,7 +41,7 @@ const UNSENT_MAX: usize = 64;
 /// get a core, as with many hosts on one machine; then more requests make it worse, and no host should be given up
 /// soon.
 const RULES: Rules =
-    Rules { classes: 2, patience: Duration::from_millis(100), tries: 100, poll: Duration::from_millis(500) };
+    Rules { classes: 2, reply_timeout: Duration::from_millis(100), tries: 100, poll: Duration::from_millis(500) };
 
 /// Driver of one host's network manager; keeps the host's routes up to date.
 pub struct ManagerDriver {
@@ -84,7 +84,7 @@ impl ManagerDriver {
             due: None,
             reroutes: 0,
         };
-        manager_driver.tell(Event::Busy(true));
+        manager_driver.pass_event(Event::Busy(true));
         manager_driver
     }
 
@@ -119,7 +119,7 @@ impl ManagerDriver {
             }
         }
         if self.due.is_some_and(|due| self.now >= due) {
-            self.tell(Event::Tick);
+            self.pass_event(Event::Tick);
         }
     }
 
@@ -139,7 +139,7 @@ impl ManagerDriver {
     }
 
     /// Passes the manager an event that it cannot refuse.
-    fn tell(&mut self, event: Event<'_>) {
+    fn pass_event(&mut self, event: Event<'_>) {
         if let Err(error) = self.event(event) {
             log::error!("host {}: {error}", self.host);
         }
@@ -185,12 +185,12 @@ impl ManagerDriver {
                 // A flapping link causes one warning only.
                 let level = if proven { log::Level::Warn } else { log::Level::Info };
                 log::log!(level, "host {host}: the {side} link, to host {to}, is down; {news}");
-                self.tell(Event::PortDown { port });
+                self.pass_event(Event::PortDown { port });
             }
             HealthChange::Up { weight } => {
                 let level = if change.is_plain() { log::Level::Debug } else { log::Level::Info };
                 log::log!(level, "host {host}: the {side} link, to host {to}, is up; a hop over it counts as {weight}");
-                self.tell(Event::PortUp { port, weight });
+                self.pass_event(Event::PortUp { port, weight });
             }
         }
     }

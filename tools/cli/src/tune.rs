@@ -96,7 +96,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     println!("{here}\n");
-    println!("half of the round trip, us; * the fastest method, for packed and separate by the mean of both columns\n");
+    println!("half of the round trip, us; * the fastest method, for packed and chunked by the mean of both columns\n");
     println!("{}\n", times(&figures));
     println!("{}\n", thresholds(&choices));
     if cfg!(debug_assertions) {

@@ -51,7 +51,7 @@ fn what_is_tuned_is_used() {
     assert_eq!(value(&before, "NTBRING_EAGER_MAX"), "66K (default)");
 
     let said = succeeds(&["tune", "--quick", "--force"], &config);
-    for part in ["payload", "separate, late", "streamed", "512K", "NTBRING_PACKED_MAX", "saved in"] {
+    for part in ["payload", "chunked, late", "streamed", "512K", "NTBRING_PACKED_MAX", "saved in"] {
         assert!(said.contains(part), "{part}:\n{said}");
     }
     let saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

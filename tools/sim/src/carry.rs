@@ -75,7 +75,7 @@ impl Simulation<'_> {
         let mut datagram = None;
         if let (Some(side), false) = (end.side, end.queued) {
             if let Some(entry) = end.sender.outgoing() {
-                let head = Datagram { tag: Some(entry.tag), ..end.receiver.telling(entry.place) };
+                let head = Datagram { tag: Some(entry.tag), ..end.receiver.datagram(entry.place) };
                 let len = entry.len;
                 let copy = Region::anonymous(len.max(8));
                 OutWindow::new(copy.clone()).write(0, end.sender.bytes(&entry));
@@ -84,7 +84,7 @@ impl Simulation<'_> {
             } else {
                 let asks = end.sender.is_to_ask(now);
                 if asks || end.receiver.is_to_tell(now) {
-                    let head = Datagram { asks, ..end.receiver.telling(end.sender.place()) };
+                    let head = Datagram { asks, ..end.receiver.datagram(end.sender.place()) };
                     if asks {
                         end.sender.has_asked(now);
                     }
@@ -93,7 +93,7 @@ impl Simulation<'_> {
             }
         }
         if let Some((side, head, bytes, len)) = datagram {
-            end.receiver.has_told(&head);
+            end.receiver.has_sent(&head);
             end.queued = true;
             let load = Load::Datagram { datagram: head, bytes, len };
             let size = (Datagram::HEAD + len) as u64;
@@ -160,7 +160,7 @@ impl Simulation<'_> {
         let window = InWindow::new(bytes.clone());
         let end = self.end(host, src);
         let odd = |what: String| SimError::Protocol { host, what };
-        end.sender.told(datagram, now).map_err(|error| odd(error.to_string()))?;
+        end.sender.acknowledge(datagram, now).map_err(|error| odd(error.to_string()))?;
         end.receiver.take(datagram, window.foreign(0, len), now).map_err(|error| odd(error.to_string()))?;
         let mut chunks = Vec::new();
         while let Some(entry) = end.consumer.take().map_err(|error| odd(error.to_string()))? {

@@ -70,15 +70,15 @@ pub fn attempts(loss: f64, back: bool, messages: usize, bytes: usize, seed: u64)
                     taken.push(tries);
                 }
                 if receiver.is_to_tell(now) || receiver.owes() {
-                    let answer = receiver.telling(Default::default());
-                    receiver.has_told(&answer);
+                    let answer = receiver.datagram(Default::default());
+                    receiver.has_sent(&answer);
                     if !back || rng.f64() >= loss {
                         agenda.after(LATENCY, Event::Back(answer));
                     }
                 }
             }
             Event::Back(datagram) => {
-                sender.told(&datagram, now)?;
+                sender.acknowledge(&datagram, now)?;
             }
         }
     }

@@ -71,8 +71,8 @@ impl Figures {
     /// Returns the time of an eager message in microseconds: the shorter one of one entry and of chunks.
     pub fn eager(&self, bytes: usize) -> Option<f64> {
         let packed = self.mean(bytes, Method::Packed, Method::PackedLate);
-        let separate = self.mean(bytes, Method::Separate, Method::SeparateLate);
-        packed.into_iter().chain(separate).reduce(f64::min)
+        let chunked = self.mean(bytes, Method::Chunked, Method::ChunkedLate);
+        packed.into_iter().chain(chunked).reduce(f64::min)
     }
 
     /// Returns the fastest method, if there was a choice. For eager methods the mean of waiting and late receivers
@@ -81,7 +81,7 @@ impl Figures {
         let offered = [Method::Streamed, Method::Single, Method::Both];
         let mut all: Vec<(f64, Method)> =
             offered.into_iter().filter_map(|way| Some((self.time(bytes, way)?, way))).collect();
-        for (waiting, late) in [(Method::Packed, Method::PackedLate), (Method::Separate, Method::SeparateLate)] {
+        for (waiting, late) in [(Method::Packed, Method::PackedLate), (Method::Chunked, Method::ChunkedLate)] {
             all.extend(self.mean(bytes, waiting, late).map(|us| (us, waiting)));
         }
         all.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, way)| way)
@@ -114,7 +114,7 @@ pub fn choose(figures: &Figures) -> Vec<Choice> {
     let eager = |bytes| figures.eager(bytes);
     let up_to = |default: usize| move |bytes: usize| bytes + LONG_HEADER <= default;
 
-    let packed = pairs(figures.packed_max, &time(Method::Packed), &time(Method::Separate));
+    let packed = pairs(figures.packed_max, &time(Method::Packed), &time(Method::Chunked));
     let offered = pairs(EAGER_MAX.most as usize, &eager, &time(Method::Streamed));
     // A message of the largest size that the setting allows has no room for its header.
     let single = pairs(SINGLE_COPY.most as usize, &eager, &time(Method::Single));
@@ -223,9 +223,9 @@ mod tests {
     fn lines(way: Method) -> (f64, f64) {
         match way {
             Method::Packed => (0.2, 0.2),
-            Method::Separate => (0.8, 0.1),
+            Method::Chunked => (0.8, 0.1),
             Method::PackedLate => (0.2, 0.3),
-            Method::SeparateLate => (0.8, 0.2),
+            Method::ChunkedLate => (0.8, 0.2),
             Method::Streamed => (3.0, 0.1),
             Method::Single => (2.0, 0.05),
             Method::Both => (5.0, 0.025),
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_always_wins_has_no_end() {
         let figures = figures(|_, way| {
-            Some(if way as usize <= Method::SeparateLate as usize { 1.0 } else { 9.0 + way as usize as f64 })
+            Some(if way as usize <= Method::ChunkedLate as usize { 1.0 } else { 9.0 + way as usize as f64 })
         });
         let found = chosen(&figures);
         assert_eq!(found[1..], [Some("66K".into()), Some("auto:64K".into()), Some("off".into())]);

@@ -17,9 +17,9 @@ pub enum Method {
     /// Packed, to a late receiver.
     PackedLate,
     /// Chunked eager: the header, then the payload in chunks.
-    Separate,
+    Chunked,
     /// Chunked, to a late receiver.
-    SeparateLate,
+    ChunkedLate,
     /// Rendezvous, streamed through the lane.
     Streamed,
     /// Rendezvous, copied by the receiver.
@@ -33,8 +33,8 @@ impl Method {
     pub const ALL: [Method; 7] = [
         Method::Packed,
         Method::PackedLate,
-        Method::Separate,
-        Method::SeparateLate,
+        Method::Chunked,
+        Method::ChunkedLate,
         Method::Streamed,
         Method::Single,
         Method::Both,
@@ -44,7 +44,7 @@ impl Method {
     pub(super) fn end(self) -> usize {
         match self {
             Method::Packed | Method::PackedLate => 0,
-            Method::Separate | Method::SeparateLate | Method::Streamed => 1,
+            Method::Chunked | Method::ChunkedLate | Method::Streamed => 1,
             Method::Single => 2,
             Method::Both => 3,
         }
@@ -57,7 +57,7 @@ impl Method {
 
     /// Returns true if the receiver is late.
     pub(super) fn is_late(self) -> bool {
-        matches!(self, Method::PackedLate | Method::SeparateLate)
+        matches!(self, Method::PackedLate | Method::ChunkedLate)
     }
 
     /// Returns the size in bytes of the netmod's header of such a message.
@@ -74,8 +74,8 @@ impl fmt::Display for Method {
         f.pad(match self {
             Method::Packed => "packed",
             Method::PackedLate => "packed, late",
-            Method::Separate => "separate",
-            Method::SeparateLate => "separate, late",
+            Method::Chunked => "chunked",
+            Method::ChunkedLate => "chunked, late",
             Method::Streamed => "streamed",
             Method::Single => "single copy",
             Method::Both => "both copy",
@@ -92,10 +92,10 @@ pub(super) fn ends(user: &Settings) -> [Settings; 4] {
         s.limits.single_copy = SingleCopy::Never;
         s.limits.split_copy = SplitCopy::Never;
     });
-    let separate = eager.clone().with(|s| s.limits.packed_max = 0);
-    let single = separate.clone().with(|s| s.limits.single_copy = SingleCopy::Above(0));
+    let chunked = eager.clone().with(|s| s.limits.packed_max = 0);
+    let single = chunked.clone().with(|s| s.limits.single_copy = SingleCopy::Above(0));
     let both = single.clone().with(|s| s.limits.split_copy = SplitCopy::From(SPLIT_COPY.least));
-    [eager, separate, single, both]
+    [eager, chunked, single, both]
 }
 
 /// Amount of measurement.
@@ -170,7 +170,7 @@ const TWO_PAGES: usize = 8 * K;
 pub(super) fn is_possible(way: Method, bytes: usize, packed_max: usize, reached: bool) -> bool {
     match way {
         Method::Packed | Method::PackedLate => bytes + LONG_HEADER <= packed_max,
-        Method::Separate | Method::SeparateLate => bytes + LONG_HEADER <= EAGER_MAX.most as usize,
+        Method::Chunked | Method::ChunkedLate => bytes + LONG_HEADER <= EAGER_MAX.most as usize,
         Method::Streamed => true,
         Method::Single => reached,
         Method::Both => reached && bytes >= TWO_PAGES,

@@ -308,7 +308,7 @@ fn nothing_is_said_of_hosts_that_have_only_just_begun() {
     // The wait for a host that does not start is limited.
     let mut ring = Ring::new(4);
     ring.asleep = vec![2];
-    ring.run(GRACE + 2 * RULES.patience * RULES.tries.into());
+    ring.run(GRACE + 2 * RULES.reply_timeout * RULES.tries.into());
     assert_eq!([0, 1, 3].map(|host| ring.side(host, 2)), [None; 3]);
     assert_eq!((ring.side(1, 3), ring.side(3, 1)), (Some(Side::Left), Some(Side::Right)));
     ring.asleep.clear();

@@ -72,7 +72,7 @@ fn main() {
         verify(&into, from, job.rank, PAYLOAD);
         job.world.barrier();
     }
-    // Where the kernel copies (CMA), one side of each pair has no steps to make.
+    // Where the kernel copies, one side of each pair has no steps to make.
     let (mine, mut all) = (session.read(&steps) - before, 0);
     job.world.all_reduce_into(&mine, &mut all, SystemOperation::sum());
     if all == 0 {
