@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! slot   | tag | bytes ......................... |      2 to 32 lines
-//! tag    round (32 bits) | length (16) | 1: the rank has failed and gives no bytes (16)
+//! tag    round (32 bits) | length (16) | 1: the rank has failed and gives no bytes (1) | its core + 1, or 0 (15)
 //! ```
 //!
 //! **There is no flow control.** The user of a board ensures that no rank writes in one round before all ranks have
@@ -68,6 +68,24 @@ pub struct Posted {
     pub len: usize,
     /// True if the rank that owns the data has failed, so that all readers go without its bytes.
     pub failed: bool,
+    /// The core on which that rank ran.
+    pub core: CoreId,
+}
+
+/// A core of the machine that all ranks of the group share; `default()` if it is unknown or there is no such machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreId(u16);
+
+impl CoreId {
+    /// Returns the core with a number of the operating system; unknown if a tag has no room for the number.
+    pub fn new(number: usize) -> CoreId {
+        CoreId(u16::try_from(number).ok().filter(|&n| n < (1 << 15) - 1).map_or(0, |n| n + 1))
+    }
+
+    /// True if both cores are known and different.
+    pub fn differs(self, other: CoreId) -> bool {
+        self != other && self != CoreId::default() && other != CoreId::default()
+    }
 }
 
 impl BoardWriter {
@@ -83,10 +101,10 @@ impl BoardWriter {
 
     /// Posts bytes in a slot. Panics if they are more than [`post_max`].
     #[inline]
-    pub fn post(&self, place: usize, bytes: &[u8], failed: bool) {
+    pub fn post(&self, place: usize, bytes: &[u8], failed: bool, core: CoreId) {
         let at = self.check(place, bytes.len());
         self.window.write_bytes(at + TAG, bytes);
-        self.publish(at, Posted { len: bytes.len(), failed });
+        self.publish(at, Posted { len: bytes.len(), failed, core });
     }
 
     /// Forwards bytes that were found in a slot of another board.
@@ -105,9 +123,9 @@ impl BoardWriter {
     }
 
     #[inline]
-    fn publish(&self, at: usize, Posted { len, failed }: Posted) {
+    fn publish(&self, at: usize, Posted { len, failed, core }: Posted) {
         self.window.fence();
-        let what = (len as u64) << 32 | u64::from(failed) << 48;
+        let what = (len as u64) << 32 | u64::from(failed) << 48 | u64::from(core.0) << 49;
         self.window.store(at, u64::from(self.turn) | what);
         self.window.fence();
     }
@@ -133,9 +151,9 @@ impl BoardReader {
     #[inline]
     pub fn look(&self, place: usize) -> Result<Option<Posted>, Corrupt> {
         let word = self.window.load(self.layout.offset(self.turn, place));
-        let (turn, len, failed) = (word as u32, (word >> 32) as u16 as usize, word >> 48);
-        if turn == self.turn && len <= post_max(self.layout.place_bytes) && failed <= 1 {
-            return Ok(Some(Posted { len, failed: failed == 1 }));
+        let (turn, len) = (word as u32, (word >> 32) as u16 as usize);
+        if turn == self.turn && len <= post_max(self.layout.place_bytes) {
+            return Ok(Some(Posted { len, failed: word >> 48 & 1 == 1, core: CoreId((word >> 49) as u16) }));
         }
         match turn == self.turn.wrapping_sub(2) || word == 0 {
             true => Ok(None),

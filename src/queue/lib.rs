@@ -44,7 +44,7 @@ mod producer;
 mod reliability;
 mod tag;
 
-pub use board::{post_max, BoardLayout, BoardReader, BoardWriter, Posted, PLACE};
+pub use board::{post_max, BoardLayout, BoardReader, BoardWriter, CoreId, Posted, PLACE};
 pub use checked::GaveUp;
 pub use consumer::{Beginning, Consumer, Entry, Taken};
 pub use corrupt::{Corrupt, Damage};

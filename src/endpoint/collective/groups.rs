@@ -4,13 +4,14 @@
 //! the way round in each, through allgather mailboxes (`queue::board`). A rank looks at the mailboxes only while it
 //! takes part in an allgather itself: a member that waits for a block that this rank has to pass on waits for this
 //! rank's own block, too. Where a rank can read the mailboxes of its neighbours (the shortcut `windows`), it sees a
-//! block before the neighbour has passed it on.
+//! block before the neighbour has passed it on. There all ranks share one machine, and blocks name the core on which
+//! their rank ran: with more ranks than cores a rank yields only to members of its own core.
 
 use super::direction::{leaving, RIGHTWARD};
 use super::group::{Group, Stream, SPAN_MAX};
 use crate::bell::Bell;
 use crate::error::EndpointError;
-use ntbring_queue::{post_max, BoardReader, BoardWriter, Posted, PLACE};
+use ntbring_queue::{post_max, BoardReader, BoardWriter, CoreId, Posted, PLACE};
 use ntbring_ring::layout::BOARDS;
 use ntbring_ring::{rank_doorbell, Membership, PathFailure, PeerLoss};
 use std::sync::Arc;
@@ -31,6 +32,11 @@ struct Onward {
 struct Origin {
     rank: u32,
     boards: Vec<BoardReader>,
+}
+
+/// Returns the core on which this thread runs.
+fn current_core() -> CoreId {
+    nix::sched::sched_getcpu().map_or(CoreId::default(), CoreId::new)
 }
 
 /// All groups of a rank.
@@ -219,7 +225,9 @@ impl Groups {
         });
         let mine = Vec::with_capacity(self.members.block_max());
         let ranks = ranks.to_vec();
-        self.open.push(Group { id, board, ranks, me, streams, mine, has_block: false, lost: loss });
+        let core = CoreId::default();
+        let (has_block, looks_without_yield, lost) = (false, 0, loss);
+        self.open.push(Group { id, board, ranks, me, streams, mine, has_block, core, looks_without_yield, lost });
         Ok(Some(me))
     }
 
@@ -245,14 +253,15 @@ impl Groups {
             let text = format!("a block of {size} bytes in group {id}, missing those of {:?}", group.missing());
             return Err(EndpointError::Argument(text));
         }
-        group.begin(block);
+        let same_machine = group.streams.iter().any(|s| s.view.is_some());
+        group.begin(block, if same_machine { current_core() } else { CoreId::default() });
         self.begun += 1;
         for (d, stream) in group.streams.iter_mut().enumerate().filter(|(_, s)| s.span > 0) {
             stream.begin();
             self.origin[d][stream.from].boards[group.board].turn();
             let onward = &mut self.onward[d][stream.to];
             onward.boards[group.board].turn();
-            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none());
+            onward.boards[group.board].post(0, block.unwrap_or_default(), block.is_none(), group.core);
             onward.bell.ring();
             self.doorbells += 1;
         }
@@ -270,6 +279,12 @@ impl Groups {
             }
         }
         Ok(self.open[i].is_complete())
+    }
+
+    /// True if the rank may look for missing blocks of a group again without a yield
+    /// ([`Group::may_look_without_yield`]).
+    pub fn may_look_without_yield(&mut self, id: u32) -> bool {
+        self.find(id).is_ok_and(|i| self.open[i].may_look_without_yield())
     }
 
     /// Copies the blocks of a completed allgather to `to`, in the order of the hosts.

@@ -60,6 +60,15 @@ impl Endpoint {
             if self.waiting.polls.is_relaying() && self.forward_some() {
                 continue;
             }
+            while self.waiting.idle.gives_way() && self.collective.groups.may_look_without_yield(id) {
+                // Other hosts may wait for a packet in transit, and this rank for them.
+                if self.waiting.polls.is_relaying() {
+                    self.forward_some();
+                }
+                if self.is_allgathered(id)? {
+                    return Ok(true);
+                }
+            }
             self.waiting.idle.pause();
         }
         self.is_allgathered(id)

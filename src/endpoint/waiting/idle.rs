@@ -215,9 +215,15 @@ impl Idle {
     /// [`Idle::wait`]. It is not counted, and it does not measure the yield, because that takes as long as a poll.
     #[inline]
     pub fn pause(&self) {
-        if self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning() {
+        if self.gives_way() {
             std::thread::yield_now();
         }
+    }
+
+    /// True if [`Idle::pause`] would yield.
+    #[inline]
+    pub fn gives_way(&self) -> bool {
+        self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning()
     }
 
     /// Yields, and adapts `spins` to the duration of the yield, which shows if other processes want the core.

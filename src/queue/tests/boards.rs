@@ -2,7 +2,7 @@
 
 #[cfg(not(loom))]
 use crate::{post_max, Corrupt};
-use crate::{BoardLayout, BoardReader, BoardWriter, Posted, PLACE};
+use crate::{BoardLayout, BoardReader, BoardWriter, CoreId, Posted, PLACE};
 use ntbring_memory::{InWindow, OutWindow, Region};
 
 #[cfg(not(loom))]
@@ -23,7 +23,7 @@ fn exchange(writer: &mut BoardWriter, reader: &mut BoardReader, turn: u64, place
     writer.turn();
     reader.turn();
     for place in 0..places {
-        writer.post(place, &(10 * turn + place as u64).to_le_bytes(), false);
+        writer.post(place, &(10 * turn + place as u64).to_le_bytes(), false, CoreId::new(3));
     }
     for place in 0..places {
         let posted = loop {
@@ -32,7 +32,7 @@ fn exchange(writer: &mut BoardWriter, reader: &mut BoardReader, turn: u64, place
                 None => loom::thread::yield_now(),
             }
         };
-        assert_eq!(posted, Posted { len: 8, failed: false });
+        assert_eq!(posted, Posted { len: 8, failed: false, core: CoreId::new(3) });
         let mut bytes = [0; 8];
         reader.read(place, &mut bytes);
         assert_eq!(bytes, (10 * turn + place as u64).to_le_bytes(), "turn {turn}, place {place} is torn");
@@ -71,8 +71,8 @@ fn what_a_place_may_hold() {
         writer.turn();
         reader.turn();
         assert_eq!(reader.look(2), Ok(None), "turn {turn}");
-        writer.post(2, &[turn; POST_MAX], turn == 4);
-        let posted = Posted { len: POST_MAX, failed: turn == 4 };
+        writer.post(2, &[turn; POST_MAX], turn == 4, CoreId::new(turn.into()));
+        let posted = Posted { len: POST_MAX, failed: turn == 4, core: CoreId::new(turn.into()) };
         assert_eq!(reader.look(2), Ok(Some(posted)));
         let mut bytes = [0; POST_MAX];
         reader.read(2, &mut bytes);
@@ -80,7 +80,7 @@ fn what_a_place_may_hold() {
         // The other set of slots.
         assert_eq!(reader.look(1), Ok(None));
     }
-    for word in [1, 4, 7, 5 | (POST_MAX as u64 + 1) << 32, 5 | 1 << 49, u64::MAX] {
+    for word in [1, 4, 7, 5 | (POST_MAX as u64 + 1) << 32, u64::MAX] {
         OutWindow::new(region.clone()).store(4 * plan(3).place_bytes, word);
         assert_eq!(reader.look(1), Err(Corrupt::Place { place: 1, word, turn: 5 }));
     }
@@ -94,19 +94,19 @@ fn turns_go_round() {
     for _ in 0..3 {
         writer.turn();
         reader.turn();
-        writer.post(0, &[1], false);
+        writer.post(0, &[1], false, CoreId::default());
     }
     writer.skip_to(u32::MAX - 3);
     reader.skip_to(u32::MAX - 3);
     for turn in u32::MAX - 3..=u32::MAX {
-        writer.post(0, &turn.to_le_bytes(), false);
+        writer.post(0, &turn.to_le_bytes(), false, CoreId::new(3));
         writer.turn();
         reader.turn();
     }
     for turn in 0..5u8 {
         assert_eq!(reader.look(0), Ok(None), "turn {turn}");
-        writer.post(0, &[turn], false);
-        assert_eq!(reader.look(0), Ok(Some(Posted { len: 1, failed: false })));
+        writer.post(0, &[turn], false, CoreId::default());
+        assert_eq!(reader.look(0), Ok(Some(Posted { len: 1, failed: false, core: CoreId::default() })));
         writer.turn();
         reader.turn();
     }
@@ -116,5 +116,5 @@ fn turns_go_round() {
 #[test]
 #[should_panic(expected = "place 2 on a board of 2")]
 fn there_are_no_more_places() {
-    board(&Region::anonymous(plan(2).bytes()), 2).0.post(2, &[], false);
+    board(&Region::anonymous(plan(2).bytes()), 2).0.post(2, &[], false, CoreId::default());
 }
