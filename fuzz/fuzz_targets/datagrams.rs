@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
             0 | 1 => {
                 let len = usize::from(step[4]) * 2;
                 let kind = if step[5] > 240 { 0xff } else { step[5] };
-                let tag = Tag { sequence: has.entries as u16, kind, len: len as u32, meta: 0, asks: false };
+                let tag = Tag { sequence: has.entries as u16, kind, len: len as u32, meta: 0 };
                 let tag = if flag(4) { tag.word() } else { u64::from_le_bytes(step[4..].try_into().expect("8 bytes")) };
                 let near = if flag(5) { has } else { place(step[10], step[11], has) };
                 let datagram = Datagram {

@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
             1 => memory.write_bytes(line * LINE, step),
             // What the consumer most likely takes for valid.
             2 | 3 => {
-                let tag = Tag { sequence: consumer.sequence(), kind: step[2], len: word as u32 >> 12, meta: 0, asks: false };
+                let tag = Tag { sequence: consumer.sequence(), kind: step[2], len: word as u32 >> 12, meta: 0 };
                 memory.store(line * LINE, Tag { len: tag.len & 0xfff, ..tag }.word());
             }
             4 => head.store(0, word),

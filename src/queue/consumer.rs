@@ -263,9 +263,6 @@ impl Consumer {
         }
         self.advance(lines);
         self.held += 1;
-        if tag.asks {
-            self.due = 0;
-        }
         Ok(entry)
     }
 

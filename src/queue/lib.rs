@@ -19,22 +19,17 @@
 //! extra word.
 //!
 //! **The head is returned lazily.** The producer works with a cached copy of the head, which it refreshes only when
-//! the lane seems full. The consumer writes the true head into the producer's memory once per half lane, or sooner if
-//! the tag of an entry [requests](Tag::asks) it. An entry may therefore take at most a quarter of the lane: together
+//! the lane seems full. The consumer writes the true head into the producer's memory once per half lane. An entry may therefore take at most a quarter of the lane: together
 //! with the padding before a wrap it then always fits into the space that is known to be free.
 //!
 //! [Boards](BoardWriter) are allgather mailboxes beside the lanes; they carry data that ranks pass around the ring in
 //! rounds.
 //!
 //! **Ordering.** The producer writes bytes, fence, tag, fence. This is correct on links that reorder and split posted
-//! writes between fences. An entry never wraps: a `PAD` entry fills the rest of the lap, which may be most of it (see
-//! `chunking`).
+//! writes between fences. An entry never wraps: a `PAD` entry fills the rest of the lap.
 
 mod board;
 mod checked;
-mod chunk_policy;
-mod chunk_tuner;
-mod chunking;
 mod consumer;
 mod copies;
 mod corrupt;

@@ -1,7 +1,6 @@
 //! The producer of a lane.
 
 use super::checked::{GaveUp, RetransmitBuffer, CHECK};
-use super::chunk_policy::Chunking;
 use super::copies::Copies;
 use super::reliability::Reliability;
 use super::{entry_max, lines_for, Tag, LINE, LINES_MAX, LINES_MIN, PAD, TAG};
@@ -31,8 +30,6 @@ pub struct Producer {
     trailer: u16,
     /// Bitmap of the lines whose first word is neither a tag nor zero, but bytes of an entry.
     stale: Vec<u64>,
-    /// Chunking policy and early wraps; None if chunks are treated like all other entries.
-    pub(super) chunking: Option<Box<Chunking>>,
     /// State for retransmission and error detection on links that are not trusted.
     retransmit: Option<Box<RetransmitBuffer>>,
     /// State of copies by an engine; None if the processor makes all copies.
@@ -56,7 +53,6 @@ impl Producer {
             head: 0,
             sequence: 0,
             stale,
-            chunking: None,
             trailer: 0,
             retransmit: None,
             copies: None,
@@ -148,7 +144,15 @@ impl Producer {
             return None;
         }
         let at = if lines <= rest { self.at } else { 0 };
-        Some(Slot { room: len, at, asks: false, lane: self })
+        Some(Slot { room: len, at, lane: self })
+    }
+
+    /// Returns true if the known head is so old that the consumer is likely to have entries to take. A consumer that
+    /// keeps up may be reported as behind until it returns the head for the half lane that it has just taken.
+    #[inline]
+    pub fn is_behind(&mut self) -> bool {
+        let half = self.lines / 2;
+        self.taken() > half && !self.frees(half)
     }
 
     /// Refreshes the cached head; returns true if `lines` lines are then free.
@@ -171,7 +175,7 @@ impl Producer {
         }
         let next = if end == self.lines { 0 } else { end };
         let clear = self.is_stale(next).then_some(next * LINE);
-        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks: false };
+        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
         // The first word of an entry is never stale: it was cleared before the previous entry was published.
         if !self.lane.deposit(clear, self.at * LINE, tag.word(), first, then) {
             return false;
@@ -205,9 +209,9 @@ impl Producer {
 
     /// Publishes the `lines` lines at `at` as an entry, after its bytes have been written, or when `copy` is complete.
     #[inline]
-    fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), asks: bool, copy: Option<CopyTicket>) {
+    fn publish(&mut self, lines: usize, (kind, len, meta): (u8, usize, u16), copy: Option<CopyTicket>) {
         let next = if self.at + lines == self.lines { 0 } else { self.at + lines };
-        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta, asks };
+        let tag = Tag { sequence: self.sequence, kind, len: len as u32, meta };
         if let Some(retransmit) = &mut self.retransmit {
             retransmit.send(&self.lane, self.at, (self.tail, lines, len), tag.word(), next);
         } else {
@@ -273,8 +277,6 @@ pub struct Slot<'a> {
     pub(super) room: usize,
     /// Line at which the entry begins: the next line, or line 0 of a new lap.
     pub(super) at: usize,
-    /// True if the entry requests the head.
-    pub(super) asks: bool,
 }
 
 impl Slot<'_> {
@@ -334,11 +336,7 @@ impl Slot<'_> {
             // The padding is published only when an entry follows it, because the consumer returns the head when it
             // releases an entry.
             let rest = slot.lane.lines - slot.lane.at;
-            let tail = slot.lane.tail;
-            if let Some(chunking) = &mut slot.lane.chunking {
-                chunking.filled(tail, rest);
-            }
-            slot.lane.publish(rest, (PAD, 0, 0), false, None);
+            slot.lane.publish(rest, (PAD, 0, 0), None);
         }
         let trailer = slot.lane.trailer();
         let (lines, reserved) = (lines_for(len + trailer), lines_for(slot.room + trailer));
@@ -349,8 +347,7 @@ impl Slot<'_> {
             slot.lane.spoil(at, lines..reserved);
             slot.lane.lane.fence();
         }
-        let asks = slot.asks;
-        slot.lane.publish(lines, (kind, len, meta), asks, copy);
+        slot.lane.publish(lines, (kind, len, meta), copy);
     }
 }
 

@@ -6,10 +6,11 @@ pub const LEN_MAX: usize = (1 << 23) - 1;
 pub const META_MAX: u16 = (1 << 15) - 1;
 
 const VALID: u64 = 1 << 63;
-const ASKS: u64 = 1 << 47;
+/// A bit that is always zero.
+const RESERVED: u64 = 1 << 47;
 
 /// The fields of a tag. Layout of the word: bits 0-15 sequence number, 16-23 kind, 24-46 length of the entry in
-/// bytes, 47 head request, 48-62 meta, 63 always set, so that no tag is zero.
+/// bytes, 47 always zero, 48-62 meta, 63 always set, so that no tag is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// Number of the entry in its lane, from 0, modulo 2^16.
@@ -20,8 +21,6 @@ pub struct Tag {
     pub len: u32,
     /// Additional value for the layers above, at most [`META_MAX`].
     pub meta: u16,
-    /// True if the consumer must return the head as soon as the entry is released.
-    pub asks: bool,
 }
 
 impl Tag {
@@ -34,7 +33,6 @@ impl Tag {
             | u64::from(self.kind) << 16
             | u64::from(self.len) << 24
             | u64::from(self.meta) << 48
-            | if self.asks { ASKS } else { 0 }
     }
 
     /// Returns true if `word` is a tag with this sequence number.
@@ -43,11 +41,10 @@ impl Tag {
         word & (VALID | 0xffff) == VALID | u64::from(sequence)
     }
 
-    /// Decodes `word` if it is a tag of this kind without a head request; otherwise returns None.
+    /// Decodes `word` if it is a tag of this kind; otherwise returns None.
     #[inline(always)]
     pub fn plain(word: u64, kind: u8) -> Option<Tag> {
-        let tag = Tag::parse(word).filter(|_| word & (ASKS | 0xff << 16) == u64::from(kind) << 16)?;
-        Some(Tag { asks: false, ..tag })
+        Tag::parse(word).filter(|_| word & (RESERVED | 0xff << 16) == u64::from(kind) << 16)
     }
 
     /// Decodes `word`; returns None if it is not a tag.
@@ -58,7 +55,6 @@ impl Tag {
             kind: (word >> 16) as u8,
             len: (word >> 24) as u32 & LEN_MAX as u32,
             meta: (word >> 48) as u16 & META_MAX,
-            asks: word & ASKS != 0,
         })
     }
 }

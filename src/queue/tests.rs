@@ -6,7 +6,6 @@
 //! | `boards` | boards: all interleavings of a few rounds, and arbitrary writes by a peer |
 //! | `copies` | entries that an engine copies, among others: copies complete late and in any order |
 //! | `model` | all interleavings of a small lane, by loom (`--cfg loom`) |
-//! | `wraps` | chunks that wrap early |
 //! | `link` | a simulated link that delays, splits and reorders writes, step by step |
 //! | `room` | all states of the smallest lane |
 //! | `whole` | entries produced in one call (`put`), among others |
@@ -42,8 +41,6 @@ mod simulation;
 mod threads;
 #[cfg(not(loom))]
 mod whole;
-#[cfg(not(loom))]
-mod wraps;
 
 /// Takes the next entry with the fast paths, or with `take` if it is not of this kind.
 fn take_by_kind(consumer: &mut Consumer, kind: u8) -> Result<Option<Entry>, Corrupt> {

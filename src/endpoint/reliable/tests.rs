@@ -256,7 +256,7 @@ fn what_is_lost_is_complained_of_once() {
 fn who_claims_to_have_a_part_of_an_entry_gets_nothing_more() {
     let mut pair = Pair::new();
     let mut bytes = message(0, 200);
-    let tag = ntbring_queue::Tag { sequence: 1, kind: 1, len: 1 << 20, meta: 0, asks: false };
+    let tag = ntbring_queue::Tag { sequence: 1, kind: 1, len: 1 << 20, meta: 0 };
     bytes[56..64].copy_from_slice(&tag.word().to_le_bytes());
     assert!(pair.produce(&bytes));
     pair.outgoing();
@@ -290,7 +290,7 @@ fn what_cannot_be_is_refused() {
         pair.arrive(&flying).unwrap();
     }
     let place = pair.sender.place();
-    let tag = ntbring_queue::Tag { sequence: place.entries as u16, kind: 1, len: 50, meta: 0, asks: false };
+    let tag = ntbring_queue::Tag { sequence: place.entries as u16, kind: 1, len: 50, meta: 0 };
     let datagram = Datagram { place, tag: Some(tag.word()), ..Datagram::default() };
     let much = Flying { datagram, bytes: Region::anonymous(56), len: 50 };
     assert_eq!(pair.arrive(&much), Err(Malformed("sent more than its lane holds")));

@@ -39,8 +39,6 @@ impl Outbound {
             let bell = Bell::Local(members.clone(), rank_doorbell(local));
             flows[rank as usize].line.outbox = lanes.push(members.local_producer(local), bell, true);
         }
-        // Ranks that take turns on a core make best use of a turn by filling the whole lane.
-        let near = !members.is_oversubscribed();
         let links = members.links().filter(|_| connections.is_none());
         for (rank, lane) in connections.into_iter().flatten() {
             flows[rank as usize].line.outbox = lanes.push(lane, Bell::Reliable, false);
@@ -52,7 +50,6 @@ impl Outbound {
                 if topology.direction(host, next) == side {
                     let bell = Bell::Port(link.port(), rank_doorbell(local));
                     let lane = link.producer(me, End::Rank(local), false);
-                    let lane = if near && members.policy().is_coherent() { lane.cached() } else { lane };
                     flows[rank as usize].line.outbox = lanes.push(lane, bell, members.policy().is_coherent());
                 }
             }

@@ -269,11 +269,11 @@ fn put_chunk(
     stream: &mut Stream,
     piece: usize,
 ) -> Result<bool, EndpointError> {
-    let size = (stream.payload.len() - stream.offset).min(piece.min(lane.chunk_max()) as u64) as usize;
+    let size = (stream.payload.len() - stream.offset).min(piece as u64) as usize;
     let prefix = Packet::Chunk { stream: stream.id, payload: size }.prefix(route);
     let at = prefix.end();
     let by_engine = lane.has_engine_for(size);
-    let Some(mut slot) = lane.reserve_chunk(at + size) else { return Ok(false) };
+    let Some(mut slot) = lane.reserve(at + size) else { return Ok(false) };
     slot.write_bytes(0, prefix.bytes());
     if let (true, Payload::Contiguous(bytes)) = (by_engine, &stream.payload) {
         let from = bytes.part(stream.offset as usize, size).into();

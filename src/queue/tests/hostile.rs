@@ -32,7 +32,6 @@ fn word(rng: &mut Rng, expected: u16) -> u64 {
                 _ => rng.u32(..60),
             },
             meta: rng.u16(..=META_MAX),
-            asks: rng.bool(),
         }
         .word(),
     }
@@ -76,7 +75,7 @@ proptest! {
             }
             // The peer writes the expected tag at any line, in any state of the consumer.
             for line in 0..lines {
-                let tag = Tag { sequence: consumer.sequence(), kind: 1, len: rng.u32(..300), meta: 0, asks: false };
+                let tag = Tag { sequence: consumer.sequence(), kind: 1, len: rng.u32(..300), meta: 0 };
                 memory.store(line * LINE, tag.word());
             }
             let _ = consumer.take();
@@ -86,7 +85,6 @@ proptest! {
     #[test]
     fn whatever_the_head_is_said_to_be_nothing_is_written_outside(
         lines in 16usize..600,
-        lap in prop_oneof![Just(usize::MAX), 1usize..600],
         seed: u64,
     ) {
         let mut rng = Rng::with_seed(seed);
@@ -96,7 +94,7 @@ proptest! {
         let window = Region::anonymous((lines + 2) * LINE);
         let beside = InWindow::new(window.clone());
         let lane = OutWindow::new(window).part(LINE, lines * LINE);
-        let mut producer = Producer::new(lane, InWindow::new(credit)).with_wrap_after(lap);
+        let mut producer = Producer::new(lane, InWindow::new(credit));
         // The head in which a correct producer believes.
         let (mut tail, mut head, mut said) = (0u64, 0u64, 0u64);
         for _ in 0..500 {
@@ -111,26 +109,16 @@ proptest! {
             hostile.store(0, said);
             let len = rng.usize(..=producer.entry_max());
             let need = lines_for(len) as u64;
-            let (at, rest) = (tail % lines as u64, lines as u64 - tail % lines as u64);
-            let is_chunk = rng.bool();
+            let rest = lines as u64 - tail % lines as u64;
             let room = |head: u64, lines_of: u64| tail - head + lines_of < lines as u64;
-            let mut with_filling = if need > rest { need + rest } else { need };
+            let with_filling = if need > rest { need + rest } else { need };
             // The producer may decide with an older head; only the sufficiency of the latest head is checked.
             let look = |head: &mut u64| if said > *head && said <= tail { *head = said };
-            // At the start of a lap that is never enough, but the producer still reads the head.
-            if is_chunk && (at + need) as usize > lap {
-                if !room(head, need + rest) {
-                    look(&mut head);
-                }
-                if room(head, need + rest) {
-                    with_filling = need + rest;
-                }
-            }
             if !room(head, with_filling) {
                 look(&mut head);
             }
             let room = |head| room(head, with_filling);
-            match if is_chunk { producer.reserve_chunk(len) } else { producer.reserve(len) } {
+            match producer.reserve(len) {
                 Some(mut slot) => {
                     prop_assert!(room(head), "room that is not there");
                     slot.write_bytes(0, &vec![0xff; len]);
@@ -151,7 +139,7 @@ proptest! {
 /// Padding entries in a row would keep a consumer in one call for as long as a peer keeps writing them.
 #[test]
 fn a_lap_without_an_entry_is_corrupt() {
-    let pad = |sequence| Tag { sequence, kind: PAD, len: 0, meta: 0, asks: false }.word();
+    let pad = |sequence| Tag { sequence, kind: PAD, len: 0, meta: 0 }.word();
     let Lane { memory, mut consumer } = lane(16);
     memory.store(0, pad(0));
     assert_eq!(consumer.take(), Err(Corrupt::NoTag { line: 0, word: pad(0) }));
@@ -160,7 +148,7 @@ fn a_lap_without_an_entry_is_corrupt() {
     for line in 1..16 {
         let Lane { memory, mut consumer } = lane(16);
         for sequence in 0..line {
-            let tag = Tag { sequence, kind: 1, len: 0, meta: 0, asks: false };
+            let tag = Tag { sequence, kind: 1, len: 0, meta: 0 };
             memory.store(usize::from(sequence) * LINE, tag.word());
             assert!(consumer.take().unwrap().is_some());
         }
@@ -172,20 +160,8 @@ fn a_lap_without_an_entry_is_corrupt() {
 }
 
 #[test]
-fn who_asks_without_end_is_told_the_head_and_no_more() {
-    let Lane { memory, mut consumer } = lane(16);
-    for sequence in 0..100u16 {
-        let tag = Tag { sequence, kind: 1, len: 0, meta: 0, asks: true };
-        memory.store(usize::from(sequence % 16) * LINE, tag.word());
-        // The fast path does not handle padding and leaves it to `take`.
-        let entry = if sequence % 2 == 0 { take_by_kind(&mut consumer, 1) } else { consumer.take() };
-        assert!(entry.unwrap().is_some() && consumer.release());
-    }
-}
-
-#[test]
 fn tags_from_the_future_and_the_distant_past_are_corrupt() {
-    let tag = |sequence| Tag { sequence, kind: 1, len: 0, meta: 0, asks: false }.word();
+    let tag = |sequence| Tag { sequence, kind: 1, len: 0, meta: 0 }.word();
     for (sequence, fine) in [(0, true), (1, false), (u16::MAX, true), (u16::MAX - 15, true), (u16::MAX - 16, false)] {
         let Lane { memory, mut consumer } = lane(16);
         memory.store(0, tag(sequence));
@@ -197,9 +173,9 @@ fn tags_from_the_future_and_the_distant_past_are_corrupt() {
 fn an_entry_that_reaches_beyond_the_lane_is_corrupt() {
     let Lane { memory, mut consumer } = lane(16);
     for line in 0..15u16 {
-        memory.store(line as usize * LINE, Tag { sequence: line, kind: 1, len: 0, meta: 0, asks: false }.word());
+        memory.store(line as usize * LINE, Tag { sequence: line, kind: 1, len: 0, meta: 0 }.word());
         consumer.take().unwrap().unwrap();
     }
-    memory.store(15 * LINE, Tag { sequence: 15, kind: 1, len: 57, meta: 0, asks: false }.word());
+    memory.store(15 * LINE, Tag { sequence: 15, kind: 1, len: 57, meta: 0 }.word());
     assert_eq!(consumer.take(), Err(Corrupt::Length { line: 15, len: 57, max: 56 }));
 }

@@ -23,8 +23,6 @@ struct Traffic {
     messages: &'static [usize],
     /// Number of entries that the consumer holds at once.
     hold: usize,
-    /// Line after which messages wrap early, as chunks, if they can.
-    lap: Option<usize>,
     /// True if the producer drops a slot that it has written to before each message, and writes more than it commits.
     careless: bool,
 }
@@ -41,10 +39,10 @@ fn word(message: usize, line: usize) -> [u8; 8] {
 fn push(producer: &mut Producer, message: usize, lines: usize, careless: bool) -> bool {
     assert_eq!(lines_for(len(lines)), lines);
     if careless {
-        let Some(mut slot) = producer.reserve_chunk(len(2)) else { return false };
+        let Some(mut slot) = producer.reserve(len(2)) else { return false };
         slot.write_bytes(SECOND, b"given up");
     }
-    let Some(mut slot) = producer.reserve_chunk(len(if careless { 2 } else { lines })) else { return false };
+    let Some(mut slot) = producer.reserve(len(if careless { 2 } else { lines })) else { return false };
     if careless {
         slot.write_bytes(SECOND, b"not used");
     }
@@ -79,10 +77,9 @@ fn check(traffic: Traffic, bound: Option<usize>, fault: Option<Fault>) {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let (lane, credit) = (Region::anonymous(LINES * LINE), Region::anonymous(8));
         let (to_lane, to_credit) = Fault::inject(fault, OutWindow::new(lane.clone()), OutWindow::new(credit.clone()));
-        let producer = Producer::new(to_lane, InWindow::new(credit));
+        let mut producer = Producer::new(to_lane, InWindow::new(credit));
         let mut consumer = Consumer::new(InWindow::new(lane), to_credit);
-        let Traffic { prologue, messages, hold, lap, careless } = traffic;
-        let mut producer = lap.into_iter().fold(producer, Producer::with_wrap_after);
+        let Traffic { prologue, messages, hold, careless } = traffic;
         for (i, &lines) in prologue.iter().enumerate() {
             assert!(push(&mut producer, i, lines, false) && pull(&mut consumer, i, lines));
             consumer.release();
@@ -112,7 +109,7 @@ fn check(traffic: Traffic, bound: Option<usize>, fault: Option<Fault>) {
 }
 
 const fn traffic(prologue: &'static [usize], messages: &'static [usize]) -> Traffic {
-    Traffic { prologue, messages, hold: 1, lap: None, careless: false }
+    Traffic { prologue, messages, hold: 1, careless: false }
 }
 
 /// The beginning of a lane.
@@ -142,19 +139,6 @@ fn full_lane() {
 #[test]
 fn more_than_a_lap_with_three_preemptions() {
     check(LAP, Some(3), None);
-}
-
-/// Messages wrap within the first lines while the consumer keeps up; beyond them lines hold bytes of much older laps.
-#[test]
-fn short_laps() {
-    let short = |prologue, messages| Traffic { lap: Some(3), ..traffic(prologue, messages) };
-    check(short(&[2, 1], &[1, 2, 1]), None, None);
-    check(short(&[2, 2, 1], &[1, 2, 2, 1]), Some(3), None);
-}
-
-#[test]
-fn slots_of_short_laps_given_up() {
-    check(Traffic { lap: Some(3), careless: true, ..traffic(&[2, 1], &[1, 2, 1]) }, None, None);
 }
 
 #[test]

@@ -11,31 +11,28 @@ use std::collections::{HashSet, VecDeque};
 enum Move {
     /// An entry of this many lines is produced, if there is room.
     Put(usize),
-    /// The same, as a chunk.
-    Chunk(usize),
     /// An entry is taken and released.
     Take,
 }
 
 /// The relevant part of a state: the line of the next entry, the number of lines that are not known to be free, and
-/// the entries in the lane with their head requests.
-type Key = (u64, u64, Vec<(usize, bool)>);
+/// the lines of the entries in the lane.
+type Key = (u64, u64, Vec<usize>);
 
 struct Lane {
     producer: Producer,
     consumer: Consumer,
     credit: InWindow,
-    /// Lines and number of each entry in the lane, and its head request.
-    entries: VecDeque<(usize, u64, bool)>,
+    /// Lines and number of each entry in the lane.
+    entries: VecDeque<(usize, u64)>,
     put: u64,
 }
 
 impl Lane {
-    fn new(lap: Option<usize>) -> Lane {
+    fn new() -> Lane {
         let (lane, credit) = (Region::anonymous(LINES_MIN * LINE), Region::anonymous(8));
-        let producer = Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone()));
         Lane {
-            producer: lap.into_iter().fold(producer, Producer::with_wrap_after),
+            producer: Producer::new(OutWindow::new(lane.clone()), InWindow::new(credit.clone())),
             consumer: Consumer::new(InWindow::new(lane), OutWindow::new(credit.clone())),
             credit: InWindow::new(credit),
             entries: VecDeque::new(),
@@ -45,24 +42,23 @@ impl Lane {
 
     fn key(&self) -> Key {
         let tail = self.producer.produced() / LINE as u64;
-        let lines = self.entries.iter().map(|entry| (entry.0, entry.2)).collect();
+        let lines = self.entries.iter().map(|entry| entry.0).collect();
         (tail % LINES_MIN as u64, tail - self.credit.load(0), lines)
     }
 
     /// Applies a step; returns false if it is not possible now.
     fn apply(&mut self, next: Move) -> bool {
         match next {
-            Move::Put(lines) | Move::Chunk(lines) => {
-                let (len, is_chunk) = (lines * LINE - TAG, matches!(next, Move::Chunk(_)));
-                if !put(&mut self.producer, &vec![self.put as u8; len], is_chunk) {
+            Move::Put(lines) => {
+                if !put(&mut self.producer, &vec![self.put as u8; lines * LINE - TAG]) {
                     return false;
                 }
-                self.entries.push_back((lines, self.put, is_chunk));
+                self.entries.push_back((lines, self.put));
                 self.put += 1;
                 assert!(self.producer.taken() < LINES_MIN, "no line is left that the consumer could stop at");
             }
             Move::Take => {
-                let Some((lines, number, asks)) = self.entries.pop_front() else {
+                let Some((lines, number)) = self.entries.pop_front() else {
                     assert_eq!(self.consumer.take(), Ok(None));
                     return false;
                 };
@@ -70,16 +66,15 @@ impl Lane {
                 let mut bytes = vec![0; entry.len];
                 self.consumer.window().read(entry.offset, &mut bytes);
                 assert_eq!(bytes, vec![number as u8; lines * LINE - TAG], "something was written over it");
-                assert!(self.consumer.release() || !asks, "a request for the head was not answered");
+                self.consumer.release();
             }
         }
         true
     }
 }
 
-fn put(producer: &mut Producer, bytes: &[u8], is_chunk: bool) -> bool {
-    let slot = if is_chunk { producer.reserve_chunk(bytes.len()) } else { producer.reserve(bytes.len()) };
-    let Some(mut slot) = slot else { return false };
+fn put(producer: &mut Producer, bytes: &[u8]) -> bool {
+    let Some(mut slot) = producer.reserve(bytes.len()) else { return false };
     slot.write_bytes(0, bytes);
     slot.commit(1, bytes.len(), 0);
     true
@@ -88,15 +83,11 @@ fn put(producer: &mut Producer, bytes: &[u8], is_chunk: bool) -> bool {
 #[test]
 fn the_smallest_lane_never_overflows_and_takes_anything_when_it_is_empty() {
     let largest = (entry_max(LINES_MIN) + TAG) / LINE;
-    explore(None, &[Move::Put(1), Move::Put(largest), Move::Take]);
-    for lap in [1, largest, 2 * largest, 2 * largest + 1] {
-        explore(Some(lap), &[Move::Put(1), Move::Chunk(largest), Move::Take]);
-        explore(Some(lap), &[Move::Chunk(1), Move::Put(largest), Move::Take]);
-    }
+    explore(&[Move::Put(1), Move::Put(largest), Move::Take]);
 }
 
-fn explore(lap: Option<usize>, moves: &[Move]) {
-    let fresh = || Lane::new(lap);
+fn explore(moves: &[Move]) {
+    let fresh = Lane::new;
     let (mut seen, mut open) = (HashSet::from([fresh().key()]), VecDeque::from([Vec::<Move>::new()]));
     while let Some(way) = open.pop_front() {
         for next in moves {
@@ -104,7 +95,7 @@ fn explore(lap: Option<usize>, moves: &[Move]) {
             way.iter().for_each(|next| assert!(lane.apply(*next)));
             if lane.entries.is_empty() {
                 // Dropping a reservation gives the room back, to this and all other reservations.
-                drop(lane.producer.reserve_chunk(1));
+                drop(lane.producer.reserve(1));
                 assert_eq!(lane.consumer.take(), Ok(None));
                 let room = lane.producer.reserve(entry_max(LINES_MIN));
                 assert!(room.is_some(), "an empty lane is full: {way:?}");
@@ -114,5 +105,5 @@ fn explore(lap: Option<usize>, moves: &[Move]) {
             }
         }
     }
-    eprintln!("{} states with laps of {lap:?}", seen.len());
+    eprintln!("{} states", seen.len());
 }

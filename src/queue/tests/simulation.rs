@@ -30,8 +30,6 @@ struct Plan {
     messages: usize,
     /// Largest number of entries held at once.
     hold: usize,
-    /// Line after which chunks wrap early; None: no early wraps. With early wraps half of the messages are chunks.
-    lap: Option<usize>,
     /// Largest message in bytes; limited to the largest possible one.
     largest: usize,
     way: Way,
@@ -83,7 +81,6 @@ impl Simulation {
         let (to_lane, lane_link) = cable(plain_lane.clone());
         let (to_credit, credit_link) = cable(plain_credit.clone());
         let (to_lane, to_credit) = Fault::inject(plan.fault, to_lane, to_credit);
-        let producer = Producer::new(to_lane, InWindow::new(credit));
         Simulation {
             plan,
             rng,
@@ -91,7 +88,7 @@ impl Simulation {
             credit: plain_credit,
             lane_link,
             credit_link,
-            producer: plan.lap.into_iter().fold(producer, Producer::with_wrap_after),
+            producer: Producer::new(to_lane, InWindow::new(credit)),
             consumer: Consumer::new(InWindow::new(lane), to_credit),
             sent: VecDeque::new(),
             held: Vec::new(),
@@ -126,9 +123,7 @@ impl Simulation {
         // Sometimes more room is reserved than needed, as for elements that cannot be split.
         let room = if self.rng.u8(..4) == 0 { self.rng.usize(len..=self.producer.entry_max()) } else { len };
         let rng = &mut self.rng;
-        let is_chunk = self.plan.lap.is_some() && rng.bool();
-        let slot = if is_chunk { self.producer.reserve_chunk(room) } else { self.producer.reserve(room) };
-        let Some(mut slot) = slot else { return false };
+        let Some(mut slot) = self.producer.reserve(room) else { return false };
         let give_up = rng.u8(..8) == 0;
         if (give_up || rng.u8(..4) == 0) && self.plan.way != Way::Delayed {
             // A pack function may use all of the room, even if it reports a smaller length.
@@ -268,8 +263,7 @@ impl Simulation {
         self.settle()?;
         // Padding at the very end is not visible from here.
         let (lines, passed) = (self.plan.lines, self.passed + self.plan.lines / 4);
-        // Chunks need more.
-        if self.heads > passed / (lines / 2) && self.plan.lap.is_none() {
+        if self.heads > passed / (lines / 2) {
             return Err(format!("{} heads returned for {passed} lines of a lane of {lines}", self.heads));
         }
         Ok(())
@@ -279,9 +273,14 @@ impl Simulation {
 fn plans() -> impl Strategy<Value = Plan> {
     let way = prop_oneof![Just(Way::Direct), Just(Way::Delayed), Just(Way::Weak)];
     let hold = prop_oneof![Just(1usize), 2usize..20];
-    let lap = prop_oneof![Just(None), (1usize..600).prop_map(Some)];
-    (16usize..=600, 1usize..400, hold, lap, way, any::<u64>()).prop_map(|(lines, messages, hold, lap, way, seed)| {
-        Plan { lines, messages, hold, lap, way, seed, largest: usize::MAX, fault: None }
+    (16usize..=600, 1usize..400, hold, way, any::<u64>()).prop_map(|(lines, messages, hold, way, seed)| Plan {
+        lines,
+        messages,
+        hold,
+        way,
+        seed,
+        largest: usize::MAX,
+        fault: None,
     })
 }
 
@@ -297,10 +296,8 @@ proptest! {
 #[test]
 fn sequence_numbers_wrap() {
     for (lines, way) in [(16, Way::Direct), (17, Way::Delayed), (600, Way::Weak), (LINES_MAX, Way::Direct)] {
-        for lap in [None, Some(lines / 3)] {
-            let plan = Plan { lines, messages: 140_000, hold: 3, lap, largest: 56, way, fault: None, seed: 1 };
-            assert_eq!(Simulation::new(plan).run(), Ok(()), "{plan:?}");
-        }
+        let plan = Plan { lines, messages: 140_000, hold: 3, largest: 56, way, fault: None, seed: 1 };
+        assert_eq!(Simulation::new(plan).run(), Ok(()), "{plan:?}");
     }
 }
 
@@ -311,7 +308,6 @@ fn entries_may_be_as_large_as_a_quarter_of_the_lane() {
             lines,
             messages: 0,
             hold: 1,
-            lap: None,
             largest: usize::MAX,
             way: Way::Direct,
             fault: None,
@@ -329,14 +325,7 @@ fn entries_may_be_as_large_as_a_quarter_of_the_lane() {
 
 #[test]
 fn a_ping_pong_returns_a_head_once_in_half_a_lap() {
-    // Short laps do not affect entries that are not chunks.
-    for lap in [None, Some(16)] {
-        a_ping_pong_returns_two_heads_a_lap(lap);
-    }
-}
-
-fn a_ping_pong_returns_two_heads_a_lap(lap: Option<usize>) {
-    let plan = Plan { lines: 64, messages: 0, hold: 1, lap, largest: 0, way: Way::Direct, fault: None, seed: 0 };
+    let plan = Plan { lines: 64, messages: 0, hold: 1, largest: 0, way: Way::Direct, fault: None, seed: 0 };
     let mut s = Simulation::new(plan);
     let mut heads = 0;
     for _ in 0..64 * 100 {
@@ -356,7 +345,6 @@ fn every_fault_is_noticed() {
                 lines: 32,
                 messages: 200,
                 hold: 2,
-                lap: None,
                 largest: usize::MAX,
                 way: Way::Delayed,
                 fault: Some(fault),

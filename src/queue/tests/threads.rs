@@ -29,18 +29,6 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
 }
 
 fn exchange(lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
-    exchange_by(Kind::Plain, lines, messages, hold, weak)?;
-    exchange_by(Kind::Chunks, lines, messages, hold, weak)
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Plain,
-    /// All messages are chunks, which wrap early after a quarter of the lane.
-    Chunks,
-}
-
-fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Option<u64>) -> Result<(), String> {
     let (memory, credit) = (Region::anonymous(lines * LINE), Region::anonymous(8));
     let dress = |window: OutWindow, salt| match weak {
         Some(seed) => disorder(window, seed ^ salt),
@@ -51,9 +39,6 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
     let incoming = InWindow::new(memory);
     let mut producer = Producer::new(to_lane, InWindow::new(credit));
     let mut consumer = Consumer::new(incoming, to_credit);
-    if kind == Kind::Chunks {
-        producer = producer.with_wrap_after(lines / 4);
-    }
     let seed = weak.unwrap_or(7);
     let max = producer.entry_max();
     std::thread::scope(|scope| {
@@ -62,7 +47,7 @@ fn exchange_by(kind: Kind, lines: usize, messages: usize, hold: u32, weak: Optio
             for i in 0..messages {
                 let message = bytes(&mut rng, max);
                 until(|| {
-                    let mut slot = producer.reserve_chunk(message.len())?;
+                    let mut slot = producer.reserve(message.len())?;
                     slot.write_bytes(0, &message);
                     slot.commit(1, message.len(), i as u16 & 0x7fff);
                     Some(())

@@ -26,13 +26,7 @@ fn put(producer: &mut Producer, bytes: &[u8], cut: usize) -> bool {
 fn tags(random: &mut fastrand::Rng, producer: &Producer, last: u16) -> Vec<u8> {
     let len = random.usize(..producer.entry_max());
     let sequence = last.wrapping_add(random.u16(1..producer.lines() as u16));
-    Tag { sequence, kind: KIND, len: 1, meta: 7, asks: false }
-        .word()
-        .to_le_bytes()
-        .into_iter()
-        .cycle()
-        .take(len)
-        .collect()
+    Tag { sequence, kind: KIND, len: 1, meta: 7 }.word().to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
 #[test]
