@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((posted.meaning, posted.words), (7, vec![1, 2, 3]));
         theirs.ask();
         assert!(mailbox.has_news() && own.asked() == 1);
-        assert!(mailbox.read().is_none() && !mailbox.has_news(), "it is no note");
+        assert!(mailbox.read(NoteReader::Process).is_none() && !mailbox.has_news(), "it is no note");
         // More than there is room for is cut.
         own.write(8, &vec![5; own.room() + 1]);
         assert_eq!(theirs.read().unwrap().words.len(), own.room());
