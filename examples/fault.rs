@@ -4,7 +4,7 @@
 
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
 use ntbring_ntb::loopback::LoopbackHost;
-use ntbring_ntb::{Port, Side};
+use ntbring_ntb::{Port, PortIndex, Side};
 use std::sync::atomic::Ordering;
 
 /// Bytes of each window.
@@ -15,14 +15,16 @@ const WORDS: usize = 1000;
 /// Runs the example.
 pub fn main() {
     let hosts = [LoopbackHost::new(WINDOW as usize), LoopbackHost::new(WINDOW as usize)];
-    let from = hosts[0].port(Side::Right, &hosts[1]).expect("both hosts are in this process");
-    let to = hosts[1].port(Side::Left, &hosts[0]).expect("both hosts are in this process");
+    // Port 0 of each host is its left one, and port 1 its right one.
+    let [left, right, ..] = PortIndex::ALL;
+    let from = hosts[0].port(right, (&hosts[1], left)).expect("both hosts use ports 0 and 1");
+    let to = hosts[1].port(left, (&hosts[0], right)).expect("both hosts use ports 0 and 1");
     let faults = Faults::parse("drop=0.1,seed=1").expect("docs/faults.md").expect("there are faults");
     let place = Place { host: 0, process: 0, neighbours: [1, 1] };
-    let left = hosts[0].port(Side::Left, &hosts[1]).expect("both hosts are in this process");
-    let injector = Injector::new(faults, place, [left.faults_since(), from.faults_since()]);
+    let back = hosts[0].port(left, (&hosts[1], right)).expect("both hosts use ports 0 and 1");
+    let injector = Injector::new(faults, place, [back.faults_since(false), from.faults_since(true)]);
     injector.begin();
-    let from = Faulty::new(from, injector.clone()).expect("a thread can be started");
+    let from = Faulty::new(from, Side::Right, injector.clone()).expect("a thread can be started");
     let out = from.outgoing(to.incoming_offset(), WINDOW).expect("the window is as large");
     (0..WORDS).for_each(|word| out.store(8 * word, 1));
     out.fence();

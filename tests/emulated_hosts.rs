@@ -1,16 +1,24 @@
 //! The memory of emulated hosts: access to it, invalid addresses, and removal of its files.
 
-use ntbring_emu::{address_of, file_of, EmuHost, MemoryLayout, RunningHost};
+use ntbring_emu::{address_of, file_of, EmuHost, EmuPort, MemoryLayout, RunningHost};
 use ntbring_host::{check_space, FileAddress, FileTag, HostError, HostMemory, Watch};
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::fabric::{Bells, Fabric, Windows};
-use ntbring_ntb::{LinkState, NtbError, Port, Side};
+use ntbring_ntb::fabric::{Bells, Fabric, FabricAddress, PortAddress, Windows};
+use ntbring_ntb::{LinkState, NtbError, Port, PortIndex, PortList};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const WINDOWS: Windows = Windows { bytes: 64 << 10, accounts: false };
+const WINDOWS: Windows = Windows { bytes: 64 << 10, accounts: false, ports: PortList::DEFAULT };
+/// The ports of such hosts.
+const LEFT: PortIndex = PortIndex::ALL[0];
+const RIGHT: PortIndex = PortIndex::ALL[1];
+
+/// Opens a port whose cable leads to the other port of the host at an address.
+fn cabled(host: &EmuHost, port: PortIndex, to: FabricAddress) -> Result<EmuPort, NtbError> {
+    host.soft_port(port, &PortAddress { host: to, port: if port == LEFT { RIGHT } else { LEFT } })
+}
 
 fn create() -> EmuHost {
     EmuHost::create(Path::new("/dev/shm"), WINDOWS).unwrap()
@@ -65,7 +73,7 @@ fn nothing_is_left_of_a_host() {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| line.split_whitespace().nth(4) == Some(&inode)).count()
     };
-    let port = a.soft_port(Side::Right, &b.address()).unwrap();
+    let port = cabled(&a, RIGHT, b.address()).unwrap();
     let window = port.outgoing(0, 4096).unwrap();
     assert!(mapped() >= 3);
     drop(b);
@@ -82,8 +90,8 @@ fn nothing_is_left_of_a_host() {
 fn a_port_maps_nothing_but_what_it_is_told_to() {
     let (a, b) = (create(), create());
     let layout = MemoryLayout::of(WINDOWS);
-    let port = a.soft_port(Side::Right, &b.address()).unwrap();
-    let _window = port.outgoing(layout.window_offset(Side::Left), WINDOWS.bytes).unwrap();
+    let port = cabled(&a, RIGHT, b.address()).unwrap();
+    let _window = port.outgoing(layout.window_offset(LEFT).unwrap(), WINDOWS.bytes).unwrap();
     let inode = file_address(&b).inode.to_string();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mut mapped: Vec<(u64, u64)> = maps
@@ -101,7 +109,7 @@ fn a_port_maps_nothing_but_what_it_is_told_to() {
     // The register page of `b` and the window; its other window is not mapped. Adjacent mappings are one line in the
     // list.
     let end = |&(offset, len): &(u64, u64)| offset + len;
-    assert_eq!(mapped.iter().map(end).max(), Some(layout.window_offset(Side::Right)), "{mapped:x?}");
+    assert_eq!(mapped.iter().map(end).max(), layout.window_offset(RIGHT), "{mapped:x?}");
 }
 
 #[test]
@@ -129,13 +137,16 @@ fn tools_find_hosts_and_take_their_links_down_and_up() {
     let (a, b) = (create(), create());
     let is = FileTag { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
     a.introduce(is).unwrap();
-    let port = a.soft_port(Side::Right, &b.address()).unwrap();
+    let port = cabled(&a, RIGHT, b.address()).unwrap();
     let running = RunningHost::all().unwrap();
     let host = running.iter().find(|host| host.is == is).unwrap();
+    assert_eq!(host.ports(), WINDOWS.ports);
+    assert_eq!(host.link(PortIndex::ALL[2]), None);
+    host.set_link(PortIndex::ALL[2], LinkState::Down);
     for (state, outages) in [(LinkState::Up, 0), (LinkState::Down, 1), (LinkState::Down, 1), (LinkState::Up, 1)] {
-        host.set_link(Side::Right, state);
-        assert_eq!((host.link(Side::Right), port.link(), port.outages()), (state, state, outages));
-        assert_eq!(host.link(Side::Left), LinkState::Up);
+        host.set_link(RIGHT, state);
+        assert_eq!((host.link(RIGHT), port.link(), port.outages()), (Some(state), state, outages));
+        assert_eq!(host.link(LEFT), Some(LinkState::Up));
     }
 }
 
@@ -147,26 +158,68 @@ fn processes_of_one_host_must_agree_on_its_size() {
 }
 
 #[test]
+fn processes_of_one_host_must_agree_on_its_ports() {
+    let host = create();
+    let ports = PortList::new(&[RIGHT, LEFT]).unwrap();
+    let what = foreign(EmuHost::attach(&host.address(), Windows { ports, ..WINDOWS }, None));
+    assert!(what.contains("different settings (NTBRING_PORTS)"), "{what}");
+}
+
+#[test]
+fn a_host_has_memory_for_the_ports_that_it_uses() {
+    let [zero, one, two, three] = PortIndex::ALL;
+    for list in [&[three][..], &[two, three], &[one, zero], &[three, zero, one, two]] {
+        let ports = PortList::new(list).unwrap();
+        let layout = MemoryLayout::of(Windows { ports, ..WINDOWS });
+        assert_eq!(layout.total(), 4096 + list.len() as u64 * WINDOWS.bytes);
+        let host = EmuHost::create(Path::new("/dev/shm"), Windows { ports, ..WINDOWS }).unwrap();
+        let peer = create();
+        for port in PortIndex::ALL {
+            let opened = host.soft_port(port, &PortAddress { host: peer.address(), port: zero });
+            match list.iter().position(|&used| used == port) {
+                Some(n) => assert_eq!(opened.unwrap().incoming_offset(), 4096 + n as u64 * WINDOWS.bytes),
+                None => {
+                    let text = opened.err().unwrap().to_string();
+                    assert!(
+                        text.starts_with(&format!("this host does not use its port {port}, only these: ")),
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_port_that_the_neighbour_does_not_use_cannot_be_reached() {
+    let (a, b) = (create(), create());
+    let opposite = PortAddress { host: b.address(), port: PortIndex::ALL[3] };
+    let expected = "the neighbour does not use its port 3, only these: 0, 1 (NTBRING_PORTS)";
+    assert_eq!(a.soft_port(RIGHT, &opposite).err().unwrap().to_string(), expected);
+    assert_eq!(a.view(&opposite).err().unwrap().to_string(), expected);
+}
+
+#[test]
 fn what_is_no_host_is_refused() {
     let host = create();
     let right = file_address(&host);
     // Another job's token.
-    let what = foreign(host.soft_port(Side::Right, &address_of(FileAddress { token: right.token ^ 1, ..right })));
+    let what = foreign(cabled(&host, RIGHT, address_of(FileAddress { token: right.token ^ 1, ..right })));
     assert_eq!(what, "it belongs to another job");
     // A descriptor that was closed and reused.
-    let what = foreign(host.soft_port(Side::Right, &address_of(FileAddress { inode: right.inode + 1, ..right })));
+    let what = foreign(cabled(&host, RIGHT, address_of(FileAddress { inode: right.inode + 1, ..right })));
     assert_eq!(what, "another file has taken its place");
     // Files that are not a host's memory.
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
-    assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is shorter than a page");
+    assert_eq!(foreign(cabled(&host, LEFT, address_of(address_of_file(&file)))), "it is shorter than a page");
     file.set_len(4095).unwrap();
-    assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is shorter than a page");
+    assert_eq!(foreign(cabled(&host, LEFT, address_of(address_of_file(&file)))), "it is shorter than a page");
     file.set_len(1 << 20).unwrap();
-    assert_eq!(foreign(host.soft_port(Side::Left, &address_of(address_of_file(&file)))), "it is not memory of ntbring");
+    assert_eq!(foreign(cabled(&host, LEFT, address_of(address_of_file(&file)))), "it is not memory of ntbring");
     // A host's memory that has been truncated.
     let cut = create();
     File::options().write(true).open(opened(&file_address(&cut))).unwrap().set_len(8192).unwrap();
-    foreign(host.soft_port(Side::Left, &cut.address()));
+    foreign(cabled(&host, LEFT, cut.address()));
 }
 
 #[test]
@@ -178,7 +231,7 @@ fn what_is_not_there_cannot_be_opened() {
         // A directory cannot be mapped for writing.
         address_of_file(&File::open("/dev/shm").unwrap()),
     ] {
-        match host.soft_port(Side::Right, &address_of(address)) {
+        match cabled(&host, RIGHT, address_of(address)) {
             Err(NtbError::Host(HostError::Open { pid, .. })) => assert_eq!(pid, address.pid),
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("{address:?} was opened"),

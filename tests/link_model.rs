@@ -10,11 +10,11 @@ use common::traffic::{crossing, exchange, Plan, Shape};
 use ntbring_emu::EmuHost;
 use ntbring_endpoint::Settings;
 use ntbring_memory::OutWindow;
-use ntbring_ntb::fabric::Windows;
+use ntbring_ntb::fabric::{PortAddress, Windows};
 use ntbring_ntb::split::split;
 use ntbring_ntb::timing::model::NAMED;
 use ntbring_ntb::timing::{Model, Timing};
-use ntbring_ntb::Side;
+use ntbring_ntb::{PortList, Side};
 use ntbring_queue::{Consumer, Producer};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -114,11 +114,14 @@ fn words_arrive_in_the_order_in_which_they_were_sent() {
 fn all_senders_of_a_host_share_the_link() {
     const EACH: usize = 4 << 20;
     let bench = Bench::new(Dress::Timing);
-    let windows = Windows { bytes: common::ports::WINDOW as u64, accounts: true };
+    let windows = Windows { bytes: common::ports::WINDOW as u64, accounts: true, ports: PortList::DEFAULT };
     let [a, b] = &bench.hosts;
     let process = || {
         let host = EmuHost::attach(&a.fabric().address(), windows, None).unwrap();
-        let pair = Side::BOTH.map(|side| host.soft_port(side, &b.fabric().address()).unwrap());
+        let pair = Side::BOTH.map(|side| {
+            let opposite = PortAddress { host: b.fabric().address(), port: bench.index(1, side.opposite()) };
+            host.soft_port(bench.index(0, side), &opposite).unwrap()
+        });
         Timing::pair(pair, MODEL).unwrap()
     };
     let processes = [process(), process()];

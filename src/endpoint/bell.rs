@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A doorbell, reached in one of several ways.
 #[derive(Clone)]
 pub enum Bell {
-    /// A doorbell of a neighbouring host, rung through a port.
-    Port(Arc<dyn Port>, usize),
+    /// A doorbell of the neighbouring host on this side, rung through a port.
+    Port(Side, Arc<dyn Port>, usize),
     /// A doorbell of another rank of this host, or of this rank itself.
     Local(Arc<Membership>, usize),
     /// A doorbell of a process outside the ring.
@@ -22,7 +22,7 @@ impl Bell {
     /// Describes the location of the doorbell in words.
     pub fn describe(&self) -> String {
         match self {
-            Bell::Port(port, _) => format!("the neighbour on the {} link", port.side()),
+            Bell::Port(side, ..) => format!("the neighbour on the {side} link"),
             Bell::Local(..) => "this host".into(),
             Bell::Foreign(..) => "another job".into(),
             Bell::Reliable => "another host".into(),
@@ -32,7 +32,7 @@ impl Bell {
     /// Returns the link at whose far end the doorbell is, if it is reached through a port.
     pub fn side(&self) -> Option<Side> {
         match self {
-            Bell::Port(port, _) => Some(port.side()),
+            Bell::Port(side, ..) => Some(*side),
             _ => None,
         }
     }
@@ -41,7 +41,7 @@ impl Bell {
     #[inline]
     pub fn ring(&self) -> u64 {
         match self {
-            Bell::Port(port, bell) => port.ring(*bell),
+            Bell::Port(_, port, bell) => port.ring(*bell),
             Bell::Local(members, bell) => members.ring(*bell),
             Bell::Foreign(foreign, bell) => foreign.ring(*bell),
             Bell::Reliable => return 0,

@@ -87,6 +87,7 @@ impl From<JoinError> for Failure {
             JoinError::Handshake(_)
             | JoinError::Disagree { .. }
             | JoinError::NoLink { .. }
+            | JoinError::Ports { .. }
             | JoinError::RealLinks { .. }
             | JoinError::Unfit { .. } => NTBRING_ERR_SETTING,
             JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,

@@ -4,7 +4,7 @@
 /// Implements the named methods of `Port` by calls of the same methods of `self.inner`.
 macro_rules! left_to_inner {
     ($($method:ident)*) => { $($crate::delegate::left_to_inner!(@ $method);)* };
-    (@ side) => { fn side(&self) -> $crate::Side { self.inner.side() } };
+    (@ index) => { fn index(&self) -> $crate::PortIndex { self.inner.index() } };
     (@ caps) => { fn caps(&self) -> $crate::PortCaps { self.inner.caps() } };
     (@ shortcuts) => { fn shortcuts(&self) -> $crate::Shortcuts { self.inner.shortcuts() } };
     (@ incoming) => { fn incoming(&self) -> ntbring_memory::InWindow { self.inner.incoming() } };

@@ -34,7 +34,7 @@ impl Demux {
 }
 
 impl Port for Demux {
-    left_to_inner! { side shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages }
+    left_to_inner! { index shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages }
 
     fn caps(&self) -> PortCaps {
         PortCaps { doorbells: DOORBELLS, ..self.inner.caps() }
@@ -69,16 +69,18 @@ impl Port for Demux {
 mod tests {
     use super::*;
     use crate::loopback::LoopbackHost;
-    use crate::Side;
+    use crate::PortIndex;
     use std::time::Duration;
 
     #[test]
     fn every_doorbell_arrives_by_as_few_as_there_are() {
         for shared in [1, 2, 5, DOORBELLS] {
             let hosts = [LoopbackHost::new(4096), LoopbackHost::new(4096)];
-            let port =
-                |host: usize, side| Demux::port(Arc::new(hosts[host].port(side, &hosts[1 - host]).unwrap()), shared);
-            let (from, to) = (port(0, Side::Right), port(1, Side::Left));
+            let [left, right, ..] = PortIndex::ALL;
+            let port = |host: usize, own, opposite| {
+                Demux::port(Arc::new(hosts[host].port(own, (&hosts[1 - host], opposite)).unwrap()), shared)
+            };
+            let (from, to) = (port(0, right, left), port(1, left, right));
             for bell in 0..DOORBELLS {
                 let ticket = to.vector(bell).arm();
                 from.ring(bell);

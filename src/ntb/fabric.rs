@@ -5,7 +5,7 @@
 //! windows and opens the ports to them ([`Fabric::port`]). An address is opaque except to the backend that made it.
 
 use crate::software::SoftPort;
-use crate::{LinkState, NtbError, Port, PortCaps, Side, Vector};
+use crate::{LinkState, NtbError, Port, PortCaps, PortIndex, PortList, Vector};
 use ntbring_host::FileTag;
 use ntbring_memory::InWindow;
 use std::path::PathBuf;
@@ -20,13 +20,24 @@ impl FabricAddress {
     pub const LEN: usize = 32;
 }
 
-/// Requirements for the windows of a host; they are equal for all hosts of a ring.
+/// The address of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortAddress {
+    /// The address of its host's windows.
+    pub host: FabricAddress,
+    /// The number of the port on that host.
+    pub port: PortIndex,
+}
+
+/// Requirements for the windows of a host; all hosts of a ring have windows of the same size, with accounts or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Size of each incoming window, bytes; a multiple of the page size.
     pub bytes: u64,
     /// True if a link model needs accounts of the windows, which take as much memory as the windows.
     pub accounts: bool,
+    /// The ports that the host uses; each has one incoming window.
+    pub ports: PortList,
 }
 
 /// A backend: a kind of device, which opens the adapters of hosts.
@@ -37,7 +48,8 @@ pub trait Backend: Send + Sync {
     }
     /// Creates the windows of a host; called by the host's first process.
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError>;
-    /// Opens the windows of this process's host, which another process of the host has created.
+    /// Opens the windows of this process's host, which another process of the host has created with the same
+    /// requirements.
     fn attach(&self, address: &FabricAddress, windows: Windows) -> Result<Box<dyn Fabric>, NtbError>;
     /// Opens the doorbells of a host that is not a neighbour, for processes of other jobs.
     fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError>;
@@ -47,17 +59,19 @@ pub trait Backend: Send + Sync {
 pub trait Fabric: Bells {
     /// Returns the address of the host's windows.
     fn address(&self) -> FabricAddress;
-    /// Opens the port on `side`, whose cable leads to the host at the address `neighbour`.
-    fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError>;
-    /// Returns the incoming window on `side` of the host at the address `neighbour`, for reading; None if a host can
-    /// only write its neighbours' windows. A reader sees the data there before the neighbour passes it on.
-    fn view(&self, _side: Side, _neighbour: &FabricAddress) -> Result<Option<InWindow>, NtbError> {
+    /// Opens a port of this host, whose cable leads to the port `opposite` of a neighbour. Fails if one of the two hosts
+    /// does not use its port.
+    fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError>;
+    /// Returns the incoming window of a neighbour's port, for reading; None if a host can only write its neighbours'
+    /// windows. A reader sees the data there before the neighbour passes it on.
+    fn view(&self, _port: &PortAddress) -> Result<Option<InWindow>, NtbError> {
         Ok(None)
     }
     /// Returns the interrupt vector of this host that `doorbell` raises.
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
-    /// Makes the port on `side` report this link state from now on. It has no effect on real links.
-    fn set_link(&self, side: Side, state: LinkState);
+    /// Makes a port of this host report this link state from now on. It has no effect on real links, and on ports that
+    /// the host does not use.
+    fn set_link(&self, port: PortIndex, state: LinkState);
     /// Returns the file that would be left behind if this process were killed; the host's monitor removes it then. No
     /// other resource of a backend outlives the processes that use it.
     fn leftover(&self) -> Option<PathBuf> {

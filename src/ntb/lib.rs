@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `port` | [`Port`]: the operations of an adapter |
+//! | `port`, `port_index` | [`Port`]: the operations of an adapter; the numbers of a host's ports |
+//! | `side` | [`Side`]: the directions of a ring, for those decorators that concern them |
 //! | [`fabric`] | backends, which open the ports of a host |
 //! | `caps` | capabilities of ports, and shortcuts: faster paths between hosts on one machine |
 //! | [`weak`], [`trace`], [`fault`], [`timing`], [`split`], [`demux`] | decorators, which wrap a port or a window |
@@ -25,7 +26,9 @@ pub mod loopback;
 pub mod narrow;
 pub mod notice;
 mod port;
+mod port_index;
 pub mod settings;
+mod side;
 pub mod software;
 pub mod split;
 pub mod timing;
@@ -33,5 +36,7 @@ pub mod trace;
 pub mod weak;
 
 pub use caps::{AsyncCopies, PortCaps, Shortcuts, DOORBELLS, SCRATCHPADS};
-pub use port::{LinkState, NtbError, Port, Side, Ticket, Vector};
+pub use port::{LinkState, NtbError, Port, Ticket, Vector};
+pub use port_index::{PortIndex, PortList};
 pub use settings::LinkSettings;
+pub use side::Side;

@@ -1,9 +1,9 @@
 //! The loopback backend, whose hosts are threads of one process: for tests and examples. It opens no files, maps no
 //! shared memory and leaves nothing behind.
 
-use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows as Wanted};
-use crate::software::{Registers, SoftPort, SoftVector, WindowMemory, PAGE};
-use crate::{LinkState, NtbError, Shortcuts, Side, Vector};
+use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows as Wanted};
+use crate::software::{Registers, SoftEnd, SoftPort, SoftVector, WindowMemory, PAGE};
+use crate::{LinkState, NtbError, PortIndex, PortList, Shortcuts, Vector};
 use ntbring_host::FileTag;
 use ntbring_memory::Region;
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Memory of the windows of one host, and of the windows' accounts.
 struct Windows {
+    ports: PortList,
     window: u64,
     bytes: Region,
     accounts: Region,
@@ -19,7 +20,7 @@ struct Windows {
 
 impl Windows {
     fn part(&self, of: &Region, offset: u64, len: u64) -> Result<Region, NtbError> {
-        let size = 2 * self.window;
+        let size = self.ports.ports().len() as u64 * self.window;
         if offset > size || len > size - offset {
             return Err(NtbError::Aperture { offset, len, size });
         }
@@ -32,8 +33,8 @@ impl WindowMemory for Windows {
         self.window
     }
 
-    fn window_offset(&self, side: Side) -> u64 {
-        side as u64 * self.window
+    fn window_offset(&self, port: PortIndex) -> Option<u64> {
+        Some(self.ports.position(port)? as u64 * self.window)
     }
 
     fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
@@ -54,21 +55,29 @@ pub struct LoopbackHost {
 }
 
 impl LoopbackHost {
-    /// Creates a host with two incoming windows of `window` bytes each. Panics unless that is a multiple of 64.
+    /// Creates a host that uses the ports 0 and 1, with incoming windows of `window` bytes each. Panics unless that is a
+    /// multiple of 64.
     pub fn new(window: usize) -> LoopbackHost {
+        LoopbackHost::with_ports(window, PortList::default())
+    }
+
+    /// As [`LoopbackHost::new`], with other ports.
+    pub fn with_ports(window: usize, ports: PortList) -> LoopbackHost {
         assert_eq!(window % 64, 0, "a window is a multiple of 64 bytes");
-        let memory = || Region::anonymous(2 * window);
-        let windows = Windows { window: window as u64, bytes: memory(), accounts: memory() };
-        let registers = Registers::new(Region::anonymous(PAGE));
+        let memory = || Region::anonymous(ports.ports().len() * window);
+        let windows = Windows { ports, window: window as u64, bytes: memory(), accounts: memory() };
+        let registers = Registers::create(Region::anonymous(PAGE), ports);
         registers.attend();
         static NEXT: AtomicU64 = AtomicU64::new(1);
         LoopbackHost { windows: Arc::new(windows), registers, id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Opens the host's port on `side`, cabled to the opposite port of `neighbour`.
-    pub fn port(&self, side: Side, neighbour: &LoopbackHost) -> Result<SoftPort, NtbError> {
-        let end = |host: &LoopbackHost| (host.windows.clone() as Arc<dyn WindowMemory>, host.registers.clone());
-        SoftPort::new(side, Shortcuts::ALL, end(self), end(neighbour))
+    /// Opens a port of the host, cabled to a port of another host. Fails if one of the hosts does not use its port.
+    pub fn port(&self, port: PortIndex, opposite: (&LoopbackHost, PortIndex)) -> Result<SoftPort, NtbError> {
+        let end = |(host, port): (&LoopbackHost, PortIndex)| -> SoftEnd {
+            (host.windows.clone(), host.registers.clone(), port)
+        };
+        SoftPort::new(Shortcuts::ALL, end((self, port)), end(opposite))
     }
 }
 
@@ -85,16 +94,16 @@ impl Fabric for LoopbackHost {
         address
     }
 
-    fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError> {
-        Ok(OpenPort::Software(LoopbackHost::port(self, side, &find(neighbour)?)?))
+    fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError> {
+        Ok(OpenPort::Software(LoopbackHost::port(self, port, (&find(&opposite.host)?, opposite.port))?))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
         Arc::new(SoftVector::new(self.registers.clone(), doorbell))
     }
 
-    fn set_link(&self, side: Side, state: LinkState) {
-        self.registers.set_link(side, state);
+    fn set_link(&self, port: PortIndex, state: LinkState) {
+        self.registers.bank(port).into_iter().for_each(|bank| self.registers.set_link(bank, state));
     }
 
     fn introduce(&self, _is: FileTag) -> Result<(), NtbError> {
@@ -128,7 +137,7 @@ pub struct Loopback;
 
 impl Backend for Loopback {
     fn create(&self, windows: Wanted) -> Result<Box<dyn Fabric>, NtbError> {
-        let host = LoopbackHost::new(windows.bytes as usize);
+        let host = LoopbackHost::with_ports(windows.bytes as usize, windows.ports);
         let mut hosts = hosts();
         hosts.retain(|_, (windows, _)| windows.strong_count() > 0);
         hosts.insert(host.id, (Arc::downgrade(&host.windows), host.registers.clone()));

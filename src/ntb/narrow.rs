@@ -2,9 +2,9 @@
 //! limited sizes of windows. It panics where the protocol exceeds these limits.
 
 use crate::delegate::left_to_inner;
-use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
+use crate::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use crate::loopback::Loopback;
-use crate::{LinkState, NtbError, Port, PortCaps, Side, Vector};
+use crate::{LinkState, NtbError, Port, PortCaps, PortIndex, Vector};
 use ntbring_host::FileTag;
 use ntbring_memory::OutWindow;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ impl Fabric for NarrowFabric {
         self.inner.address()
     }
 
-    fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError> {
-        let inner: Arc<dyn Port> = match self.inner.port(side, neighbour)? {
+    fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError> {
+        let inner: Arc<dyn Port> = match self.inner.port(port, opposite)? {
             OpenPort::Software(port) => Arc::new(port),
             OpenPort::Adapter(port) => port,
         };
@@ -63,8 +63,8 @@ impl Fabric for NarrowFabric {
         self.inner.vector(doorbell)
     }
 
-    fn set_link(&self, side: Side, state: LinkState) {
-        self.inner.set_link(side, state);
+    fn set_link(&self, port: PortIndex, state: LinkState) {
+        self.inner.set_link(port, state);
     }
 
     fn introduce(&self, is: FileTag) -> Result<(), NtbError> {
@@ -88,7 +88,7 @@ impl NarrowPort {
 }
 
 impl Port for NarrowPort {
-    left_to_inner! { side shortcuts incoming incoming_offset doorbells clear_doorbells link outages }
+    left_to_inner! { index shortcuts incoming incoming_offset doorbells clear_doorbells link outages }
 
     fn caps(&self) -> PortCaps {
         self.caps

@@ -162,21 +162,23 @@ impl Notices {
         before != armed && answered.compare_exchange(before, armed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns a port that rings only when the neighbour has asked for it, and whose vectors ask for it.
-    pub fn port(self: &Arc<Self>, inner: Arc<dyn Port>) -> Arc<dyn Port> {
-        Arc::new(OnRequest { inner, notices: self.clone() })
+    /// Returns the port of the link on `side` as one that rings only when the neighbour has asked for it, and whose
+    /// vectors ask for it.
+    pub fn port(self: &Arc<Self>, inner: Arc<dyn Port>, side: Side) -> Arc<dyn Port> {
+        Arc::new(OnRequest { inner, side, notices: self.clone() })
     }
 }
 
 /// A port that rings on request only.
 struct OnRequest {
     inner: Arc<dyn Port>,
+    side: Side,
     notices: Arc<Notices>,
 }
 
 impl Port for OnRequest {
     left_to_inner! {
-        side caps shortcuts incoming copy_engine incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells
+        index caps shortcuts incoming copy_engine incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells
         link outages
     }
 
@@ -185,7 +187,7 @@ impl Port for OnRequest {
     }
 
     fn ring(&self, doorbell: usize) {
-        if self.notices.answers(self.inner.side(), doorbell) {
+        if self.notices.answers(self.side, doorbell) {
             self.inner.ring(doorbell);
         }
     }

@@ -1,41 +1,11 @@
 //! The interface of an NTB adapter to the protocol.
 
 use crate::caps::{PortCaps, Shortcuts};
+use crate::port_index::{PortIndex, PortList};
 use ntbring_host::HostError;
 use ntbring_memory::{CopyEngine, InWindow, OutWindow};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Side of a host: identifies one of its two ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The port towards the previous host of the ring.
-    Left = 0,
-    /// The port towards the next host of the ring.
-    Right = 1,
-}
-
-impl Side {
-    /// Both sides, left first.
-    pub const BOTH: [Side; 2] = [Side::Left, Side::Right];
-
-    /// Returns the other side.
-    pub fn opposite(self) -> Side {
-        match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
-        }
-    }
-}
-
-impl std::fmt::Display for Side {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Side::Left => "left",
-            Side::Right => "right",
-        })
-    }
-}
 
 /// State of a link as the port reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +45,16 @@ pub enum NtbError {
         device: String,
         /// Reason for the failure, as text.
         problem: String,
+    },
+    /// A host does not use the port.
+    #[error("{of} does not use its port {port}, only these: {ports} (NTBRING_PORTS)")]
+    NoPort {
+        /// The host, in words.
+        of: &'static str,
+        /// The requested port.
+        port: PortIndex,
+        /// The ports that the host uses.
+        ports: PortList,
     },
     /// The requested window lies outside the neighbour's memory.
     #[error("a window of {len} bytes at {offset} does not fit into the neighbour's {size} bytes")]
@@ -117,8 +97,8 @@ pub trait Vector: Send + Sync {
 ///
 /// All accesses across the link are posted writes; no operation reads across it.
 pub trait Port: Send + Sync {
-    /// Returns the side of the host that the port is on.
-    fn side(&self) -> Side;
+    /// Returns the number of the port on its host.
+    fn index(&self) -> PortIndex;
     /// Returns the port's capabilities.
     fn caps(&self) -> PortCaps;
     /// Returns the shortcuts to the host at the other end of the link.
@@ -182,8 +162,8 @@ pub trait Port: Send + Sync {
 }
 
 impl<P: Port + ?Sized> Port for Arc<P> {
-    fn side(&self) -> Side {
-        (**self).side()
+    fn index(&self) -> PortIndex {
+        (**self).index()
     }
     fn caps(&self) -> PortCaps {
         (**self).caps()

@@ -1,12 +1,12 @@
 //! A decorator that records every write through a port (window, scratchpad, doorbell) and every fence, independently of
 //! the protocol's own counters.
 //!
-//! The record has one JSON object per line: `{"side":"right","op":"write","offset":4096,"len":64}`; `op` is
+//! The record has one JSON object per line: `{"port":1,"op":"write","offset":4096,"len":64}`; `op` is
 //! `write`, `store` (with `value`), `fence`, `ring` (with `doorbell`) or `scratchpad` (with
 //! `register` and `value`). Offsets are bytes in the outgoing window.
 
 use super::delegate::left_to_inner;
-use super::{NtbError, Port, PortCaps, Side};
+use super::{NtbError, Port, PortCaps, PortIndex};
 use ntbring_memory::{OutWindow, WriteSink};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -35,10 +35,10 @@ impl Record {
         self.to.lock().unwrap_or_else(|e| e.into_inner()).flush()
     }
 
-    fn line(&self, side: Side, op: &str, rest: std::fmt::Arguments<'_>) {
+    fn line(&self, port: PortIndex, op: &str, rest: std::fmt::Arguments<'_>) {
         let mut to = self.to.lock().unwrap_or_else(|e| e.into_inner());
         // Errors such as a full disk are ignored: they must not stop the job under observation.
-        let _ = writeln!(to, "{{\"side\":\"{side}\",\"op\":\"{op}\"{rest}}}");
+        let _ = writeln!(to, "{{\"port\":{port},\"op\":\"{op}\"{rest}}}");
     }
 }
 
@@ -57,45 +57,45 @@ impl<P: Port> Trace<P> {
 
 struct Sink {
     plain: OutWindow,
-    side: Side,
+    port: PortIndex,
     record: Record,
 }
 
 impl WriteSink for Sink {
     fn write(&self, offset: usize, bytes: &[u8]) {
-        self.record.line(self.side, "write", format_args!(",\"offset\":{offset},\"len\":{}", bytes.len()));
+        self.record.line(self.port, "write", format_args!(",\"offset\":{offset},\"len\":{}", bytes.len()));
         self.plain.write_bytes(offset, bytes);
     }
     fn store(&self, offset: usize, value: u64) {
-        self.record.line(self.side, "store", format_args!(",\"offset\":{offset},\"value\":{value}"));
+        self.record.line(self.port, "store", format_args!(",\"offset\":{offset},\"value\":{value}"));
         self.plain.store(offset, value);
     }
     fn fence(&self) {
-        self.record.line(self.side, "fence", format_args!(""));
+        self.record.line(self.port, "fence", format_args!(""));
         self.plain.fence();
     }
 }
 
 impl<P: Port> Port for Trace<P> {
     left_to_inner! {
-        side shortcuts incoming incoming_offset scratchpad doorbells clear_doorbells vector link
+        index shortcuts incoming incoming_offset scratchpad doorbells clear_doorbells vector link
         outages
     }
     fn caps(&self) -> PortCaps {
         PortCaps { async_copies: None, ..self.inner.caps() }
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        let (side, record) = (self.side(), self.record.clone());
-        let sink = |plain| Arc::new(Sink { plain, side, record }) as Arc<dyn WriteSink>;
+        let (port, record) = (self.index(), self.record.clone());
+        let sink = |plain| Arc::new(Sink { plain, port, record }) as Arc<dyn WriteSink>;
         Ok(self.inner.outgoing(offset, len)?.with_sink(sink))
     }
     fn peer_scratchpad(&self, register: usize, value: u32) {
         let rest = format_args!(",\"register\":{register},\"value\":{value}");
-        self.record.line(self.side(), "scratchpad", rest);
+        self.record.line(self.index(), "scratchpad", rest);
         self.inner.peer_scratchpad(register, value)
     }
     fn ring(&self, doorbell: usize) {
-        self.record.line(self.side(), "ring", format_args!(",\"doorbell\":{doorbell}"));
+        self.record.line(self.index(), "ring", format_args!(",\"doorbell\":{doorbell}"));
         self.inner.ring(doorbell)
     }
 }

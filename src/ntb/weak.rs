@@ -96,7 +96,7 @@ impl WriteSink for Sink {
 
 impl<P: Port> Port for Weak<P> {
     left_to_inner! {
-        side incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
+        index incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
         link outages
     }
     fn caps(&self) -> PortCaps {
@@ -106,10 +106,10 @@ impl<P: Port> Port for Weak<P> {
         self.inner.shortcuts().past_links()
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ self.side() as u64))
+        Ok(disorder(self.inner.outgoing(offset, len)?, self.seed ^ u64::from(self.index().get())))
     }
     fn copy_engine(&self, window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
-        let seed = self.seed ^ self.side() as u64;
+        let seed = self.seed ^ u64::from(self.index().get());
         Some(Arc::new(Deferred::new(window.clone(), Order::Any, COPIES.in_flight, seed)))
     }
 }

@@ -4,6 +4,7 @@
 //! | folder or file | holds |
 //! |---|---|
 //! | `topology` | hosts and ranks, distances and directions |
+//! | `ports` | the ports of a host that are its left and its right one |
 //! | `protocol` | version of the protocol, numbers of doorbells |
 //! | `settings`, `policy` | settings of the ring; properties of its links, which follow from them and from the ports |
 //! | `layout` | layout of windows and of host memory: lanes (ring buffers), boards and credits |
@@ -31,6 +32,7 @@ mod link;
 pub mod liveness;
 mod membership;
 mod policy;
+mod ports;
 mod protocol;
 mod rerouting;
 pub mod settings;
@@ -41,6 +43,7 @@ pub use forwarding::{forwarder_threads, relay, thread_split};
 pub use join::{handshake, JoinError};
 pub use membership::Membership;
 pub use policy::LinkPolicy;
+pub use ports::RingPorts;
 pub use protocol::{rank_doorbell, FORWARDER_DOORBELL, PROTOCOL_VERSION};
 pub use rerouting::{manager_driver, routing_table};
 pub use settings::{JoinSettings, RingSettings};

@@ -20,6 +20,7 @@ fn is_direct(from: End, to: End) -> bool {
 
 /// One link of this process's host.
 pub struct Link {
+    pub(crate) side: Side,
     pub(crate) neighbour: usize,
     pub(crate) port: Arc<dyn Port>,
     pub(crate) incoming: InWindow,
@@ -49,7 +50,7 @@ impl Link {
 
     /// Returns the side of this host that the link is on.
     pub fn side(&self) -> Side {
-        self.port.side()
+        self.side
     }
 
     /// Returns true if the link has gone down since this process joined.

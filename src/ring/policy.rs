@@ -81,12 +81,16 @@ impl LinkPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::RingPorts;
     use ntbring_ntb::loopback::LoopbackHost;
     use ntbring_ntb::Side;
 
     fn policy(hosts: usize, reliability: Reliability, shortcuts: Shortcuts) -> LinkPolicy {
         let host = LoopbackHost::new(4096);
-        let port = |side| Arc::new(host.port(side, &host).unwrap()) as Arc<dyn Port>;
+        let ports = RingPorts::default();
+        let port = |side: Side| {
+            Arc::new(host.port(ports.on(side), (&host, ports.on(side.opposite()))).unwrap()) as Arc<dyn Port>
+        };
         let mut settings = JoinSettings::default();
         (settings.ring.reliability, settings.links.shortcuts) = (reliability, shortcuts);
         LinkPolicy::new(hosts, &Side::BOTH.map(port), &settings)

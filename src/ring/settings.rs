@@ -1,5 +1,6 @@
 //! The settings of the ring: windows, lanes, forwarders, reliability.
 
+use crate::ports::RingPorts;
 use crate::protocol::THREADS_MAX;
 use ntbring_host::HostSettings;
 use ntbring_ntb::LinkSettings;
@@ -11,6 +12,8 @@ use std::time::Duration;
 /// Settings of the ring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RingSettings {
+    /// The ports of this host that lead to its left and its right neighbour.
+    pub ports: RingPorts,
     /// Bytes of each incoming window; None: chosen by [`crate::layout::WindowLayout`].
     pub window: Option<u64>,
     /// Largest chunk of a message that is sent in chunks, bytes; None: chosen by its size.
@@ -30,6 +33,7 @@ pub struct RingSettings {
 impl Default for RingSettings {
     fn default() -> Self {
         RingSettings {
+            ports: RingPorts::default(),
             window: None,
             chunk: None,
             local_lane: 64 << 10,
@@ -65,6 +69,22 @@ fn threads(text: &str) -> Result<usize, String> {
 
 /// Table of the ring's settings.
 pub const ROWS: &[Row<RingSettings>] = &[
+    Row {
+        setting: Setting {
+            name: "NTBRING_PORTS",
+            default: "0,1",
+            unit: "ports",
+            allowed: "two different numbers from 0 to 3, joined by a comma",
+            shared: false,
+            meaning: "ports of this host that lead to its left and to its right neighbour in the ring, the left one \
+                 first; all ranks of a host need the same",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.ports = RingPorts::parse(v)?;
+            Ok(())
+        },
+    },
     Row {
         setting: Setting {
             name: "NTBRING_WINDOW",

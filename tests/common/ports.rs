@@ -2,14 +2,14 @@
 
 use ntbring_emu::EmuHost;
 use ntbring_memory::{OutWindow, Region};
-use ntbring_ntb::fabric::{Fabric, Windows};
+use ntbring_ntb::fabric::{Fabric, PortAddress, Windows};
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
 use ntbring_ntb::loopback::LoopbackHost;
 use ntbring_ntb::software::SoftPort;
 use ntbring_ntb::timing::{Model, Timing};
 use ntbring_ntb::trace::{Record, Trace};
 use ntbring_ntb::weak::Weak;
-use ntbring_ntb::{Port, Side};
+use ntbring_ntb::{Port, PortIndex, PortList, Side};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,10 @@ use std::sync::{Arc, Mutex};
 pub enum Dress {
     Emu,
     Loopback,
+    /// The emulated hosts of [`Dress::Emu`], with other ports.
+    EmuPorts2And3,
+    /// The loopback hosts of [`Dress::Loopback`], with other ports.
+    LoopbackPorts2And3,
     Weak,
     Trace,
     TraceWeak,
@@ -37,6 +41,16 @@ impl Dress {
     /// Returns true if writes take time to arrive.
     pub fn is_timed(self) -> bool {
         matches!(self, Dress::Timing | Dress::TraceWeakTiming)
+    }
+
+    /// Returns the numbers of the left and the right port of host 0 or 1.
+    fn ports(self, host: usize) -> [PortIndex; 2] {
+        let [zero, one, two, three] = PortIndex::ALL;
+        match (self, host) {
+            (Dress::EmuPorts2And3 | Dress::LoopbackPorts2And3, 0) => [two, three],
+            (Dress::EmuPorts2And3 | Dress::LoopbackPorts2And3, _) => [three, two],
+            _ => [zero, one],
+        }
     }
 }
 
@@ -66,15 +80,19 @@ pub enum Host {
 impl Host {
     fn new(dress: Dress, windows: Windows) -> Host {
         match dress {
-            Dress::Loopback => Host::Loopback(LoopbackHost::new(windows.bytes as usize)),
+            Dress::Loopback | Dress::LoopbackPorts2And3 => {
+                Host::Loopback(LoopbackHost::with_ports(windows.bytes as usize, windows.ports))
+            }
             _ => Host::Emu(EmuHost::create(Path::new("/dev/shm"), windows).unwrap()),
         }
     }
 
-    fn port(&self, side: Side, neighbour: &Host) -> SoftPort {
+    fn port(&self, port: PortIndex, (neighbour, opposite): (&Host, PortIndex)) -> SoftPort {
         match (self, neighbour) {
-            (Host::Emu(host), Host::Emu(neighbour)) => host.soft_port(side, &neighbour.address()).unwrap(),
-            (Host::Loopback(host), Host::Loopback(neighbour)) => host.port(side, neighbour).unwrap(),
+            (Host::Emu(host), Host::Emu(neighbour)) => {
+                host.soft_port(port, &PortAddress { host: neighbour.address(), port: opposite }).unwrap()
+            }
+            (Host::Loopback(host), Host::Loopback(neighbour)) => host.port(port, (neighbour, opposite)).unwrap(),
             _ => panic!("hosts of two backends have no cable"),
         }
     }
@@ -103,12 +121,17 @@ impl Bench {
 
     /// As [`Bench::new`], with links of the given model if they are timed.
     pub fn with_model(dress: Dress, model: Model) -> Bench {
-        let windows = Windows { bytes: WINDOW as u64, accounts: dress.is_timed() };
-        let hosts = [(); 2].map(|()| Host::new(dress, windows));
+        let accounts = dress.is_timed();
+        let hosts = [0, 1].map(|host| {
+            let ports = PortList::new(&dress.ports(host)).unwrap();
+            Host::new(dress, Windows { bytes: WINDOW as u64, accounts, ports })
+        });
         let paper = Paper::default();
         let record = Record::to(paper.clone());
         let ports = [0, 1].map(|host| {
-            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host]));
+            let on = |host: usize, side| dress.ports(host)[side as usize];
+            let pair = Side::BOTH
+                .map(|side| hosts[host].port(on(host, side), (&hosts[1 - host], on(1 - host, side.opposite()))));
             if !dress.is_timed() {
                 return pair.map(|port| dressed(port, dress, &record));
             }
@@ -120,6 +143,11 @@ impl Bench {
     /// Returns the port of host 0 or 1 on a side.
     pub fn port(&self, host: usize, side: Side) -> Arc<dyn Port> {
         self.ports[host][side as usize].clone()
+    }
+
+    /// Returns the number of the port of host 0 or 1 on a side.
+    pub fn index(&self, host: usize, side: Side) -> PortIndex {
+        self.dress.ports(host)[side as usize]
     }
 
     /// Returns every cable in both directions, as (sending port, receiving port).
@@ -150,7 +178,9 @@ impl Bench {
 fn dressed(port: impl Port + 'static, dress: Dress, record: &Record) -> Arc<dyn Port> {
     let seed = 0x5eed;
     match dress {
-        Dress::Emu | Dress::Loopback | Dress::Timing => Arc::new(port),
+        Dress::Emu | Dress::Loopback | Dress::EmuPorts2And3 | Dress::LoopbackPorts2And3 | Dress::Timing => {
+            Arc::new(port)
+        }
         Dress::Weak => Arc::new(Weak::new(port, seed)),
         Dress::Trace => Arc::new(Trace::new(port, record.clone())),
         Dress::TraceWeak | Dress::TraceWeakTiming => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),
@@ -169,5 +199,5 @@ fn doubled(port: impl Port + 'static) -> Faulty {
     let place = Place { host: 0, process: 0, neighbours: [1, 1] };
     let injector = Injector::new(faults, place, [(); 2].map(|()| Region::anonymous(8)));
     injector.begin();
-    Faulty::new(port, injector).unwrap()
+    Faulty::new(port, Side::Left, injector).unwrap()
 }

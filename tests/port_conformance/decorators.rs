@@ -23,13 +23,13 @@ fn a_record_agrees_with_what_was_done() {
         panics("a write beyond the window", || part.store(128, 1));
         aim(to.as_ref(), from.as_ref()).store(0, u64::MAX);
         let expected = [
-            serde_json::json!({"side": "right", "op": "write", "offset": 100, "len": 10}),
-            serde_json::json!({"side": "right", "op": "store", "offset": 4104, "value": 77}),
-            serde_json::json!({"side": "right", "op": "write", "offset": 4160, "len": 24}),
-            serde_json::json!({"side": "right", "op": "fence"}),
-            serde_json::json!({"side": "right", "op": "scratchpad", "register": 5, "value": 1234}),
-            serde_json::json!({"side": "right", "op": "ring", "doorbell": 15}),
-            serde_json::json!({"side": "left", "op": "store", "offset": 0, "value": u64::MAX}),
+            serde_json::json!({"port": 1, "op": "write", "offset": 100, "len": 10}),
+            serde_json::json!({"port": 1, "op": "store", "offset": 4104, "value": 77}),
+            serde_json::json!({"port": 1, "op": "write", "offset": 4160, "len": 24}),
+            serde_json::json!({"port": 1, "op": "fence"}),
+            serde_json::json!({"port": 1, "op": "scratchpad", "register": 5, "value": 1234}),
+            serde_json::json!({"port": 1, "op": "ring", "doorbell": 15}),
+            serde_json::json!({"port": 0, "op": "store", "offset": 0, "value": u64::MAX}),
         ];
         assert_eq!(bench.record(), expected);
     }

@@ -31,6 +31,8 @@ macro_rules! run_on_every_port {
     ($($test:ident)*) => {
         run_on_every_port!(emu Dress::Emu, $($test)*);
         run_on_every_port!(loopback Dress::Loopback, $($test)*);
+        run_on_every_port!(emu_ports_2_and_3 Dress::EmuPorts2And3, $($test)*);
+        run_on_every_port!(loopback_ports_2_and_3 Dress::LoopbackPorts2And3, $($test)*);
         run_on_every_port!(weak Dress::Weak, $($test)*);
         run_on_every_port!(trace Dress::Trace, $($test)*);
         run_on_every_port!(trace_of_weak Dress::TraceWeak, $($test)*);

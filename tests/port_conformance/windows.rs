@@ -8,7 +8,7 @@ pub fn sides_and_links(bench: &Bench) {
     for host in [0, 1] {
         for side in Side::BOTH {
             let port = bench.port(host, side);
-            assert_eq!(port.side(), side);
+            assert_eq!(port.index(), bench.index(host, side));
             assert_eq!(port.link(), LinkState::Up);
             assert_eq!(port.incoming().len(), WINDOW);
             assert!(!port.incoming().is_empty());
@@ -23,15 +23,18 @@ pub fn outages_are_counted_whoever_looks(bench: &Bench) {
         let port = bench.port(host, side);
         for outages in 0..3 {
             assert_eq!((port.link(), port.outages()), (LinkState::Up, outages));
-            bench.hosts[host].fabric().set_link(side, LinkState::Down);
+            bench.hosts[host].fabric().set_link(bench.index(host, side), LinkState::Down);
             assert_eq!((port.link(), port.outages()), (LinkState::Down, outages + 1));
-            bench.hosts[host].fabric().set_link(side, LinkState::Up);
+            bench.hosts[host].fabric().set_link(bench.index(host, side), LinkState::Up);
         }
     }
 }
 
 pub fn only_memory_is_coherent_and_has_shortcuts(bench: &Bench) {
-    let memory = matches!(bench.dress, Dress::Emu | Dress::Loopback | Dress::Trace);
+    let memory = matches!(
+        bench.dress,
+        Dress::Emu | Dress::EmuPorts2And3 | Dress::Loopback | Dress::LoopbackPorts2And3 | Dress::Trace
+    );
     for (port, _) in bench.cables() {
         assert_eq!(port.caps().mapping == Mapping::Coherent, memory);
         assert_eq!(port.shortcuts(), if memory { Shortcuts::ALL } else { Shortcuts::ALL.past_links() });

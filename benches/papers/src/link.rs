@@ -1,12 +1,12 @@
-//! An emulated NTB link: two hosts, the right port of the first cabled to the left one of the second.
+//! An emulated NTB link: two hosts, port 1 of the first cabled to port 0 of the second.
 
 use crate::Error;
 use ntbring_emu::{EmuHost, MemoryLayout};
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::fabric::{Fabric, FabricAddress, Windows};
+use ntbring_ntb::fabric::{Fabric, FabricAddress, PortAddress, Windows};
 use ntbring_ntb::split::split;
 use ntbring_ntb::timing::{Model, Timing};
-use ntbring_ntb::{Port, Side};
+use ntbring_ntb::{Port, PortIndex, PortList};
 use std::path::Path;
 
 /// Directory of the windows' memory.
@@ -16,9 +16,9 @@ const PAGE: usize = 4096;
 /// The end of the cable at which a host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The cable is in its right port.
+    /// The cable is in its port 1.
     First,
-    /// The cable is in its left port.
+    /// The cable is in its port 0.
     Second,
 }
 
@@ -46,7 +46,11 @@ pub fn model(text: &str) -> Result<Option<Model>, Error> {
 impl Host {
     /// Creates a host with windows of at least that many bytes and links with the costs of that model.
     pub fn create(window: usize, model: Option<Model>) -> Result<Host, Error> {
-        let windows = Windows { bytes: window.next_multiple_of(PAGE) as u64, accounts: model.is_some() };
+        let windows = Windows {
+            bytes: window.next_multiple_of(PAGE) as u64,
+            accounts: model.is_some(),
+            ports: PortList::default(),
+        };
         let memory = EmuHost::create(Path::new(DIR), windows).map_err(ntbring_ntb::NtbError::from)?;
         Ok(Host { memory, layout: MemoryLayout::of(windows), model })
     }
@@ -58,20 +62,23 @@ impl Host {
 
     /// Joins this host to the one at an address, which has windows of the same size and the same link model.
     pub fn join(self, place: Place, address: &str) -> Result<Joined, Error> {
-        let other = parse(address)?;
-        let side = if place == Place::First { Side::Right } else { Side::Left };
-        let ports = [self.memory.soft_port(Side::Left, &other)?, self.memory.soft_port(Side::Right, &other)?];
+        let host = parse(address)?;
+        let [zero, one, ..] = PortIndex::ALL;
+        let port = |own, opposite| self.memory.soft_port(own, &PortAddress { host, port: opposite });
+        let ports = [port(zero, one)?, port(one, zero)?];
         let port: Box<dyn Port> = match self.model {
             None => {
-                let [left, right] = ports;
-                Box::new(if side == Side::Left { left } else { right })
+                let [at_zero, at_one] = ports;
+                Box::new(if place == Place::First { at_one } else { at_zero })
             }
             Some(model) => {
-                let [left, right] = Timing::pair(ports, model)?;
-                Box::new(if side == Side::Left { left } else { right })
+                let [at_zero, at_one] = Timing::pair(ports, model)?;
+                Box::new(if place == Place::First { at_one } else { at_zero })
             }
         };
-        let peer = port.outgoing(self.layout.window_offset(side.opposite()), self.layout.window)?;
+        let opposite = if place == Place::First { zero } else { one };
+        let offset = self.layout.window_offset(opposite).expect("the peer uses the same ports");
+        let peer = port.outgoing(offset, self.layout.window)?;
         let peer = match port.caps().max_transfer {
             Some(max) => split(peer, max),
             None => peer,

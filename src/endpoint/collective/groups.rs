@@ -69,7 +69,7 @@ impl Groups {
                 let (to, from) = (links[side as usize], links[side.opposite() as usize]);
                 for local in 0..topology.ranks_of(to.neighbour()).len() {
                     let boards = (0..boards).map(|b| to.board_writer(me, local, b)).collect();
-                    let bell = Bell::Port(to.port(), rank_doorbell(local));
+                    let bell = Bell::Port(to.side(), to.port(), rank_doorbell(local));
                     onward[usize::from(rightward)].push(Onward { bell, boards });
                 }
                 for (local, &rank) in topology.ranks_of(from.neighbour()).iter().enumerate() {

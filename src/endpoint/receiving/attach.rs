@@ -24,13 +24,13 @@ impl Inbound {
             let next = link.neighbour();
             for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
                 if topology.direction(next, host) == link.side().opposite() {
-                    let bell = Bell::Port(link.port(), rank_doorbell(local));
+                    let bell = Bell::Port(link.side(), link.port(), rank_doorbell(local));
                     let lane = link.consumer(End::Rank(local), me, false);
                     boxes.push(Inbox::new(lane, bell, Some(rank)));
                 }
             }
             if members.is_served() {
-                let bell = |class| Bell::Port(link.port(), link.bell(link.side().opposite(), class));
+                let bell = |class| Bell::Port(link.side(), link.port(), link.bell(link.side().opposite(), class));
                 let lane = link.consumer(End::Forwarder, me, false);
                 boxes.push(Inbox::new(lane, bell(Class::Urgent), None));
                 let bulk = link.bulk_consumer(End::Forwarder, me, false);

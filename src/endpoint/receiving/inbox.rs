@@ -36,7 +36,7 @@ impl Inbox {
     pub fn describe(&self) -> String {
         match (self.from, &self.bell) {
             (Some(rank), _) => format!("rank {rank}"),
-            (None, Bell::Port(port, _)) => format!("the forwarder on the {} link", port.side()),
+            (None, Bell::Port(side, ..)) => format!("the forwarder on the {side} link"),
             (None, _) => "this host".into(),
         }
     }

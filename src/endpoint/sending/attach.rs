@@ -48,12 +48,12 @@ impl Outbound {
             let next = link.neighbour();
             for (local, &rank) in topology.ranks_of(next).iter().enumerate() {
                 if topology.direction(host, next) == side {
-                    let bell = Bell::Port(link.port(), rank_doorbell(local));
+                    let bell = Bell::Port(link.side(), link.port(), rank_doorbell(local));
                     let lane = link.producer(me, End::Rank(local), false);
                     flows[rank as usize].line.outbox = lanes.push(lane, bell, members.policy().is_coherent());
                 }
             }
-            let bell = |class| Bell::Port(link.port(), link.bell(side, class));
+            let bell = |class| Bell::Port(link.side(), link.port(), link.bell(side, class));
             let transit = lanes.push(link.producer(me, End::Forwarder, false), bell(Class::Urgent), false);
             let bulk = link.bulk_producer(me, End::Forwarder, false);
             let bulk = bulk.map(|lane| lanes.push(lane, bell(Class::Bulk), false));

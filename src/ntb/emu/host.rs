@@ -4,9 +4,9 @@ use crate::address::{address_of, open, shared_address_of};
 use crate::layout::MemoryLayout;
 use ntbring_host::{FileKind, FileName, FileTag, HostError, MemoryFile};
 use ntbring_memory::{InWindow, Region};
-use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, Windows};
-use ntbring_ntb::software::{Registers, SoftPort, SoftVector, WindowMemory};
-use ntbring_ntb::{LinkState, NtbError, Shortcuts, Side, Vector};
+use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
+use ntbring_ntb::software::{Registers, SoftEnd, SoftPort, SoftVector, WindowMemory};
+use ntbring_ntb::{LinkState, NtbError, PortIndex, Shortcuts, Vector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Backend for Emulated {
     }
 
     fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError> {
-        let registers = Registers::new(open(address, self.shared.as_deref())?.first_page()?);
+        let registers = registers_of(&open(address, self.shared.as_deref())?)?;
         Ok(Arc::new(ForeignBells { registers }))
     }
 }
@@ -57,7 +57,7 @@ pub struct EmuHost {
     shared: Option<PathBuf>,
 }
 
-/// The memory file of a host's windows and its layout; the layout is equal for all hosts of a ring.
+/// The memory file of a host's windows and its layout; hosts of a ring differ only in their ports.
 struct WindowFile {
     file: MemoryFile,
     layout: MemoryLayout,
@@ -65,10 +65,10 @@ struct WindowFile {
     name: Option<FileName>,
 }
 
-impl WindowFile {
-    fn registers(&self) -> Result<Registers, HostError> {
-        Ok(Registers::new(self.file.first_page()?))
-    }
+/// Returns the registers in a window file.
+fn registers_of(file: &MemoryFile) -> Result<Registers, HostError> {
+    let what = "its list of ports is not valid";
+    Registers::open(file.first_page()?).ok_or(HostError::Foreign { pid: file.pid(), what })
 }
 
 impl WindowMemory for WindowFile {
@@ -76,8 +76,8 @@ impl WindowMemory for WindowFile {
         self.layout.window
     }
 
-    fn window_offset(&self, side: Side) -> u64 {
-        self.layout.window_offset(side)
+    fn window_offset(&self, port: PortIndex) -> Option<u64> {
+        self.layout.window_offset(port)
     }
 
     fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError> {
@@ -103,41 +103,53 @@ impl EmuHost {
     pub fn create(dir: &Path, windows: Windows) -> Result<EmuHost, HostError> {
         let layout = MemoryLayout::of(windows);
         let (file, address) = MemoryFile::create(dir, layout.total())?;
-        Self::with(WindowFile { file, layout, name: None }, address_of(address), None)
+        let registers = Registers::create(file.first_page()?, layout.ports);
+        Ok(Self::with(WindowFile { file, layout, name: None }, registers, address_of(address), None))
     }
 
     /// As [`EmuHost::create`], in a directory that all hosts share, which is all that they have in common.
     pub fn create_shared(dir: &Path, windows: Windows) -> Result<EmuHost, HostError> {
         let layout = MemoryLayout::of(windows);
         let (file, name, address) = FileName::create(dir, layout.total())?;
-        Self::with(WindowFile { file, layout, name: Some(name) }, shared_address_of(address), Some(dir))
+        let registers = Registers::create(file.first_page()?, layout.ports);
+        let windows = WindowFile { file, layout, name: Some(name) };
+        Ok(Self::with(windows, registers, shared_address_of(address), Some(dir)))
     }
 
     /// Attaches to the windows that another process of the host has created with the same parameters. `shared`: the
     /// directory that hosts share if they have nothing else in common.
     pub fn attach(address: &FabricAddress, windows: Windows, shared: Option<&Path>) -> Result<EmuHost, NtbError> {
         let (file, layout) = (open(address, shared)?, MemoryLayout::of(windows));
-        if file.size() != layout.total() {
-            let what = "its size differs: the host's processes have different settings";
-            return Err(HostError::Foreign { pid: file.pid(), what }.into());
+        let registers = registers_of(&file)?;
+        let differs = match (file.size() == layout.total(), registers.ports() == layout.ports) {
+            (false, _) => Some("its size differs: the host's processes have different settings"),
+            (_, false) => Some("its ports differ: the host's processes have different settings (NTBRING_PORTS)"),
+            (true, true) => None,
+        };
+        match differs {
+            Some(what) => Err(HostError::Foreign { pid: file.pid(), what }.into()),
+            None => Ok(Self::with(WindowFile { file, layout, name: None }, registers, *address, shared)),
         }
-        Ok(Self::with(WindowFile { file, layout, name: None }, *address, shared)?)
     }
 
-    fn with(windows: WindowFile, address: FabricAddress, shared: Option<&Path>) -> Result<EmuHost, HostError> {
-        let registers = windows.registers()?;
+    fn with(windows: WindowFile, registers: Registers, address: FabricAddress, shared: Option<&Path>) -> EmuHost {
         registers.attend();
-        Ok(EmuHost { windows: Arc::new(windows), address, registers, shared: shared.map(Path::to_path_buf) })
+        EmuHost { windows: Arc::new(windows), address, registers, shared: shared.map(Path::to_path_buf) }
     }
 
-    /// Opens the port on `side`, cabled to the opposite port of the host at the address `neighbour`.
-    pub fn soft_port(&self, side: Side, neighbour: &FabricAddress) -> Result<EmuPort, NtbError> {
-        let file = open(neighbour, self.shared.as_deref())?;
-        let peer = WindowFile { file, layout: self.windows.layout, name: None };
-        let peer_registers = peer.registers()?;
-        let own = (self.windows.clone() as Arc<dyn WindowMemory>, self.registers.clone());
+    /// Opens a port, cabled to the port `opposite` of another host. Fails if one of the hosts does not use its port.
+    pub fn soft_port(&self, port: PortIndex, opposite: &PortAddress) -> Result<EmuPort, NtbError> {
+        let (peer, peer_registers) = self.peer(open(&opposite.host, self.shared.as_deref())?)?;
+        let own: SoftEnd = (self.windows.clone(), self.registers.clone(), port);
         let shortcuts = if self.shared.is_some() { Shortcuts::NONE } else { Shortcuts::ALL };
-        SoftPort::new(side, shortcuts, own, (Arc::new(peer), peer_registers))
+        SoftPort::new(shortcuts, own, (Arc::new(peer), peer_registers, opposite.port))
+    }
+
+    /// Returns the windows and registers in the window file of a neighbour.
+    fn peer(&self, file: MemoryFile) -> Result<(WindowFile, Registers), NtbError> {
+        let registers = registers_of(&file)?;
+        let layout = MemoryLayout { ports: registers.ports(), ..self.windows.layout };
+        Ok((WindowFile { file, layout, name: None }, registers))
     }
 }
 
@@ -152,16 +164,18 @@ impl Fabric for EmuHost {
         self.address
     }
 
-    fn port(&self, side: Side, neighbour: &FabricAddress) -> Result<OpenPort, NtbError> {
-        Ok(OpenPort::Software(self.soft_port(side, neighbour)?))
+    fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError> {
+        Ok(OpenPort::Software(self.soft_port(port, opposite)?))
     }
 
-    fn view(&self, side: Side, neighbour: &FabricAddress) -> Result<Option<InWindow>, NtbError> {
+    fn view(&self, port: &PortAddress) -> Result<Option<InWindow>, NtbError> {
         if self.shared.is_some() {
             return Ok(None);
         }
-        let (file, layout) = (open(neighbour, None)?, self.windows.layout);
-        Ok(Some(InWindow::new(file.map(layout.window_offset(side), layout.window)?)))
+        let (peer, registers) = self.peer(open(&port.host, None)?)?;
+        let unused = NtbError::NoPort { of: "the neighbour", port: port.port, ports: registers.ports() };
+        let offset = peer.layout.window_offset(port.port).ok_or(unused)?;
+        Ok(Some(InWindow::new(peer.file.map(offset, peer.layout.window)?)))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
@@ -172,8 +186,8 @@ impl Fabric for EmuHost {
         self.windows.name.as_ref().map(|name| name.path().to_path_buf())
     }
 
-    fn set_link(&self, side: Side, state: LinkState) {
-        self.registers.set_link(side, state);
+    fn set_link(&self, port: PortIndex, state: LinkState) {
+        self.registers.bank(port).into_iter().for_each(|bank| self.registers.set_link(bank, state));
     }
 
     fn introduce(&self, is: FileTag) -> Result<(), NtbError> {

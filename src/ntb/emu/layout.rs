@@ -2,38 +2,44 @@
 
 use ntbring_ntb::fabric::Windows;
 use ntbring_ntb::software::PAGE;
-use ntbring_ntb::Side;
+use ntbring_ntb::{PortIndex, PortList};
 
-/// Layout of a host's window file: register page, left window, right window, and, for a link model, the accounts of
-/// both windows.
+/// Layout of a host's window file: register page, an incoming window for each port that the host uses, and, for a link
+/// model, the accounts of the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
     /// Size of each incoming window, bytes; a multiple of the page size.
     pub window: u64,
     /// True if there are accounts of the windows, for a link model; they take as much memory as the windows.
     pub accounts: bool,
+    /// The ports that the host uses, in the order of their windows.
+    pub ports: PortList,
 }
 
 impl MemoryLayout {
-    /// Returns the offset of the incoming window on `side`, bytes.
-    pub fn window_offset(&self, side: Side) -> u64 {
-        PAGE as u64 + side as u64 * self.window
+    /// Returns the offset of a port's incoming window, bytes; None if the host does not use the port.
+    pub fn window_offset(&self, port: PortIndex) -> Option<u64> {
+        Some(PAGE as u64 + self.ports.position(port)? as u64 * self.window)
     }
 
     /// Returns the layout for these windows.
     pub fn of(windows: Windows) -> MemoryLayout {
-        MemoryLayout { window: windows.bytes, accounts: windows.accounts }
+        MemoryLayout { window: windows.bytes, accounts: windows.accounts, ports: windows.ports }
     }
 
     /// Returns the size of the file, bytes.
     pub fn total(&self) -> u64 {
-        PAGE as u64 + 2 * self.window + self.accounts_total()
+        PAGE as u64 + self.windows_total() + self.accounts_total()
     }
 
-    /// Returns the size of the accounts of both windows, bytes; they are at the end of the file.
+    fn windows_total(&self) -> u64 {
+        self.ports.ports().len() as u64 * self.window
+    }
+
+    /// Returns the size of the accounts of all windows, bytes; they are at the end of the file.
     pub fn accounts_total(&self) -> u64 {
         if self.accounts {
-            2 * self.window
+            self.windows_total()
         } else {
             0
         }

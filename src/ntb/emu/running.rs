@@ -2,7 +2,7 @@
 
 use ntbring_host::{look_through, FileKind, FileTag};
 use ntbring_ntb::software::Registers;
-use ntbring_ntb::{LinkState, Side};
+use ntbring_ntb::{LinkState, PortIndex, PortList};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -20,20 +20,26 @@ impl RunningHost {
         let mut found = BTreeMap::new();
         look_through(|address, kind, memory| {
             if let (FileKind::Windows(is), Ok(page)) = (kind, memory.first_page()) {
-                found.insert((is, address.inode), RunningHost { is, registers: Registers::new(page) });
+                let host = Registers::open(page).map(|registers| RunningHost { is, registers });
+                found.extend(host.map(|host| ((is, address.inode), host)));
             }
         })?;
         Ok(found.into_values().collect())
     }
 
-    /// Returns the link state that the host's port on `side` reports.
-    pub fn link(&self, side: Side) -> LinkState {
-        self.registers.link(side)
+    /// Returns the ports that the host uses, in the order in which it has chosen them.
+    pub fn ports(&self) -> PortList {
+        self.registers.ports()
     }
 
-    /// Makes the host's port on `side` report this link state from now on. For a link that is down at both ends, it
-    /// must be set at both hosts.
-    pub fn set_link(&self, side: Side, state: LinkState) {
-        self.registers.set_link(side, state);
+    /// Returns the link state that a port of the host reports; None if the host does not use the port.
+    pub fn link(&self, port: PortIndex) -> Option<LinkState> {
+        Some(self.registers.link(self.registers.bank(port)?))
+    }
+
+    /// Makes a port of the host report this link state from now on, if the host uses the port. For a link that is down
+    /// at both ends, it must be set at both hosts.
+    pub fn set_link(&self, port: PortIndex, state: LinkState) {
+        self.registers.bank(port).into_iter().for_each(|bank| self.registers.set_link(bank, state));
     }
 }

@@ -43,7 +43,7 @@ pub use links::{LinkName, Place};
 pub use outage::Outage;
 
 use super::delegate::left_to_inner;
-use super::{LinkState, NtbError, Port, PortCaps, Shortcuts};
+use super::{LinkState, NtbError, Port, PortCaps, Shortcuts, Side};
 use ntbring_memory::OutWindow;
 use std::io;
 use std::sync::Arc;
@@ -56,17 +56,17 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Wraps a port of the process that the injector belongs to. Fails if the thread that delivers delayed writes
-    /// cannot be started.
-    pub fn new(inner: impl Port + 'static, injector: Arc<Injector>) -> io::Result<Faulty> {
+    /// Wraps the port of the link on `side` of the process that the injector belongs to. Fails if the thread that
+    /// delivers delayed writes cannot be started.
+    pub fn new(inner: impl Port + 'static, side: Side, injector: Arc<Injector>) -> io::Result<Faulty> {
         let inner: Arc<dyn Port> = Arc::new(inner);
-        let wire = Arc::new(Wire::new(inner.clone(), injector)?);
+        let wire = Arc::new(Wire::new(inner.clone(), side, injector)?);
         Ok(Faulty { inner, wire })
     }
 }
 
 impl Port for Faulty {
-    left_to_inner! { side incoming incoming_offset scratchpad doorbells clear_doorbells vector }
+    left_to_inner! { index incoming incoming_offset scratchpad doorbells clear_doorbells vector }
 
     fn caps(&self) -> PortCaps {
         self.inner.caps().modelled()

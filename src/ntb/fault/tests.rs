@@ -4,7 +4,7 @@ use super::*;
 use crate::fabric::Fabric;
 use crate::loopback::LoopbackHost;
 use crate::software::SoftPort;
-use crate::Side;
+use crate::{PortIndex, Side};
 use ntbring_memory::{InWindow, Region, WriteSink};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,17 +20,28 @@ struct Bench {
     to: [SoftPort; 2],
 }
 
+/// Returns the port that leads in a direction.
+fn on(side: Side) -> PortIndex {
+    PortIndex::ALL[side as usize]
+}
+
+/// Returns the port of host 0 or 1 on `side`, cabled to the other host.
+fn port(hosts: &[LoopbackHost; 2], host: usize, side: Side) -> SoftPort {
+    hosts[host].port(on(side), (&hosts[1 - host], on(side.opposite()))).unwrap()
+}
+
 impl Bench {
     /// Returns a bench on which faults have not begun.
     fn quiet(text: &str) -> Bench {
         let hosts = [(); 2].map(|()| LoopbackHost::new(WINDOW as usize));
-        let port = |host: usize, side| hosts[host].port(side, &hosts[1 - host]).unwrap();
-        let pair = Side::BOTH.map(|side| port(0, side));
+        let pair = Side::BOTH.map(|side| port(&hosts, 0, side));
         let place = Place { host: 0, process: 0, neighbours: [1, 1] };
-        let starts = [pair[0].faults_since(), pair[1].faults_since()];
+        let starts = [pair[0].faults_since(false), pair[1].faults_since(true)];
         let injector = Injector::new(Faults::parse(text).unwrap().unwrap(), place, starts);
-        let from = pair.map(|port| Faulty::new(port, injector.clone()).unwrap());
-        let to = Side::BOTH.map(|side| port(1, side.opposite()));
+        let [left, right] = pair;
+        let from = [(left, Side::Left), (right, Side::Right)]
+            .map(|(port, side)| Faulty::new(port, side, injector.clone()).unwrap());
+        let to = Side::BOTH.map(|side| port(&hosts, 1, side.opposite()));
         Bench { hosts, injector, from, to }
     }
 
@@ -144,7 +155,7 @@ fn lines_are_lost_whole_and_the_rest_arrives() {
 fn what_is_doubled_arrives_again_before_the_next_fence() {
     let bench = Bench::new("double=1");
     let out = bench.out(Side::Right);
-    let plain = bench.hosts[0].port(Side::Right, &bench.hosts[1]).unwrap();
+    let plain = port(&bench.hosts, 0, Side::Right);
     let plain = plain.outgoing(bench.to[1].incoming_offset(), WINDOW).unwrap();
     out.store(0, 5);
     out.write_bytes(64, &[6; 8]);
@@ -247,11 +258,11 @@ fn writes_of_many_threads_keep_their_order_however_late_they_are() {
 #[test]
 fn a_link_is_down_at_its_times_for_both_ends() {
     let bench = Bench::quiet("down=at:0s:for:300ms+left:at:0s");
-    let peer = bench.hosts[1].port(Side::Left, &bench.hosts[0]).unwrap();
+    let peer = port(&bench.hosts, 1, Side::Left);
     let place = Place { host: 1, process: 0, neighbours: [0, 0] };
-    let starts = [peer.faults_since(), Region::anonymous(8)];
+    let starts = [peer.faults_since(false), Region::anonymous(8)];
     let other = Injector::new(bench.injector.faults().clone(), place, starts);
-    let peer = Faulty::new(peer, other.clone()).unwrap();
+    let peer = Faulty::new(peer, Side::Left, other.clone()).unwrap();
     let (out, incoming, port) = (bench.out(Side::Right), bench.incoming(Side::Right), &bench.from[1]);
     let start = Instant::now();
     bench.injector.begin();
@@ -282,9 +293,9 @@ fn a_link_goes_down_and_up_on_command() {
     let (out, incoming, port) = (bench.out(Side::Right), bench.incoming(Side::Right), &bench.from[1]);
     let host = &bench.hosts[0];
     for (n, state) in [(1, LinkState::Up), (2, LinkState::Down), (3, LinkState::Up)] {
-        host.set_link(Side::Right, state);
+        host.set_link(on(Side::Right), state);
         // Setting the same state again changes nothing.
-        host.set_link(Side::Right, state);
+        host.set_link(on(Side::Right), state);
         assert_eq!((port.link(), bench.from[0].link()), (state, LinkState::Up));
         assert_eq!((port.outages(), bench.from[0].outages()), (u64::from(n > 1), 0));
         out.store(0, n);

@@ -4,7 +4,7 @@ use super::cable::{lines, Cable, Posted, LINE};
 use super::dice::{Dice, Fate};
 use super::injector::{count, Injector};
 use super::late::Late;
-use crate::{Port, DOORBELLS, SCRATCHPADS};
+use crate::{Port, Side, DOORBELLS, SCRATCHPADS};
 use ntbring_memory::{OutWindow, WriteSink};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +27,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub fn new(port: Arc<dyn Port>, injector: Arc<Injector>) -> io::Result<Wire> {
-        let (side, faults, place) = (port.side(), injector.faults(), *injector.place());
+    pub fn new(port: Arc<dyn Port>, side: Side, injector: Arc<Injector>) -> io::Result<Wire> {
+        let (faults, place) = (injector.faults(), *injector.place());
         let covered = faults.covers(&place, side);
         let (outages, dice) = (faults.outages(&place, side), covered.then(|| Dice::new(faults, &place, side)));
         let (lateness, stuck) = (faults.lateness, if covered { faults.stuck } else { 0 });

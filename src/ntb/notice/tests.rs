@@ -1,8 +1,9 @@
 //! Two hosts whose writes take their time, in every order that the wires permit.
 
 use super::*;
-use crate::fabric::{Backend, OpenPort, Windows};
+use crate::fabric::{Backend, OpenPort, PortAddress, Windows};
 use crate::loopback::Loopback;
+use crate::{PortIndex, PortList};
 
 /// Bytes of the memory that one host writes at the other: the table and a count of deposits.
 const MEMORY: usize = TABLE + 8;
@@ -199,10 +200,12 @@ fn a_request_is_known_to_have_arrived_after_two_echoes() {
 
 #[test]
 fn ports_ring_only_sleepers() {
-    let windows = Windows { bytes: 4096, accounts: false };
+    let windows = Windows { bytes: 4096, accounts: false, ports: PortList::default() };
     let hosts = [(); 2].map(|()| Loopback.create(windows).unwrap());
     let ports = [0, 1].map(|host| {
-        let open = |side| match hosts[host].port(side, &hosts[1 - host].address()).unwrap() {
+        let on = |side: Side| PortIndex::ALL[side as usize];
+        let opposite = |side: Side| PortAddress { host: hosts[1 - host].address(), port: on(side.opposite()) };
+        let open = |side| match hosts[host].port(on(side), &opposite(side)).unwrap() {
             OpenPort::Software(port) => port,
             OpenPort::Adapter(_) => unreachable!("loopback is software"),
         };
@@ -212,7 +215,7 @@ fn ports_ring_only_sleepers() {
             Tables::new(port.incoming().part(0, TABLE), port.outgoing(at, 4096).unwrap().part(0, TABLE))
         });
         let notices = Arc::new(Notices::new(Region::anonymous(STATE), tables));
-        Side::BOTH.map(|side| notices.port(Arc::new(open(side))))
+        Side::BOTH.map(|side| notices.port(Arc::new(open(side)), side))
     });
     let [_, sender] = &ports[0];
     let [receiver, _] = &ports[1];

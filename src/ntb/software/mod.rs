@@ -7,5 +7,5 @@
 mod port;
 mod registers;
 
-pub use port::{SoftPort, WindowMemory};
-pub use registers::{Registers, SoftVector, PAGE};
+pub use port::{SoftEnd, SoftPort, WindowMemory};
+pub use registers::{Bank, Registers, SoftVector, PAGE};

@@ -1,63 +1,74 @@
 //! A port whose bridge is shared memory: the outgoing window *is* the neighbour's incoming window.
 
-use super::registers::{Registers, SoftVector};
+use super::registers::{Bank, Registers, SoftVector};
 use crate::timing::Accounts;
-use crate::{LinkState, NtbError, Port, PortCaps, Shortcuts, Side, Vector};
+use crate::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// The memory of a host that its neighbours access: both incoming windows, and the accounts of the windows if a link
+/// The memory of a host that its neighbours access: an incoming window for each port that the host uses, and the accounts of the windows if a link
 /// model needs them.
 pub trait WindowMemory: Send + Sync {
     /// Returns the size of each incoming window, bytes.
     fn window(&self) -> u64;
-    /// Returns the offset of the incoming window on `side`, bytes.
-    fn window_offset(&self, side: Side) -> u64;
+    /// Returns the offset of a port's incoming window, bytes; None if the host does not use the port.
+    fn window_offset(&self, port: PortIndex) -> Option<u64>;
     /// Maps `len` bytes at `offset`; fails if they do not lie within the windows.
     fn map(&self, offset: u64, len: u64) -> Result<Region, NtbError>;
     /// Maps the accounts of the `len` bytes at `offset`; fails if there are no accounts.
     fn accounts(&self, offset: u64, len: u64) -> Result<Region, NtbError>;
 }
 
-/// A port in software, cabled to the opposite port of the neighbour.
+/// A port in software, cabled to a port of a neighbour.
 pub struct SoftPort {
-    side: Side,
+    index: PortIndex,
     incoming: InWindow,
+    /// Offset of the incoming window in the host's memory, bytes.
+    offset: u64,
     own: Arc<dyn WindowMemory>,
     peer: Arc<dyn WindowMemory>,
     registers: Registers,
+    bank: Bank,
     peer_registers: Registers,
+    peer_bank: Bank,
     shortcuts: Shortcuts,
 }
 
+/// The end of a cable: the memory and the registers of a host, and the port in which the cable is.
+pub type SoftEnd = (Arc<dyn WindowMemory>, Registers, PortIndex);
+
 impl SoftPort {
-    /// Creates the port on `side` of the host with the memory and registers of the third argument, cabled to the
-    /// neighbour with those of the fourth. `shortcuts` are the shortcuts to the neighbour.
+    /// Creates the port at one end of a cable, whose other end is `opposite`. `shortcuts` are the shortcuts to the
+    /// neighbour. Fails if one of the hosts does not use its port.
     pub fn new(
-        side: Side,
         shortcuts: Shortcuts,
-        (own, registers): (Arc<dyn WindowMemory>, Registers),
-        (peer, peer_registers): (Arc<dyn WindowMemory>, Registers),
+        (own, registers, index): SoftEnd,
+        (peer, peer_registers, peer_index): SoftEnd,
     ) -> Result<SoftPort, NtbError> {
-        let incoming = InWindow::new(own.map(own.window_offset(side), own.window())?);
-        Ok(SoftPort { side, incoming, own, peer, registers, peer_registers, shortcuts })
+        let unused = |of, registers: &Registers, port| NtbError::NoPort { of, port, ports: registers.ports() };
+        let here = registers.bank(index).zip(own.window_offset(index));
+        let (bank, offset) = here.ok_or_else(|| unused("this host", &registers, index))?;
+        let peer_bank = peer_registers.bank(peer_index);
+        let peer_bank = peer_bank.ok_or_else(|| unused("the neighbour", &peer_registers, peer_index))?;
+        let incoming = InWindow::new(own.map(offset, own.window())?);
+        Ok(SoftPort { index, incoming, offset, own, peer, registers, bank, peer_registers, peer_bank, shortcuts })
     }
 
     /// Returns a word that both ends of the link share, initially 0: the time since which faults are injected on the
-    /// link ([`crate::fault`]).
-    pub fn faults_since(&self) -> Region {
-        // Every link is the right link of exactly one host, whose registers hold the word.
-        match self.side {
-            Side::Left => self.peer_registers.faults_since(),
-            Side::Right => self.registers.faults_since(),
+    /// link ([`crate::fault`]). The word is in the registers of the end that passes true for `here`; exactly one of both
+    /// ends must do so.
+    pub fn faults_since(&self, here: bool) -> Region {
+        match here {
+            true => self.registers.faults_since(self.bank),
+            false => self.peer_registers.faults_since(self.peer_bank),
         }
     }
 }
 
 impl Port for SoftPort {
-    fn side(&self) -> Side {
-        self.side
+    fn index(&self) -> PortIndex {
+        self.index
     }
 
     fn caps(&self) -> PortCaps {
@@ -77,27 +88,27 @@ impl Port for SoftPort {
     }
 
     fn incoming_offset(&self) -> u64 {
-        self.own.window_offset(self.side)
+        self.offset
     }
 
     fn scratchpad(&self, register: usize) -> u32 {
-        self.registers.scratchpad(self.side, register).load(Ordering::Acquire)
+        self.registers.scratchpad(self.bank, register).load(Ordering::Acquire)
     }
 
     fn peer_scratchpad(&self, register: usize, value: u32) {
-        self.peer_registers.scratchpad(self.side.opposite(), register).store(value, Ordering::Release);
+        self.peer_registers.scratchpad(self.peer_bank, register).store(value, Ordering::Release);
     }
 
     fn ring(&self, doorbell: usize) {
-        self.peer_registers.ring(self.side.opposite(), doorbell);
+        self.peer_registers.ring(self.peer_bank, doorbell);
     }
 
     fn doorbells(&self) -> u16 {
-        self.registers.pending(self.side)
+        self.registers.pending(self.bank)
     }
 
     fn clear_doorbells(&self, bits: u16) {
-        self.registers.clear(self.side, bits);
+        self.registers.clear(self.bank, bits);
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
@@ -105,25 +116,25 @@ impl Port for SoftPort {
     }
 
     fn link(&self) -> LinkState {
-        self.registers.link(self.side)
+        self.registers.link(self.bank)
     }
 
     fn outages(&self) -> u64 {
-        self.registers.outages(self.side)
+        self.registers.outages(self.bank)
     }
 }
 
 impl Accounts for SoftPort {
     fn meter(&self) -> Region {
-        self.registers.meter(self.side)
+        self.registers.meter(self.bank)
     }
 
     fn peer_meter(&self) -> Region {
-        self.peer_registers.meter(self.side.opposite())
+        self.peer_registers.meter(self.peer_bank)
     }
 
     fn incoming_accounts(&self) -> Result<Region, NtbError> {
-        self.own.accounts(self.own.window_offset(self.side), self.own.window())
+        self.own.accounts(self.offset, self.own.window())
     }
 
     fn outgoing_accounts(&self, offset: u64, len: u64) -> Result<Region, NtbError> {

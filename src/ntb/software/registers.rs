@@ -1,7 +1,7 @@
 //! The register page of a host without adapters; it stands for the registers that real adapters have behind BAR 0.
 
 use crate::timing::meter::METER;
-use crate::{LinkState, Side, Ticket, Vector, DOORBELLS, SCRATCHPADS};
+use crate::{LinkState, PortIndex, PortList, Ticket, Vector, DOORBELLS, SCRATCHPADS};
 use ntbring_host::{barrier, futex};
 use ntbring_memory::Region;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
@@ -12,12 +12,16 @@ pub const PAGE: usize = 4096;
 
 const LINE: usize = 64;
 // The first line is the header of the memory file, if the page lies in one.
-const SCRATCHPAD: usize = LINE; // a line per side
-const DOORBELL: usize = 3 * LINE; // a line per side
-const LINK: usize = 5 * LINE; // a line per side: number of state changes; start time of faults (right side only)
-const FENCED: usize = 7 * LINE; // nonzero: a process of the host has no membarrier, so rings need a fence
-const VECTOR: usize = 8 * LINE; // a line per vector: number of rings, number of sleepers
-const METERS: usize = 32 * LINE; // a meter per side, for a link model
+const CONTROL: usize = LINE; // a line per port: scratchpads; number of link state changes; start time of faults
+const LINK: usize = CONTROL + 4 * SCRATCHPADS;
+const FAULTS_SINCE: usize = LINK + 8;
+const DOORBELL: usize = CONTROL + PortIndex::MAX_PORTS * LINE; // a line per port
+const FENCED: usize = DOORBELL + PortIndex::MAX_PORTS * LINE; // nonzero: a process of the host has no membarrier, so rings need a fence
+const PORTS: usize = FENCED + 8; // the code of the list of ports that the host uses
+const VECTOR: usize = FENCED + LINE; // a line per vector: number of rings, number of sleepers
+const METERS: usize = VECTOR + DOORBELLS * LINE; // a meter per port, for a link model
+
+const _: () = assert!(METERS + PortIndex::MAX_PORTS * METER <= PAGE && FAULTS_SINCE + 8 <= CONTROL + LINE);
 
 /// Shift of the raised bits in a doorbell register. The low bits are the pending doorbells; the bits above are the
 /// doorbells that have raised their vector since a thread last armed that vector.
@@ -26,20 +30,53 @@ const RAISED: u32 = DOORBELLS as u32;
 /// Bit of a link's number of state changes that is set while the link is down.
 const DOWN: u32 = 1;
 
+/// Number of the registers of one port among the registers of its host: the port's position in the list of the ports
+/// that the host uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bank(u8);
+
+impl Bank {
+    /// Returns the offset of the port's line from that of the first port.
+    fn line(self) -> usize {
+        usize::from(self.0) * LINE
+    }
+}
+
 /// The registers of one host, which its own processes and its neighbours' processes map.
 #[derive(Clone)]
 pub struct Registers {
     page: Region,
+    ports: PortList,
     /// True if `membarrier` is available to this process: then its rings need no fence, unless a process of the rung
     /// host lacks it.
     expedited: bool,
 }
 
 impl Registers {
-    /// Returns the registers in `page`, the first page of a host's memory. Panics if it is shorter than [`PAGE`].
-    pub fn new(page: Region) -> Self {
+    /// Creates the registers of these ports in `page`, the first page of a host's memory, which is zero except for the
+    /// header of a memory file. Panics if it is shorter than [`PAGE`].
+    pub fn create(page: Region, ports: PortList) -> Registers {
         assert!(page.len() >= PAGE, "the register page is too short");
-        Registers { page, expedited: barrier::available() }
+        page.register(PORTS).store(ports.code(), Ordering::Release);
+        Registers { page, ports, expedited: barrier::available() }
+    }
+
+    /// Returns the registers that another process of the host or a neighbour's process has created in `page`; None if
+    /// there are none. Panics if the page is shorter than [`PAGE`].
+    pub fn open(page: Region) -> Option<Registers> {
+        assert!(page.len() >= PAGE, "the register page is too short");
+        let ports = PortList::of_code(page.register(PORTS).load(Ordering::Acquire))?;
+        Some(Registers { page, ports, expedited: barrier::available() })
+    }
+
+    /// Returns the ports that the host uses.
+    pub fn ports(&self) -> PortList {
+        self.ports
+    }
+
+    /// Returns the number of a port's registers; None if the host does not use the port.
+    pub fn bank(&self, port: PortIndex) -> Option<Bank> {
+        self.ports.position(port).map(|position| Bank(position as u8))
     }
 
     /// Records in the page if this process lacks `membarrier`; if no process of the host lacks it, the neighbours'
@@ -50,54 +87,58 @@ impl Registers {
         }
     }
 
-    /// Returns a scratchpad on `side`. Panics if `register` is not below [`SCRATCHPADS`].
-    pub fn scratchpad(&self, side: Side, register: usize) -> &AtomicU32 {
+    /// Returns a scratchpad of a port. Panics if `register` is not below [`SCRATCHPADS`].
+    pub fn scratchpad(&self, bank: Bank, register: usize) -> &AtomicU32 {
         assert!(register < SCRATCHPADS, "no scratchpad {register}");
-        self.page.register(SCRATCHPAD + side as usize * LINE + 4 * register)
+        self.page.register(CONTROL + bank.line() + 4 * register)
     }
 
-    fn doorbells(&self, side: Side) -> &AtomicU32 {
-        self.page.register(DOORBELL + side as usize * LINE)
+    fn banks(&self) -> impl Iterator<Item = Bank> {
+        (0..self.ports.ports().len()).map(|position| Bank(position as u8))
     }
 
-    /// Returns the number of times that the link on `side` has gone down or come up. The link is initially up, so it is
+    fn doorbells(&self, bank: Bank) -> &AtomicU32 {
+        self.page.register(DOORBELL + bank.line())
+    }
+
+    /// Returns the number of times that the link of a port has gone down or come up. The link is initially up, so it is
     /// down if the number is odd.
-    fn link_changes(&self, side: Side) -> &AtomicU32 {
-        self.page.register(LINK + side as usize * LINE)
+    fn link_changes(&self, bank: Bank) -> &AtomicU32 {
+        self.page.register(LINK + bank.line())
     }
 
-    /// Returns the link state that the port on `side` reports.
-    pub fn link(&self, side: Side) -> LinkState {
-        match self.link_changes(side).load(Ordering::Acquire) & DOWN {
+    /// Returns the link state that a port reports.
+    pub fn link(&self, bank: Bank) -> LinkState {
+        match self.link_changes(bank).load(Ordering::Acquire) & DOWN {
             0 => LinkState::Up,
             _ => LinkState::Down,
         }
     }
 
-    /// Returns the number of times that the link on `side` has gone down.
-    pub fn outages(&self, side: Side) -> u64 {
-        u64::from(self.link_changes(side).load(Ordering::Acquire).div_ceil(2))
+    /// Returns the number of times that the link of a port has gone down.
+    pub fn outages(&self, bank: Bank) -> u64 {
+        u64::from(self.link_changes(bank).load(Ordering::Acquire).div_ceil(2))
     }
 
-    /// Makes the port on `side` report this link state from now on. A change wakes all sleepers of the host, as the
+    /// Makes a port report this link state from now on. A change wakes all sleepers of the host, as the
     /// interrupt of an adapter does.
-    pub fn set_link(&self, side: Side, state: LinkState) {
+    pub fn set_link(&self, bank: Bank, state: LinkState) {
         let change =
             |changes: u32| ((changes & DOWN != 0) != (state == LinkState::Down)).then(|| changes.wrapping_add(1));
-        if self.link_changes(side).fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok() {
+        if self.link_changes(bank).fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok() {
             (0..DOORBELLS).for_each(|vector| self.interrupt(vector));
         }
     }
 
-    /// Returns the word that holds the time since which faults are injected on the right link ([`crate::fault`]). Both
-    /// ends of the link use it.
-    pub fn faults_since(&self) -> Region {
-        self.page.part(LINK + Side::Right as usize * LINE + 8, 8)
+    /// Returns the word of a port that holds the time since which faults are injected on its link ([`crate::fault`]), if
+    /// both ends of the link use that word.
+    pub fn faults_since(&self, bank: Bank) -> Region {
+        self.page.part(FAULTS_SINCE + bank.line(), 8)
     }
 
-    /// Returns the memory in which a link model keeps the meter of the port on `side`.
-    pub fn meter(&self, side: Side) -> Region {
-        self.page.part(METERS + side as usize * METER, METER)
+    /// Returns the memory in which a link model keeps the meter of a port.
+    pub fn meter(&self, bank: Bank) -> Region {
+        self.page.part(METERS + usize::from(bank.0) * METER, METER)
     }
 
     fn rings(&self, vector: usize) -> &AtomicU32 {
@@ -112,17 +153,17 @@ impl Registers {
         self.page.register(VECTOR + vector * LINE + 4)
     }
 
-    /// Executes a ring from the neighbour on `side`: makes the doorbell pending and raises its vector. Panics if there
-    /// is no such doorbell.
+    /// Executes a ring from the neighbour at a port: makes the doorbell pending and raises its vector. Panics if there is
+    /// no such doorbell.
     ///
     /// The ring is skipped if an earlier ring has raised the vector and no thread has armed it or cleared the doorbell
     /// since: a thread that does so later checks for work afterwards. In a busy exchange a ring therefore costs two
     /// loads (and a fence where `membarrier` is not available, see [`barrier`]).
-    pub fn ring(&self, side: Side, doorbell: usize) {
+    pub fn ring(&self, bank: Bank, doorbell: usize) {
         assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
         // Orders the deposit before the load of the raised bit; pairs with the heavy barriers in `arm` and `clear`.
         barrier::light(self.expedited && self.page.register(FENCED).load(Ordering::Relaxed) == 0);
-        let bells = self.doorbells(side);
+        let bells = self.doorbells(bank);
         let (pending, raised) = (1u32 << doorbell, 1u32 << doorbell << RAISED);
         if bells.load(Ordering::Relaxed) & raised == 0 {
             bells.fetch_or(pending | raised, Ordering::AcqRel);
@@ -135,15 +176,15 @@ impl Registers {
         }
     }
 
-    /// Returns the pending doorbells on `side`, a bit each.
-    pub fn pending(&self, side: Side) -> u16 {
-        self.doorbells(side).load(Ordering::Acquire) as u16
+    /// Returns the pending doorbells of a port, a bit each.
+    pub fn pending(&self, bank: Bank) -> u16 {
+        self.doorbells(bank).load(Ordering::Acquire) as u16
     }
 
-    /// Clears the given pending doorbells on `side`. A ring after the call makes its doorbell pending again.
-    pub fn clear(&self, side: Side, bits: u16) {
+    /// Clears the given pending doorbells of a port. A ring after the call makes its doorbell pending again.
+    pub fn clear(&self, bank: Bank, bits: u16) {
         let bits = u32::from(bits);
-        self.doorbells(side).fetch_and(!(bits | bits << RAISED), Ordering::SeqCst);
+        self.doorbells(bank).fetch_and(!(bits | bits << RAISED), Ordering::SeqCst);
         barrier::heavy();
     }
 
@@ -181,8 +222,8 @@ impl Vector for SoftVector {
         let rings = r.rings(self.doorbell).load(Ordering::SeqCst);
         // From here on a ring raises the vector. A ring from before belongs to a deposit that the caller sees when it
         // next checks for work; its doorbell stays pending.
-        for side in Side::BOTH {
-            r.doorbells(side).fetch_and(!(1 << self.doorbell << RAISED), Ordering::SeqCst);
+        for bank in r.banks() {
+            r.doorbells(bank).fetch_and(!(1 << self.doorbell << RAISED), Ordering::SeqCst);
         }
         barrier::heavy();
         Ticket { rings, seen: true }

@@ -51,7 +51,10 @@ pub struct Timing<P> {
     model: Model,
     direction: Direction,
     accounts: Region,
+    /// The doorbells of both ports of the host.
     bells: [Bells; 2],
+    /// The place of this port's doorbells among them.
+    own: usize,
     peer_bells: Bells,
 }
 
@@ -60,14 +63,18 @@ impl<P: Port + Accounts> Timing<P> {
     pub fn pair(ports: [P; 2], model: Model) -> Result<[Timing<P>; 2], NtbError> {
         let bells = [0, 1].map(|i| Bells::new(ports[i].meter()));
         let accounts = [ports[0].incoming_accounts()?, ports[1].incoming_accounts()?];
-        let mut accounts = accounts.into_iter();
-        Ok(ports.map(|inner| Timing {
-            model,
-            direction: Direction::new(&model, inner.meter()),
-            accounts: accounts.next().expect("one for each port"),
-            bells: bells.clone(),
-            peer_bells: Bells::new(inner.peer_meter()),
-            inner,
+        let mut accounts = accounts.into_iter().enumerate();
+        Ok(ports.map(|inner| {
+            let (own, accounts) = accounts.next().expect("one for each port");
+            Timing {
+                model,
+                direction: Direction::new(&model, inner.meter()),
+                accounts,
+                bells: bells.clone(),
+                own,
+                peer_bells: Bells::new(inner.peer_meter()),
+                inner,
+            }
         }))
     }
 }
@@ -79,7 +86,7 @@ impl<P: Port> Timing<P> {
     }
 
     fn own_bells(&self) -> &Bells {
-        &self.bells[self.inner.side() as usize]
+        &self.bells[self.own]
     }
 }
 
@@ -144,7 +151,7 @@ impl ReadGate for Gate {
 }
 
 impl<P: Port + Accounts> Port for Timing<P> {
-    left_to_inner! { side incoming_offset link outages }
+    left_to_inner! { index incoming_offset link outages }
 
     fn caps(&self) -> PortCaps {
         let inner = self.inner.caps();

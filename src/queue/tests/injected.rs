@@ -5,7 +5,7 @@ use crate::{entry_max, Consumer, Producer, LINE, META_MAX, PAD};
 use fastrand::Rng;
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
 use ntbring_ntb::loopback::LoopbackHost;
-use ntbring_ntb::{Port, Side};
+use ntbring_ntb::{Port, PortIndex, Side};
 use std::time::{Duration, Instant};
 
 /// Offset of the lane in its window; the credit is at the start of the other window.
@@ -23,13 +23,16 @@ impl Cabled {
         let window = (LANE + lines * LINE).next_multiple_of(4096) as u64;
         let hosts = [(); 2].map(|()| LoopbackHost::new(window as usize));
         let faulty = |host: usize, side| {
-            let pair = Side::BOTH.map(|side| hosts[host].port(side, &hosts[1 - host]).unwrap());
-            let starts = [pair[0].faults_since(), pair[1].faults_since()];
+            let [left, right] = Side::BOTH.map(|side| {
+                let on = |side: Side| PortIndex::ALL[side as usize];
+                hosts[host].port(on(side), (&hosts[1 - host], on(side.opposite()))).unwrap()
+            });
+            let starts = [left.faults_since(false), right.faults_since(true)];
             let place = Place { host, process: 0, neighbours: [1 - host; 2] };
             let injector = Injector::new(Faults::parse(text).unwrap().unwrap(), place, starts);
             injector.begin();
-            let port = pair.into_iter().find(|port| port.side() == side).unwrap();
-            Faulty::new(port, injector).unwrap()
+            let port = if side == Side::Left { left } else { right };
+            Faulty::new(port, side, injector).unwrap()
         };
         let (a, b) = (faulty(0, Side::Right), faulty(1, Side::Left));
         let to_b = a.outgoing(b.incoming_offset(), window).unwrap();

@@ -27,7 +27,7 @@ use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
 use ntbring_ntb::notice::Notices;
 use ntbring_ntb::settings::Device;
-use ntbring_ntb::{Port, PortCaps};
+use ntbring_ntb::{Port, PortCaps, Side};
 use ntbring_queue::{entry_max, LINE};
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Candidate {
         if let Some(faults) = &settings.links.faults {
             decorate::check(faults, &topology)?;
         }
-        let windows = Windows { bytes: window, accounts };
+        let windows = Windows { bytes: window, accounts, ports: settings.ring.ports.list() };
         let created = match topology.local_of(rank) {
             0 => Some((backend.create(windows)?, HostMemory::create(&settings.host.shm_dir, local_layout.total())?)),
             _ => None,
@@ -141,6 +141,7 @@ impl Candidate {
     pub fn card(&self) -> Card {
         let host = |(fabric, memory): &(Box<dyn Fabric>, HostMemory)| HostCard {
             fabric: fabric.address(),
+            ports: self.settings.ring.ports,
             memory: memory.address(),
         };
         Card {
@@ -193,7 +194,15 @@ impl Candidate {
             policy,
             limits,
             threads: cards.threads(host),
-            adapters: Adapters { backend: self.backend, fabric, doorbells: doorbells.max(1), links, injector, record },
+            adapters: Adapters {
+                backend: self.backend,
+                fabric,
+                ports: self.settings.ring.ports,
+                doorbells: doorbells.max(1),
+                links,
+                injector,
+                record,
+            },
             shared,
             peers: Peers { pids, external_peers, kernel_copy, watch, table, silence },
             processors,
@@ -211,7 +220,12 @@ impl Candidate {
         let (fabric, memory) = match self.created.take() {
             Some(created) => created,
             None => {
-                let card = cards.host(self.topology.host_of(self.rank))?;
+                let host = self.topology.host_of(self.rank);
+                let card = cards.host(host)?;
+                if card.ports != self.settings.ring.ports {
+                    let (mine, first) = (self.settings.ring.ports, card.ports);
+                    return Err(JoinError::Ports { host, rank: self.rank, mine, first });
+                }
                 (self.backend.attach(&card.fabric, self.windows)?, HostMemory::open(card.memory, layout.total())?)
             }
         };
@@ -304,11 +318,11 @@ impl Candidate {
         let (topology, window) = (&*self.topology, self.windows.bytes);
         let connect = Connect { topology, host: topology.host_of(self.rank), window, policy, fabric, cards };
         let (mut links, mut channels) = (Vec::new(), Vec::new());
-        for (port, &offset) in ports.into_iter().zip(offsets) {
+        for ((side, port), &offset) in Side::BOTH.into_iter().zip(ports).zip(offsets) {
             if policy.is_monitored() {
-                channels.push(connect.channel(port.side(), offset)?);
+                channels.push(connect.channel(side, offset)?);
             }
-            links.push(connect.link(port, offset)?);
+            links.push(connect.link(side, port, offset)?);
         }
         Ok((links, channels))
     }

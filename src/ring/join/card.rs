@@ -1,23 +1,36 @@
 //! The card: the address record that every rank publishes before it joins.
 
+use crate::ports::RingPorts;
 use crate::protocol::{PROTOCOL_VERSION, THREADS_MAX};
 use bytes::{Buf, BufMut};
 use ntbring_host::FileAddress;
-use ntbring_ntb::fabric::FabricAddress;
+use ntbring_ntb::fabric::{FabricAddress, PortAddress};
+use ntbring_ntb::Side;
 
 /// Bit at which the number of threads begins, in the word whose bit 0 is set if there is host memory.
 const THREADS: u32 = 8;
+/// Bits at which the numbers of the left and the right port begin, in the same word.
+const PORTS: [u32; 2] = [16, 24];
 
 /// Bit of that word at which the kind of device begins.
-const DEVICE: u32 = 16;
+const DEVICE: u32 = 32;
 
 /// The part of a card that concerns a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCard {
     /// The address of its windows.
     pub fabric: FabricAddress,
+    /// The ports that lead to its neighbours.
+    pub ports: RingPorts,
     /// The address of the memory that its processes share.
     pub memory: FileAddress,
+}
+
+impl HostCard {
+    /// Returns the address of the port that leads to the host's neighbour on `side`.
+    pub fn port(&self, side: Side) -> PortAddress {
+        PortAddress { host: self.fabric, port: self.ports.on(side) }
+    }
 }
 
 /// Card of a rank, which all other ranks receive before they can connect: 140 bytes.
@@ -35,8 +48,7 @@ pub struct Card {
     pub threads: u8,
     /// Code of the kind of device that the rank uses ([`ntbring_ntb::settings::Device::kind`]).
     pub device: u8,
-    /// Addresses of the host's windows and of the memory that its processes share, if the rank is the first of its
-    /// host.
+    /// The host's windows and ports, and the memory that its processes share, if the rank is the first of its host.
     pub host: Option<HostCard>,
     /// Address of the mailbox in which processes of other jobs leave announcements for the rank.
     pub mailbox: FileAddress,
@@ -49,7 +61,7 @@ pub struct Card {
 impl Card {
     /// Size of an encoded card, bytes.
     pub const LEN: usize = 140;
-    const MAGIC: [u8; 8] = *b"ntbcard\x08";
+    const MAGIC: [u8; 8] = *b"ntbcard\x09";
 
     /// Number of bytes at the start of the magic number that are the same in cards of all versions.
     const MAGIC_OF_ALL: usize = 7;
@@ -61,6 +73,7 @@ impl Card {
     pub fn bytes(&self) -> [u8; Card::LEN] {
         let none = HostCard {
             fabric: FabricAddress([0; FabricAddress::LEN]),
+            ports: RingPorts::default(),
             memory: FileAddress { pid: 0, fd: 0, inode: 0, token: 0 },
         };
         let host = self.host.unwrap_or(none);
@@ -71,8 +84,9 @@ impl Card {
         to.put_u32_le(self.pid);
         to.put_u64_le(self.machine);
         to.put_u32_le(self.host_name);
+        let [left, right] = Side::BOTH.map(|side| u64::from(host.ports.on(side).get()) << PORTS[side as usize]);
         let (device, threads) = (u64::from(self.device) << DEVICE, u64::from(self.threads) << THREADS);
-        to.put_u64_le(device | threads | u64::from(self.host.is_some()));
+        to.put_u64_le(left | right | device | threads | u64::from(self.host.is_some()));
         host.memory.put(&mut to);
         to.put_slice(&host.fabric.0);
         self.mailbox.put(&mut to);
@@ -105,12 +119,14 @@ impl Card {
         if !(1..=THREADS_MAX as u8).contains(&threads) {
             return Err(format!("{threads} threads, 1 to {THREADS_MAX} are possible"));
         }
+        let [left, right] = PORTS.map(|bit| (word >> bit) as u8);
+        let ports = RingPorts::new(left, right).ok_or_else(|| format!("its ports are {left} and {right}"))?;
         let memory = FileAddress::get(&mut bytes);
         let mut fabric = FabricAddress([0; FabricAddress::LEN]);
         bytes.copy_to_slice(&mut fabric.0);
         let mailbox = FileAddress::get(&mut bytes);
         let (probe, cores) = (bytes.get_u64_le(), bytes.get_u128_le());
-        let host = has_host.then_some(HostCard { fabric, memory });
+        let host = has_host.then_some(HostCard { fabric, ports, memory });
         Ok(Card { version, pid, machine, host_name, threads, device, host, mailbox, probe, cores })
     }
 }
@@ -121,7 +137,7 @@ mod tests {
 
     fn card() -> Card {
         let file = FileAddress { pid: 5, fd: 3, inode: 7, token: 11 };
-        let host = Some(HostCard { fabric: FabricAddress([9; FabricAddress::LEN]), memory: file });
+        let host = Some(HostCard { fabric: FabricAddress([9; FabricAddress::LEN]), ports: RingPorts::new(2, 3).unwrap(), memory: file });
         let version = PROTOCOL_VERSION.into();
         Card { version, pid: 5, machine: 1, host_name: 4, threads: 2, device: 3, host, mailbox: file, probe: 8, cores: 1 << 100 }
     }

@@ -31,7 +31,7 @@ impl<'a> Cards<'a> {
         }
     }
 
-    /// Returns the addresses of a host's windows and memory.
+    /// Returns a host's windows, ports and memory.
     pub fn host(&self, host: usize) -> Result<HostCard, JoinError> {
         let rank = self.topology.ranks_of(host)[0];
         let what = || "the first rank of its host gave no memory".to_string();

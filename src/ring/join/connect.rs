@@ -2,6 +2,7 @@
 
 use super::cards::Cards;
 use super::error::JoinError;
+use super::ports::open;
 use crate::layout::WindowLayout;
 use crate::link::Link;
 use crate::liveness::Channel;
@@ -30,9 +31,8 @@ impl Connect<'_> {
         Ok(WindowLayout::new(self.topology, host, side, self.window, self.policy.reroutes())?)
     }
 
-    /// Creates the link over a port, whose neighbour provides its window at `offset`.
-    pub fn link(&self, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
-        let side = port.side();
+    /// Creates the link on `side` over its port, whose neighbour provides its window at `offset`.
+    pub fn link(&self, side: Side, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
         let neighbour = self.topology.neighbour(self.host, side);
         let caps = port.caps();
         if offset % caps.window_align != 0 || caps.window_for(self.window) != Some(self.window) {
@@ -50,6 +50,7 @@ impl Connect<'_> {
         };
         let engine = caps.async_copies.and_then(|copies| Some((port.copy_engine(&outgoing)?, copies.min)));
         Ok(Link {
+            side,
             neighbour,
             incoming: port.incoming(),
             engine,
@@ -72,7 +73,7 @@ impl Connect<'_> {
         if !self.policy.shortcuts().windows || !one_rank_each || self.topology.span(side == Side::Left) <= 1 {
             return Ok(None);
         }
-        let window = self.fabric.view(side, &self.cards.host(neighbour)?.fabric)?;
+        let window = self.fabric.view(&self.cards.host(neighbour)?.port(side))?;
         let layout = self.layout(neighbour, side)?;
         Ok(window.map(|window| (layout, window)))
     }
@@ -80,14 +81,14 @@ impl Connect<'_> {
     /// Returns the tables of liveness and of notices beside a link, reached past the port's decorators.
     pub fn channel(&self, side: Side, offset: u64) -> Result<Channel, JoinError> {
         let neighbour = self.topology.neighbour(self.host, side);
-        let bare = self.fabric.port(side, &self.cards.host(neighbour)?.fabric)?;
+        let bare = open(self.fabric, self.topology, self.host, side, self.cards)?;
         let plans = [self.layout(self.host, side)?, self.layout(neighbour, side.opposite())?];
-        Ok(Channel::new(self.topology, bare, offset, self.window, plans)?)
+        Ok(Channel::new(self.topology, side, bare, offset, self.window, plans)?)
     }
 }
 
 /// Makes links ring doorbells on request only (by notices), since no process may read the registers of another host to
 /// find out if a thread sleeps there.
 pub(super) fn ask_for_rings(links: &mut [Link], notices: &Arc<Notices>) {
-    links.iter_mut().for_each(|link| link.port = notices.port(link.port.clone()));
+    links.iter_mut().for_each(|link| link.port = notices.port(link.port.clone(), link.side));
 }

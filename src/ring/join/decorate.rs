@@ -31,15 +31,19 @@ impl Decorators<'_> {
             Pair::Adapters(pair) => return Ok(pair.map(|port| self.weak(port)).into()),
         };
         match self.settings.links.model {
-            None => pair.into_iter().map(|port| self.faulty(port)).collect(),
-            Some(model) => Timing::pair(pair, model)?.into_iter().map(|port| self.faulty(port)).collect(),
+            None => self.faulty_pair(pair),
+            Some(model) => self.faulty_pair(Timing::pair(pair, model)?),
         }
     }
 
-    fn faulty(&self, port: impl Port + 'static) -> Result<Arc<dyn Port>, JoinError> {
+    fn faulty_pair(&self, pair: [impl Port + 'static; 2]) -> Result<Vec<Arc<dyn Port>>, JoinError> {
+        Side::BOTH.into_iter().zip(pair).map(|(side, port)| self.faulty(side, port)).collect()
+    }
+
+    fn faulty(&self, side: Side, port: impl Port + 'static) -> Result<Arc<dyn Port>, JoinError> {
         match &self.injector {
             None => Ok(self.weak(port)),
-            Some(injector) => Ok(self.weak(Faulty::new(port, injector.clone()).map_err(JoinError::Late)?)),
+            Some(injector) => Ok(self.weak(Faulty::new(port, side, injector.clone()).map_err(JoinError::Late)?)),
         }
     }
 
@@ -116,5 +120,7 @@ pub(super) fn injector(settings: &JoinSettings, topology: &Topology, rank: u32, 
     let host = topology.host_of(rank);
     let neighbours = Side::BOTH.map(|side| topology.neighbour(host, side));
     let place = Place { host, process: topology.local_of(rank), neighbours };
-    Some(Injector::new(faults, place, [pair[0].faults_since(), pair[1].faults_since()]))
+    // Every link is the right link of exactly one host, which has the word.
+    let [left, right] = &**pair;
+    Some(Injector::new(faults, place, [left.faults_since(false), right.faults_since(true)]))
 }

@@ -2,6 +2,7 @@
 
 use super::greeting::HandshakeError;
 use crate::layout::TooSmall;
+use crate::ports::RingPorts;
 use crate::topology::TopologyError;
 use ntbring_host::HostError;
 use ntbring_ntb::NtbError;
@@ -66,6 +67,21 @@ pub enum JoinError {
         rank: u32,
         /// Its host.
         host: usize,
+    },
+    /// Ranks of one host are configured to use different ports.
+    #[error(
+        "host {host}: NTBRING_PORTS is {mine} at rank {rank}, but {first} at the host's first rank: all ranks of a host \
+         need the same ports"
+    )]
+    Ports {
+        /// The host.
+        host: usize,
+        /// This rank.
+        rank: u32,
+        /// Its ports.
+        mine: RingPorts,
+        /// The ports of the host's first rank.
+        first: RingPorts,
     },
     /// A rank has died while joining.
     #[error("rank {rank} on host {host} (process {pid}) has died while joining the ring")]

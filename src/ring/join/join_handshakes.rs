@@ -10,7 +10,7 @@ use crate::settings::JoinSettings;
 use crate::topology::Topology;
 use ntbring_host::Watch;
 use ntbring_memory::{InWindow, OutWindow};
-use ntbring_ntb::{LinkState, Port};
+use ntbring_ntb::{LinkState, Port, Side};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -107,18 +107,19 @@ impl JoinHandshakes<'_> {
         Err(JoinError::Timeout { host: self.host, whom: whom(), seconds })
     }
 
-    /// Runs the handshakes on both ports. Returns the offsets of the windows that the neighbours provide for this host,
+    /// Runs the handshakes on both ports, left first. Returns the offsets of the windows that the neighbours provide for this host,
     /// bytes.
     pub fn neighbours(&self, ports: &[Arc<dyn Port>]) -> Result<Vec<u64>, JoinError> {
-        let mut shakes: Vec<_> = ports.iter().map(|port| self.handshake(port.as_ref())).collect();
+        let mut shakes: Vec<_> =
+            Side::BOTH.into_iter().zip(ports).map(|(side, port)| self.handshake(side, port.as_ref())).collect();
         let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
         let missing = std::cell::Cell::new(0);
         // Refusals propagate round the ring; the reason may be found on the other link.
         let mut refused = vec![None; ports.len()];
         let result = self.wait(
             || {
-                ports.get(missing.get()).map_or(String::new(), |p| {
-                    format!("host {} on the {} link", self.topology.neighbour(self.host, p.side()), p.side())
+                Side::BOTH.get(missing.get()).map_or(String::new(), |&side| {
+                    format!("host {} on the {side} link", self.topology.neighbour(self.host, side))
                 })
             },
             || {
@@ -148,11 +149,11 @@ impl JoinHandshakes<'_> {
             return Err(error);
         }
         let greetings: Vec<Greeting> = greetings.into_iter().flatten().collect();
-        for (port, g) in ports.iter().zip(&greetings) {
+        for ((side, port), g) in Side::BOTH.into_iter().zip(ports).zip(&greetings) {
             log::debug!(
-                "host {}: {} neighbour is host {} with {} ranks, window of {} bytes at {}",
+                "host {}: {side} neighbour, at port {}, is host {} with {} ranks, window of {} bytes at {}",
                 self.host,
-                port.side(),
+                port.index(),
                 g.host,
                 g.ranks,
                 g.window,
@@ -162,7 +163,7 @@ impl JoinHandshakes<'_> {
         Ok(greetings.iter().map(|g| g.offset).collect())
     }
 
-    fn handshake(&self, port: &dyn Port) -> Handshake {
+    fn handshake(&self, side: Side, port: &dyn Port) -> Handshake {
         let mine = Greeting {
             version: PROTOCOL_VERSION,
             host: self.host as u16,
@@ -177,7 +178,7 @@ impl JoinHandshakes<'_> {
             doorbells: self.doorbells as u16,
             keepalive_timeout: self.settings.ring.keepalive_timeout.as_secs() as u32,
         };
-        Handshake::new(mine, self.topology.neighbour(self.host, port.side()) as u16)
+        Handshake::new(mine, self.topology.neighbour(self.host, side) as u16)
     }
 
     pub fn leader(&self, control: &Control, leader: u32) -> Result<Vec<u64>, JoinError> {

@@ -34,15 +34,25 @@ impl Ports {
         if topology.hosts() == 1 {
             return Ok(Ports { ports: Vec::new(), injector: None, record });
         }
-        let port = |side| -> Result<OpenPort, JoinError> {
-            Ok(fabric.port(side, &cards.host(topology.neighbour(host, side))?.fabric)?)
-        };
-        let pair = Pair::new([port(Side::Left)?, port(Side::Right)?], settings)?;
+        let bare = |side| open(fabric, topology, host, side, cards);
+        let pair = Pair::new([bare(Side::Left)?, bare(Side::Right)?], settings)?;
         let injector = decorate::injector(settings, topology, rank, &pair);
         let ports = Decorators { settings, rank, record: record.as_ref(), injector: injector.clone() }.pair(pair)?;
         let ports = ports.into_iter().map(|port| fit(port, host)).collect::<Result<_, _>>()?;
         Ok(Ports { ports, injector, record })
     }
+}
+
+/// Opens the port of a host that leads to its neighbour on `side`, without decorators.
+pub(super) fn open(
+    fabric: &dyn Fabric,
+    topology: &Topology,
+    host: usize,
+    side: Side,
+    cards: Cards,
+) -> Result<OpenPort, JoinError> {
+    let (own, neighbour) = (cards.host(host)?, cards.host(topology.neighbour(host, side))?);
+    Ok(fabric.port(own.ports.on(side), &neighbour.port(side.opposite()))?)
 }
 
 /// Returns the port with all doorbells of the protocol, which may share doorbells of the device. Fails if the port has

@@ -11,7 +11,7 @@ use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::demux::Demux;
 use ntbring_ntb::fabric::OpenPort;
 use ntbring_ntb::notice::{self, Echo, Notices, Tables};
-use ntbring_ntb::{LinkState, NtbError, Port};
+use ntbring_ntb::{LinkState, NtbError, Port, Side};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ const STEP_MAX: Duration = PERIOD.saturating_mul(4);
 /// The tables at one link, reached past the decorators of ports: neither faults nor link models concern them.
 #[derive(Clone)]
 pub(crate) struct Channel {
+    side: Side,
     /// The table of liveness that the neighbour writes.
     incoming: InWindow,
     /// The neighbour's table that this host writes.
@@ -35,11 +36,12 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Returns the tables at a port without decorators, since a monitor's process does not have the threads of
+    /// Returns the tables at the link on `side`, whose port is without decorators, since a monitor's process does not have the threads of
     /// decorators. The neighbour's window of `window` bytes is at `offset`; the layouts are those of the own window and
     /// of the neighbour's.
     pub fn new(
         topology: &Topology,
+        side: Side,
         port: OpenPort,
         offset: u64,
         window: u64,
@@ -59,7 +61,7 @@ impl Channel {
         );
         let incoming = incoming.part(own.liveness_offset(), bytes);
         let outgoing = outgoing.part(peer.liveness_offset(), bytes);
-        Ok(Channel { incoming, outgoing, notices, port })
+        Ok(Channel { side, incoming, outgoing, notices, port })
     }
 
     /// Returns the tables of requests for notifications.
@@ -169,7 +171,7 @@ impl Monitor {
         let echoes = self.echoed.is_none_or(|echoed| now.saturating_duration_since(echoed) >= PERIOD);
         self.echoed = if echoes { Some(now) } else { self.echoed };
         for channel in &self.channels {
-            let (port, side) = (channel.port.as_ref(), channel.port.side());
+            let (port, side) = (channel.port.as_ref(), channel.side);
             let is_up = port.link() == LinkState::Up;
             self.notices.set_absent(side, !is_up || self.has_ended(self.topology.neighbour(self.host, side)));
             if is_up {

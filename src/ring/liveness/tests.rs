@@ -3,9 +3,10 @@
 use super::table::Table;
 use super::*;
 use crate::layout::{LocalLayout, WindowLayout};
+use crate::ports::RingPorts;
 use crate::topology::Topology;
 use ntbring_memory::Region;
-use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, Windows};
+use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, PortAddress, Windows};
 use ntbring_ntb::loopback::Loopback;
 use ntbring_ntb::notice::{Notices, STATE};
 use ntbring_ntb::{LinkState, Port, Side};
@@ -27,20 +28,24 @@ impl Ring {
     fn new(host_of: &[i32]) -> Ring {
         let hosts = *host_of.iter().max().unwrap() as usize + 1;
         let topology = Arc::new(Topology::new(hosts, host_of).unwrap());
-        let windows = Windows { bytes: WINDOW, accounts: false };
+        let windows = Windows { bytes: WINDOW, accounts: false, ports: RingPorts::default().list() };
         let fabrics: Vec<_> = (0..hosts).map(|_| Loopback.create(windows).unwrap()).collect();
         let (mut monitors, mut tables) = (Vec::new(), Vec::new());
         for host in 0..hosts {
             let plan = |host, side| WindowLayout::new(&topology, host, side, WINDOW, false).unwrap();
             let channel = |side: Side| {
                 let neighbour = topology.neighbour(host, side);
-                let open = |host: usize, side, to: usize| fabrics[host].port(side, &fabrics[to].address()).unwrap();
+                let on = |side| RingPorts::default().on(side);
+                let open = |host: usize, side: Side, to: usize| {
+                    let opposite = PortAddress { host: fabrics[to].address(), port: on(side.opposite()) };
+                    fabrics[host].port(on(side), &opposite).unwrap()
+                };
                 let offset = match open(neighbour, side.opposite(), host) {
                     OpenPort::Software(port) => port.incoming_offset(),
                     OpenPort::Adapter(port) => port.incoming_offset(),
                 };
                 let plans = [plan(host, side), plan(neighbour, side.opposite())];
-                Channel::new(&topology, open(host, side, neighbour), offset, WINDOW, plans).unwrap()
+                Channel::new(&topology, side, open(host, side, neighbour), offset, WINDOW, plans).unwrap()
             };
             let local = LocalLayout::new(&topology, host, 4096);
             let table = Table::new(&topology, &Region::anonymous(local.total() as usize), local.liveness_offset());
@@ -116,8 +121,8 @@ fn a_stopped_host_is_silent_and_is_heard_again() {
 #[test]
 fn news_go_round_a_link_that_is_down() {
     let mut ring = Ring::new(&[0, 1, 2, 3]);
-    ring.fabrics[0].set_link(Side::Right, LinkState::Down);
-    ring.fabrics[1].set_link(Side::Left, LinkState::Down);
+    ring.fabrics[0].set_link(RingPorts::default().on(Side::Right), LinkState::Down);
+    ring.fabrics[1].set_link(RingPorts::default().on(Side::Left), LinkState::Down);
     ring.monitors[1].fail_orphaned(1);
     ring.pass(PERIOD * 4, &[]);
     assert_eq!(ring.ended(&[0]), [[1]]);

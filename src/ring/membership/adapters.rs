@@ -1,16 +1,18 @@
 //! A process's access to the ports and links of its host.
 
 use crate::link::Link;
+use crate::ports::RingPorts;
 use ntbring_ntb::fabric::{Backend, Fabric};
 use ntbring_ntb::fault::Injector;
 use ntbring_ntb::trace::Record;
-use ntbring_ntb::Vector;
+use ntbring_ntb::{LinkState, Side, Vector};
 use std::sync::Arc;
 
 /// A process's access to the ports and links of its host.
 pub(crate) struct Adapters {
     pub backend: Arc<dyn Backend>,
     pub fabric: Box<dyn Fabric>,
+    pub ports: RingPorts,
     /// Number of doorbells of the host that are used; those of the protocol share them.
     pub doorbells: usize,
     /// Left and right; None in a ring of one host.
@@ -34,6 +36,11 @@ impl Adapters {
     /// Rings a doorbell of this process's own host.
     pub fn ring(&self, doorbell: usize) {
         self.fabric.ring(doorbell % self.doorbells);
+    }
+
+    /// Sets the link state that the port on a side reports from now on.
+    pub fn set_link(&self, side: Side, state: LinkState) {
+        self.fabric.set_link(self.ports.on(side), state);
     }
 
     /// Writes the buffered part of the record of accesses.

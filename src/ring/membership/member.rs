@@ -150,7 +150,7 @@ impl Membership {
     /// Sets the link state that the emulated port on a side reports from now on, as `ntbring link` does. Only packets
     /// that are sent through ports with faults are lost then.
     pub fn set_link(&self, side: Side, state: LinkState) {
-        self.adapters.fabric.set_link(side, state);
+        self.adapters.set_link(side, state);
     }
 
     /// Returns the faults of this process's links; None without any.

@@ -1,6 +1,6 @@
 //! `ntbring jobs` and `ntbring link`: running jobs of this user on this machine, and their links.
 
-use crate::running::{choose, down, running};
+use crate::running::{choose, down, port, running};
 use clap::{Args, ValueEnum};
 use comfy_table::presets::NOTHING;
 use comfy_table::Table;
@@ -89,7 +89,7 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
         return Err(format!("host {missing} of job {job} has not joined yet, or its memory cannot be opened").into());
     }
     for (number, side) in ends {
-        of(number).for_each(|host| host.set_link(side, state));
+        of(number).for_each(|host| port(host, side).into_iter().for_each(|port| host.set_link(port, state)));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Running jobs of this user on this machine, found from outside.
 
 use ntbring_emu::RunningHost;
-use ntbring_ntb::{LinkState, Side};
+use ntbring_ntb::{LinkState, PortIndex, Side};
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -14,13 +14,23 @@ pub fn running() -> std::io::Result<BTreeMap<u32, Vec<RunningHost>>> {
     Ok(jobs)
 }
 
+/// Returns the port of a host that leads to its neighbour on `side`: hosts of a ring list their left port first.
+pub fn port(host: &RunningHost, side: Side) -> Option<PortIndex> {
+    host.ports().ports().get(side as usize).copied()
+}
+
+/// Returns the state of a host's link on `side`; down if the host has no such port.
+pub fn state(host: &RunningHost, side: Side) -> LinkState {
+    port(host, side).and_then(|port| host.link(port)).unwrap_or(LinkState::Down)
+}
+
 /// Returns the links of a job that are down, as `A-B`: the link to the right of host A.
 pub fn down(hosts: &[RunningHost]) -> Vec<String> {
     let mut down = Vec::new();
     for host in hosts {
         let next = (host.is.host + 1) % host.is.hosts;
-        let ends = hosts.iter().filter(|h| h.is.host == next).map(|h| h.link(Side::Left));
-        if ends.chain([host.link(Side::Right)]).any(|state| state == LinkState::Down) {
+        let ends = hosts.iter().filter(|h| h.is.host == next).map(|h| state(h, Side::Left));
+        if ends.chain([state(host, Side::Right)]).any(|state| state == LinkState::Down) {
             down.push(format!("{}-{next}", host.is.host));
         }
     }

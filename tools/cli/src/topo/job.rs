@@ -1,6 +1,6 @@
 //! The ring of a running job, as its hosts see it.
 
-use crate::running::{choose, down};
+use crate::running::{choose, down, state};
 use comfy_table::{presets::NOTHING, Table};
 use ntbring_host::RunningHostMemory;
 use ntbring_manager::shape::Shape;
@@ -65,8 +65,8 @@ impl Ring {
                 host,
                 lid: agreed.map(|(lid, _)| lid.0),
                 master: agreed.map(|(_, master)| master),
-                left: name(one.link(Side::Left)),
-                right: name(one.link(Side::Right)),
+                left: name(state(one, Side::Left)),
+                right: name(state(one, Side::Right)),
                 to_the_left: by(Some(Side::Left)),
                 to_the_right: by(Some(Side::Right)),
                 unreachable: by(None),
