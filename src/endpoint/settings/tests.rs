@@ -1,6 +1,7 @@
 //! Tests of the whole table: values, origins and errors.
 
 use super::*;
+use ntbring_ntb::Side;
 use ntbring_settings::tuned::{save, Entry, Place};
 use ntbring_settings::Origin;
 use ntbring_zerocopy::SplitCopy;
@@ -28,6 +29,15 @@ fn sizes_have_suffixes() {
 }
 
 #[test]
+fn ports_are_a_left_one_and_a_right_one() {
+    let ports = |value| with("NTBRING_PORTS", value).unwrap().ring.ports;
+    assert_eq!(Side::BOTH.map(|side| ports("2,3").on(side).get()), [2, 3]);
+    assert_eq!(Side::BOTH.map(|side| ports("1,0").on(side).get()), [1, 0]);
+    let text = with("NTBRING_PORTS", "1,1").unwrap_err().to_string();
+    assert!(text.contains("NTBRING_PORTS") && text.contains("\"1,1\"") && text.contains("0 to 3"), "{text}");
+}
+
+#[test]
 fn bad_values_name_variable_value_and_what_is_allowed() {
     for (name, value) in [
         ("NTBRING_WINDOW", "huge"),
@@ -46,6 +56,10 @@ fn bad_values_name_variable_value_and_what_is_allowed() {
         ("NTBRING_FORWARDER_THREADS", "0"),
         ("NTBRING_FORWARDER_THREADS", "5"),
         ("NTBRING_FORWARDER_THREADS", "many"),
+        ("NTBRING_PORTS", "0"),
+        ("NTBRING_PORTS", "1,1"),
+        ("NTBRING_PORTS", "0,4"),
+        ("NTBRING_PORTS", "left,right"),
         ("NTBRING_LINK_MODEL", "gen9"),
         ("NTBRING_LINK_MODEL", "transfer=100"),
         ("NTBRING_LINK_MODEL", "latency=5"),
