@@ -16,7 +16,8 @@ const CONTROL: usize = LINE; // a line per port: scratchpads; number of link sta
 const LINK: usize = CONTROL + 4 * SCRATCHPADS;
 const FAULTS_SINCE: usize = LINK + 8;
 const DOORBELL: usize = CONTROL + PortIndex::MAX_PORTS * LINE; // a line per port
-const FENCED: usize = DOORBELL + PortIndex::MAX_PORTS * LINE; // nonzero: a process of the host has no membarrier, so rings need a fence
+                                                               // Nonzero: a process of the host has no membarrier, so rings need a fence.
+const FENCED: usize = DOORBELL + PortIndex::MAX_PORTS * LINE;
 const PORTS: usize = FENCED + 8; // the code of the list of ports that the host uses
 const VECTOR: usize = FENCED + LINE; // a line per vector: number of rings, number of sleepers
 const METERS: usize = VECTOR + DOORBELLS * LINE; // a meter per port, for a link model
