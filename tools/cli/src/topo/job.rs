@@ -1,11 +1,11 @@
 //! The ring of a running job, as its hosts see it.
 
-use crate::running::{choose, down, state};
+use crate::running::{choose, down, port, state};
 use comfy_table::{presets::NOTHING, Table};
 use ntbring_host::RunningHostMemory;
 use ntbring_manager::shape::Shape;
 use ntbring_manager::Hwid;
-use ntbring_ntb::{LinkState, Side};
+use ntbring_ntb::{LinkState, PortIndex, Side};
 use ntbring_ring::routing_table::RoutingTable;
 use ntbring_ring::Topology;
 use serde::Serialize;
@@ -32,6 +32,8 @@ struct Host {
     /// State of its left port.
     left: &'static str,
     right: &'static str,
+    /// Numbers of its left and of its right port.
+    ports: [Option<u8>; 2],
     /// Hosts that it reaches by the left side.
     to_the_left: Vec<usize>,
     to_the_right: Vec<usize>,
@@ -67,6 +69,7 @@ impl Ring {
                 master: agreed.map(|(_, master)| master),
                 left: name(state(one, Side::Left)),
                 right: name(state(one, Side::Right)),
+                ports: Side::BOTH.map(|side| port(one, side).map(PortIndex::get)),
                 to_the_left: by(Some(Side::Left)),
                 to_the_right: by(Some(Side::Right)),
                 unreachable: by(None),
@@ -118,7 +121,10 @@ impl Ring {
             let sides = [&host.to_the_left, &host.to_the_right, &host.unreachable].map(|hosts| list(hosts));
             let [left, right, none] = sides;
             let (lid, master) = (or_dash(host.lid.map(usize::from)), or_dash(host.master));
-            let links = [host.left, host.right].map(str::to_string);
+            let link = |state: &str, port: Option<u8>| {
+                port.map_or_else(|| state.to_string(), |port| format!("{state} (port {port})"))
+            };
+            let links = [link(host.left, host.ports[0]), link(host.right, host.ports[1])];
             table.add_row([host.host.to_string(), lid, master].into_iter().chain(links).chain([left, right, none]));
         }
         text += &format!("\n{table}\n");
