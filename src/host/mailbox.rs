@@ -188,7 +188,9 @@ mod tests {
         assert!(!theirs.post(NoteReader::Process, b"one too many"), "the writer lives");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(theirs.post(NoteReader::Process, b"in its place") && !theirs.post(NoteReader::Process, b"one too many"));
+        assert!(
+            theirs.post(NoteReader::Process, b"in its place") && !theirs.post(NoteReader::Process, b"one too many")
+        );
         let notes: Vec<_> = std::iter::from_fn(|| mine.read(NoteReader::Process)).collect();
         assert_eq!((notes.len(), &notes[7][..12]), (SLOTS, &b"in its place"[..]));
     }

@@ -171,7 +171,7 @@ impl Candidate {
         let policy = LinkPolicy::new(topology.hosts(), &ports, &self.settings);
         self.introduce(fabric.as_ref(), &shared, policy, cards)?;
         let watch = self.watch(policy, &pids)?;
-        let offsets = self.meet(policy, &ports, &shared, &watch, &pids)?;
+        let offsets = self.meet(policy, &ports, &shared, (&watch, &pids), cards)?;
         let limits = self.limits(policy)?;
         let (mut links, channels) = self.connect(policy, ports, &offsets, fabric.as_ref(), cards)?;
         let table = policy.is_monitored().then(|| shared.table(&topology));
@@ -271,13 +271,14 @@ impl Candidate {
         policy: LinkPolicy,
         ports: &[Arc<dyn Port>],
         shared: &Shared,
-        watch: &Watch,
-        pids: &[u32],
+        (watch, pids): (&Watch, &[u32]),
+        cards: Cards,
     ) -> Result<Vec<u64>, JoinError> {
         let (topology, settings, window) = (&*self.topology, &self.settings, self.windows.bytes);
         let host = topology.host_of(self.rank);
         let doorbells = self.backend.caps().usable_doorbells();
-        let join_handshakes = JoinHandshakes { topology, host, window, settings, policy, doorbells, watch, pids };
+        let join_handshakes =
+            JoinHandshakes { topology, host, window, settings, policy, doorbells, watch, pids, cards };
         let memory = shared.memory.bytes();
         let control = Control { block: InWindow::new(memory.clone()), out: OutWindow::new(memory) };
         if !self.leads() {

@@ -15,8 +15,10 @@ pub(super) const CHUNK_BITS: u32 = 24;
 /// First of four bits of word 5 that hold the code of the shortcuts.
 const SHORTCUTS_BIT: u32 = 27;
 
-/// Bit of word 6 at which the keep-alive timeout begins, after the number of doorbells.
+/// First of 20 bits of word 6 that hold the keep-alive timeout, after the number of doorbells.
 const KEEPALIVE_BIT: u32 = 8;
+/// First of two bits each of word 6 that hold the numbers of the sender's port and of the opposite port.
+const PORT_BITS: [u32; 2] = [28, 30];
 
 /// Number of words of an encoded greeting.
 pub(super) const WORDS: usize = 8;
@@ -49,8 +51,12 @@ pub struct Greeting {
     pub shortcuts: Shortcuts,
     /// Number of doorbells of the adapter that are used; at most 255.
     pub doorbells: u16,
-    /// Time without a keep-alive after which a host counts as lost, seconds; less than 2^24.
+    /// Time without a keep-alive after which a host counts as lost, seconds; less than 2^20.
     pub keepalive_timeout: u32,
+    /// Number of the sender's port, 0 to 3.
+    pub port: u8,
+    /// Number of the port to which the sender's port should be cabled, 0 to 3.
+    pub opposite: u8,
 }
 
 /// Reasons for which the handshake of two neighbours fails.
@@ -79,6 +85,23 @@ pub enum HandshakeError {
         expected: u16,
         /// Number of the host that was found.
         found: u16,
+    },
+    /// Another port of the expected host is at the other end of the cable.
+    #[error(
+        "port {port} of host {host} should be cabled to port {expected} of host {neighbour}, but port {found} is there \
+         (NTBRING_PORTS)"
+    )]
+    WrongPort {
+        /// This host.
+        host: u16,
+        /// Its port.
+        port: u8,
+        /// The neighbour.
+        neighbour: u16,
+        /// Number of the neighbour's port that was expected.
+        expected: u8,
+        /// Number of the port that was found.
+        found: u8,
     },
     /// The registers do not hold a valid greeting.
     #[error("host {host}: its neighbour host {expected} wrote an invalid greeting into the scratchpads ({what})")]
@@ -110,7 +133,10 @@ impl Greeting {
             (self.window / OFFSET_UNIT) as u32,
             (self.offset / OFFSET_UNIT) as u32,
             u32::from(self.shortcuts.code()) << SHORTCUTS_BIT | u32::from(self.reliability) << CHUNK_BITS | self.chunk,
-            self.keepalive_timeout << KEEPALIVE_BIT | u32::from(self.doorbells),
+            u32::from(self.opposite) << PORT_BITS[1]
+                | u32::from(self.port) << PORT_BITS[0]
+                | self.keepalive_timeout << KEEPALIVE_BIT
+                | u32::from(self.doorbells),
             0,
         ];
         words[WORDS - 1] = checksum(&words);
@@ -137,7 +163,9 @@ impl Greeting {
             shortcuts: Shortcuts::of_code((words[5] >> SHORTCUTS_BIT) as u8),
             link_model: (words[2] >> 16) as u16,
             doorbells: u16::from(words[6] as u8),
-            keepalive_timeout: words[6] >> KEEPALIVE_BIT,
+            keepalive_timeout: words[6] >> KEEPALIVE_BIT & ((1 << (PORT_BITS[0] - KEEPALIVE_BIT)) - 1),
+            port: (words[6] >> PORT_BITS[0]) as u8 & 3,
+            opposite: (words[6] >> PORT_BITS[1]) as u8,
         })
     }
 
@@ -146,6 +174,10 @@ impl Greeting {
         let mine = self;
         if g.version == mine.version && g.host != expected {
             return Err(HandshakeError::WrongHost { host: mine.host, expected, found: g.host });
+        }
+        if g.version == mine.version && g.port != mine.opposite {
+            let (host, port, neighbour) = (mine.host, mine.port, expected);
+            return Err(HandshakeError::WrongPort { host, port, neighbour, expected: mine.opposite, found: g.port });
         }
         type Show = fn(u64) -> String;
         let (number, model): (Show, Show) = (|n| n.to_string(), |digest| Model::name_of(digest as u16));
@@ -194,6 +226,8 @@ impl Default for Greeting {
             shortcuts: Shortcuts::ALL,
             doorbells: 16,
             keepalive_timeout: 60,
+            port: 0,
+            opposite: 0,
         }
     }
 }
@@ -205,9 +239,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn greetings_survive_their_words(host in 0u16..64, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..16, doorbells in 1u16..=16, keepalive_timeout in 0u32..1 << 24) {
+        fn greetings_survive_their_words(host in 0u16..64, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..16, doorbells in 1u16..=16, keepalive_timeout in 0u32..1 << 20, port in 0u8..4, opposite in 0u8..4) {
             let g = Greeting {
-                host, ranks, chunk, link_model, reliability, shortcuts: Shortcuts::of_code(shortcuts), hosts: 64, doorbells,
+                host, ranks, chunk, link_model, reliability, shortcuts: Shortcuts::of_code(shortcuts), hosts: 64, doorbells, port, opposite,
                 keepalive_timeout,
                 window: u64::from(window) * OFFSET_UNIT,
                 offset: u64::from(offset) * OFFSET_UNIT,

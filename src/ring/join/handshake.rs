@@ -253,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cable_in_the_wrong_port_is_named_on_both_sides() {
+        let (a, b) =
+            (Greeting { port: 2, opposite: 3, ..greeting(0) }, Greeting { port: 3, opposite: 2, ..greeting(1) });
+        assert_eq!(shake(a, b), (Outcome::Done(b), Outcome::Done(a)));
+        let (x, y) = shake(a, Greeting { port: 1, opposite: 0, ..b });
+        let wrong = |host, port, neighbour, expected, found| {
+            Outcome::Failed(HandshakeError::WrongPort { host, port, neighbour, expected, found })
+        };
+        assert_eq!((x, y), (wrong(0, 2, 1, 3, 1), wrong(1, 1, 0, 0, 2)));
+    }
+
+    #[test]
     fn a_side_that_gives_up_keeps_the_other_waiting_only_for_its_greeting() {
         let write = |regs: &mut [[u32; REGISTERS]; 2], to: usize, written: Vec<(usize, u32)>| {
             written.into_iter().for_each(|(r, v)| regs[to][r] = v)

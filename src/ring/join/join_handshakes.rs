@@ -1,6 +1,7 @@
 //! Handshakes with the neighbours, and the publication of their result to the host's other ranks. This module contains
 //! every wait of joining.
 
+use super::cards::Cards;
 use super::error::JoinError;
 use super::greeting::{Greeting, HandshakeError};
 use super::handshake::{Handshake, Outcome, REGISTERS};
@@ -75,6 +76,7 @@ pub(super) struct JoinHandshakes<'a> {
     pub doorbells: usize,
     pub watch: &'a Watch,
     pub pids: &'a [u32],
+    pub cards: Cards<'a>,
 }
 
 impl JoinHandshakes<'_> {
@@ -110,8 +112,8 @@ impl JoinHandshakes<'_> {
     /// Runs the handshakes on both ports, left first. Returns the offsets of the windows that the neighbours provide for this host,
     /// bytes.
     pub fn neighbours(&self, ports: &[Arc<dyn Port>]) -> Result<Vec<u64>, JoinError> {
-        let mut shakes: Vec<_> =
-            Side::BOTH.into_iter().zip(ports).map(|(side, port)| self.handshake(side, port.as_ref())).collect();
+        let shake = |(side, port): (Side, &Arc<dyn Port>)| self.handshake(side, port.as_ref());
+        let mut shakes = Side::BOTH.into_iter().zip(ports).map(shake).collect::<Result<Vec<_>, _>>()?;
         let mut greetings: Vec<Option<Greeting>> = vec![None; ports.len()];
         let missing = std::cell::Cell::new(0);
         // Refusals propagate round the ring; the reason may be found on the other link.
@@ -163,7 +165,9 @@ impl JoinHandshakes<'_> {
         Ok(greetings.iter().map(|g| g.offset).collect())
     }
 
-    fn handshake(&self, side: Side, port: &dyn Port) -> Handshake {
+    fn handshake(&self, side: Side, port: &dyn Port) -> Result<Handshake, JoinError> {
+        let neighbour = self.topology.neighbour(self.host, side);
+        let opposite = self.cards.host(neighbour)?.ports.on(side.opposite());
         let mine = Greeting {
             version: PROTOCOL_VERSION,
             host: self.host as u16,
@@ -177,8 +181,10 @@ impl JoinHandshakes<'_> {
             shortcuts: self.policy.granted(),
             doorbells: self.doorbells as u16,
             keepalive_timeout: self.settings.ring.keepalive_timeout.as_secs() as u32,
+            port: port.index().get(),
+            opposite: opposite.get(),
         };
-        Handshake::new(mine, self.topology.neighbour(self.host, side) as u16)
+        Ok(Handshake::new(mine, neighbour as u16))
     }
 
     pub fn leader(&self, control: &Control, leader: u32) -> Result<Vec<u64>, JoinError> {
