@@ -59,8 +59,8 @@ pub trait Backend: Send + Sync {
 pub trait Fabric: Bells {
     /// Returns the address of the host's windows.
     fn address(&self) -> FabricAddress;
-    /// Opens a port of this host, whose cable leads to the port `opposite` of a neighbour. Fails if one of the two hosts
-    /// does not use its port.
+    /// Opens a port of this host, whose cable leads to the port `opposite` of a neighbour. Fails if one of the two
+    /// hosts does not use its port.
     fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError>;
     /// Returns the incoming window of a neighbour's port, for reading; None if a host can only write its neighbours'
     /// windows. A reader sees the data there before the neighbour passes it on.
@@ -69,8 +69,8 @@ pub trait Fabric: Bells {
     }
     /// Returns the interrupt vector of this host that `doorbell` raises.
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
-    /// Makes a port of this host report this link state from now on. It has no effect on real links, and on ports that
-    /// the host does not use.
+    /// Makes a port of this host report this link state from now on. It has no effect on real links, and none on ports
+    /// that the host does not use.
     fn set_link(&self, port: PortIndex, state: LinkState);
     /// Returns the file that would be left behind if this process were killed; the host's monitor removes it then. No
     /// other resource of a backend outlives the processes that use it.

@@ -55,8 +55,8 @@ pub struct LoopbackHost {
 }
 
 impl LoopbackHost {
-    /// Creates a host that uses the ports 0 and 1, with incoming windows of `window` bytes each. Panics unless that is a
-    /// multiple of 64.
+    /// Creates a host that uses the ports 0 and 1, with incoming windows of `window` bytes each. Panics unless that is
+    /// a multiple of 64.
     pub fn new(window: usize) -> LoopbackHost {
         LoopbackHost::with_ports(window, PortList::default())
     }

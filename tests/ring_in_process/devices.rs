@@ -44,8 +44,8 @@ fn hosts_need_no_shortcut() {
     }
 }
 
-/// Returns the settings of a rank whose host uses these ports, left and right: host 0 the ports 2 and 3, host 1 the ports
-/// 1 and 0, and host 2 the ports 0 and 1.
+/// Returns the settings of a rank whose host uses these ports, left and right: host 0 the ports 2 and 3, host 1 the
+/// ports 1 and 0, and host 2 the ports 0 and 1.
 fn with_ports(settings: &Settings, host: usize) -> Settings {
     let [left, right] = [[2, 3], [1, 0], [0, 1]][host];
     settings.clone().with(|s| s.ring.ports = RingPorts::new(left, right).unwrap())

@@ -7,8 +7,8 @@ use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// The memory of a host that its neighbours access: an incoming window for each port that the host uses, and the accounts of the windows if a link
-/// model needs them.
+/// The memory of a host that its neighbours access: an incoming window for each port that the host uses, and the
+/// accounts of the windows if a link model needs them.
 pub trait WindowMemory: Send + Sync {
     /// Returns the size of each incoming window, bytes.
     fn window(&self) -> u64;
@@ -56,8 +56,8 @@ impl SoftPort {
     }
 
     /// Returns a word that both ends of the link share, initially 0: the time since which faults are injected on the
-    /// link ([`crate::fault`]). The word is in the registers of the end that passes true for `here`; exactly one of both
-    /// ends must do so.
+    /// link ([`crate::fault`]). The word is in the registers of the end that passes true for `here`; exactly one of
+    /// both ends must do so.
     pub fn faults_since(&self, here: bool) -> Region {
         match here {
             true => self.registers.faults_since(self.bank),

@@ -12,15 +12,20 @@ pub const PAGE: usize = 4096;
 
 const LINE: usize = 64;
 // The first line is the header of the memory file, if the page lies in one.
-const CONTROL: usize = LINE; // a line per port: scratchpads; number of link state changes; start time of faults
+/// A line per port: scratchpads; number of link state changes; start time of faults.
+const CONTROL: usize = LINE;
 const LINK: usize = CONTROL + 4 * SCRATCHPADS;
 const FAULTS_SINCE: usize = LINK + 8;
-const DOORBELL: usize = CONTROL + PortIndex::MAX_PORTS * LINE; // a line per port
-                                                               // Nonzero: a process of the host has no membarrier, so rings need a fence.
+/// A line per port.
+const DOORBELL: usize = CONTROL + PortIndex::MAX_PORTS * LINE;
+/// Nonzero: a process of the host has no membarrier, so rings need a fence.
 const FENCED: usize = DOORBELL + PortIndex::MAX_PORTS * LINE;
-const PORTS: usize = FENCED + 8; // the code of the list of ports that the host uses
-const VECTOR: usize = FENCED + LINE; // a line per vector: number of rings, number of sleepers
-const METERS: usize = VECTOR + DOORBELLS * LINE; // a meter per port, for a link model
+/// The code of the list of ports that the host uses.
+const PORTS: usize = FENCED + 8;
+/// A line per vector: number of rings, number of sleepers.
+const VECTOR: usize = FENCED + LINE;
+/// A meter per port, for a link model.
+const METERS: usize = VECTOR + DOORBELLS * LINE;
 
 const _: () = assert!(METERS + PortIndex::MAX_PORTS * METER <= PAGE && FAULTS_SINCE + 8 <= CONTROL + LINE);
 
@@ -131,8 +136,8 @@ impl Registers {
         }
     }
 
-    /// Returns the word of a port that holds the time since which faults are injected on its link ([`crate::fault`]), if
-    /// both ends of the link use that word.
+    /// Returns the word of a port that holds the time since which faults are injected on its link ([`crate::fault`]),
+    /// if both ends of the link use that word.
     pub fn faults_since(&self, bank: Bank) -> Region {
         self.page.part(FAULTS_SINCE + bank.line(), 8)
     }
@@ -154,8 +159,8 @@ impl Registers {
         self.page.register(VECTOR + vector * LINE + 4)
     }
 
-    /// Executes a ring from the neighbour at a port: makes the doorbell pending and raises its vector. Panics if there is
-    /// no such doorbell.
+    /// Executes a ring from the neighbour at a port: makes the doorbell pending and raises its vector. Panics if there
+    /// is no such doorbell.
     ///
     /// The ring is skipped if an earlier ring has raised the vector and no thread has armed it or cleared the doorbell
     /// since: a thread that does so later checks for work afterwards. In a busy exchange a ring therefore costs two

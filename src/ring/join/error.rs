@@ -70,8 +70,8 @@ pub enum JoinError {
     },
     /// Ranks of one host are configured to use different ports.
     #[error(
-        "host {host}: NTBRING_PORTS is {mine} at rank {rank}, but {first} at the host's first rank: all ranks of a host \
-         need the same ports"
+        "host {host}: NTBRING_PORTS is {mine} at rank {rank}, but {first} at the host's first rank: all ranks of a \
+         host need the same ports"
     )]
     Ports {
         /// The host.

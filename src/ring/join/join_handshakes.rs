@@ -109,8 +109,8 @@ impl JoinHandshakes<'_> {
         Err(JoinError::Timeout { host: self.host, whom: whom(), seconds })
     }
 
-    /// Runs the handshakes on both ports, left first. Returns the offsets of the windows that the neighbours provide for this host,
-    /// bytes.
+    /// Runs the handshakes on both ports, left first. Returns the offsets of the windows that the neighbours provide
+    /// for this host, bytes.
     pub fn neighbours(&self, ports: &[Arc<dyn Port>]) -> Result<Vec<u64>, JoinError> {
         let shake = |(side, port): (Side, &Arc<dyn Port>)| self.handshake(side, port.as_ref());
         let mut shakes = Side::BOTH.into_iter().zip(ports).map(shake).collect::<Result<Vec<_>, _>>()?;

@@ -36,9 +36,9 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Returns the tables at the link on `side`, whose port is without decorators, since a monitor's process does not have the threads of
-    /// decorators. The neighbour's window of `window` bytes is at `offset`; the layouts are those of the own window and
-    /// of the neighbour's.
+    /// Returns the tables at the link on `side`, whose port is without decorators, since a monitor's process does not
+    /// have the threads of decorators. The neighbour's window of `window` bytes is at `offset`; the layouts are those
+    /// of the own window and of the neighbour's.
     pub fn new(
         topology: &Topology,
         side: Side,
