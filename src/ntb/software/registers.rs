@@ -258,17 +258,18 @@ mod tests {
 
     #[test]
     fn a_sleeper_that_was_killed_neither_hides_nor_wakes_others() {
-        let registers = Registers::new(Region::anonymous(PAGE));
+        let registers = Registers::create(Region::anonymous(PAGE), PortList::default());
+        let bank = registers.bank(PortIndex::ALL[0]).expect("the port is used");
         let vectors = [(); 2].map(|()| SoftVector::new(registers.clone(), 3));
         // The first thread is killed while the vector is armed.
         vectors[0].arm();
         for _ in 0..3 {
             let ticket = vectors[1].arm();
             assert!(!vectors[1].sleep(ticket, Duration::from_millis(1)), "nothing has rung");
-            registers.ring(Side::Left, 3);
+            registers.ring(bank, 3);
             assert!(vectors[1].sleep(ticket, Duration::from_secs(60)));
             vectors[1].disarm();
-            registers.clear(Side::Left, 1 << 3);
+            registers.clear(bank, 1 << 3);
             assert_eq!(registers.sleepers(3).load(Ordering::SeqCst), 1, "the count neither grows nor falls");
         }
     }

@@ -137,9 +137,24 @@ mod tests {
 
     fn card() -> Card {
         let file = FileAddress { pid: 5, fd: 3, inode: 7, token: 11 };
-        let host = Some(HostCard { fabric: FabricAddress([9; FabricAddress::LEN]), ports: RingPorts::new(2, 3).unwrap(), memory: file });
+        let host = Some(HostCard {
+            fabric: FabricAddress([9; FabricAddress::LEN]),
+            ports: RingPorts::new(2, 3).unwrap(),
+            memory: file,
+        });
         let version = PROTOCOL_VERSION.into();
-        Card { version, pid: 5, machine: 1, host_name: 4, threads: 2, device: 3, host, mailbox: file, probe: 8, cores: 1 << 100 }
+        Card {
+            version,
+            pid: 5,
+            machine: 1,
+            host_name: 4,
+            threads: 2,
+            device: 3,
+            host,
+            mailbox: file,
+            probe: 8,
+            cores: 1 << 100,
+        }
     }
 
     #[test]
