@@ -24,6 +24,9 @@ pub(super) struct Sender {
     /// Number of the next packet to be sent, and the largest value that it has had.
     next: u64,
     sent: u64,
+    /// Largest number of packets that may be sent beyond those received: 1 after a loss, and doubled by each
+    /// confirmation, so that a slow link is not flooded with repetitions.
+    burst: u64,
     /// Number of attempts since the last confirmation of anything new.
     attempts: u32,
     /// Time of the next attempt, while there are packets without confirmation.
@@ -45,7 +48,18 @@ impl Sender {
     pub fn new(open: Content) -> Sender {
         let bytes = size(&open);
         let kept = VecDeque::from([open]);
-        Sender { kept, bytes, placed: 0, received: 0, next: 0, sent: 0, attempts: 0, due: None, asks: false }
+        Sender {
+            kept,
+            bytes,
+            placed: 0,
+            received: 0,
+            next: 0,
+            sent: 0,
+            burst: u64::MAX,
+            attempts: 0,
+            due: None,
+            asks: false,
+        }
     }
 
     /// Returns true if the tunnel takes another entry.
@@ -77,12 +91,12 @@ impl Sender {
             self.attempts = self.attempts.saturating_add(1);
             self.due = Some(now + (RESEND * 2_u32.saturating_pow(self.attempts.min(8))).min(RESEND_MAX));
             // Packets that were received, but have no room yet, are not sent again.
-            (self.next, self.asks) = (self.received, self.received > self.placed);
+            (self.next, self.burst, self.asks) = (self.received, 1, self.received > self.placed);
         }
         if std::mem::take(&mut self.asks) {
             return Some(Packet::Probe);
         }
-        if self.next > 0 && self.received == 0 {
+        if self.next > 0 && self.received == 0 || self.next - self.received >= self.burst {
             return None;
         }
         let number = self.next;
@@ -107,7 +121,7 @@ impl Sender {
         }
         (self.placed, self.received, self.next) = (placed, received, self.next.max(received));
         if is_news {
-            self.attempts = 0;
+            (self.attempts, self.burst) = (0, self.burst.saturating_mul(2));
             self.due = (!self.kept.is_empty() && self.sent > self.placed).then(|| now + RESEND);
         }
         are_placed

@@ -96,7 +96,8 @@ impl Sink {
     pub fn describe(&self) -> Option<String> {
         let waiting = self.receiver.waiting();
         let pid = self.announcement.to.mailbox.pid;
-        let unread = (waiting > 0 || self.memory.is_some()).then(|| "has to call MPI to receive its messages");
-        unread.map(|what| format!("gateway: process {pid} of another job {what} ({waiting} parts wait)"))
+        let line =
+            || format!("gateway: process {pid} of another job has to call MPI to receive {waiting} parts of messages");
+        (waiting > 0 || self.memory.is_some()).then(line)
     }
 }
