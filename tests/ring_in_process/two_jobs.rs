@@ -57,7 +57,7 @@ fn add(rank: &mut Rank, address: &ExternalAddress) -> Result<u32, String> {
     loop {
         match rank.endpoint.add_peer(address).map_err(|e| e.to_string())? {
             Some(peer) => return Ok(peer),
-            None => drop(rank.step(Duration::from_millis(10))?),
+            None => _ = rank.step(Duration::from_millis(10))?,
         }
     }
 }
