@@ -80,3 +80,11 @@ pub enum HostError {
         size: u64,
     },
 }
+
+impl HostError {
+    /// Returns true if the cause is in this process or machine, which has too many open files or too little memory.
+    pub fn is_exhausted(&self) -> bool {
+        let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+        matches!(self, HostError::Open { cause, .. } if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
+    }
+}

@@ -55,7 +55,7 @@ pub use file_tag::{FileKind, FileTag};
 pub use host_memory::HostMemory;
 pub use kernel_copy::KernelCopy;
 pub use machine::{host_name, machine};
-pub use mailbox::{Mailbox, NoteReader, NOTE_MAX};
+pub use mailbox::{Mailbox, NoteReader, Place, NOTE_MAX};
 pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, MEMFD, PAGE};
 pub use running::{look_through, RunningHostMemory, RunningProcess};
 pub use segment::{Segment, SegmentAddress};

@@ -1,6 +1,6 @@
 //! A mailbox: a page of shared memory of a process in which any process of the same user can put short messages
 //! (notes). It has no counterpart in NTB hardware; it serves processes of different jobs, which communicate outside the
-//! ring. The process's [`StatsPage`] follows it in memory.
+//! ring, or by gateways. The process's [`StatsPage`] follows it in memory.
 
 use crate::file_tag::FileKind;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
@@ -12,6 +12,7 @@ use nix::sys::signal;
 use nix::unistd::Pid;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -34,13 +35,49 @@ pub enum NoteReader {
     Gateway = 3,
 }
 
-/// Offsets in the line after the file's header, bytes: the token of the job, 1 if the process has a gateway, and the
-/// address of the windows of its host.
+/// Number of slots for notes for the process. The others are for its gateway, so that a process that does not read its
+/// notes holds up no other.
+const OF_PROCESS: usize = 23;
+
+impl NoteReader {
+    /// Returns the slots for notes for this reader.
+    fn slots(self) -> Range<usize> {
+        match self {
+            NoteReader::Process => 0..OF_PROCESS,
+            NoteReader::Gateway => OF_PROCESS..SLOTS,
+        }
+    }
+}
+
+/// The place of a process, as far as processes of other jobs need it to find a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Token that identifies the job.
+    pub job: u64,
+    /// Machine and process namespace ([`crate::machine`]).
+    pub machine: u64,
+    /// Hash of the host's name if hosts of one machine count as separate; otherwise 0.
+    pub host_name: u32,
+}
+
+impl Place {
+    /// Returns true if processes at both places are on one host, of whatever jobs. A process whose job does not count
+    /// hosts of a machine as separate is on one host with all of them.
+    pub fn is_near(&self, other: &Place) -> bool {
+        let names = [self.host_name, other.host_name];
+        self.machine == other.machine && (names[0] == names[1] || names.contains(&0))
+    }
+}
+
+/// Offsets in the line after the file's header, bytes: the token of the job, 1 if the process has a gateway, the address
+/// of the windows of its host, and the rest of the place.
 const JOB_AT: usize = 0;
 const GATEWAY_AT: usize = 8;
 const HOST_AT: usize = 16;
 /// Length of the address of a host's windows, bytes.
 const HOST_LEN: usize = 32;
+const MACHINE_AT: usize = 48;
+const HOST_NAME_AT: usize = 56;
 
 /// A mailbox: of this process, or of another process.
 pub struct Mailbox {
@@ -66,11 +103,12 @@ impl Mailbox {
     }
 
     /// Marks the memory file as that of a process of this job, for tools that list jobs and for other jobs that need
-    /// one of its gateways. `token` identifies the job; `gateway` is the address of the windows of the process's host if
-    /// the process has a gateway.
-    pub fn introduce(&self, job: u32, token: u64, gateway: Option<&[u8; HOST_LEN]>) -> Result<(), HostError> {
+    /// one of its gateways. `gateway` is the address of the windows of the process's host if the process has a gateway.
+    pub fn introduce(&self, job: u32, place: Place, gateway: Option<&[u8; HOST_LEN]>) -> Result<(), HostError> {
         let notes = OutWindow::new(self.memory.notes()?);
-        notes.store(JOB_AT, token);
+        notes.store(JOB_AT, place.job);
+        notes.store(MACHINE_AT, place.machine);
+        notes.store(HOST_NAME_AT, place.host_name.into());
         if let Some(host) = gateway {
             notes.write_bytes(HOST_AT, host);
             notes.store(GATEWAY_AT, 1);
@@ -78,13 +116,15 @@ impl Mailbox {
         self.memory.set_kind(FileKind::Process { job }.word())
     }
 
-    /// Returns the address of the mailbox of a process of this host that is a gateway of the job with this token, and
+    /// Returns the address of the mailbox of a process that is a gateway of the job `place.job` and is near `place`, and
     /// the address of the windows of its host in that job; None if there is no such process of this user.
-    pub fn of_gateway(token: u64) -> io::Result<Option<(FileAddress, [u8; HOST_LEN])>> {
+    pub fn of_gateway(place: Place) -> io::Result<Option<(FileAddress, [u8; HOST_LEN])>> {
         let mut found = None;
         look_through(|address, kind, memory| {
             if let (FileKind::Process { .. }, Ok(notes)) = (kind, memory.notes().map(InWindow::new)) {
-                if notes.load(GATEWAY_AT) == 1 && notes.load(JOB_AT) == token {
+                let (machine, host_name) = (notes.load(MACHINE_AT), notes.load(HOST_NAME_AT) as u32);
+                let its = Place { job: notes.load(JOB_AT), machine, host_name };
+                if notes.load(GATEWAY_AT) == 1 && its.job == place.job && its.is_near(&place) {
                     let mut host = [0; HOST_LEN];
                     notes.read(HOST_AT, &mut host);
                     found = Some((address, host));
@@ -118,11 +158,19 @@ impl Mailbox {
     /// free.
     pub fn post(&self, reader: NoteReader, note: &[u8]) -> bool {
         assert!(note.len() <= NOTE_MAX, "a note of {} bytes", note.len());
-        (0..SLOTS).any(|i| self.put(i, FREE, reader, note))
-            || (0..SLOTS).any(|i| {
+        reader.slots().any(|i| self.put(i, FREE, reader, note))
+            || reader.slots().any(|i| {
                 let state = self.page.register(slot(i)).load(Ordering::Relaxed);
                 is_abandoned(state) && self.put(i, state, reader, note)
             })
+    }
+
+    /// Returns true if there is a free slot for a note for this reader.
+    pub fn has_room(&self, reader: NoteReader) -> bool {
+        reader.slots().any(|i| {
+            let state = self.page.register(slot(i)).load(Ordering::Relaxed);
+            state == FREE || is_abandoned(state)
+        })
     }
 
     /// Puts a note into a slot. Returns false if the slot's state is not `state`.
@@ -152,7 +200,7 @@ impl Mailbox {
     /// none. Notes are padded with zeros or old bytes to [`NOTE_MAX`] bytes.
     pub fn read(&mut self, reader: NoteReader) -> Option<[u8; NOTE_MAX]> {
         let posted = self.page.register(POSTED).load(Ordering::SeqCst);
-        for i in 0..SLOTS {
+        for i in reader.slots() {
             let state = self.page.register(slot(i));
             if state.load(Ordering::Acquire) == reader as u32 {
                 let mut note = [0; NOTE_MAX];
@@ -184,7 +232,7 @@ mod tests {
         let theirs = Mailbox::open(&address).unwrap();
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         theirs.page.register(slot(7)).store(WRITER | child.id(), Ordering::Relaxed);
-        assert!((1..SLOTS).all(|_| theirs.post(NoteReader::Process, b"note")));
+        assert!((1..OF_PROCESS).all(|_| theirs.post(NoteReader::Process, b"note")));
         assert!(!theirs.post(NoteReader::Process, b"one too many"), "the writer lives");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -192,7 +240,7 @@ mod tests {
             theirs.post(NoteReader::Process, b"in its place") && !theirs.post(NoteReader::Process, b"one too many")
         );
         let notes: Vec<_> = std::iter::from_fn(|| mine.read(NoteReader::Process)).collect();
-        assert_eq!((notes.len(), &notes[7][..12]), (SLOTS, &b"in its place"[..]));
+        assert_eq!((notes.len(), &notes[7][..12]), (OF_PROCESS, &b"in its place"[..]));
     }
 
     #[test]
@@ -200,12 +248,12 @@ mod tests {
         let (mut mine, address) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
         let theirs = Mailbox::open(&address).unwrap();
         assert!(!mine.has_news());
-        for i in 0..SLOTS {
+        for i in 0..OF_PROCESS {
             assert!(theirs.post(NoteReader::Process, &[i as u8 + 1; 10]));
         }
         assert!(!theirs.post(NoteReader::Process, b"one too many"));
         assert!(mine.has_news());
-        for i in 0..SLOTS {
+        for i in 0..OF_PROCESS {
             assert_eq!(mine.read(NoteReader::Process).unwrap()[..10], [i as u8 + 1; 10]);
         }
         assert!(mine.read(NoteReader::Process).is_none() && !mine.has_news());
@@ -231,10 +279,15 @@ mod tests {
         let other = job + 1;
         let (process, _) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
         let (gateway, address) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
-        process.introduce(7, job, None).unwrap();
-        assert_eq!(Mailbox::of_gateway(job).unwrap(), None);
-        gateway.introduce(7, job, Some(&[9; HOST_LEN])).unwrap();
-        assert_eq!(Mailbox::of_gateway(job).unwrap(), Some((address, [9; HOST_LEN])));
-        assert_eq!(Mailbox::of_gateway(other).unwrap(), None);
+        let place = Place { job, machine: 5, host_name: 3 };
+        process.introduce(7, place, None).unwrap();
+        assert_eq!(Mailbox::of_gateway(place).unwrap(), None);
+        gateway.introduce(7, place, Some(&[9; HOST_LEN])).unwrap();
+        let found = Some((address, [9; HOST_LEN]));
+        assert_eq!(Mailbox::of_gateway(place).unwrap(), found);
+        assert_eq!(Mailbox::of_gateway(Place { host_name: 0, ..place }).unwrap(), found);
+        for far in [Place { job: other, ..place }, Place { machine: 6, ..place }, Place { host_name: 4, ..place }] {
+            assert_eq!(Mailbox::of_gateway(far).unwrap(), None, "{far:?}");
+        }
     }
 }

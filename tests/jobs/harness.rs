@@ -65,6 +65,14 @@ impl Job {
         Job::with(&["fork"], hosts, per_host, tail).then(call)
     }
 
+    /// Creates a job with one rank on each of the emulated hosts with these names, which see nothing of each other's
+    /// processes. Hosts of several jobs that have the same name are one host.
+    pub fn on_separate(names: &[&str], call: &[&str]) -> Job {
+        let tail = vec!["-n".to_string(), names.len().to_string()];
+        let names = names.iter().map(ToString::to_string).collect();
+        Job::with_names(&["fork"], names, tail).then(call).env("NTBRING_SHORTCUTS", "none")
+    }
+
     /// As [`Job::new`], with everything after the hosts given by the caller; `{NAME}` stands for a program.
     pub fn raw(hosts: usize, tail: &[&str]) -> Job {
         let fill = |word: &&str| match word.strip_prefix('{').and_then(|w| w.strip_suffix('}')) {
@@ -80,9 +88,12 @@ impl Job {
     }
 
     fn with(launcher: &[&str], hosts: usize, per_host: usize, tail: Vec<String>) -> Job {
+        Job::with_names(launcher, (0..hosts).map(|h| format!("h{h}:{per_host}")).collect(), tail)
+    }
+
+    fn with_names(launcher: &[&str], names: Vec<String>, tail: Vec<String>) -> Job {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let names: Vec<String> = (0..hosts).map(|h| format!("h{h}:{per_host}")).collect();
         let mut command = Command::new(mpiexec());
         command.arg("-launcher").args(launcher).args(["-hosts", &names.join(",")]);
         // cargo adds its own target directory, which contains a debug build of the library.

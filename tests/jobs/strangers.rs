@@ -22,16 +22,41 @@ fn jobs_that_know_a_ports_name_connect() {
     }
 }
 
+/// The ring of one of the jobs carries the messages: of the first one, of the second one, and of both.
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn jobs_on_separate_hosts_connect() {
+    let before = shm();
+    let hosts: [[&[&str]; 2]; 3] =
+        [[&["h0", "h1"], &["h1"]], [&["h2"], &["h0", "h1", "h2"]], [&["h0", "h1"], &["h1", "h0"]]];
+    for [accepts, connects] in hosts {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("port");
+        let part = |hosts, part| Job::on_separate(hosts, &["strangers", part, file.to_str().unwrap()]).start();
+        let [accepts, connects] = [part(accepts, "accept"), part(connects, "connect")];
+        for job in [accepts, connects] {
+            assert!(job.end(Duration::from_secs(80)).ok().stdout.contains("ok strangers"));
+        }
+        nothing_left(&before);
+    }
+}
+
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_job_leaves_though_another_was_killed_that_it_has_sent_to() {
     let before = shm();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("port");
-    let part = |part: &str| Job::new(2, 1, &["strangers", part, file.to_str().unwrap(), "doomed"]).start();
-    let [stays, dies] = ["accept", "connect"].map(part);
-    assert!(stays.end_of_all(Duration::from_secs(30)).ok().stdout.contains("ok strangers"));
-    dies.end_of_all(Duration::from_secs(30)).failed_saying(&["BAD TERMINATION"]);
+    let call = |part| ["strangers", part, file.to_str().unwrap(), "doomed"];
+    let near = ["accept", "connect"].map(|part| Job::new(2, 1, &call(part)));
+    let far = [("accept", ["h0", "h1"]), ("connect", ["h1", "h2"])];
+    let far = far.map(|(part, hosts)| Job::on_separate(&hosts, &call(part)));
+    for jobs in [near, far] {
+        let [stays, dies] = jobs.map(Job::start);
+        assert!(stays.end_of_all(Duration::from_secs(30)).ok().stdout.contains("ok strangers"));
+        dies.end_of_all(Duration::from_secs(30)).failed_saying(&["BAD TERMINATION"]);
+        std::fs::remove_file(&file).unwrap();
+    }
     nothing_left(&before);
 }
 
@@ -53,6 +78,26 @@ fn a_server_is_told_of_clients_that_die_and_keeps_nothing_of_them() {
         assert!(server.end_of_all(Duration::from_secs(150)).ok().stdout.contains("ok server"));
         assert!(Job::new(1, 1, &["server", "client", file, "late"]).run().ok().stdout.contains("ok server"));
     }
+    nothing_left(&before);
+}
+
+/// The clients are on the host of the server's second rank.
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_server_is_told_of_clients_on_another_host() {
+    let before = shm();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("port");
+    let file = file.to_str().unwrap();
+    let fates = ["parts", "dies", "vanishes", "leaves", "drops", "parts"];
+    let server = Job::on_separate(&["h0", "h1"], &["server", "serve", file, "5"]).start();
+    for fate in fates {
+        let client = Job::on_separate(&["h1"], &["server", "client", file, fate]).start();
+        let client = client.end_of_all(Duration::from_secs(30));
+        assert_eq!(client.status.success(), ["parts", "leaves"].contains(&fate), "{fate}: {}", client.stderr);
+    }
+    assert!(server.end_of_all(Duration::from_secs(150)).ok().stdout.contains("ok server"));
+    assert!(Job::on_separate(&["h1"], &["server", "client", file, "late"]).run().ok().stdout.contains("ok server"));
     nothing_left(&before);
 }
 

@@ -4,7 +4,7 @@
 use super::*;
 use ntbring_endpoint::Event;
 use ntbring_host::FileAddress;
-use ntbring_ntb::Shortcuts;
+use ntbring_ntb::{LinkState, Shortcuts};
 use ntbring_queue::Reliability;
 use ntbring_ring::external_peer::ExternalAddress;
 use std::collections::BTreeMap;
@@ -147,10 +147,13 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                     meeting.pass(0, 4, rank)?;
                     let other = meeting.addresses_of(1 - job)[0];
                     let elsewhere = ExternalAddress { machine: other.machine + 1, ..other };
-                    let peer = add(rank, &elsewhere)?;
-                    match rank.event()? {
-                        Event::Lost(loss) if loss.rank() == peer => {}
-                        _ => return Err("an unexpected event".into()),
+                    // Only host 2 has a gateway of the other job.
+                    if layout.names[rank.rank as usize] == 2 {
+                        let peer = add(rank, &elsewhere)?;
+                        match rank.event()? {
+                            Event::Lost(loss) if loss.rank() == peer => {}
+                            _ => return Err("an unexpected event".into()),
+                        }
                     }
                     let nowhere =
                         ExternalAddress { job: 1, mailbox: FileAddress { token: 1, ..other.mailbox }, ..elsewhere };
@@ -159,6 +162,73 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                         other => return Err(format!("{other:?}")),
                     }
                     meeting.pass(1, 4, rank)
+                })
+            });
+        }
+    });
+}
+
+/// Polls until the loss of a peer is reported; other events are of no interest.
+fn loss_of(rank: &mut Rank, peer: u32) -> Result<(), String> {
+    loop {
+        if let Some(Event::Lost(loss)) = rank.step(Duration::from_millis(50))? {
+            if loss.rank() == peer {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The links of host 1 go down, over which the first job's ring carries messages to the second job on host 3.
+#[test]
+fn both_jobs_learn_that_the_ring_between_them_is_cut() {
+    let (meeting, layouts) = (Meeting::default(), [&[1, 2, 3][..], &[3]]);
+    let layouts = layouts.map(|names| Layout::blocks(&vec![1; names.len()]).named(names));
+    std::thread::scope(|scope| {
+        for (job, layout) in layouts.iter().enumerate() {
+            let meeting = &meeting;
+            scope.spawn(move || {
+                run(layout, &separate(), |rank| {
+                    let text = |e: EndpointError| e.to_string();
+                    let me = rank.endpoint.external_peer_address();
+                    meeting.addresses.lock().unwrap().insert((job, rank.rank), me);
+                    meeting.pass(0, 4, rank)?;
+                    let first = rank.rank == 0;
+                    let peer = match first {
+                        true => Some(add(rank, &meeting.addresses_of(1 - job)[0])?),
+                        false => None,
+                    };
+                    match (job, peer) {
+                        (0, Some(peer)) => {
+                            rank.endpoint.dpm_send(peer, TAG, b"request").map_err(text)?;
+                            assert_eq!(hear(rank)?, b"reply");
+                        }
+                        (1, Some(peer)) => {
+                            assert_eq!(hear(rank)?, b"request");
+                            rank.endpoint.dpm_send(peer, TAG, b"reply").map_err(text)?;
+                        }
+                        _ => {}
+                    }
+                    meeting.pass(1, 4, rank)?;
+                    let down: &[Side] = match (job, rank.rank) {
+                        (0, 0) => &Side::BOTH,
+                        (0, 1) => &[Side::Left],
+                        (0, 2) => &[Side::Right],
+                        _ => &[],
+                    };
+                    down.iter().for_each(|side| rank.endpoint.members().set_link(*side, LinkState::Down));
+                    if let Some(peer) = peer {
+                        loss_of(rank, peer)?;
+                    }
+                    meeting.stages[2].fetch_add(1, Ordering::SeqCst);
+                    while meeting.stages[2].load(Ordering::SeqCst) < 4 {
+                        rank.step(Duration::from_millis(10))?;
+                    }
+                    // Other losses may be reported, too.
+                    for _ in 0..100 {
+                        rank.step(Duration::from_millis(1))?;
+                    }
+                    Ok(())
                 })
             });
         }

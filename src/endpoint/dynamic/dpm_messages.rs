@@ -148,7 +148,9 @@ impl DpmMessages {
             DpmKind::Request => log::warn!("a connection request of peer {peer} was dropped: too many are open"),
             // A reply to a request that was withdrawn is dropped.
             DpmKind::Reply if self.sent.iter().any(|o| (o.peer, o.what) == (peer, what)) => {
-                self.replies.push(message);
+                if self.replies.iter().all(|reply| (reply.peer, reply.what) != (peer, what)) {
+                    self.replies.push(message);
+                }
             }
             DpmKind::Reply => log::debug!("peer {peer} replies too late under tag {}", what.tag),
             DpmKind::Withdrawal => self.requests.retain(|r| (r.peer, r.what) != (peer, what)),

@@ -55,9 +55,13 @@ impl ExternalPeer {
         self.lanes().any(|lane| lane.state.has_left())
     }
 
-    /// True if the other end of a lane is closed: the peer has left, or a gateway has reported its death.
+    /// True if the peer has closed its lanes, or a gateway has on its behalf. While a gateway may still deliver what the
+    /// peer has sent, the lane from the peer is open.
     pub fn is_closed(&self) -> bool {
-        self.lanes().any(|lane| lane.state.is_closed())
+        match (self.way, &self.from) {
+            (Way::Gateway { .. }, Some(from)) => from.state.is_closed(),
+            _ => self.lanes().any(|lane| lane.state.is_closed()),
+        }
     }
 
     /// True if the peer has left or died, as far as can be seen right now. A peer is lost, too, if a gateway has died on
@@ -76,7 +80,7 @@ impl ExternalPeer {
         let Some(lane) = &self.to else { return true };
         match self.way {
             Way::Direct => lane.state.is_open() || produced == 0,
-            Way::Gateway { .. } => lane.state.delivered() >= produced,
+            Way::Gateway { .. } => lane.state.delivered() >= produced || lane.state.is_closed(),
         }
     }
 

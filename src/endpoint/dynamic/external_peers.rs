@@ -18,8 +18,7 @@ use std::sync::Arc;
 
 /// Returns true if the cause of the error is in this process, which cannot open more files.
 fn is_own(error: &NtbError) -> bool {
-    let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
-    matches!(error, NtbError::Host(HostError::Open { cause, .. }) if cause.raw_os_error().is_some_and(|code| own.contains(&code)))
+    matches!(error, NtbError::Host(error) if error.is_exhausted())
 }
 
 /// The processes outside the ring that this process knows. An external peer has an index here; its number as a peer is
@@ -169,9 +168,6 @@ impl ExternalPeers {
                     continue;
                 }
             };
-            if self.is_forgotten(i) {
-                continue;
-            }
             let ExternalReceiver { announcement, consumer, lane_state, .. } = lane;
             let bell = Bell::Foreign(bells, announcement.bell.1 as usize);
             lane_state.open();
@@ -185,7 +181,7 @@ impl ExternalPeers {
     }
 
     /// Opens the lane of a note. Returns the index of its sender, the lane, and the doorbells of its maker's host; None
-    /// if the maker has ended.
+    /// if the maker has ended, or its sender is lost. A lane that is not used is refused.
     #[allow(clippy::type_complexity)]
     fn open(
         &mut self,
@@ -194,9 +190,23 @@ impl ExternalPeers {
         is_awaited: impl Fn(u32) -> bool,
     ) -> Result<Option<(usize, ExternalReceiver, Arc<dyn Bells>)>, NtbError> {
         let lane = open_lane(note)?;
-        let i = self.know(&lane.announcement.from, reach, is_awaited)?;
-        let bells = reach.bells(&lane.announcement.bell.0, &lane.announcement.maker)?;
-        Ok(bells.map(|bells| (i, lane, bells)))
+        let Announcement { from, bell, maker, .. } = lane.announcement;
+        let opened = match reach.bells(&bell.0, &maker) {
+            Ok(None) => return Ok(None),
+            Ok(Some(bells)) => self.know(&from, reach, is_awaited).map(|i| (i, bells)),
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok((i, bells)) if !self.is_forgotten(i) => Ok(Some((i, lane, bells))),
+            Ok(_) => {
+                lane.refuse();
+                Ok(None)
+            }
+            Err(error) => {
+                lane.refuse();
+                Err(error)
+            }
+        }
     }
 
     /// Looks for external peers that have left, or, if `also_dead`, have died. Returns the loss of an external peer
@@ -296,7 +306,14 @@ impl ExternalPeers {
     /// Returns a line on each external peer that has to poll before this process may leave.
     pub fn describe(&self, produced: impl Fn(u32) -> u64) -> Vec<String> {
         let line = |g: &ExternalPeer| {
-            format!("process {} of another job has to call MPI to receive its messages", g.address.mailbox.pid)
+            let pid = g.address.mailbox.pid;
+            match g.way {
+                Way::Direct => format!("process {pid} of another job has to call MPI to receive its messages"),
+                Way::Gateway { mailbox, .. } => format!(
+                    "messages for process {pid} of another job on another host are not delivered yet; the gateway is in process {}",
+                    mailbox.pid
+                ),
+            }
         };
         self.unread(produced).map(line).collect()
     }

@@ -127,7 +127,8 @@ impl Outbound {
 
     /// Returns the number of bytes that the entries sent to a peer occupy in its lane, over all laps.
     pub fn produced_for(&self, peer: u32) -> u64 {
-        self.lanes.boxes.get(self.flows[peer as usize].line.outbox).map_or(0, |outbox| outbox.lane.produced())
+        let outbox = self.flows.get(peer as usize).and_then(|flow| self.lanes.boxes.get(flow.line.outbox));
+        outbox.map_or(0, |outbox| outbox.lane.produced())
     }
 
     /// Returns true if a rank is lost.

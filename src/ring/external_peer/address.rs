@@ -1,7 +1,7 @@
 //! Address of a process for processes of other jobs.
 
 use bytes::{Buf, BufMut};
-use ntbring_host::FileAddress;
+use ntbring_host::{FileAddress, Place};
 use ntbring_ntb::fabric::FabricAddress;
 
 /// Address of a process for senders of other jobs: 88 bytes.
@@ -27,11 +27,14 @@ impl ExternalAddress {
     pub const LEN: usize = 88;
     const MAGIC: u64 = u64::from_le_bytes(*b"ntbgues\x05");
 
-    /// Returns true if both processes are on one host: they open each other's memory files. A process whose job does
-    /// not count hosts of a machine as separate is on one host with all of them.
+    /// Returns true if both processes are on one host: they open each other's memory files.
     pub fn is_near(&self, other: &ExternalAddress) -> bool {
-        let names = [self.host_name, other.host_name];
-        self.machine == other.machine && (names[0] == names[1] || names.contains(&0))
+        self.place().is_near(&other.place())
+    }
+
+    /// Returns the place of the process.
+    pub fn place(&self) -> Place {
+        Place { job: self.job, machine: self.machine, host_name: self.host_name }
     }
 
     /// Encodes the address.

@@ -158,6 +158,10 @@ pub fn create_lane(
     announcement: &Announcement,
     reader: (NoteReader, &FileAddress),
 ) -> Result<Option<ExternalSender>, HostError> {
+    let mailbox = Mailbox::open(reader.1)?;
+    if !mailbox.has_room(reader.0) {
+        return Ok(None);
+    }
     let memory = HostMemory::create(dir, bytes_for(lane_bytes))?;
     let local = memory.bytes();
     OutWindow::new(local.clone()).write_bytes(ANNOUNCEMENT, &announcement.bytes());
@@ -166,7 +170,7 @@ pub fn create_lane(
     let lane_state = LaneState::new(&local, READER, MAKER);
     let mut note = [0; FileAddress::LEN];
     memory.address().put(&mut &mut note[..]);
-    let posted = Mailbox::open(reader.1)?.post(reader.0, &note);
+    let posted = mailbox.post(reader.0, &note);
     Ok(posted.then_some(ExternalSender { memory, producer, lane_state }))
 }
 
@@ -180,6 +184,15 @@ pub struct ExternalReceiver {
     pub lane_state: LaneState,
     /// Size of the lane, bytes.
     pub lane_bytes: u64,
+}
+
+impl ExternalReceiver {
+    /// Informs the maker that nothing will be read from the lane, and that its reader cannot be reached.
+    pub fn refuse(self) {
+        self.lane_state.die();
+        // A maker that has ended needs no news; one that sleeps looks within a second.
+        Mailbox::open(&self.announcement.maker).iter().for_each(Mailbox::nudge);
+    }
 }
 
 /// Opens the lane whose address is in a note. Fails if the announcement is invalid or the lane too small.

@@ -1,7 +1,7 @@
 //! The way from a process to an external peer.
 
 use super::ExternalAddress;
-use ntbring_host::{FileAddress, Mailbox};
+use ntbring_host::{FileAddress, Mailbox, Place};
 use ntbring_ntb::fabric::{Backend, Bells, FabricAddress};
 use ntbring_ntb::NtbError;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Reach<'_> {
         if let Some(gateway) = own {
             return Ok(Way::Gateway { mailbox: gateway.mailbox, host: gateway.host });
         }
-        match Mailbox::of_gateway(peer.job) {
+        match Mailbox::of_gateway(Place { job: peer.job, ..self.me.place() }) {
             Ok(Some((mailbox, host))) => Ok(Way::Gateway { mailbox, host: FabricAddress(host) }),
             _ => Err(NtbError::ExternalPeerElsewhere { pid: peer.mailbox.pid }),
         }

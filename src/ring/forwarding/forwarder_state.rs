@@ -196,7 +196,8 @@ impl ForwarderState {
             return 0;
         }
         let (topology, host) = (self.members.topology(), self.members.host());
-        gateway.step(&self.mail, now(), &mut |packet| {
+        let leaving = self.leaving.load(Ordering::Relaxed);
+        gateway.step(&self.mail, leaving, now(), &mut |packet| {
             // Both processes of a tunnel may be on hosts of one machine, one of which has no rank of this job.
             if packet.host == host {
                 return self.mail.put(packet);

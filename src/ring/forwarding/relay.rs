@@ -101,7 +101,8 @@ impl Forwarder {
             };
             let (leads, context) = (thread == 0, context.clone());
             let (urgent, bulk) = (channels(Class::Urgent), channels(Class::Bulk));
-            let gateway = leads.then(|| Gateway::new(members, Instant::now()));
+            let mailbox = if leads { members.take_gateway_mailbox() } else { None };
+            let gateway = mailbox.map(|mailbox| Gateway::new(members, mailbox, Instant::now()));
             Forwarder {
                 urgent,
                 bulk,

@@ -24,6 +24,9 @@ use std::time::Instant;
 /// Maximum number of packets that one input may forward before the next input has its turn.
 const TURN: usize = 8;
 
+/// Number of the forwarder's own packets that may wait for room in a lane before packets of tunnels are dropped.
+const OWN_MAX: usize = 1024;
+
 /// State that all transit channels of a host share.
 pub(super) struct ForwarderContext {
     pub topology: Arc<Topology>,
@@ -216,7 +219,13 @@ impl TransitChannel {
         let context = self.context.clone();
         while let Some(packet) = context.state.own_packet(self.side) {
             let way = self.way_on(packet.route(), packet.is_for_forwarder());
-            self.outputs[way].own.push_back(packet);
+            let own = &mut self.outputs[way].own;
+            // The sending end of a tunnel sends its packets again while the next host does not take them.
+            if packet.is_for_forwarder() && own.len() >= OWN_MAX {
+                count(&context.counters.dropped[self.side as usize], 1);
+                continue;
+            }
+            own.push_back(packet);
             self.unsent += 1;
         }
         if self.unsent == 0 {

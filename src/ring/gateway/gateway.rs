@@ -8,7 +8,8 @@ use crate::external_peer::{create_lane, open_lane, Announcement, ExternalAddress
 use crate::membership::Membership;
 use crate::protocol::FORWARDER_DOORBELL;
 use crate::relay::Route;
-use ntbring_host::{HostError, Mailbox, NoteReader};
+use crate::PeerLoss;
+use ntbring_host::{HostError, Mailbox, NoteReader, NOTE_MAX};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +19,9 @@ const CHECK_EVERY: Duration = Duration::from_millis(500);
 
 /// Number of tunnels that have ended and are remembered, so that late packets do not open them again.
 const ENDED_MAX: usize = 256;
+
+/// Maximum number of tunnels that end at a host.
+const SINKS_MAX: usize = 4096;
 
 /// A tunnel at its receiving end: the host of the sending end, and the tunnel's number there.
 type TunnelId = (usize, u32);
@@ -29,6 +33,8 @@ pub(crate) struct Gateway {
     sources: BTreeMap<u32, Source>,
     sinks: BTreeMap<TunnelId, Sink>,
     ended: VecDeque<(TunnelId, Ending)>,
+    /// Announcements that could not be opened because this process has too many open files, or too little memory.
+    postponed: Vec<[u8; NOTE_MAX]>,
     /// Number of the next tunnel.
     next: u32,
     /// Time of the latest check.
@@ -37,10 +43,11 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// Creates the gateway of this process's host.
-    pub fn new(members: &Arc<Membership>, now: Instant) -> Gateway {
+    pub fn new(members: &Arc<Membership>, mailbox: Mailbox, now: Instant) -> Gateway {
         let (sources, sinks, ended) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
         Gateway {
-            mailbox: members.share_mailbox(),
+            mailbox,
+            postponed: Vec::new(),
             members: members.clone(),
             sources,
             sinks,
@@ -61,65 +68,59 @@ impl Gateway {
     }
 
     /// Opens lanes that were announced, handles packets that have arrived, and moves entries between lanes and tunnels.
-    /// Calls `send` with each packet to be sent. Returns the number of packets and entries.
+    /// Calls `send` with each packet to be sent. `leaving` is true once other hosts may end in the regular way. Returns
+    /// the number of packets and entries.
     #[cold]
-    pub fn step(&mut self, mail: &Mail, now: Instant, send: &mut dyn FnMut(TunnelPacket)) -> usize {
+    pub fn step(&mut self, mail: &Mail, leaving: bool, now: Instant, send: &mut dyn FnMut(TunnelPacket)) -> usize {
         let check = now.saturating_duration_since(self.checked) >= CHECK_EVERY;
+        let mut moved = 0;
         if check {
             self.checked = now;
+            std::mem::take(&mut self.postponed).into_iter().for_each(|note| self.open_source(note));
         }
-        let mut moved = self.read_notes();
+        while let Some(note) = self.mailbox.read(NoteReader::Gateway) {
+            moved += 1;
+            self.open_source(note);
+        }
         for packet in mail.take() {
             moved += 1;
             self.arrived(packet, now, send);
         }
-        if check {
+        if check && !leaving {
             self.lose_hosts();
         }
         moved + self.step_sources(check, now, send) + self.step_sinks(check, send)
     }
 
-    /// Opens the lanes that were announced to the gateway.
-    fn read_notes(&mut self) -> usize {
-        let mut read = 0;
-        while let Some(note) = self.mailbox.read(NoteReader::Gateway) {
-            read += 1;
-            let lane = match open_lane(&note) {
-                Ok(lane) => lane,
-                Err(error @ HostError::Open { .. }) => {
-                    log::debug!("gateway: {error}");
-                    continue;
-                }
-                Err(error) => {
-                    log::warn!("gateway: an announcement was dropped: {error}");
-                    continue;
-                }
-            };
-            let Announcement { to, bell, .. } = lane.announcement;
-            let bells = match self.members.backend().bells(&bell.0) {
-                Ok(bells) => bells,
-                Err(error) => {
-                    log::warn!("gateway: an announcement was dropped: {error}");
-                    continue;
-                }
-            };
-            let rank = self.members.external_peer_addresses().iter().position(|rank| rank.is_near(&to));
-            let host = rank.map(|rank| self.members.topology().host_of(rank as u32));
-            let source = Source::new(lane, host.unwrap_or(self.members.host()), bells);
-            match host {
-                Some(host) => {
-                    let (tunnel, pid) = (self.next, to.mailbox.pid);
-                    log::debug!("gateway: tunnel {tunnel} leads to host {host}, for process {pid} of another job");
-                    self.sources.insert(self.next, source);
-                    self.next = self.next.wrapping_add(1);
-                }
-                None => {
-                    log::warn!("gateway: process {} is on a host where this job has no rank", to.mailbox.pid);
-                    source.finish(Ending::Died);
-                }
+    /// Opens a lane that was announced to the gateway, and a tunnel for it.
+    fn open_source(&mut self, note: [u8; NOTE_MAX]) {
+        let lane = match open_lane(&note) {
+            Ok(lane) => lane,
+            Err(error) if error.is_exhausted() => {
+                log::warn!("gateway: {error}; it is tried again");
+                return self.postponed.push(note);
             }
-        }
-        read
+            // Its maker has ended.
+            Err(error @ HostError::Open { .. }) => return log::debug!("gateway: {error}"),
+            Err(error) => return log::warn!("gateway: an announcement was dropped: {error}"),
+        };
+        let Announcement { to, bell, .. } = lane.announcement;
+        let bells = match self.members.backend().bells(&bell.0) {
+            Ok(bells) => bells,
+            Err(error) => {
+                log::warn!("gateway: an announcement was dropped: {error}");
+                return lane.refuse();
+            }
+        };
+        let rank = self.members.external_peer_addresses().iter().position(|rank| rank.is_near(&to));
+        let Some(host) = rank.map(|rank| self.members.topology().host_of(rank as u32)) else {
+            log::warn!("gateway: process {} is on a host where this job has no rank", to.mailbox.pid);
+            return lane.refuse();
+        };
+        let (tunnel, pid) = (self.next, to.mailbox.pid);
+        log::debug!("gateway: tunnel {tunnel} leads to host {host}, for process {pid} of another job");
+        self.sources.insert(tunnel, Source::new(lane, host, bells));
+        self.next = self.next.wrapping_add(1);
     }
 
     /// Handles a packet from the gateway of another host.
@@ -157,9 +158,13 @@ impl Gateway {
         }
         let ended = self.ended.iter().find(|(ended, _)| *ended == id);
         let opened = match (ended, content) {
+            (None, Some((_, Content::Open { .. }))) if self.sinks.len() >= SINKS_MAX => {
+                log::warn!("gateway: {SINKS_MAX} tunnels lead to this host: another one is refused");
+                Err(Ending::Died)
+            }
             (Some((_, ending)), _) => Err(*ending),
             (None, Some((_, Content::Open { from, to, lane }))) => self.open(from, to, lane),
-            (None, _) => Err(Ending::Left),
+            (None, _) => Err(Ending::Died),
         };
         match opened {
             // The sender tries again if the process has to read its mailbox first.
@@ -191,11 +196,13 @@ impl Gateway {
         Ok(made.map_err(|error| cannot(&error))?.map(|lane| Sink::new(announcement, lane, bells)))
     }
 
-    /// Ends the tunnels from and to hosts whose first rank has died, since that had the gateway.
+    /// Ends the tunnels from and to hosts that cannot be reached any more, or whose first rank has died, since that had
+    /// the gateway.
     fn lose_hosts(&mut self) {
         let topology = self.members.topology();
-        let lost: Vec<usize> =
-            self.members.dead().iter().filter(|dead| topology.local_of(dead.rank) == 0).map(|dead| dead.host).collect();
+        let losses = self.members.peer_losses(&self.members.failures());
+        let firsts = losses.iter().map(PeerLoss::rank).filter(|rank| topology.local_of(*rank) == 0);
+        let lost: Vec<usize> = firsts.map(|rank| topology.host_of(rank)).collect();
         self.sources.retain(|_, source| {
             let stays = !lost.contains(&source.host);
             if !stays {
@@ -203,13 +210,7 @@ impl Gateway {
             }
             stays
         });
-        self.sinks.retain(|(host, _), sink| {
-            let stays = !lost.contains(host);
-            if !stays {
-                sink.finish(Ending::Died);
-            }
-            stays
-        });
+        self.sinks.iter_mut().filter(|((host, _), _)| lost.contains(host)).for_each(|(_, sink)| sink.cut());
     }
 
     fn step_sources(&mut self, check: bool, now: Instant, send: &mut dyn FnMut(TunnelPacket)) -> usize {
@@ -240,7 +241,7 @@ impl Gateway {
                 (None, None) => return true,
                 (Some(ending), _) => {
                     sink.finish(ending);
-                    Ending::Left
+                    ending
                 }
                 (None, Some(ending)) => {
                     send(TunnelPacket { host, bytes: Packet::Gone(ending).encode(tunnel) });

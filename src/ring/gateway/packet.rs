@@ -6,6 +6,7 @@
 
 use crate::external_peer::ExternalAddress;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use ntbring_queue::{META_MAX, PAD};
 
 /// Entry kind of a tunnel's packet, without the route bit.
 pub(crate) const TUNNEL: u8 = 0x10;
@@ -123,7 +124,9 @@ impl Packet {
                 let (from, to) = (ExternalAddress::parse(from)?, ExternalAddress::parse(to)?);
                 Packet::Content(n, Content::Open { from, to, lane: c })
             }
-            DATA => Packet::Content(n, Content::Data(Fragment { kind: a, meta: b, total: c, at: d, bytes })),
+            DATA if a != PAD && b <= META_MAX => {
+                Packet::Content(n, Content::Data(Fragment { kind: a, meta: b, total: c, at: d, bytes }))
+            }
             CLOSE => Packet::Content(n, Content::Close(ending)),
             PROBE => Packet::Probe,
             CONFIRM => Packet::Confirm { received: n, waiting: c },
@@ -161,6 +164,10 @@ mod tests {
             for len in 0..HEAD {
                 assert_eq!(Packet::parse(packet.encode(77).slice(..len)), None);
             }
+        }
+        for (kind, meta) in [(PAD, 0), (3, META_MAX + 1)] {
+            let fragment = Fragment { kind, meta, total: 1, at: 0, bytes: Bytes::from_static(b"x") };
+            assert_eq!(Packet::parse(Packet::Content(1, Content::Data(fragment)).encode(1)), None, "{kind} {meta}");
         }
         let mut open = BytesMut::from(&Packet::Probe.encode(1)[..]);
         for action in [0, OPEN, 7, 255] {

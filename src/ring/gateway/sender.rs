@@ -12,6 +12,10 @@ pub(super) const WINDOW: usize = 64 << 10;
 const RESEND: Duration = Duration::from_millis(100);
 const RESEND_MAX: Duration = Duration::from_secs(2);
 
+/// Interval at which the receiver is asked for a confirmation while nothing is sent, so that the sender learns of its end
+/// even if the packet that says so was lost.
+const PROBE_EVERY: Duration = Duration::from_secs(2);
+
 /// Sending end of a tunnel. Packets are numbered from 0; the first one opens the tunnel.
 pub(super) struct Sender {
     /// Packets that are not known to be placed in the receiver's lane.
@@ -33,6 +37,8 @@ pub(super) struct Sender {
     due: Option<Instant>,
     /// Set if the receiver has to be asked for a confirmation.
     asks: bool,
+    /// Time of the latest packet.
+    active: Option<Instant>,
 }
 
 /// Returns the number of bytes that a packet takes.
@@ -59,6 +65,7 @@ impl Sender {
             attempts: 0,
             due: None,
             asks: false,
+            active: None,
         }
     }
 
@@ -93,7 +100,9 @@ impl Sender {
             // Packets that were received, but have no room yet, are not sent again.
             (self.next, self.burst, self.asks) = (self.received, 1, self.received > self.placed);
         }
-        if std::mem::take(&mut self.asks) {
+        let is_quiet = self.active.is_some_and(|active| now.saturating_duration_since(active) >= PROBE_EVERY);
+        if std::mem::take(&mut self.asks) || is_quiet {
+            self.active = Some(now);
             return Some(Packet::Probe);
         }
         if self.next > 0 && self.received == 0 || self.next - self.received >= self.burst {
@@ -104,6 +113,7 @@ impl Sender {
         self.next += 1;
         self.sent = self.sent.max(self.next);
         self.due.get_or_insert(now + RESEND);
+        self.active = Some(now);
         Some(Packet::Content(number, content))
     }
 

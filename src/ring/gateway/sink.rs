@@ -17,6 +17,8 @@ pub(super) struct Sink {
     memory: Option<HostMemory>,
     bells: Arc<dyn Bells>,
     receiver: Receiver,
+    /// Set if nothing more can arrive by the tunnel: the tunnel ends when all that has arrived is placed.
+    is_cut: bool,
 }
 
 impl Sink {
@@ -24,7 +26,7 @@ impl Sink {
     pub fn new(announcement: Announcement, lane: ExternalSender, bells: Arc<dyn Bells>) -> Sink {
         let ExternalSender { memory, producer, lane_state } = lane;
         let receiver = Receiver::new(producer.entry_max());
-        let sink = Sink { announcement, producer, lane_state, memory: Some(memory), bells, receiver };
+        let sink = Sink { announcement, producer, lane_state, memory: Some(memory), bells, receiver, is_cut: false };
         sink.ring();
         sink
     }
@@ -39,6 +41,11 @@ impl Sink {
             Some((number, content)) => self.receiver.accept(number, content),
             None => self.receiver.probe(),
         }
+    }
+
+    /// Records that nothing more can arrive by the tunnel.
+    pub fn cut(&mut self) {
+        self.is_cut = true;
     }
 
     /// Puts entries into the lane, once the process has opened it. Returns the ending of the tunnel if it has ended.
@@ -59,7 +66,7 @@ impl Sink {
             self.ring();
         }
         match placed {
-            Placed::Open => None,
+            Placed::Open => (self.is_cut && self.receiver.waiting() == 0).then_some(Ending::Died),
             Placed::Ended(ending) => Some(ending),
             Placed::Invalid(what) => {
                 log::warn!("a tunnel from process {} is invalid: {what}", self.announcement.from.mailbox.pid);

@@ -21,7 +21,7 @@ use crate::settings::JoinSettings;
 use crate::topology::Topology;
 use ntbring_host::cores;
 use ntbring_host::{
-    check_space, host_name, machine, size_of, FileAddress, FileTag, HostMemory, KernelCopy, Mailbox, Watch,
+    check_space, host_name, machine, size_of, FileAddress, FileTag, HostMemory, KernelCopy, Mailbox, Place, Watch,
 };
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
@@ -30,7 +30,7 @@ use ntbring_ntb::settings::Device;
 use ntbring_ntb::{Port, PortCaps, Side};
 use ntbring_queue::{entry_max, LINE};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Bytes of shared memory that MPICH's shared-memory module may allocate for each of several ranks of a host: 64 cells
@@ -207,7 +207,7 @@ impl Candidate {
             peers: Peers { pids, external_peers, kernel_copy, watch, table, silence },
             processors,
             monitor,
-            gateway_mailbox: self.mailbox.0.share(),
+            gateway_mailbox: Mutex::new((leads && policy.is_forwarded()).then(|| self.mailbox.0.share())),
             mailbox: Some(self.mailbox.0),
             shm_dir: self.settings.host.shm_dir,
             topology,
@@ -253,7 +253,8 @@ impl Candidate {
             shared.memory.introduce(is)?;
         }
         let gateway = (self.leads() && policy.is_forwarded()).then(|| fabric.address().0);
-        Ok(self.mailbox.0.introduce(job, cards.job(), gateway.as_ref())?)
+        let place = Place { job: cards.job(), machine: machine(), host_name: self.host_name };
+        Ok(self.mailbox.0.introduce(job, place, gateway.as_ref())?)
     }
 
     /// Watches the processes of other ranks: all of them, or those of the own host if hosts have monitors.

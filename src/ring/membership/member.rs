@@ -19,7 +19,7 @@ use ntbring_ntb::{LinkState, Side, Vector};
 use ntbring_queue::{Consumer, Producer};
 use ntbring_rma::Registry;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A process in the ring.
@@ -37,8 +37,8 @@ pub struct Membership {
     /// The monitor, in the first rank of a host that needs one, until it is started.
     pub(crate) monitor: Option<Monitor>,
     pub(crate) mailbox: Option<Mailbox>,
-    /// Another handle of the mailbox, for the gateway.
-    pub(crate) gateway_mailbox: Mailbox,
+    /// Another handle of the mailbox, until the gateway takes it; None in processes without a gateway.
+    pub(crate) gateway_mailbox: Mutex<Option<Mailbox>>,
     /// Directory of shared memory.
     pub(crate) shm_dir: PathBuf,
 }
@@ -114,9 +114,9 @@ impl Membership {
         self.mailbox.take().expect("the mailbox is taken once")
     }
 
-    /// Returns a handle of this process's mailbox for the gateway.
-    pub(crate) fn share_mailbox(&self) -> Mailbox {
-        self.gateway_mailbox.share()
+    /// Returns a handle of this process's mailbox for the gateway; None if it has none, or has it already.
+    pub(crate) fn take_gateway_mailbox(&self) -> Option<Mailbox> {
+        self.gateway_mailbox.lock().unwrap_or_else(|e| e.into_inner()).take()
     }
 
     /// Returns the directory of shared memory.
