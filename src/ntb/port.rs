@@ -29,15 +29,6 @@ pub enum NtbError {
          that share a directory can be joined by NTBRING_DEVICE=emu:DIRECTORY"
     )]
     Elsewhere,
-    /// A process of another job is on another machine or in another process namespace.
-    #[error(
-        "process {pid} of another job cannot be reached: it is on another machine or in another container, and neither \
-         job has ranks on both hosts. Start one of the jobs on the hosts of the other, too"
-    )]
-    ExternalPeerElsewhere {
-        /// The process's id there.
-        pid: u32,
-    },
     /// The backend does not exist, or cannot be used here.
     #[error("NTBRING_DEVICE={device}: {problem}")]
     Device {

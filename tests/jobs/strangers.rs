@@ -49,7 +49,7 @@ fn a_job_leaves_though_another_was_killed_that_it_has_sent_to() {
     let file = dir.path().join("port");
     let call = |part| ["strangers", part, file.to_str().unwrap(), "doomed"];
     let near = ["accept", "connect"].map(|part| Job::new(2, 1, &call(part)));
-    let far = [("accept", ["h0", "h1"]), ("connect", ["h1", "h2"])];
+    let far = [("accept", ["h0", "h1"]), ("connect", ["h1", "h0"])];
     let far = far.map(|(part, hosts)| Job::on_separate(&hosts, &call(part)));
     for jobs in [near, far] {
         let [stays, dies] = jobs.map(Job::start);

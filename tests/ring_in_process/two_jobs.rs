@@ -157,9 +157,10 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                     }
                     let nowhere =
                         ExternalAddress { job: 1, mailbox: FileAddress { token: 1, ..other.mailbox }, ..elsewhere };
-                    match rank.endpoint.add_peer(&nowhere) {
-                        Err(error) if error.to_string().contains("cannot be reached") => {}
-                        other => return Err(format!("{other:?}")),
+                    let peer = add(rank, &nowhere)?;
+                    match rank.event()? {
+                        Event::Lost(loss) if loss.rank() == peer && loss.to_string().contains("cannot be reached") => {}
+                        _ => return Err("an unexpected event".into()),
                     }
                     meeting.pass(1, 4, rank)
                 })

@@ -69,6 +69,7 @@ impl ExternalPeer {
     pub fn is_gone(&self) -> bool {
         self.is_closed()
             || match self.way {
+                Way::None => true,
                 Way::Direct => self.address.mailbox.is_gone(),
                 Way::Gateway { .. } => self.lanes().any(|lane| lane.end.is_gone()),
             }
@@ -79,6 +80,7 @@ impl ExternalPeer {
     pub fn has_reached(&self, produced: u64) -> bool {
         let Some(lane) = &self.to else { return true };
         match self.way {
+            Way::None => true,
             Way::Direct => lane.state.is_open() || produced == 0,
             Way::Gateway { .. } => lane.state.delivered() >= produced || lane.state.is_closed(),
         }
@@ -91,10 +93,10 @@ impl ExternalPeer {
             return None;
         }
         // This is read afterwards: the peer may have left meanwhile.
-        Some(if self.has_left() {
-            PeerLoss::ExternalPeerLeft { peer, pid }
-        } else {
-            PeerLoss::ExternalPeerDied { peer, pid }
+        Some(match self.way {
+            _ if self.has_left() => PeerLoss::ExternalPeerLeft { peer, pid },
+            Way::None => PeerLoss::ExternalPeerUnreachable { peer, pid },
+            _ => PeerLoss::ExternalPeerDied { peer, pid },
         })
     }
 }

@@ -44,8 +44,8 @@ pub enum Called {
     Lane(Producer, Bell),
     /// The external peer's mailbox is full until it reads it.
     Full,
-    /// The external peer has died.
-    Died(PeerLoss),
+    /// The external peer has died, or there is no way to it.
+    Lost(PeerLoss),
 }
 
 impl ExternalPeers {
@@ -69,19 +69,14 @@ impl ExternalPeers {
     }
 
     /// Returns the index of an external peer, which is added if it was not known. The numbers of peers for which
-    /// `is_awaited` holds are not given to other processes. Fails if there is no way to it.
-    pub fn know(
-        &mut self,
-        address: &ExternalAddress,
-        reach: &Reach,
-        is_awaited: impl Fn(u32) -> bool,
-    ) -> Result<usize, NtbError> {
+    /// `is_awaited` holds are not given to other processes.
+    pub fn know(&mut self, address: &ExternalAddress, reach: &Reach, is_awaited: impl Fn(u32) -> bool) -> usize {
         let is_dropped = |g: &ExternalPeer| matches!(g.stage, Stage::Dropped(_));
         let is_it = |g: &ExternalPeer| g.address.mailbox.token == address.mailbox.token && !is_dropped(g);
         if let Some(i) = self.known.iter().position(is_it) {
-            return Ok(i);
+            return i;
         }
-        let way = reach.way_to(address)?;
+        let way = reach.way_to(address);
         let new = ExternalPeer { address: *address, way, to: None, from: None, unopened: None, stage: Stage::Here };
         let is_free = |(i, g): (usize, &ExternalPeer)| is_dropped(g) && !is_awaited(self.peer(i));
         let index = self.known.iter().enumerate().position(is_free).unwrap_or(self.known.len());
@@ -89,7 +84,7 @@ impl ExternalPeers {
             Some(dropped) => *dropped = new,
             None => self.known.push(new),
         }
-        Ok(index)
+        index
     }
 
     /// True if an external peer has not left, as far as was seen.
@@ -120,10 +115,14 @@ impl ExternalPeers {
         }
         let address = external_peer.address;
         let (reader, end, host, doorbell) = match external_peer.way {
+            Way::None => {
+                let pid = address.mailbox.pid;
+                return Ok(Called::Lost(PeerLoss::ExternalPeerUnreachable { peer, pid }));
+            }
             Way::Direct => (NoteReader::Process, address.mailbox, address.host, address.doorbell as usize),
             Way::Gateway { mailbox, host } => (NoteReader::Gateway, mailbox, host, FORWARDER_DOORBELL),
         };
-        let died = Called::Died(PeerLoss::ExternalPeerDied { peer, pid: address.mailbox.pid });
+        let died = Called::Lost(PeerLoss::ExternalPeerDied { peer, pid: address.mailbox.pid });
         let Some(bells) = reach.bells(&host, &end)? else { return Ok(died) };
         let me = reach.me;
         let announcement = Announcement { from: *me, to: address, bell: (me.host, me.doorbell), maker: me.mailbox };
@@ -181,7 +180,7 @@ impl ExternalPeers {
     }
 
     /// Opens the lane of a note. Returns the index of its sender, the lane, and the doorbells of its maker's host; None
-    /// if the maker has ended, or its sender is lost. A lane that is not used is refused.
+    /// if the maker has ended, or the sender is lost or cannot be reached. A lane that is not used is refused.
     #[allow(clippy::type_complexity)]
     fn open(
         &mut self,
@@ -191,22 +190,21 @@ impl ExternalPeers {
     ) -> Result<Option<(usize, ExternalReceiver, Arc<dyn Bells>)>, NtbError> {
         let lane = open_lane(note)?;
         let Announcement { from, bell, maker, .. } = lane.announcement;
-        let opened = match reach.bells(&bell.0, &maker) {
+        let bells = match reach.bells(&bell.0, &maker) {
+            Ok(Some(bells)) => bells,
             Ok(None) => return Ok(None),
-            Ok(Some(bells)) => self.know(&from, reach, is_awaited).map(|i| (i, bells)),
-            Err(error) => Err(error),
-        };
-        match opened {
-            Ok((i, bells)) if !self.is_forgotten(i) => Ok(Some((i, lane, bells))),
-            Ok(_) => {
-                lane.refuse();
-                Ok(None)
-            }
             Err(error) => {
                 lane.refuse();
-                Err(error)
+                return Err(error);
             }
-        }
+        };
+        // A sender to which nothing can be sent is none, since it waits for replies.
+        let sender = (reach.way_to(&from) != Way::None).then(|| self.know(&from, reach, is_awaited));
+        let Some(i) = sender.filter(|i| !self.is_forgotten(*i)) else {
+            lane.refuse();
+            return Ok(None);
+        };
+        Ok(Some((i, lane, bells)))
     }
 
     /// Looks for external peers that have left, or, if `also_dead`, have died. Returns the loss of an external peer
@@ -267,7 +265,7 @@ impl ExternalPeers {
     /// Removes the lanes of an external peer that is lost.
     pub fn forget(&mut self, i: usize, loss: PeerLoss) {
         let level =
-            if matches!(loss, PeerLoss::ExternalPeerDied { .. }) { log::Level::Warn } else { log::Level::Debug };
+            if matches!(loss, PeerLoss::ExternalPeerLeft { .. }) { log::Level::Debug } else { log::Level::Warn };
         log::log!(level, "rank {}: {loss}", self.me);
         let external_peer = &mut self.known[i];
         self.leaving -= usize::from(matches!(external_peer.stage, Stage::Leaving(_) | Stage::Through(_)));
@@ -308,7 +306,7 @@ impl ExternalPeers {
         let line = |g: &ExternalPeer| {
             let pid = g.address.mailbox.pid;
             match g.way {
-                Way::Direct => format!("process {pid} of another job has to call MPI to receive its messages"),
+                Way::None | Way::Direct => format!("process {pid} of another job has to call MPI to receive its messages"),
                 Way::Gateway { mailbox, .. } => format!(
                     "messages for process {pid} of another job on another host are not delivered yet; the gateway is in process {}",
                     mailbox.pid

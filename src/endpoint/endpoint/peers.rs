@@ -30,14 +30,14 @@ impl Endpoint {
         let awaited = |peer| self.dynamic.dpm_messages.has_asked(peer);
         let members = self.members.clone();
         let reach = members.reach();
-        let i = self.dynamic.external_peers.know(address, &reach, awaited)?;
+        let i = self.dynamic.external_peers.know(address, &reach, awaited);
         let peer = self.admit(i);
         let (dir, lane) = (&self.settings.host.shm_dir, self.settings.ring.local_lane);
         match self.dynamic.external_peers.call(i, &reach, dir, lane)? {
             Called::Before => {}
             Called::Lane(lane, bell) => self.out.connect(peer, lane, bell),
             Called::Full => return Ok(None),
-            Called::Died(loss) => self.forget_external_peer(i, loss),
+            Called::Lost(loss) => self.forget_external_peer(i, loss),
         }
         Ok(Some(peer))
     }

@@ -95,6 +95,17 @@ pub enum PeerLoss {
         /// Its process id.
         pid: u32,
     },
+    /// There is no way to a process of another job.
+    #[error(
+        "process {pid} of another job cannot be reached: it has ended, or it is on another host and neither job has ranks \
+         on both hosts. Start one of the jobs on the hosts of the other, too"
+    )]
+    ExternalPeerUnreachable {
+        /// Its peer number.
+        peer: u32,
+        /// Its process id.
+        pid: u32,
+    },
     /// A process of another job has left in the regular way.
     #[error("process {pid} of another job has called MPI_Finalize")]
     ExternalPeerLeft {
@@ -111,7 +122,9 @@ impl PeerLoss {
         match self {
             PeerLoss::Died(dead) => dead.rank,
             PeerLoss::CutOff { rank, .. } => *rank,
-            PeerLoss::ExternalPeerDied { peer, .. } | PeerLoss::ExternalPeerLeft { peer, .. } => *peer,
+            PeerLoss::ExternalPeerDied { peer, .. }
+            | PeerLoss::ExternalPeerUnreachable { peer, .. }
+            | PeerLoss::ExternalPeerLeft { peer, .. } => *peer,
         }
     }
 }

@@ -119,7 +119,9 @@ fn client(job: Job, file: &str, fate: &str) {
             raw::errors_return(&job.world);
             let code = try_to_meet(&job, &port, false).1;
             assert_ne!(code, ffi::MPI_SUCCESS as i32, "connected to no job");
-            assert!(raw::text(code).contains("has died"), "{}", raw::text(code));
+            let text = raw::text(code);
+            // Of a job on other hosts it cannot be known whether it has ended.
+            assert!(["has died", "cannot be reached"].iter().any(|said| text.contains(said)), "{text}");
             return job.finish();
         }
         _ => {}
