@@ -159,7 +159,7 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                         ExternalAddress { job: 1, mailbox: FileAddress { token: 1, ..other.mailbox }, ..elsewhere };
                     let peer = add(rank, &nowhere)?;
                     match rank.event()? {
-                        Event::Lost(loss) if loss.rank() == peer && loss.to_string().contains("cannot be reached") => {}
+                        Event::Lost(loss) if loss.rank() == peer && loss.to_string().contains("cannot reach") => {}
                         _ => return Err("an unexpected event".into()),
                     }
                     meeting.pass(1, 4, rank)

@@ -97,7 +97,7 @@ pub enum PeerLoss {
     },
     /// There is no way to a process of another job.
     #[error(
-        "process {pid} of another job cannot be reached: it has ended, or it is on another host and neither job has ranks \
+        "cannot reach process {pid} of another job: it has ended, or it is on another host and neither job has ranks \
          on both hosts. Start one of the jobs on the hosts of the other, too"
     )]
     ExternalPeerUnreachable {
