@@ -181,7 +181,7 @@ const CI_JOBS: usize = 2;
 
 /// Programs that show whether hosts depend on anything but their links.
 const APART: &[&str] =
-    &["demo", "any_source", "random_traffic", "small_collectives", "ring_collectives", "window_operations"];
+    &["demo", "any_source", "random_traffic", "small_collectives", "ring_collectives", "window_operations", "dynamic"];
 
 /// Runs all programs on all their layouts and counts the results.
 pub fn run_all(installed: &Installed, variants: &VariantArgs) -> Result<Tally> {
@@ -197,8 +197,8 @@ pub fn run_without_shortcuts(installed: &Installed) -> Result<Tally> {
     variants.each(|variant| run_list(installed, &list, &selection, variant))
 }
 
-/// Runs programs with each host in its own namespaces: those of [`APART`], or with `all` every program that does not
-/// start or connect to other jobs.
+/// Runs programs with each host in its own namespaces: those of [`APART`], or with `all` every program that
+/// does not look at the files of other hosts' processes.
 pub fn run_in_namespaces(installed: &Installed, all: bool) -> Result<Tally> {
     let only: Vec<String> = APART.iter().filter(|_| !all).map(ToString::to_string).collect();
     let Some(namespaces) = Namespaces::new()? else {
