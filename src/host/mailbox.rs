@@ -70,7 +70,7 @@ impl Place {
 }
 
 /// Offsets in the line after the file's header, bytes: the token of the job, 1 if the process has a gateway, the address
-/// of the windows of its host, and the rest of the place.
+/// of the windows of its host, and the rest of the place; the host's name is followed by the process id.
 const JOB_AT: usize = 0;
 const GATEWAY_AT: usize = 8;
 const HOST_AT: usize = 16;
@@ -108,7 +108,7 @@ impl Mailbox {
         let notes = OutWindow::new(self.memory.notes()?);
         notes.store(JOB_AT, place.job);
         notes.store(MACHINE_AT, place.machine);
-        notes.store(HOST_NAME_AT, place.host_name.into());
+        notes.store(HOST_NAME_AT, u64::from(place.host_name) | u64::from(std::process::id()) << 32);
         if let Some(host) = gateway {
             notes.write_bytes(HOST_AT, host);
             notes.store(GATEWAY_AT, 1);
@@ -122,9 +122,11 @@ impl Mailbox {
         let mut found = None;
         look_through(|address, kind, memory| {
             if let (FileKind::Process { .. }, Ok(notes)) = (kind, memory.notes().map(InWindow::new)) {
-                let (machine, host_name) = (notes.load(MACHINE_AT), notes.load(HOST_NAME_AT) as u32);
-                let its = Place { job: notes.load(JOB_AT), machine, host_name };
-                if notes.load(GATEWAY_AT) == 1 && its.job == place.job && its.is_near(&place) {
+                let name = notes.load(HOST_NAME_AT);
+                let its = Place { job: notes.load(JOB_AT), machine: notes.load(MACHINE_AT), host_name: name as u32 };
+                // A process that the owner has forked holds the file open, too, and may end sooner.
+                let is_owner = address.pid == (name >> 32) as u32;
+                if is_owner && notes.load(GATEWAY_AT) == 1 && its.job == place.job && its.is_near(&place) {
                     let mut host = [0; HOST_LEN];
                     notes.read(HOST_AT, &mut host);
                     found = Some((address, host));

@@ -1,7 +1,7 @@
 //! State that all transit channels of a host share: the server of one-sided requests, the queues of its replies and of
 //! the gateway's packets, the ranks that have died, and the sides whose links are up.
 
-use super::own_packet::OwnPacket;
+use super::own_packet::{trim, OwnPacket};
 use super::route::Route;
 use super::thread_split::thread_of;
 use crate::failures::OutageFlood;
@@ -172,7 +172,9 @@ impl ForwarderState {
         if own_queue.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let packet = lock(&own_queue.packets).pop_front();
+        let mut packets = lock(&own_queue.packets);
+        let packet = packets.pop_front();
+        trim(&mut packets);
         own_queue.count.fetch_sub(packet.is_some().into(), Ordering::AcqRel);
         packet
     }

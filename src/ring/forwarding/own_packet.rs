@@ -5,6 +5,17 @@ use crate::gateway::TUNNEL;
 use bytes::Bytes;
 use ntbring_queue::Producer;
 use ntbring_rma::{Answer, REPLY};
+use std::collections::VecDeque;
+
+/// Capacity from which on an empty queue of packets gives memory back.
+const KEPT: usize = 64;
+
+/// Gives back the memory of a queue that has become empty after many packets.
+pub(super) fn trim(packets: &mut VecDeque<OwnPacket>) {
+    if packets.is_empty() && packets.capacity() > KEPT {
+        packets.shrink_to(KEPT);
+    }
+}
 
 /// A packet that begins at a forwarder.
 pub(super) enum OwnPacket {

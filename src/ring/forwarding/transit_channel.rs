@@ -7,7 +7,7 @@
 //! for the forwarder of its destination's host, which serves it.
 
 use super::forwarder_state::ForwarderState;
-use super::own_packet::OwnPacket;
+use super::own_packet::{trim, OwnPacket};
 use super::relay_counters::{count, RelayCounters};
 use super::route::{check, is_for_forwarder, is_of_tunnel, wrong, Allowed, RelayError, Route};
 use crate::layout::{Class, End};
@@ -249,6 +249,9 @@ impl TransitChannel {
             }
         }
         self.unsent -= done;
+        if self.unsent == 0 {
+            self.outputs.iter_mut().for_each(|output| trim(&mut output.own));
+        }
         done
     }
 

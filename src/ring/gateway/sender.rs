@@ -101,7 +101,8 @@ impl Sender {
             (self.next, self.burst, self.asks) = (self.received, 1, self.received > self.placed);
         }
         let is_quiet = self.active.is_some_and(|active| now.saturating_duration_since(active) >= PROBE_EVERY);
-        if std::mem::take(&mut self.asks) || is_quiet {
+        // Before the receiver has confirmed the first packet, it would take the question for one of an unknown tunnel.
+        if std::mem::take(&mut self.asks) || is_quiet && self.received > 0 {
             self.active = Some(now);
             return Some(Packet::Probe);
         }

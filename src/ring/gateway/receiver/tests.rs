@@ -129,3 +129,20 @@ fn a_receiver_refuses_entries_that_are_inconsistent() {
     receiver.accept(2, Content::Close(Ending::Died));
     assert!(matches!(receiver.place(|_, _, _| true), Placed::Invalid(_)));
 }
+
+#[test]
+fn a_sender_asks_for_confirmations_while_nothing_is_sent_but_not_before_the_tunnel_is_open() {
+    let mut now = Instant::now();
+    let mut sender = Sender::new(open());
+    for _ in 0..100 {
+        assert!(!matches!(sender.next(now), Some(Packet::Probe)), "the receiver knows of no tunnel yet");
+        now += Duration::from_millis(500);
+    }
+    sender.confirm(1, 0, now);
+    assert!(sender.is_idle());
+    let probes = (0..40).filter(|_| {
+        now += Duration::from_millis(500);
+        matches!(sender.next(now), Some(Packet::Probe))
+    });
+    assert_eq!(probes.count(), 10);
+}
