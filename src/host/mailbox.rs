@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -69,8 +70,9 @@ impl Place {
     }
 }
 
-/// Offsets in the line after the file's header, bytes: the token of the job, 1 if the process has a gateway, the address
-/// of the windows of its host, and the rest of the place; the host's name is followed by the process id.
+/// Offsets in the line after the file's header, bytes: the token of the job; 1 if the process has a gateway, and twice
+/// the number of the mailbox's descriptor; the address of the windows of its host; the rest of the place. The host's name
+/// is followed by the process id.
 const JOB_AT: usize = 0;
 const GATEWAY_AT: usize = 8;
 const HOST_AT: usize = 16;
@@ -111,7 +113,7 @@ impl Mailbox {
         notes.store(HOST_NAME_AT, u64::from(place.host_name) | u64::from(std::process::id()) << 32);
         if let Some(host) = gateway {
             notes.write_bytes(HOST_AT, host);
-            notes.store(GATEWAY_AT, 1);
+            notes.store(GATEWAY_AT, 1 | (self.memory.file().as_raw_fd() as u64) << 1);
         }
         self.memory.set_kind(FileKind::Process { job }.word())
     }
@@ -124,9 +126,11 @@ impl Mailbox {
             if let (FileKind::Process { .. }, Ok(notes)) = (kind, memory.notes().map(InWindow::new)) {
                 let name = notes.load(HOST_NAME_AT);
                 let its = Place { job: notes.load(JOB_AT), machine: notes.load(MACHINE_AT), host_name: name as u32 };
-                // A process that the owner has forked holds the file open, too, and may end sooner.
-                let is_owner = address.pid == (name >> 32) as u32;
-                if is_owner && notes.load(GATEWAY_AT) == 1 && its.job == place.job && its.is_near(&place) {
+                // Other descriptors of the file are closed sooner: those of processes that the owner has forked, and those
+                // by which the owner itself opens it for a moment.
+                let gateway = notes.load(GATEWAY_AT);
+                let is_lasting = (u64::from(address.pid), u64::from(address.fd)) == (name >> 32, gateway >> 1);
+                if is_lasting && gateway & 1 == 1 && its.job == place.job && its.is_near(&place) {
                     let mut host = [0; HOST_LEN];
                     notes.read(HOST_AT, &mut host);
                     found = Some((address, host));
@@ -285,6 +289,8 @@ mod tests {
         process.introduce(7, place, None).unwrap();
         assert_eq!(Mailbox::of_gateway(place).unwrap(), None);
         gateway.introduce(7, place, Some(&[9; HOST_LEN])).unwrap();
+        // Another descriptor of the same file, which is closed before the owner ends.
+        let _other = Mailbox::open(&address).unwrap();
         let found = Some((address, [9; HOST_LEN]));
         assert_eq!(Mailbox::of_gateway(place).unwrap(), found);
         assert_eq!(Mailbox::of_gateway(Place { host_name: 0, ..place }).unwrap(), found);
