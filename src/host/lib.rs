@@ -15,7 +15,7 @@
 //! | `watch` | failure detector for processes of the machine: pidfds |
 //! | `sidecar` | a process beside this one that outlives it |
 //! | `kernel_copy` | kernel copies between processes (CMA) |
-//! | `machine` | identity of the machine and process namespace |
+//! | `machine` | identity of the machine and process namespace, and the place of a process |
 //! | `cores`, `sessions`, `cgroup`, `memory_limit` | processors and memory that the host grants |
 //! | [`settings`] | settings of these services |
 //! | `thread`, `clock` | background threads; the monotonic clock |
@@ -54,8 +54,8 @@ pub use file_name::FileName;
 pub use file_tag::{FileKind, FileTag};
 pub use host_memory::HostMemory;
 pub use kernel_copy::KernelCopy;
-pub use machine::{host_name, machine};
-pub use mailbox::{Mailbox, NoteReader, Place, NOTE_MAX};
+pub use machine::{host_name, machine, Place};
+pub use mailbox::{Mailbox, NoteReader, NOTE_MAX};
 pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, MEMFD, PAGE};
 pub use running::{look_through, RunningHostMemory, RunningProcess};
 pub use segment::{Segment, SegmentAddress};

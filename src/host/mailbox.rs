@@ -3,6 +3,7 @@
 //! ring, or by gateways. The process's [`StatsPage`] follows it in memory.
 
 use crate::file_tag::FileKind;
+use crate::machine::Place;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
 use crate::running::look_through;
 use crate::stats_page::{StatsPage, POSTED};
@@ -50,29 +51,9 @@ impl NoteReader {
     }
 }
 
-/// The place of a process, as far as processes of other jobs need it to find a gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Token that identifies the job.
-    pub job: u64,
-    /// Machine and process namespace ([`crate::machine`]).
-    pub machine: u64,
-    /// Hash of the host's name if hosts of one machine count as separate; otherwise 0.
-    pub host_name: u32,
-}
-
-impl Place {
-    /// Returns true if processes at both places are on one host, of whatever jobs. A process whose job does not count
-    /// hosts of a machine as separate is on one host with all of them.
-    pub fn is_near(&self, other: &Place) -> bool {
-        let names = [self.host_name, other.host_name];
-        self.machine == other.machine && (names[0] == names[1] || names.contains(&0))
-    }
-}
-
 /// Offsets in the line after the file's header, bytes: the token of the job; 1 if the process has a gateway, and twice
-/// the number of the mailbox's descriptor; the address of the windows of its host; the rest of the place. The host's name
-/// is followed by the process id.
+/// the number of the mailbox's descriptor; the address of the windows of its host; the rest of the place. The host's
+/// name is followed by the process id.
 const JOB_AT: usize = 0;
 const GATEWAY_AT: usize = 8;
 const HOST_AT: usize = 16;
@@ -118,16 +99,16 @@ impl Mailbox {
         self.memory.set_kind(FileKind::Process { job }.word())
     }
 
-    /// Returns the address of the mailbox of a process that is a gateway of the job `place.job` and is near `place`, and
-    /// the address of the windows of its host in that job; None if there is no such process of this user.
+    /// Returns the address of the mailbox of a process that is a gateway of the job `place.job` and is near `place`,
+    /// and the address of the windows of its host in that job; None if there is no such process of this user.
     pub fn of_gateway(place: Place) -> io::Result<Option<(FileAddress, [u8; HOST_LEN])>> {
         let mut found = None;
         look_through(|address, kind, memory| {
             if let (FileKind::Process { .. }, Ok(notes)) = (kind, memory.notes().map(InWindow::new)) {
                 let name = notes.load(HOST_NAME_AT);
                 let its = Place { job: notes.load(JOB_AT), machine: notes.load(MACHINE_AT), host_name: name as u32 };
-                // Other descriptors of the file are closed sooner: those of processes that the owner has forked, and those
-                // by which the owner itself opens it for a moment.
+                // Other descriptors of the file are closed sooner: those of processes that the owner has forked, and
+                // those by which the owner itself opens it for a moment.
                 let gateway = notes.load(GATEWAY_AT);
                 let is_lasting = (u64::from(address.pid), u64::from(address.fd)) == (name >> 32, gateway >> 1);
                 if is_lasting && gateway & 1 == 1 && its.job == place.job && its.is_near(&place) {

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const ALONE: u32 = 1 << 31;
 /// Position in the word of the reserving rank + 1 (15 bits); 0 there means no reservation.
 const RESERVED: u32 = 16;
-/// Mask of the number of shared holders or, while the lock is held exclusively, of the holder's number + 1 (0: a rank that
-/// does not fit).
+/// Mask of the number of shared holders or, while the lock is held exclusively, of the holder's number + 1 (0: a rank
+/// that does not fit).
 const TOGETHER: u32 = (1 << RESERVED) - 1;
 /// Ranks from this number on do not fit and cannot make a reservation: they compete without one.
 const RANKS: u32 = (1 << (31 - RESERVED)) - 1;

@@ -19,8 +19,9 @@
 //! extra word.
 //!
 //! **The head is returned lazily.** The producer works with a cached copy of the head, which it refreshes only when
-//! the lane seems full. The consumer writes the true head into the producer's memory once per half lane. An entry may therefore take at most a quarter of the lane: together
-//! with the padding before a wrap it then always fits into the space that is known to be free.
+//! the lane seems full. The consumer writes the true head into the producer's memory once per half lane. An entry may
+//! therefore take at most a quarter of the lane: together with the padding before a wrap it then always fits into the
+//! space that is known to be free.
 //!
 //! [Boards](BoardWriter) are allgather mailboxes beside the lanes; they carry data that ranks pass around the ring in
 //! rounds.

@@ -71,8 +71,8 @@ impl LinkPolicy {
         self.hosts > 1 && !self.granted.processes
     }
 
-    /// Returns true if hosts have forwarders, which also serve segments and are gateways to other jobs. They have none if
-    /// all hosts are neighbours, map each other's segments, and see each other's processes.
+    /// Returns true if hosts have forwarders, which also serve segments and are gateways to other jobs. They have none
+    /// if all hosts are neighbours, map each other's segments, and see each other's processes.
     pub fn is_forwarded(self) -> bool {
         self.hosts >= 4 || self.hosts > 1 && !(self.shortcuts().segments && self.granted.processes)
     }

@@ -3,7 +3,6 @@
 
 use super::*;
 use ntbring_endpoint::Event;
-use ntbring_host::FileAddress;
 use ntbring_ntb::{LinkState, Shortcuts};
 use ntbring_queue::Reliability;
 use ntbring_ring::external_peer::ExternalAddress;
@@ -146,7 +145,8 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                     meeting.addresses.lock().unwrap().insert((job, rank.rank), me);
                     meeting.pass(0, 4, rank)?;
                     let other = meeting.addresses_of(1 - job)[0];
-                    let elsewhere = ExternalAddress { machine: other.machine + 1, ..other };
+                    let mut elsewhere = other;
+                    elsewhere.place.machine += 1;
                     // Only host 2 has a gateway of the other job.
                     if layout.names[rank.rank as usize] == 2 {
                         let peer = add(rank, &elsewhere)?;
@@ -155,8 +155,8 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                             _ => return Err("an unexpected event".into()),
                         }
                     }
-                    let nowhere =
-                        ExternalAddress { job: 1, mailbox: FileAddress { token: 1, ..other.mailbox }, ..elsewhere };
+                    let mut nowhere = elsewhere;
+                    (nowhere.place.job, nowhere.mailbox.token) = (1, 1);
                     let peer = add(rank, &nowhere)?;
                     match rank.event()? {
                         Event::Lost(loss) if loss.rank() == peer && loss.to_string().contains("cannot reach") => {}

@@ -94,8 +94,8 @@ impl Current {
 }
 
 impl Alltoall {
-    /// Creates the state of member `me`. `sides` has, by side, the rank of the neighbour and the handle for kernel copies
-    /// from and to it.
+    /// Creates the state of member `me`. `sides` has, by side, the rank of the neighbour and the handle for kernel
+    /// copies from and to it.
     pub fn new(
         me: usize,
         hosts: usize,

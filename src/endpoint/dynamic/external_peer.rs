@@ -55,8 +55,8 @@ impl ExternalPeer {
         self.lanes().any(|lane| lane.state.has_left())
     }
 
-    /// True if the peer has closed its lanes, or a gateway has on its behalf. While a gateway may still deliver what the
-    /// peer has sent, the lane from the peer is open.
+    /// True if the peer has closed its lanes, or a gateway has on its behalf. While a gateway may still deliver what
+    /// the peer has sent, the lane from the peer is open.
     pub fn is_closed(&self) -> bool {
         match (self.way, &self.from) {
             (Way::Gateway { .. }, Some(from)) => from.state.is_closed(),
@@ -64,8 +64,8 @@ impl ExternalPeer {
         }
     }
 
-    /// True if the peer has left or died, as far as can be seen right now. A peer is lost, too, if a gateway has died on
-    /// the way to it.
+    /// True if the peer has left or died, as far as can be seen right now. A peer is lost, too, if a gateway has died
+    /// on the way to it.
     pub fn is_gone(&self) -> bool {
         self.is_closed()
             || match self.way {

@@ -9,7 +9,7 @@ use ntbring_ntb::fabric::Bells;
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Producer};
 use ntbring_ring::external_peer::{
-    create_lane, open_lane, Announcement, ExternalAddress, ExternalReceiver, Reach, Way,
+    create_lane, open_lane, Announcement, Ending, ExternalAddress, ExternalReceiver, Reach, Way,
 };
 use ntbring_ring::{PeerLoss, FORWARDER_DOORBELL};
 use smallvec::SmallVec;
@@ -319,12 +319,8 @@ impl ExternalPeers {
     /// Informs all external peers that this process writes and reads nothing any more.
     pub fn take_leave(&self) {
         for lane in self.known.iter().flat_map(ExternalPeer::lanes) {
-            lane.state.leave();
-            // A peer that is gone, or cannot be informed, detects the departure by itself.
-            if let Ok(mailbox) = Mailbox::open(&lane.end) {
-                mailbox.nudge();
-                lane.bell.ring();
-            }
+            lane.state.close(Ending::Left, &lane.end);
+            lane.bell.ring();
         }
     }
 }

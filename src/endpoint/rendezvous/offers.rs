@@ -39,8 +39,8 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Creates the state of rank `me`. `copy_tuners` has the A/B tuners, if kernel copies are possible but not always the faster
-    /// path.
+    /// Creates the state of rank `me`. `copy_tuners` has the A/B tuners, if kernel copies are possible but not always
+    /// the faster path.
     pub fn new(me: u32, copy_tuners: Option<CopyTuners>) -> Offers {
         Offers { me, preferences: Preferences::new(copy_tuners), ..Offers::default() }
     }

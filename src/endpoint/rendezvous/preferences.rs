@@ -1,5 +1,5 @@
-//! Preferred copy paths for payloads of ranks reachable by kernel copies, and the eager preferences that ranks have announced
-//! to each other.
+//! Preferred copy paths for payloads of ranks reachable by kernel copies, and the eager preferences that ranks have
+//! announced to each other.
 
 use ntbring_zerocopy::copy_tuner::{self, CopyPath, CopyTuners, Outcome};
 use std::collections::BTreeMap;
@@ -76,8 +76,8 @@ impl Preferences {
         prefer_eager
     }
 
-    /// Records that a receiver has copied `size` bytes itself (kernel copy). Large payloads are offered to every receiver, so they
-    /// say nothing about its eager preference.
+    /// Records that a receiver has copied `size` bytes itself (kernel copy). Large payloads are offered to every
+    /// receiver, so they say nothing about its eager preference.
     pub fn has_copied(&mut self, dest: u32, size: u64) {
         if !copy_tuner::is_large(size) {
             self.heard(dest, false);

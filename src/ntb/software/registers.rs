@@ -152,9 +152,9 @@ impl Registers {
         self.page.register(VECTOR + vector * LINE)
     }
 
-    /// Returns the number of threads that have armed the vector. A process that is killed between [`SoftVector::arm`] and
-    /// [`SoftVector::disarm`] stays counted. The count only decides if a ring is worth a system call, so such a job pays
-    /// for one that wakes no thread whenever it raises the vector, and nothing else changes.
+    /// Returns the number of threads that have armed the vector. A process that is killed between [`SoftVector::arm`]
+    /// and [`SoftVector::disarm`] stays counted. The count only decides if a ring is worth a system call, so such a job
+    /// pays for one that wakes no thread whenever it raises the vector, and nothing else changes.
     fn sleepers(&self, vector: usize) -> &AtomicU32 {
         self.page.register(VECTOR + vector * LINE + 4)
     }

@@ -27,8 +27,8 @@ pub struct Announcement {
     pub to: ExternalAddress,
     /// Host and number of the doorbell that the reader rings when it has returned the head.
     pub bell: (FabricAddress, u32),
-    /// Address of the mailbox of the process that made the lane: the sender, or a gateway. While it exists, the maker is
-    /// alive.
+    /// Address of the mailbox of the process that made the lane: the sender, or a gateway. While it exists, the maker
+    /// is alive.
     pub maker: FileAddress,
 }
 
@@ -84,6 +84,25 @@ const OPENED: u64 = 1;
 const LEFT: u64 = 2;
 const DIED: u64 = 3;
 
+/// How the process at an end of a lane has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The process has left in the regular way.
+    Left,
+    /// The process has died, or cannot be reached.
+    Died,
+}
+
+impl Ending {
+    /// Returns the ending of a process, given whether it has left.
+    pub fn of(left: bool) -> Ending {
+        match left {
+            true => Ending::Left,
+            false => Ending::Died,
+        }
+    }
+}
+
 /// State words by which the two ends of a lane inform each other: one word each, and the number of bytes that a gateway
 /// has delivered.
 pub struct LaneState {
@@ -103,15 +122,17 @@ impl LaneState {
         self.mine.store(0, OPENED);
     }
 
-    /// Marks this end as closed, because its process has left in the regular way: it will neither write nor read any
-    /// more. A gateway calls it when the process at the far end has left.
-    pub fn leave(&self) {
-        self.mine.store(0, LEFT);
-    }
-
-    /// Marks this end as closed, because the process at the far end of a gateway has died or cannot be reached.
-    pub fn die(&self) {
-        self.mine.store(0, DIED);
+    /// Marks this end as closed: nothing will be written or read here any more. A gateway does so on behalf of the
+    /// process at the far end. Lets the process that owns the mailbox at `other_end` look at the lane; the caller rings
+    /// its doorbell.
+    pub fn close(&self, ending: Ending, other_end: &FileAddress) {
+        let word = match ending {
+            Ending::Left => LEFT,
+            Ending::Died => DIED,
+        };
+        self.mine.store(0, word);
+        // A process that has ended, or whose mailbox cannot be opened, finds out by itself.
+        Mailbox::open(other_end).iter().for_each(Mailbox::nudge);
     }
 
     /// Returns true if the reader has opened the lane: from then on it outlives its maker.
@@ -187,11 +208,10 @@ pub struct ExternalReceiver {
 }
 
 impl ExternalReceiver {
-    /// Informs the maker that nothing will be read from the lane, and that its reader cannot be reached.
+    /// Informs the maker that nothing will be read from the lane, and that its reader cannot be reached. A maker that
+    /// sleeps looks within a second.
     pub fn refuse(self) {
-        self.lane_state.die();
-        // A maker that has ended needs no news; one that sleeps looks within a second.
-        Mailbox::open(&self.announcement.maker).iter().for_each(Mailbox::nudge);
+        self.lane_state.close(Ending::Died, &self.announcement.maker);
     }
 }
 
@@ -255,9 +275,9 @@ mod tests {
         assert_eq!((sender.produced(), read.consumer.consumed(), maker.delivered()), (64, 64, 0));
         reader.set_delivered(read.consumer.consumed());
         assert_eq!(maker.delivered(), 64);
-        reader.die();
+        reader.close(Ending::Died, &at);
         assert!(maker.is_closed() && !maker.has_left());
-        maker.leave();
-        assert!(reader.is_closed() && reader.has_left());
+        maker.close(Ending::Left, &at);
+        assert!(reader.is_closed() && reader.has_left() && mailbox.has_news());
     }
 }

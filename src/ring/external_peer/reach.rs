@@ -46,7 +46,7 @@ impl Reach<'_> {
         if let Some(gateway) = own {
             return Way::Gateway { mailbox: gateway.mailbox, host: gateway.host };
         }
-        match Mailbox::of_gateway(Place { job: peer.job, ..self.me.place() }) {
+        match Mailbox::of_gateway(Place { job: peer.place.job, ..self.me.place }) {
             Ok(Some((mailbox, host))) => Way::Gateway { mailbox, host: FabricAddress(host) },
             Ok(None) => Way::None,
             Err(error) => {

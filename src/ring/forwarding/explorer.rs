@@ -9,8 +9,8 @@
 //!   refuses a packet or accepts it, and an empty lane accepts any packet (`queue::tests::room` goes through all states
 //!   of one lane). So the smallest capacities, which refuse soonest, are the hardest.
 //! - A rank may have a packet for any other rank whenever there is room, by either way round the ring, and so may a
-//!   forwarder: a reply or a packet of a tunnel, which waits in memory and holds up no lane. Lanes that only ranks write are therefore left
-//!   out.
+//!   forwarder: a reply or a packet of a tunnel, which waits in memory and holds up no lane. Lanes that only ranks
+//!   write are therefore left out.
 //! - A packet whose next stop is the lane of a rank, or the forwarder that serves it, may stay where it is for as long
 //!   as it likes, but can always proceed: a rank in MPI receives all packets, and a request is served or put aside.
 //!

@@ -165,9 +165,9 @@ impl TransitChannel {
         Ok(())
     }
 
-    /// Sends packets of this host's forwarder, then forwards the packets that have arrived and for which there is room: a few of each input in
-    /// the urgent class, one of each in the bulk class. Packets for this host are served. Returns the number of
-    /// packets.
+    /// Sends packets of this host's forwarder, then forwards the packets that have arrived and for which there is room:
+    /// a few of each input in the urgent class, one of each in the bulk class. Packets for this host are served.
+    /// Returns the number of packets.
     pub fn step(&mut self) -> Result<usize, RelayError> {
         let (mut moved, turn) = match self.class {
             Class::Urgent => (self.send_own(), TURN),

@@ -1,10 +1,10 @@
 //! All tunnels of a host.
 
 use super::mail::{Mail, TunnelPacket};
-use super::packet::{Content, Ending, Packet, HEAD};
+use super::packet::{Content, Packet, HEAD};
 use super::sink::Sink;
 use super::source::Source;
-use crate::external_peer::{create_lane, open_lane, Announcement, ExternalAddress};
+use crate::external_peer::{create_lane, open_lane, Announcement, Ending, ExternalAddress};
 use crate::membership::Membership;
 use crate::protocol::FORWARDER_DOORBELL;
 use crate::relay::Route;
@@ -64,7 +64,12 @@ impl Gateway {
     /// Returns true if [`Gateway::step`] may have anything to do. Costs two loads while there are no tunnels.
     #[inline]
     pub fn has_work(&self, mail: &Mail) -> bool {
-        self.mailbox.has_news() || !mail.is_empty() || !(self.sources.is_empty() && self.sinks.is_empty())
+        self.mailbox.has_news() || !mail.is_empty() || self.is_in_use()
+    }
+
+    /// Returns true if there are tunnels, or announcements that have to be opened again.
+    fn is_in_use(&self) -> bool {
+        !(self.sources.is_empty() && self.sinks.is_empty() && self.postponed.is_empty())
     }
 
     /// Opens lanes that were announced, handles packets that have arrived, and moves entries between lanes and tunnels.
@@ -259,7 +264,7 @@ impl Gateway {
 
     /// Returns the time until the next step, independent of doorbells; None if no timer is armed.
     pub fn rest(&self, now: Instant) -> Option<Duration> {
-        let check = (!self.sources.is_empty() || !self.sinks.is_empty()).then_some(CHECK_EVERY);
+        let check = self.is_in_use().then_some(CHECK_EVERY);
         self.sources.values().filter_map(|source| source.rest(now)).chain(check).min()
     }
 

@@ -4,7 +4,7 @@
 //! tunnel 4, action 1, a 1, b 2, number 8, c 4, d 4 | bytes
 //! ```
 
-use crate::external_peer::ExternalAddress;
+use crate::external_peer::{Ending, ExternalAddress};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ntbring_queue::{META_MAX, PAD};
 
@@ -25,25 +25,6 @@ pub(super) struct Fragment {
     /// Offset of this part in the entry, bytes.
     pub at: u32,
     pub bytes: Bytes,
-}
-
-/// End of a process at one end of a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// The process has left in the regular way.
-    Left,
-    /// The process has died, or cannot be reached.
-    Died,
-}
-
-impl Ending {
-    /// Returns the ending of a process, given whether it has left.
-    pub fn of(left: bool) -> Ending {
-        match left {
-            true => Ending::Left,
-            false => Ending::Died,
-        }
-    }
 }
 
 /// Contents that a sender numbers and a receiver takes in order.

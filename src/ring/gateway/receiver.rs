@@ -1,7 +1,8 @@
 //! Receiving end of a tunnel: puts packets in order, and entries together from their parts. Without I/O.
 
-use super::packet::{Content, Ending, Fragment, Packet};
+use super::packet::{Content, Fragment, Packet};
 use super::sender::{size, WINDOW};
+use crate::external_peer::Ending;
 use std::collections::VecDeque;
 
 /// Receiving end of a tunnel.

@@ -12,8 +12,8 @@ pub(super) const WINDOW: usize = 64 << 10;
 const RESEND: Duration = Duration::from_millis(100);
 const RESEND_MAX: Duration = Duration::from_secs(2);
 
-/// Interval at which the receiver is asked for a confirmation while nothing is sent, so that the sender learns of its end
-/// even if the packet that says so was lost.
+/// Interval at which the receiver is asked for a confirmation while nothing is sent, so that the sender learns of its
+/// end even if the packet that says so was lost.
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 
 /// Sending end of a tunnel. Packets are numbered from 0; the first one opens the tunnel.

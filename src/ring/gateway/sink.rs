@@ -1,9 +1,9 @@
 //! A lane from the gateway to a process, and the tunnel from which its entries come.
 
-use super::packet::{Content, Ending, Packet};
+use super::packet::{Content, Packet};
 use super::receiver::{Placed, Receiver};
-use crate::external_peer::{Announcement, ExternalSender, LaneState};
-use ntbring_host::{HostMemory, Mailbox};
+use crate::external_peer::{Announcement, Ending, ExternalSender, LaneState};
+use ntbring_host::HostMemory;
 use ntbring_ntb::fabric::Bells;
 use ntbring_queue::Producer;
 use std::sync::Arc;
@@ -90,12 +90,7 @@ impl Sink {
 
     /// Informs the process that the sender is gone.
     pub fn finish(&self, ending: Ending) {
-        match ending {
-            Ending::Left => self.lane_state.leave(),
-            Ending::Died => self.lane_state.die(),
-        }
-        // A process that has ended needs no news.
-        Mailbox::open(&self.announcement.to.mailbox).iter().for_each(Mailbox::nudge);
+        self.lane_state.close(ending, &self.announcement.to.mailbox);
         self.ring();
     }
 

@@ -1,10 +1,9 @@
 //! A lane from a process to the gateway, and the tunnel that carries its entries away.
 
-use super::packet::{Content, Ending, Fragment, Packet};
+use super::packet::{Content, Fragment, Packet};
 use super::sender::Sender;
-use crate::external_peer::{Announcement, ExternalReceiver, LaneState};
+use crate::external_peer::{Announcement, Ending, ExternalReceiver, LaneState};
 use bytes::Bytes;
-use ntbring_host::Mailbox;
 use ntbring_ntb::fabric::Bells;
 use ntbring_queue::Consumer;
 use std::collections::VecDeque;
@@ -60,10 +59,8 @@ impl Source {
         }
         // This is found out first, so that the lane is known to stay empty afterwards.
         let is_gone = self.lane_state.is_closed() || check && self.announcement.maker.is_gone();
-        for taken in 0.. {
-            if !self.sender.has_room() {
-                return taken;
-            }
+        let mut taken = 0;
+        while self.sender.has_room() {
             match self.consumer.take() {
                 Ok(Some(entry)) => {
                     let mut bytes = vec![0; entry.len];
@@ -72,21 +69,22 @@ impl Source {
                     if self.consumer.release() {
                         self.ring();
                     }
+                    taken += 1;
                 }
                 Ok(None) => {
                     if is_gone {
                         self.close(Ending::of(self.lane_state.has_left()));
                     }
-                    return taken;
+                    break;
                 }
                 Err(error) => {
                     log::warn!("a lane of process {} is invalid: {error}", self.announcement.from.mailbox.pid);
                     self.close(Ending::Died);
-                    return taken;
+                    break;
                 }
             }
         }
-        0
+        taken
     }
 
     /// Puts an entry into the tunnel. An entry without bytes has one part, too.
@@ -134,12 +132,7 @@ impl Source {
 
     /// Informs the process that the receiver is gone.
     pub fn finish(&self, ending: Ending) {
-        match ending {
-            Ending::Left => self.lane_state.leave(),
-            Ending::Died => self.lane_state.die(),
-        }
-        // A process that has ended needs no news.
-        Mailbox::open(&self.announcement.maker).iter().for_each(Mailbox::nudge);
+        self.lane_state.close(ending, &self.announcement.maker);
         self.ring();
     }
 

@@ -5,7 +5,7 @@ use super::error::JoinError;
 use crate::external_peer::ExternalAddress;
 use crate::protocol::rank_doorbell;
 use crate::topology::Topology;
-use ntbring_host::machine;
+use ntbring_host::{machine, Place};
 use ntbring_ntb::settings::Device;
 
 /// The cards of all ranks, in rank order.
@@ -61,7 +61,8 @@ impl<'a> Cards<'a> {
             let doorbell = (rank_doorbell(self.topology.local_of(rank)) % doorbells) as u32;
             let host = self.host(self.topology.host_of(rank))?.fabric;
             let &Card { mailbox, machine, host_name, .. } = card;
-            Ok(ExternalAddress { mailbox, machine, host, doorbell, host_name, job: self.job() })
+            let place = Place { job: self.job(), machine, host_name };
+            Ok(ExternalAddress { mailbox, place, host, doorbell })
         };
         self.cards.iter().enumerate().map(external_peer).collect()
     }

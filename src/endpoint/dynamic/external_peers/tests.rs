@@ -1,7 +1,7 @@
 //! Two processes that are external peers of each other; both are this process.
 
 use super::*;
-use ntbring_host::machine;
+use ntbring_host::{machine, Place};
 use ntbring_ntb::fabric::{Backend, Fabric, FabricAddress, Windows};
 use std::sync::Arc;
 
@@ -38,8 +38,12 @@ struct Process {
 fn process(dir: &Path, ranks: usize) -> Process {
     let (mailbox, file) = Mailbox::create(dir, 0).unwrap();
     let host = FabricAddress([0; FabricAddress::LEN]);
-    let address =
-        ExternalAddress { mailbox: file, machine: machine(), host, doorbell: 0, host_name: 0, job: file.token };
+    let address = ExternalAddress {
+        mailbox: file,
+        place: Place { job: file.token, machine: machine(), host_name: 0 },
+        host,
+        doorbell: 0,
+    };
     Process { external_peers: ExternalPeers::new(mailbox, 0, ranks), address }
 }
 
@@ -112,7 +116,8 @@ fn an_announcement_without_sense_is_dropped_and_the_next_one_is_read() {
     assert!(Mailbox::open(&there.address.mailbox).unwrap().post(NoteReader::Process, b"nonsense"));
     here.call(&there, dir);
     assert!(there.next_call().is_some());
-    let elsewhere = ExternalAddress { machine: machine() + 1, ..process(dir, 1).address };
+    let mut elsewhere = process(dir, 1).address;
+    elsewhere.place.machine += 1;
     let i = here.know(&elsewhere, |_| false);
     let called = here.external_peers.call(i, &reach(&here.address), dir, LANE).unwrap();
     assert!(matches!(called, Called::Lost(PeerLoss::ExternalPeerUnreachable { .. })));
