@@ -115,7 +115,7 @@ fn all_senders_of_a_host_share_the_link() {
     const EACH: usize = 4 << 20;
     let bench = Bench::new(Dress::Timing);
     let windows = Windows { bytes: common::ports::WINDOW as u64, accounts: true, ports: PortList::DEFAULT };
-    let [a, b] = &bench.hosts;
+    let [a, b] = &bench.hosts[..] else { panic!("two hosts") };
     let process = || {
         let host = EmuHost::attach(&a.fabric().address(), windows, None).unwrap();
         let pair = Side::BOTH.map(|side| {

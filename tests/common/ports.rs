@@ -1,15 +1,16 @@
 //! Two hosts in one process, joined by two cables, with any decorators around their ports.
 
+use super::models::{Model, ModelHosts};
 use ntbring_emu::EmuHost;
 use ntbring_memory::{OutWindow, Region};
 use ntbring_ntb::fabric::{Fabric, PortAddress, Windows};
 use ntbring_ntb::fault::{Faults, Faulty, Injector, Place};
 use ntbring_ntb::loopback::LoopbackHost;
 use ntbring_ntb::software::SoftPort;
-use ntbring_ntb::timing::{Model, Timing};
+use ntbring_ntb::timing::{Model as LinkModel, Timing};
 use ntbring_ntb::trace::{Record, Trace};
 use ntbring_ntb::weak::Weak;
-use ntbring_ntb::{Port, PortIndex, PortList, Side};
+use ntbring_ntb::{LinkState, Port, PortIndex, PortList, Side};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -31,16 +32,28 @@ pub enum Dress {
     /// Half of all writes arrive twice.
     Doubled,
     TraceWeakDoubled,
+    /// Modelled adapters.
+    Modelled(Model),
+    /// Modelled adapters whose windows are weakly ordered.
+    WeakModelled(Model),
 }
 
 /// Link model of the timed variants: slow enough to notice.
-pub const MODEL: Model =
-    Model { bandwidth: 1_000_000_000, latency: 5_000, doorbell: 3_000, register: 500, transfer: None };
+pub const MODEL: LinkModel =
+    LinkModel { bandwidth: 1_000_000_000, latency: 5_000, doorbell: 3_000, register: 500, transfer: None };
 
 impl Dress {
     /// Returns true if writes take time to arrive.
     pub fn is_timed(self) -> bool {
         matches!(self, Dress::Timing | Dress::TraceWeakTiming)
+    }
+
+    /// Returns the kind of modelled adapters; None if there are none.
+    pub fn model(self) -> Option<Model> {
+        match self {
+            Dress::Modelled(model) | Dress::WeakModelled(model) => Some(model),
+            _ => None,
+        }
     }
 
     /// Returns the numbers of the left and the right port of host 0 or 1.
@@ -109,7 +122,9 @@ impl Host {
 /// Two hosts: the right port of each is cabled to the left one of the other.
 pub struct Bench {
     pub dress: Dress,
-    pub hosts: [Host; 2],
+    /// The hosts without adapters; none if adapters are modelled.
+    pub hosts: Vec<Host>,
+    models: Option<ModelHosts>,
     ports: [[Arc<dyn Port>; 2]; 2],
     paper: Paper,
 }
@@ -120,14 +135,19 @@ impl Bench {
     }
 
     /// As [`Bench::new`], with links of the given model if they are timed.
-    pub fn with_model(dress: Dress, model: Model) -> Bench {
+    pub fn with_model(dress: Dress, model: LinkModel) -> Bench {
+        let paper = Paper::default();
+        let record = Record::to(paper.clone());
+        if let Some(kind) = dress.model() {
+            let models = ModelHosts::new(kind, WINDOW);
+            let ports = [0, 1].map(|host| Side::BOTH.map(|side| dressed(models.port(host, side), dress, &record)));
+            return Bench { dress, hosts: Vec::new(), models: Some(models), ports, paper };
+        }
         let accounts = dress.is_timed();
         let hosts = [0, 1].map(|host| {
             let ports = PortList::new(&dress.ports(host)).unwrap();
             Host::new(dress, Windows { bytes: WINDOW as u64, accounts, ports })
         });
-        let paper = Paper::default();
-        let record = Record::to(paper.clone());
         let ports = [0, 1].map(|host| {
             let on = |host: usize, side| dress.ports(host)[side as usize];
             let pair = Side::BOTH
@@ -137,7 +157,24 @@ impl Bench {
             }
             Timing::pair(pair, model).unwrap().map(|port| dressed(port, dress, &record))
         });
-        Bench { dress, hosts, ports, paper }
+        Bench { dress, hosts: hosts.into(), models: None, ports, paper }
+    }
+
+    /// Raises a vector of a host without a link.
+    pub fn interrupt(&self, host: usize, doorbell: usize) {
+        match &self.models {
+            None => self.hosts[host].fabric().ring(doorbell),
+            Some(models) => models.hosts[host].interrupt(doorbell),
+        }
+    }
+
+    /// Takes the link at a port down or up.
+    pub fn set_link(&self, host: usize, side: Side, state: LinkState) {
+        match (&self.models, side) {
+            (None, side) => self.hosts[host].fabric().set_link(self.index(host, side), state),
+            (Some(models), Side::Right) => models.set_cable(host, state),
+            (Some(models), Side::Left) => models.set_cable(1 - host, state),
+        }
     }
 
     /// Returns the port of host 0 or 1 on a side.
@@ -166,6 +203,9 @@ impl Bench {
         if self.dress.is_timed() {
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
+        if let Some(models) = &self.models {
+            models.serve();
+        }
     }
 
     /// Returns the recorded accesses so far, one JSON value for each line.
@@ -178,10 +218,13 @@ impl Bench {
 fn dressed(port: impl Port + 'static, dress: Dress, record: &Record) -> Arc<dyn Port> {
     let seed = 0x5eed;
     match dress {
-        Dress::Emu | Dress::Loopback | Dress::EmuPorts2And3 | Dress::LoopbackPorts2And3 | Dress::Timing => {
-            Arc::new(port)
-        }
-        Dress::Weak => Arc::new(Weak::new(port, seed)),
+        Dress::Emu
+        | Dress::Loopback
+        | Dress::EmuPorts2And3
+        | Dress::LoopbackPorts2And3
+        | Dress::Timing
+        | Dress::Modelled(_) => Arc::new(port),
+        Dress::Weak | Dress::WeakModelled(_) => Arc::new(Weak::new(port, seed)),
         Dress::Trace => Arc::new(Trace::new(port, record.clone())),
         Dress::TraceWeak | Dress::TraceWeakTiming => Arc::new(Trace::new(Weak::new(port, seed), record.clone())),
         Dress::Doubled => Arc::new(doubled(port)),
@@ -200,4 +243,12 @@ fn doubled(port: impl Port + 'static) -> Faulty {
     let injector = Injector::new(faults, place, [(); 2].map(|()| Region::anonymous(8)));
     injector.begin();
     Faulty::new(port, Side::Left, injector).unwrap()
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Some(models) = self.models.as_ref().filter(|_| !std::thread::panicking()) {
+            models.check();
+        }
+    }
 }

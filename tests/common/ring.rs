@@ -245,18 +245,24 @@ pub fn try_run(
     try_run_over(layout, None, settings, body)
 }
 
-/// Runs a job over the adapters of a backend; None stands for the one that the settings name.
+/// The backends of a job's hosts, by host number.
+pub type Backends<'a> = &'a (dyn Fn(usize) -> Arc<dyn Backend> + Sync);
+
+/// Runs a job over the adapters of other backends than the one that the settings name.
 pub fn try_run_over(
     layout: &Layout,
-    backend: Option<Arc<dyn Backend>>,
+    backends: Option<Backends>,
     settings: impl Fn(u32) -> Settings + Sync,
     body: impl Fn(&mut Rank) -> Result<(), String> + Sync,
 ) -> Vec<Result<(), String>> {
     let job = Job::new(layout.size());
     let one = |rank: u32| {
-        let candidate = match &backend {
+        let candidate = match backends {
             None => Candidate::new(layout.topology(), rank, settings(rank)),
-            Some(backend) => Candidate::with_backend(layout.topology(), rank, settings(rank).into(), backend.clone()),
+            Some(backends) => {
+                let backend = backends(layout.host_of[rank as usize] as usize);
+                Candidate::with_backend(layout.topology(), rank, settings(rank).into(), backend)
+            }
         };
         let name = layout.names.get(layout.host_of[rank as usize] as usize).copied().unwrap_or(0);
         let candidate = candidate.map_err(|e| e.to_string())?.on_host(name);

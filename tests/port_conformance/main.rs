@@ -8,6 +8,7 @@ mod registers;
 mod vectors;
 mod windows;
 
+use common::models::Model;
 use common::ports::{aim, Bench, Dress, WINDOW};
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::{LinkState, NtbError, Port, Side, DOORBELLS, SCRATCHPADS};
@@ -40,10 +41,14 @@ macro_rules! run_on_every_port {
         run_on_every_port!(trace_of_weak_of_timing Dress::TraceWeakTiming, $($test)*);
         run_on_every_port!(doubled Dress::Doubled, $($test)*);
         run_on_every_port!(trace_of_weak_of_doubled Dress::TraceWeakDoubled, $($test)*);
+        run_on_every_port!(skx Dress::Modelled(Model::Skx), $($test)*);
+        run_on_every_port!(weak_of_skx Dress::WeakModelled(Model::Skx), $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {
             use super::{Bench, Dress};
+            #[allow(unused_imports)]
+            use super::Model;
             $(#[test] fn $test() { super::checks::$test(&Bench::new($dress)); })*
         }
     };

@@ -167,7 +167,7 @@ pub fn a_vector_hears_both_links_and_its_own_host(bench: &Bench) {
                 let ticket = vector.arm();
                 match others.get(ringing) {
                     Some(port) => port.ring(12),
-                    None => bench.hosts[host].fabric().ring(12),
+                    None => bench.interrupt(host, 12),
                 }
                 assert!(vector.sleep(ticket, LONG));
                 vector.disarm();

@@ -15,6 +15,7 @@ mod forwarder_threads;
 mod healing;
 mod joining;
 mod many_hosts;
+mod modelled;
 mod narrow;
 mod outages;
 mod peer_losses;

@@ -29,7 +29,7 @@ fn failures(layout: &Layout, caps: PortCaps, settings: &Settings) -> Vec<String>
     let seed = layout.size() as u64;
     let plan = all_kinds(seed, 20, 30_000);
     let body = |rank: &mut Rank| exchange(rank, seed, &plan).map(drop);
-    let results = try_run_over(layout, Some(Arc::new(Narrow(caps))), |_| settings.clone(), body);
+    let results = try_run_over(layout, Some(&|_| Arc::new(Narrow(caps))), |_| settings.clone(), body);
     results.into_iter().filter_map(Result::err).collect()
 }
 

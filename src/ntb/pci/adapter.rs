@@ -1,0 +1,320 @@
+//! One adapter of this host: its chip, the memory that the neighbour writes, and the state of the link.
+
+use crate::chip::{Chip, Limits, LinkStatus};
+use crate::error::PciError;
+use crate::function::{InterruptKind, Interrupts};
+use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
+use ntbring_memory::{OutWindow, Region};
+use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Size of the first page of each window, which the adapters use themselves, bytes.
+pub const CONTROL_PAGE: u64 = 4096;
+
+/// Longest time between two looks at a link that is not up.
+const LOOK_DOWN: Duration = Duration::from_millis(20);
+/// Longest time between two looks at a link that is up, in case an interrupt was lost.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// A part of the software that is told what happens at an adapter. The calls come from the thread that serves the
+/// adapter; they must not block.
+pub trait Listener: Send + Sync {
+    /// These doorbells have rung, a bit each.
+    fn doorbells(&self, bits: u32);
+    /// The link has this state from now on.
+    fn link(&self, state: LinkState);
+}
+
+/// One adapter of this host.
+pub struct Adapter {
+    chip: Arc<dyn Chip>,
+    limits: Limits,
+    port: PortIndex,
+    /// Identity of this host.
+    host: u64,
+    memory: Region,
+    iova: u64,
+    interrupts: Interrupts,
+    state: Mutex<State>,
+}
+
+/// State of the link.
+struct State {
+    /// The bring-up; None while the link is down.
+    setup: Option<Bringing>,
+    /// The neighbour, while the link is up.
+    peer: Option<Introduction>,
+    /// Number of times that the link has gone down.
+    outages: u64,
+    /// The latest error that was logged.
+    error: Option<SetupError>,
+    /// True if the adapter does not answer any more.
+    is_gone: bool,
+    listeners: Vec<Arc<dyn Listener>>,
+}
+
+/// A bring-up, and the part of the neighbour's window that it writes.
+struct Bringing {
+    setup: LinkSetup,
+    page: OutWindow,
+}
+
+impl Adapter {
+    /// Takes an adapter into use: the neighbour may write `memory`, whose bus address becomes `iova`. `host` is the
+    /// identity of this host, a random number. From now on a thread must call [`Adapter::serve`].
+    pub fn open(
+        chip: Arc<dyn Chip>,
+        port: PortIndex,
+        host: u64,
+        memory: Region,
+        iova: u64,
+    ) -> Result<Arc<Adapter>, PciError> {
+        let limits = chip.limits();
+        let function = chip.function();
+        chip.initialize()?;
+        // The memory is there before the function may write it.
+        function.map_memory(&memory, iova)?;
+        let interrupts = function.interrupts(limits.vectors)?;
+        function.set_bus_master(true);
+        let state = State { setup: None, peer: None, outages: 0, error: None, is_gone: false, listeners: Vec::new() };
+        let adapter = Adapter { chip, limits, port, host, memory, iova, interrupts, state: Mutex::new(state) };
+        adapter.prepare()?;
+        adapter.chip.enable_link()?;
+        Ok(Arc::new(adapter))
+    }
+
+    /// Sets everything that the loss of the link may have destroyed.
+    fn prepare(&self) -> Result<(), PciError> {
+        for word in [ARRIVAL, CONFIRMATION] {
+            self.memory.word(word).store(0, Ordering::Relaxed);
+        }
+        self.chip.initialize()?;
+        self.chip.set_translation(self.iova, self.memory.len() as u64)?;
+        self.chip.enable_interrupts((1u64 << self.limits.doorbells) as u32 - 1);
+        Ok(())
+    }
+
+    /// Returns the number of the port.
+    pub fn port(&self) -> PortIndex {
+        self.port
+    }
+
+    /// Returns the capabilities of ports over slices of this adapter's windows.
+    pub fn caps(&self) -> PortCaps {
+        let mut caps = PortCaps::SOFTWARE;
+        caps.mapping = self.chip.function().mapping(self.limits.aperture.bar);
+        caps.window_max = self.limits.incoming.min(self.limits.aperture.size);
+        caps
+    }
+
+    /// Returns the driver of the chip.
+    pub fn chip(&self) -> &Arc<dyn Chip> {
+        &self.chip
+    }
+
+    /// Returns the memory that the neighbour writes.
+    pub fn memory(&self) -> &Region {
+        &self.memory
+    }
+
+    /// Returns the descriptor that becomes readable when [`Adapter::serve`] has work.
+    pub fn event(&self) -> BorrowedFd<'_> {
+        self.interrupts.event.as_fd()
+    }
+
+    /// Returns the neighbour; None if the link is down.
+    pub fn peer(&self) -> Option<Introduction> {
+        self.state().peer
+    }
+
+    /// Returns the reason for which the link is down, as text.
+    pub fn why_down(&self) -> String {
+        let state = self.state();
+        match (state.is_gone, state.error, &state.setup) {
+            (true, ..) => "the adapter does not answer".into(),
+            (_, Some(error @ (SetupError::NothingArrives | SetupError::NothingIsConfirmed)), _) => {
+                format!("{error}. Possible causes: {}", self.chip.causes_of_silence())
+            }
+            (_, Some(error), _) => error.to_string(),
+            (_, None, None) => "there is no link: no cable, or the neighbour is off or has not enabled its port".into(),
+            (_, None, Some(_)) => "there is a link, but the neighbour's ntbringd does not answer".into(),
+        }
+    }
+
+    /// Returns the number of times that the link has gone down.
+    pub fn outages(&self) -> u64 {
+        self.state().outages
+    }
+
+    /// Adds a listener, and tells it the present state of the link.
+    pub fn listen(&self, listener: Arc<dyn Listener>) {
+        let mut state = self.state();
+        listener.link(if state.peer.is_some() { LinkState::Up } else { LinkState::Down });
+        state.listeners.push(listener);
+    }
+
+    /// Removes a listener.
+    pub fn ignore(&self, listener: &Arc<dyn Listener>) {
+        self.state().listeners.retain(|other| !Arc::ptr_eq(other, listener));
+    }
+
+    /// Maps `len` bytes at `offset` of the neighbour's window. Fails if they lie beyond what both hosts have agreed on.
+    pub fn window(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        let size = self.peer().map_or(0, |peer| peer.bytes.min(self.limits.aperture.size));
+        if offset.checked_add(len).is_none_or(|end| end > size) {
+            return Err(NtbError::Aperture { offset, len, size });
+        }
+        self.map(offset, len).map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
+    }
+
+    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, PciError> {
+        let aperture = self.limits.aperture;
+        self.chip.function().window(aperture.bar, aperture.offset + offset, len)
+    }
+
+    /// Rings a doorbell of the neighbour.
+    pub fn ring(&self, doorbell: usize) {
+        self.chip.ring(doorbell);
+    }
+
+    /// Handles interrupts and the state of the link, at the time `now` of the monotonic clock. Returns the time after
+    /// which it must be called again even if the event descriptor has not become readable. `seed` is a random number.
+    pub fn serve(&self, now: Duration, seed: u64) -> Duration {
+        // The descriptor's count is of no interest, and it does not block.
+        let _ = self.interrupts.event.read();
+        let mut state = self.state();
+        if state.is_gone {
+            return Duration::MAX;
+        }
+        let served = self.serve_events(&mut state).and_then(|()| self.serve_link(&mut state, now, seed));
+        if self.interrupts.kind == InterruptKind::Line {
+            self.chip.function().unmask_line();
+        }
+        match served {
+            Ok(wait) => wait,
+            Err(error) => {
+                log::error!("port {}: {error}", self.port);
+                self.set_down(&mut state);
+                state.is_gone = true;
+                Duration::MAX
+            }
+        }
+    }
+
+    fn serve_events(&self, state: &mut State) -> Result<(), PciError> {
+        let events = self.chip.take_events()?;
+        if events.link_changed {
+            self.set_down(state);
+        }
+        if events.doorbells != 0 {
+            state.listeners.iter().for_each(|listener| listener.doorbells(events.doorbells));
+        }
+        Ok(())
+    }
+
+    fn serve_link(&self, state: &mut State, now: Duration, seed: u64) -> Result<Duration, PciError> {
+        if self.chip.link()? == LinkStatus::Down {
+            self.set_down(state);
+            return Ok(LOOK_UP);
+        }
+        if state.setup.is_none() {
+            // The link has come up, possibly after an outage that destroyed the chip's state.
+            self.prepare()?;
+            let mine = Introduction {
+                host: self.host,
+                port: self.port,
+                doorbells: self.limits.doorbells as u8,
+                bytes: self.memory.len() as u64,
+            };
+            state.setup = Some(Bringing { setup: LinkSetup::new(mine, seed), page: self.map(0, CONTROL_PAGE)? });
+        }
+        let mut registers = [0; REGISTERS];
+        for (number, register) in registers.iter_mut().enumerate() {
+            *register = self.chip.scratchpad(number)?;
+        }
+        let words = [ARRIVAL, CONFIRMATION].map(|word| self.memory.word(word).load(Ordering::Acquire));
+        let mut actions = Vec::new();
+        let Some(bringing) = &mut state.setup else { return Ok(LOOK_DOWN) };
+        let phase = bringing.setup.step(&Inputs { now, registers, words }, &mut actions);
+        self.execute(&actions, &bringing.page);
+        let error = bringing.setup.error();
+        self.report(state, error);
+        match phase {
+            Phase::Up(peer) => {
+                if state.peer.replace(peer).is_none() {
+                    log::info!("port {}: the link to port {} of host {:016x} is up", self.port, peer.port, peer.host);
+                    state.listeners.iter().for_each(|listener| listener.link(LinkState::Up));
+                }
+                Ok(LOOK_UP)
+            }
+            Phase::Introducing | Phase::Testing(_) | Phase::Left => {
+                self.set_peer_lost(state);
+                Ok(LOOK_DOWN)
+            }
+        }
+    }
+
+    fn execute(&self, actions: &[Action], page: &OutWindow) {
+        for action in actions {
+            match *action {
+                Action::Scratchpad { register, value } => self.chip.set_peer_scratchpad(register, value),
+                Action::Store { offset, value } => {
+                    page.store(offset, value);
+                    page.fence();
+                }
+            }
+        }
+    }
+
+    /// Logs an error of the bring-up once.
+    fn report(&self, state: &mut State, error: Option<SetupError>) {
+        if state.error != error {
+            state.error = error;
+            match error {
+                Some(error @ (SetupError::NothingArrives | SetupError::NothingIsConfirmed)) => {
+                    let causes = self.chip.causes_of_silence();
+                    log::warn!("port {}: {error}. Possible causes: {causes}", self.port);
+                }
+                Some(error) => log::warn!("port {}: {error}", self.port),
+                None => {}
+            }
+        }
+    }
+
+    /// Records that the link has gone down.
+    fn set_down(&self, state: &mut State) {
+        state.setup = None;
+        self.set_peer_lost(state);
+    }
+
+    /// Records that the neighbour is lost, whether the link has gone down or not.
+    fn set_peer_lost(&self, state: &mut State) {
+        if state.peer.take().is_some() {
+            state.outages += 1;
+            log::info!("port {}: the link is down", self.port);
+            state.listeners.iter().for_each(|listener| listener.link(LinkState::Down));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Adapter {
+    /// Tells the neighbour that this host leaves, and lets it write no more.
+    fn drop(&mut self) {
+        if let Action::Scratchpad { register, value } = LinkSetup::leave() {
+            self.chip.set_peer_scratchpad(register, value);
+        }
+        self.chip.clear_translation();
+        self.chip.disable_link();
+        self.chip.function().set_bus_master(false);
+        if let Err(error) = self.chip.function().unmap_memory(self.iova) {
+            log::warn!("port {}: {error}", self.port);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Errors of adapters.
+
+use crate::function::Identity;
+
+/// Error of an adapter or of its driver.
+#[derive(Debug, thiserror::Error)]
+pub enum PciError {
+    /// There is no driver for the function.
+    #[error("{identity} is no NTB adapter that ntbring knows: it drives Intel 8086:201c (Skylake to Cooper Lake)")]
+    Unknown {
+        /// The function.
+        identity: Identity,
+    },
+    /// The function is a known one, in a mode that cannot be used.
+    #[error("{chip} {identity}: {problem}. {help}")]
+    Unusable {
+        /// Name of the chip.
+        chip: &'static str,
+        /// The function.
+        identity: Identity,
+        /// The problem.
+        problem: String,
+        /// The way to mend it.
+        help: &'static str,
+    },
+    /// A register did not take a value.
+    #[error("{chip} {identity}: register {register} holds {found:#x} instead of {written:#x}. {help}")]
+    ReadBack {
+        /// Name of the chip.
+        chip: &'static str,
+        /// The function.
+        identity: Identity,
+        /// Name of the register.
+        register: &'static str,
+        /// Value that was written.
+        written: u64,
+        /// Value that was read afterwards.
+        found: u64,
+        /// A likely cause.
+        help: &'static str,
+    },
+    /// The registers return all ones.
+    #[error("{identity} is gone: its registers return all ones (unplugged, in reset, or asleep)")]
+    Gone {
+        /// The function.
+        identity: Identity,
+    },
+    /// The kernel refused an operation on the function.
+    #[error("{identity}: {operation}: {source}{help}")]
+    System {
+        /// The function.
+        identity: Identity,
+        /// The operation.
+        operation: &'static str,
+        /// The kernel's error.
+        source: std::io::Error,
+        /// The way to mend it, after a semicolon; may be empty.
+        help: String,
+    },
+}

@@ -1,0 +1,37 @@
+//! Real NTB adapters.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `registers`, `function` | access to a PCI function: the seam between drivers of chips and VFIO or a model |
+//! | `chip`, `intel` | the interface of a chip's driver; the drivers |
+//! | [`link`] | bringing a link up between two adapters |
+//! | `adapter`, `service` | an adapter of this host and its link; the thread that serves all adapters of a host |
+//! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
+//! | `host`, `allotment` | all adapters of a host; the division of their windows among jobs |
+//! | `local` | the backend over adapters that this process owns |
+
+mod adapter;
+mod address;
+mod allotment;
+mod chip;
+mod error;
+mod function;
+mod host;
+mod intel;
+pub mod link;
+mod local;
+mod registers;
+mod service;
+mod slice;
+
+pub use adapter::{Adapter, Listener, CONTROL_PAGE};
+pub use address::SliceAddress;
+pub use allotment::Range;
+pub use chip::{identify, Aperture, Chip, Events, Limits, LinkStatus};
+pub use error::PciError;
+pub use function::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress};
+pub use host::{doorbell_of, Allotment, HostAdapters, Slice};
+pub use local::LocalAdapters;
+pub use registers::{Block, Registers, Space, Width};
+pub use service::Service;
+pub use slice::{AdapterGrant, Grant, SliceBells, SlicePort, HEADER};

@@ -1,0 +1,13 @@
+//! Bringing a link up: two neighbours introduce themselves to each other and test that writes arrive, each time that
+//! the link has come up.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `introduction` | what a host tells its neighbour, and its encoding in 32-bit parts |
+//! | `setup` | the state machine, without I/O |
+
+mod introduction;
+mod setup;
+
+pub use introduction::Introduction;
+pub use setup::{Action, Inputs, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};

@@ -1,0 +1,82 @@
+//! The backend over adapters that this process owns.
+
+use crate::address::SliceAddress;
+use crate::host::{doorbell_of, Allotment, HostAdapters};
+use crate::slice::{AdapterGrant, SlicePort};
+use ntbring_host::FileTag;
+use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
+use ntbring_ntb::software::SoftVector;
+use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
+use std::sync::Arc;
+
+/// The backend over adapters that this process owns; all ranks of the host are threads of it.
+pub struct LocalAdapters(pub Arc<HostAdapters>);
+
+impl LocalAdapters {
+    fn find(&self, address: &FabricAddress) -> Result<LocalFabric, NtbError> {
+        let problem = "the address does not belong to a job on this host".to_string();
+        let found = self.0.find(&SliceAddress::decode(address));
+        let allotment = found.ok_or(NtbError::Device { device: "pci".into(), problem })?;
+        Ok(LocalFabric { allotment })
+    }
+}
+
+impl Backend for LocalAdapters {
+    fn caps(&self) -> PortCaps {
+        self.0.caps()
+    }
+
+    fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
+        Ok(Box::new(LocalFabric { allotment: self.0.allot(windows)? }))
+    }
+
+    fn attach(&self, address: &FabricAddress, _windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
+        Ok(Box::new(self.find(address)?))
+    }
+
+    fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError> {
+        Ok(Arc::new(self.find(address)?))
+    }
+}
+
+struct LocalFabric {
+    allotment: Arc<Allotment>,
+}
+
+impl Bells for LocalFabric {
+    fn ring(&self, doorbell: usize) {
+        self.allotment.registers().interrupt(doorbell);
+    }
+}
+
+impl Fabric for LocalFabric {
+    fn address(&self) -> FabricAddress {
+        self.allotment.address().encode()
+    }
+
+    fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError> {
+        let address = SliceAddress::decode(&opposite.host);
+        let offset = self.allotment.reach(port, &address, opposite.port)?;
+        let unused = NtbError::NoPort { of: "this host", port, ports: self.allotment.registers().ports() };
+        let (Some(slice), Some(bank)) = (self.allotment.slice(port), self.allotment.registers().bank(port)) else {
+            return Err(unused);
+        };
+        let adapter = slice.adapter.clone();
+        let doorbells = adapter.peer().map_or(1, |peer| peer.doorbells.into());
+        let (caps, doorbell) = (adapter.caps(), doorbell_of(offset, doorbells));
+        // All hosts of a job have slices of the same size.
+        let grant = AdapterGrant { adapter, offset, len: slice.range.len, doorbell };
+        let registers = (self.allotment.registers().clone(), bank);
+        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, slice.memory.clone(), Arc::new(grant))?)))
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(SoftVector::new(self.allotment.registers().clone(), doorbell))
+    }
+
+    fn set_link(&self, _port: PortIndex, _state: LinkState) {}
+
+    fn introduce(&self, _is: FileTag) -> Result<(), NtbError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Slices: parts of a host's windows, one for each job, each with scratchpads and doorbells of its own.
+//!
+//! A chip has few scratchpads and doorbells, and all jobs share them. So a slice begins with a header, in which the
+//! neighbour writes scratchpads and doorbells as words. After a doorbell's word the neighbour rings a doorbell of the
+//! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
+
+use crate::adapter::{Adapter, Listener};
+use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_ntb::software::{Bank, Registers, SoftVector};
+use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// Size of the header of a slice, bytes.
+pub const HEADER: usize = 4096;
+
+/// Offset of the doorbells in a header, bytes; the scratchpads lie before them.
+const DOORBELL_WORDS: usize = 8 * SCRATCHPADS;
+
+/// The receiving side of a slice: it turns words of the header into doorbells of the job's register page.
+pub struct SliceBells {
+    header: Region,
+    registers: Registers,
+    bank: Bank,
+    /// The doorbell of the chip that announces words of this slice.
+    doorbell: usize,
+}
+
+impl SliceBells {
+    /// Returns the receiving side of a slice that `incoming` holds, for a port's registers in the register page of a
+    /// job. `doorbell` is the doorbell of the chip that the neighbour rings for it.
+    pub fn new(incoming: &Region, registers: Registers, bank: Bank, doorbell: usize) -> SliceBells {
+        SliceBells { header: incoming.part(0, HEADER), registers, bank, doorbell }
+    }
+
+    /// Passes doorbells on whose words have arrived.
+    pub fn look(&self) {
+        for doorbell in 0..DOORBELLS {
+            let word = self.header.word(DOORBELL_WORDS + 8 * doorbell);
+            if word.load(Ordering::Acquire) != 0 && word.swap(0, Ordering::AcqRel) != 0 {
+                self.registers.ring(self.bank, doorbell);
+            }
+        }
+    }
+}
+
+impl Listener for SliceBells {
+    fn doorbells(&self, bits: u32) {
+        if bits >> self.doorbell & 1 == 1 {
+            self.look();
+        }
+    }
+
+    fn link(&self, state: LinkState) {
+        self.registers.set_link(self.bank, state);
+    }
+}
+
+/// Access to the neighbour through a slice of its window, as far as the owner of the adapter grants it.
+pub trait Grant: Send + Sync {
+    /// Maps `len` bytes at `offset` of the slice.
+    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
+    /// Rings the doorbell of the neighbour's chip that belongs to the slice.
+    fn ring(&self);
+}
+
+/// A slice of the neighbour's window, for ports in the process that owns the adapter.
+pub struct AdapterGrant {
+    /// The adapter.
+    pub adapter: Arc<Adapter>,
+    /// Offset of the slice in the neighbour's window, bytes.
+    pub offset: u64,
+    /// Size of the slice, bytes.
+    pub len: u64,
+    /// The doorbell of the neighbour's chip that belongs to the slice.
+    pub doorbell: usize,
+}
+
+impl Grant for AdapterGrant {
+    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(NtbError::Aperture { offset, len, size: self.len });
+        }
+        self.adapter.window(self.offset + offset, len)
+    }
+
+    fn ring(&self) {
+        self.adapter.ring(self.doorbell);
+    }
+}
+
+/// A port over a slice of an adapter's windows.
+pub struct SlicePort {
+    index: PortIndex,
+    caps: PortCaps,
+    registers: Registers,
+    bank: Bank,
+    incoming: Region,
+    grant: Arc<dyn Grant>,
+    /// The header of the neighbour's slice.
+    header: OutWindow,
+}
+
+impl SlicePort {
+    /// Returns the port. `registers` is the register page of the job on this host and `bank` the port's registers there;
+    /// `incoming` is the slice of this host's window, and `grant` gives access to the neighbour's slice.
+    pub fn new(
+        index: PortIndex,
+        caps: PortCaps,
+        (registers, bank): (Registers, Bank),
+        incoming: Region,
+        grant: Arc<dyn Grant>,
+    ) -> Result<SlicePort, NtbError> {
+        let header = grant.map(0, HEADER as u64)?;
+        Ok(SlicePort { index, caps, registers, bank, incoming, grant, header })
+    }
+}
+
+impl Port for SlicePort {
+    fn index(&self) -> PortIndex {
+        self.index
+    }
+
+    fn caps(&self) -> PortCaps {
+        self.caps
+    }
+
+    fn shortcuts(&self) -> Shortcuts {
+        Shortcuts::NONE
+    }
+
+    fn incoming(&self) -> InWindow {
+        InWindow::new(self.incoming.part(HEADER, self.incoming.len() - HEADER))
+    }
+
+    fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        let start = offset.saturating_add(HEADER as u64);
+        self.grant.map(start, len).map_err(|error| match error {
+            NtbError::Aperture { size, .. } => NtbError::Aperture { offset, len, size: size - HEADER as u64 },
+            other => other,
+        })
+    }
+
+    fn incoming_offset(&self) -> u64 {
+        0
+    }
+
+    fn scratchpad(&self, register: usize) -> u32 {
+        assert!(register < SCRATCHPADS, "no scratchpad {register}");
+        self.incoming.word(8 * register).load(Ordering::Acquire) as u32
+    }
+
+    fn peer_scratchpad(&self, register: usize, value: u32) {
+        assert!(register < SCRATCHPADS, "no scratchpad {register}");
+        self.header.store(8 * register, value.into());
+        self.header.fence();
+    }
+
+    fn ring(&self, doorbell: usize) {
+        assert!(doorbell < DOORBELLS, "no doorbell {doorbell}");
+        self.header.store(DOORBELL_WORDS + 8 * doorbell, 1);
+        self.header.fence();
+        self.grant.ring();
+    }
+
+    fn doorbells(&self) -> u16 {
+        self.registers.pending(self.bank)
+    }
+
+    fn clear_doorbells(&self, bits: u16) {
+        self.registers.clear(self.bank, bits);
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(SoftVector::new(self.registers.clone(), doorbell))
+    }
+
+    fn link(&self) -> LinkState {
+        self.registers.link(self.bank)
+    }
+
+    fn outages(&self) -> u64 {
+        self.registers.outages(self.bank)
+    }
+}

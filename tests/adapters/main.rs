@@ -1,0 +1,58 @@
+//! Drivers of NTB chips over register models: start, windows, events and faults. What every port must do is in
+//! `tests/port_conformance`, which runs over the same models.
+
+mod skx;
+
+use ntbring_memory::Region;
+use ntbring_models::{Cable, End, Plugged};
+use ntbring_pci::{identify, Chip, PciAddress, PciError};
+use std::sync::Arc;
+
+/// The functions at both ends of a cable.
+struct Pair {
+    cable: Cable,
+    functions: [Arc<Plugged>; 2],
+}
+
+impl Pair {
+    fn new(cable: Cable) -> Pair {
+        let address = |bus| PciAddress { domain: 0, bus, device: 0, function: 0 };
+        let functions = End::BOTH.map(|end| Plugged::new(&cable, end, address(5 + end as u8)));
+        Pair { cable, functions }
+    }
+
+    /// Changes the configuration space of a function as a BIOS would.
+    fn configure(&self, end: End, offset: usize, value: u64, len: usize) {
+        self.cable.lock().configure(end, offset, value, len);
+    }
+
+    fn chip(&self, end: End) -> Result<Arc<dyn Chip>, PciError> {
+        identify(self.functions[end as usize].clone())
+    }
+
+    /// Returns the driver of a function, whose link is enabled and into whose memory the neighbour may write.
+    fn started(&self, end: End, memory: &Region) -> Arc<dyn Chip> {
+        let chip = self.chip(end).unwrap();
+        chip.initialize().unwrap();
+        let iova = 5 * chip.limits().iova_align;
+        chip.function().map_memory(memory, iova).unwrap();
+        chip.function().set_bus_master(true);
+        chip.set_translation(iova, memory.len() as u64).unwrap();
+        chip.enable_link().unwrap();
+        chip
+    }
+
+    fn refusal(&self, end: End) -> String {
+        self.chip(end).err().expect("the driver refuses it").to_string()
+    }
+}
+
+#[test]
+fn functions_of_other_kinds_are_refused() {
+    let pair = Pair::new(Cable::new(ntbring_models::Skx::new(1 << 20)));
+    pair.configure(End::A, 0, 0x1234_8086, 4);
+    let refusal = pair.refusal(End::A);
+    assert!(refusal.contains("8086:1234") && refusal.contains("no NTB adapter that ntbring knows"), "{refusal}");
+    pair.configure(End::A, 0, u32::MAX.into(), 4);
+    assert!(pair.refusal(End::A).contains("is gone"));
+}
