@@ -1,14 +1,9 @@
 //! Hosts with modelled adapters, in one process.
 
-use ntbring_memory::Region;
 use ntbring_models::{Cable, End, Plugged, Skx};
-use ntbring_ntb::fabric::Backend;
-use ntbring_ntb::software::{Registers, PAGE};
-use ntbring_ntb::{LinkState, PortIndex, PortList, Side};
-use ntbring_pci::{
-    identify, Adapter, AdapterGrant, HostAdapters, Listener, LocalAdapters, PciAddress, Service, SliceBells, SlicePort,
-    CONTROL_PAGE, HEADER,
-};
+use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, PortAddress, Windows};
+use ntbring_ntb::{LinkState, Port, PortIndex, PortList, Side};
+use ntbring_pci::{identify, Adapter, HostAdapters, LocalAdapters, PciAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,62 +22,62 @@ impl Model {
     }
 }
 
-/// Doorbell of the chips that announces words of the one slice.
-const DOORBELL: usize = 3;
-
 /// Longest time that a link may take to come up or to go down.
 const LINK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A host with two adapters.
-pub struct ModelHost {
-    /// The left and the right one.
-    adapters: [Arc<Adapter>; 2],
-    registers: Registers,
-    _service: Service,
-}
-
-/// Two hosts: the right adapter of each is cabled to the left one of the other.
+/// Two hosts in which one job has windows: the right adapter of each is cabled to the left one of the other.
 pub struct ModelHosts {
-    pub hosts: [ModelHost; 2],
-    /// The cable in the right adapter of each host.
-    cables: [Cable; 2],
-    window: usize,
+    ring: ModelRing,
+    fabrics: [Box<dyn Fabric>; 2],
 }
 
 impl ModelHosts {
     /// Creates the hosts, whose ports have windows of `window` bytes, and waits until the links are up.
     pub fn new(model: Model, window: usize) -> ModelHosts {
-        let total = (CONTROL_PAGE + HEADER as u64 + window as u64).next_power_of_two();
-        let cables = [(); 2].map(|()| model.cable(total));
-        let hosts = [0, 1].map(|host| ModelHost::new(host, &cables, total));
-        let hosts = ModelHosts { hosts, cables, window };
+        let ring = ModelRing::new(model, 2, 4 * window as u64);
+        let windows = Windows { bytes: window as u64, accounts: false, ports: PortList::default() };
+        let fabrics = [0, 1].map(|host| ring.backend(host).create(windows).unwrap());
+        let hosts = ModelHosts { ring, fabrics };
         hosts.wait_for(LinkState::Up, 0);
         hosts.wait_for(LinkState::Up, 1);
         hosts
     }
 
     /// Returns the port of a host on a side.
-    pub fn port(&self, host: usize, side: Side) -> SlicePort {
-        self.hosts[host].port(side, self.window)
+    pub fn port(&self, host: usize, side: Side) -> Arc<dyn Port> {
+        let [port, opposite] = [side, side.opposite()].map(|side| PortIndex::ALL[side as usize]);
+        let opposite = PortAddress { host: self.fabrics[1 - host].address(), port: opposite };
+        match self.fabrics[host].port(port, &opposite).unwrap() {
+            OpenPort::Adapter(port) => port,
+            OpenPort::Software(_) => panic!("adapters are modelled"),
+        }
+    }
+
+    /// Raises a vector of a host without a link.
+    pub fn interrupt(&self, host: usize, doorbell: usize) {
+        self.fabrics[host].ring(doorbell);
     }
 
     /// Handles all events that have happened at the adapters until now.
     pub fn serve(&self) {
-        for adapter in self.hosts.iter().flat_map(|host| &host.adapters) {
-            adapter.serve(Duration::from_nanos(ntbring_host::clock::now()), fastrand::u64(..));
+        for (host, side) in [0, 1].into_iter().flat_map(|host| Side::BOTH.map(|side| (host, side))) {
+            self.adapter(host, side).serve(Duration::from_nanos(ntbring_host::clock::now()), fastrand::u64(..));
         }
+    }
+
+    fn adapter(&self, host: usize, side: Side) -> &Adapter {
+        self.ring.hosts[host].adapter(PortIndex::ALL[side as usize]).unwrap()
     }
 
     /// Pulls or plugs the cable in the right adapter of a host, and waits until both ends know it.
     pub fn set_cable(&self, host: usize, state: LinkState) {
-        self.cables[host].lock().set_cable(state == LinkState::Up);
+        self.ring.cables[host].lock().set_cable(state == LinkState::Up);
         self.wait_for(state, host);
     }
 
     /// Waits until the cable in the right adapter of a host has this state at both ends.
     fn wait_for(&self, state: LinkState, host: usize) {
-        let ends =
-            [&self.hosts[host].adapters[Side::Right as usize], &self.hosts[1 - host].adapters[Side::Left as usize]];
+        let ends = [self.adapter(host, Side::Right), self.adapter(1 - host, Side::Left)];
         let start = Instant::now();
         while ends.iter().any(|adapter| adapter.peer().is_some() != (state == LinkState::Up)) {
             assert!(start.elapsed() < LINK_TIMEOUT, "the link is not {state:?}");
@@ -91,40 +86,9 @@ impl ModelHosts {
         }
     }
 
-    /// Checks what [`check`] checks.
+    /// As [`ModelRing::check`].
     pub fn check(&self) {
-        check(&self.cables);
-    }
-}
-
-impl ModelHost {
-    fn new(host: usize, cables: &[Cable; 2], window: u64) -> ModelHost {
-        let registers = Registers::create(Region::anonymous(PAGE), PortList::default());
-        registers.attend();
-        let adapters = Side::BOTH.map(|side| match side {
-            Side::Right => adapter(host, side, &cables[host], End::A, window),
-            Side::Left => adapter(host, side, &cables[1 - host], End::B, window),
-        });
-        for adapter in &adapters {
-            adapter.listen(bells(adapter, &registers));
-        }
-        let service = Service::start(adapters.to_vec()).unwrap();
-        ModelHost { adapters, registers, _service: service }
-    }
-
-    /// Raises a vector of the host.
-    pub fn interrupt(&self, doorbell: usize) {
-        self.registers.interrupt(doorbell);
-    }
-
-    fn port(&self, side: Side, window: usize) -> SlicePort {
-        let adapter = self.adapters[side as usize].clone();
-        let (index, caps) = (adapter.port(), adapter.caps());
-        let bank = self.registers.bank(index).unwrap();
-        let (offset, len) = (CONTROL_PAGE, HEADER as u64 + window as u64);
-        let incoming = adapter.memory().part(offset as usize, len as usize);
-        let grant = AdapterGrant { adapter, offset, len, doorbell: DOORBELL };
-        SlicePort::new(index, caps, (self.registers.clone(), bank), incoming, Arc::new(grant)).unwrap()
+        self.ring.check();
     }
 }
 
@@ -159,9 +123,14 @@ impl ModelRing {
         self.hosts.iter().map(|host| host.free()).sum()
     }
 
-    /// As [`ModelHosts::check`].
+    /// Checks that the drivers have made no access that a chip misunderstands, and have read nothing across a link.
     pub fn check(&self) {
-        check(&self.cables);
+        for cable in &self.cables {
+            for end in End::BOTH {
+                let counts = cable.lock().counts(end);
+                assert_eq!((counts.misunderstood, counts.window_reads), (0, 0), "{end:?}: {counts:?}");
+            }
+        }
     }
 }
 
@@ -174,22 +143,5 @@ fn identity(host: usize) -> u64 {
 fn adapter(host: usize, side: Side, cable: &Cable, end: End, window: u64) -> Arc<Adapter> {
     let address = PciAddress { domain: 0, bus: 5 + side as u8, device: 0, function: 0 };
     let chip = identify(Plugged::new(cable, end, address)).unwrap();
-    let (memory, align) = (Region::anonymous(window as usize), chip.limits().iova_align);
-    Adapter::open(chip, PortIndex::ALL[side as usize], identity(host), memory, 3 * align).unwrap()
-}
-
-/// Checks that the drivers have made no access that a chip misunderstands, and have read nothing across a link.
-fn check(cables: &[Cable]) {
-    for cable in cables {
-        for end in End::BOTH {
-            let counts = cable.lock().counts(end);
-            assert_eq!((counts.misunderstood, counts.window_reads), (0, 0), "{end:?}: {counts:?}");
-        }
-    }
-}
-
-fn bells(adapter: &Arc<Adapter>, registers: &Registers) -> Arc<dyn Listener> {
-    let bank = registers.bank(adapter.port()).unwrap();
-    let slice = adapter.memory().part(CONTROL_PAGE as usize, HEADER);
-    Arc::new(SliceBells::new(&slice, registers.clone(), bank, DOORBELL))
+    Adapter::open(chip, PortIndex::ALL[side as usize], identity(host), window).unwrap()
 }

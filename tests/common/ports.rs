@@ -164,7 +164,7 @@ impl Bench {
     pub fn interrupt(&self, host: usize, doorbell: usize) {
         match &self.models {
             None => self.hosts[host].fabric().ring(doorbell),
-            Some(models) => models.hosts[host].interrupt(doorbell),
+            Some(models) => models.interrupt(host, doorbell),
         }
     }
 

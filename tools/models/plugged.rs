@@ -4,7 +4,7 @@ use crate::cable::{Cable, End};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ntbring_memory::{Mapping, OutWindow, Region, WriteSink};
 use ntbring_pci::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function at one end of a cable, plugged into a host of this process.
@@ -77,6 +77,15 @@ impl Function for Plugged {
 
     fn mapping(&self, _bar: u8) -> Mapping {
         Mapping::WriteCombining
+    }
+
+    fn window_file(&self, _bar: u8) -> Option<(BorrowedFd<'_>, u64)> {
+        None
+    }
+
+    fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
+        let address = 3 * align;
+        (address + size <= below.unwrap_or(u64::MAX)).then_some(address)
     }
 
     fn map_memory(&self, memory: &Region, iova: u64) -> Result<(), PciError> {

@@ -4,6 +4,7 @@ use crate::chip::{Chip, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::{InterruptKind, Interrupts};
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
+use crate::memory::SharedMemory;
 use ntbring_memory::{OutWindow, Region};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,7 +36,10 @@ pub struct Adapter {
     port: PortIndex,
     /// Identity of this host.
     host: u64,
-    memory: Region,
+    /// The first page of the window.
+    page: Region,
+    /// Size of the window that the neighbour writes, bytes.
+    size: u64,
     iova: u64,
     interrupts: Interrupts,
     state: Mutex<State>,
@@ -63,24 +67,26 @@ struct Bringing {
 }
 
 impl Adapter {
-    /// Takes an adapter into use: the neighbour may write `memory`, whose bus address becomes `iova`. `host` is the
-    /// identity of this host, a random number. From now on a thread must call [`Adapter::serve`].
-    pub fn open(
-        chip: Arc<dyn Chip>,
-        port: PortIndex,
-        host: u64,
-        memory: Region,
-        iova: u64,
-    ) -> Result<Arc<Adapter>, PciError> {
+    /// Takes an adapter into use. The neighbour may write a window of at most `size` bytes, of which the first page is
+    /// the adapter's own; memory comes behind the rest by [`Adapter::map`]. `host` is the identity of this host, a
+    /// random number. From now on a thread must call [`Adapter::serve`].
+    pub fn open(chip: Arc<dyn Chip>, port: PortIndex, host: u64, size: u64) -> Result<Arc<Adapter>, PciError> {
         let limits = chip.limits();
         let function = chip.function();
+        let (identity, help) = (function.identity(), String::new());
+        let system = |operation, source| PciError::System { identity, operation, source, help };
+        let size = limits.incoming.min(size) / CONTROL_PAGE * CONTROL_PAGE;
+        let page = SharedMemory::allocate(CONTROL_PAGE);
+        let page = page.map_err(|source| system("allocating memory for it", source))?.region().clone();
+        let iova = function.free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
+        let iova = iova.ok_or(PciError::NoAddresses { identity, size: limits.incoming })?;
         chip.initialize()?;
         // The memory is there before the function may write it.
-        function.map_memory(&memory, iova)?;
+        function.map_memory(&page, iova)?;
         let interrupts = function.interrupts(limits.vectors)?;
         function.set_bus_master(true);
         let state = State { setup: None, peer: None, outages: 0, error: None, is_gone: false, listeners: Vec::new() };
-        let adapter = Adapter { chip, limits, port, host, memory, iova, interrupts, state: Mutex::new(state) };
+        let adapter = Adapter { chip, limits, port, host, page, size, iova, interrupts, state: Mutex::new(state) };
         adapter.prepare()?;
         adapter.chip.enable_link()?;
         Ok(Arc::new(adapter))
@@ -89,10 +95,10 @@ impl Adapter {
     /// Sets everything that the loss of the link may have destroyed.
     fn prepare(&self) -> Result<(), PciError> {
         for word in [ARRIVAL, CONFIRMATION] {
-            self.memory.word(word).store(0, Ordering::Relaxed);
+            self.page.word(word).store(0, Ordering::Relaxed);
         }
         self.chip.initialize()?;
-        self.chip.set_translation(self.iova, self.memory.len() as u64)?;
+        self.chip.set_translation(self.iova, self.size)?;
         self.chip.enable_interrupts((1u64 << self.limits.doorbells) as u32 - 1);
         Ok(())
     }
@@ -106,7 +112,7 @@ impl Adapter {
     pub fn caps(&self) -> PortCaps {
         let mut caps = PortCaps::SOFTWARE;
         caps.mapping = self.chip.function().mapping(self.limits.aperture.bar);
-        caps.window_max = self.limits.incoming.min(self.limits.aperture.size);
+        caps.window_max = self.size.min(self.limits.aperture.size);
         caps
     }
 
@@ -115,9 +121,34 @@ impl Adapter {
         &self.chip
     }
 
-    /// Returns the memory that the neighbour writes.
-    pub fn memory(&self) -> &Region {
-        &self.memory
+    /// Returns the size of the window that the neighbour writes, bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Puts `memory` behind the window from `offset` on; both lie at multiples of a page.
+    pub fn map(&self, offset: u64, memory: &Region) -> Result<(), PciError> {
+        self.chip.function().map_memory(memory, self.iova + offset)
+    }
+
+    /// Takes the memory away that is behind the window from `offset` on.
+    pub fn unmap(&self, offset: u64) {
+        if let Err(error) = self.chip.function().unmap_memory(self.iova + offset) {
+            log::warn!("port {}: {error}", self.port);
+        }
+    }
+
+    /// Returns the file that maps the neighbour's window, and the window's offset in it, bytes; None if only this
+    /// process can map it.
+    pub fn window_file(&self) -> Option<(BorrowedFd<'_>, u64)> {
+        let aperture = self.limits.aperture;
+        let (file, offset) = self.chip.function().window_file(aperture.bar)?;
+        Some((file, offset + aperture.offset))
+    }
+
+    /// Returns the size of the part of the neighbour's window that both hosts can use, bytes; 0 while the link is down.
+    pub fn reach(&self) -> u64 {
+        self.peer().map_or(0, |peer| peer.bytes.min(self.limits.aperture.size))
     }
 
     /// Returns the descriptor that becomes readable when [`Adapter::serve`] has work.
@@ -163,14 +194,14 @@ impl Adapter {
 
     /// Maps `len` bytes at `offset` of the neighbour's window. Fails if they lie beyond what both hosts have agreed on.
     pub fn window(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        let size = self.peer().map_or(0, |peer| peer.bytes.min(self.limits.aperture.size));
+        let size = self.reach();
         if offset.checked_add(len).is_none_or(|end| end > size) {
             return Err(NtbError::Aperture { offset, len, size });
         }
-        self.map(offset, len).map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
+        self.aim(offset, len).map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
     }
 
-    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, PciError> {
+    fn aim(&self, offset: u64, len: u64) -> Result<OutWindow, PciError> {
         let aperture = self.limits.aperture;
         self.chip.function().window(aperture.bar, aperture.offset + offset, len)
     }
@@ -227,15 +258,15 @@ impl Adapter {
                 host: self.host,
                 port: self.port,
                 doorbells: self.limits.doorbells as u8,
-                bytes: self.memory.len() as u64,
+                bytes: self.size,
             };
-            state.setup = Some(Bringing { setup: LinkSetup::new(mine, seed), page: self.map(0, CONTROL_PAGE)? });
+            state.setup = Some(Bringing { setup: LinkSetup::new(mine, seed), page: self.aim(0, CONTROL_PAGE)? });
         }
         let mut registers = [0; REGISTERS];
         for (number, register) in registers.iter_mut().enumerate() {
             *register = self.chip.scratchpad(number)?;
         }
-        let words = [ARRIVAL, CONFIRMATION].map(|word| self.memory.word(word).load(Ordering::Acquire));
+        let words = [ARRIVAL, CONFIRMATION].map(|word| self.page.word(word).load(Ordering::Acquire));
         let mut actions = Vec::new();
         let Some(bringing) = &mut state.setup else { return Ok(LOOK_DOWN) };
         let phase = bringing.setup.step(&Inputs { now, registers, words }, &mut actions);
@@ -313,8 +344,6 @@ impl Drop for Adapter {
         self.chip.clear_translation();
         self.chip.disable_link();
         self.chip.function().set_bus_master(false);
-        if let Err(error) = self.chip.function().unmap_memory(self.iova) {
-            log::warn!("port {}: {error}", self.port);
-        }
+        self.unmap(0);
     }
 }

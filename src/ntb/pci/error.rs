@@ -1,10 +1,16 @@
 //! Errors of adapters.
 
-use crate::function::Identity;
+use crate::function::{Identity, PciAddress};
 
 /// Error of an adapter or of its driver.
 #[derive(Debug, thiserror::Error)]
 pub enum PciError {
+    /// The function does not exist.
+    #[error("there is no PCI function {address}")]
+    Missing {
+        /// The address.
+        address: PciAddress,
+    },
     /// There is no driver for the function.
     #[error("{identity} is no NTB adapter that ntbring knows: it drives Intel 8086:201c (Skylake to Cooper Lake)")]
     Unknown {
@@ -44,6 +50,14 @@ pub enum PciError {
     Gone {
         /// The function.
         identity: Identity,
+    },
+    /// There are no bus addresses for incoming memory.
+    #[error("{identity}: there are no {size} bytes of free bus addresses for its window: use smaller windows (BIOS)")]
+    NoAddresses {
+        /// The function.
+        identity: Identity,
+        /// The size of the window, bytes.
+        size: u64,
     },
     /// The kernel refused an operation on the function.
     #[error("{identity}: {operation}: {source}{help}")]

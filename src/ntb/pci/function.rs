@@ -5,6 +5,7 @@ use crate::registers::{Block, Registers, Space};
 use nix::sys::eventfd::EventFd;
 use ntbring_memory::{Mapping, OutWindow, Region};
 use std::fmt;
+use std::os::fd::BorrowedFd;
 
 /// The bus address of a function, such as `0000:05:00.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -119,6 +120,12 @@ pub trait Function: Registers {
     fn window(&self, bar: u8, offset: u64, len: u64) -> Result<OutWindow, PciError>;
     /// Returns the kind of mapping of such windows.
     fn mapping(&self, bar: u8) -> Mapping;
+    /// Returns a file that other processes can map as such a window, and the offset of the memory range in it, bytes;
+    /// None if only this process can map it.
+    fn window_file(&self, bar: u8) -> Option<(BorrowedFd<'_>, u64)>;
+    /// Returns free bus addresses for `size` bytes of memory, at a multiple of `align` and below `below`; None if there
+    /// are none.
+    fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64>;
     /// Makes `memory` accessible to the function at the bus addresses from `iova` on. It stays so until
     /// [`Function::unmap_memory`].
     fn map_memory(&self, memory: &Region, iova: u64) -> Result<(), PciError>;

@@ -3,10 +3,10 @@
 use crate::adapter::{Adapter, Listener, CONTROL_PAGE};
 use crate::address::SliceAddress;
 use crate::allotment::{Range, Ranges};
+use crate::memory::SharedMemory;
 use crate::service::Service;
 use crate::slice::{SliceBells, HEADER};
 use ntbring_host::clock;
-use ntbring_memory::Region;
 use ntbring_ntb::fabric::Windows;
 use ntbring_ntb::software::{Registers, PAGE};
 use ntbring_ntb::{NtbError, PortCaps, PortIndex};
@@ -31,8 +31,7 @@ impl HostAdapters {
     /// Takes the adapters into service. `host` is the identity with which they were opened. Fails if no thread can be
     /// started.
     pub fn new(host: u64, adapters: Vec<Arc<Adapter>>) -> std::io::Result<Arc<HostAdapters>> {
-        let ranges =
-            adapters.iter().map(|adapter| (adapter.port(), Ranges::new(adapter.memory().len() as u64, CONTROL_PAGE)));
+        let ranges = adapters.iter().map(|adapter| (adapter.port(), Ranges::new(adapter.size(), CONTROL_PAGE)));
         let ranges = Mutex::new(ranges.collect());
         let service = Service::start(adapters.clone())?;
         Ok(Arc::new(HostAdapters { host, adapters, ranges, jobs: Mutex::default(), _service: service }))
@@ -56,22 +55,27 @@ impl HostAdapters {
     /// Gives a job a slice of each window that it wants. Fails if there is no adapter in one of the ports, or not
     /// enough room.
     pub fn allot(self: &Arc<Self>, windows: Windows) -> Result<Arc<Allotment>, NtbError> {
-        let registers = Registers::create(Region::anonymous(PAGE), windows.ports);
+        let memory =
+            |size| SharedMemory::allocate(size).map_err(|error| device(format!("allocating a window: {error}")));
+        let page = memory(PAGE as u64)?;
+        let registers = Registers::create(page.region().clone(), windows.ports);
         registers.attend();
         let key = fastrand::u64(1..);
-        let mut allotment = Allotment { owner: self.clone(), key, registers, slices: Vec::new() };
+        let mut allotment = Allotment { owner: self.clone(), key, page, registers, slices: Vec::new() };
         // A host without neighbours needs no window.
         let ports = windows.ports.ports().iter().filter(|_| windows.bytes > 0);
         for &port in ports {
             let adapter = self.adapter(port).cloned().ok_or_else(|| self.no_adapter(port))?;
             let range = self.take(port, HEADER as u64 + windows.bytes)?;
-            let memory = adapter.memory().part(range.offset as usize, range.len as usize);
-            // Nothing of an earlier job is left for this one to read.
-            memory.clear();
+            let memory = memory(range.len).inspect_err(|_| self.give_back(port, range))?;
+            adapter.map(range.offset, memory.region()).map_err(|error| {
+                self.give_back(port, range);
+                device(error.to_string())
+            })?;
             let bank = allotment.registers.bank(port).ok_or_else(|| self.no_adapter(port))?;
             let doorbell = doorbell_of(range.offset, adapter.chip().limits().doorbells);
             let bells: Arc<dyn Listener> =
-                Arc::new(SliceBells::new(&memory, allotment.registers.clone(), bank, doorbell));
+                Arc::new(SliceBells::new(memory.region(), allotment.registers.clone(), bank, doorbell));
             allotment.slices.push(Slice { adapter: adapter.clone(), range, memory, bells: bells.clone() });
             adapter.listen(bells);
         }
@@ -101,15 +105,21 @@ impl HostAdapters {
                  wait until another job has ended, or give the adapter a larger window",
                 ranges.free()
             );
-            NtbError::Device { device: "pci".into(), problem }
+            device(problem)
         })
+    }
+
+    fn give_back(&self, port: PortIndex, range: Range) {
+        if let Some(ranges) = lock(&self.ranges).get_mut(&port) {
+            ranges.give_back(range);
+        }
     }
 
     fn no_adapter(&self, port: PortIndex) -> NtbError {
         let ports: Vec<String> = self.adapters.iter().map(|adapter| adapter.port().to_string()).collect();
         let ports = if ports.is_empty() { "none".to_string() } else { ports.join(", ") };
         let problem = format!("there is no adapter in port {port}; ports with adapters: {ports} (NTBRING_PORTS)");
-        NtbError::Device { device: "pci".into(), problem }
+        device(problem)
     }
 }
 
@@ -126,7 +136,7 @@ pub struct Slice {
     /// The place in the window.
     pub range: Range,
     /// The memory that the neighbour writes.
-    pub memory: Region,
+    pub memory: SharedMemory,
     bells: Arc<dyn Listener>,
 }
 
@@ -134,6 +144,7 @@ pub struct Slice {
 pub struct Allotment {
     owner: Arc<HostAdapters>,
     key: u64,
+    page: SharedMemory,
     registers: Registers,
     slices: Vec<Slice>,
 }
@@ -153,6 +164,16 @@ impl Allotment {
         &self.registers
     }
 
+    /// Returns the memory of the register page.
+    pub fn page(&self) -> &SharedMemory {
+        &self.page
+    }
+
+    /// Returns the slices.
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
     /// Returns the slice of the window of a port; None if the job does not use the port.
     pub fn slice(&self, port: PortIndex) -> Option<&Slice> {
         self.slices.iter().find(|slice| slice.adapter.port() == port)
@@ -168,7 +189,7 @@ impl Allotment {
             port: opposite,
             ports: address.ports().unwrap_or_default(),
         })?;
-        let wrong = |problem| Err(NtbError::Device { device: "pci".into(), problem });
+        let wrong = |problem| Err(device(problem));
         let start = Instant::now();
         let peer = loop {
             slice.adapter.serve(Duration::from_nanos(clock::now()), fastrand::u64(..));
@@ -195,11 +216,14 @@ impl Drop for Allotment {
     fn drop(&mut self) {
         for slice in self.slices.drain(..) {
             slice.adapter.ignore(&slice.bells);
-            if let Some(ranges) = lock(&self.owner.ranges).get_mut(&slice.adapter.port()) {
-                ranges.give_back(slice.range);
-            }
+            slice.adapter.unmap(slice.range.offset);
+            self.owner.give_back(slice.adapter.port(), slice.range);
         }
     }
+}
+
+fn device(problem: String) -> NtbError {
+    NtbError::Device { device: "pci".into(), problem }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,11 +3,14 @@
 //! | module | holds |
 //! |---|---|
 //! | `registers`, `function` | access to a PCI function: the seam between drivers of chips and VFIO or a model |
+//! | `sysfs` | what the kernel says of PCI functions |
+//! | [`vfio`] | functions that are bound to vfio-pci |
 //! | `chip`, `intel` | the interface of a chip's driver; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `adapter`, `service` | an adapter of this host and its link; the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
 //! | `host`, `allotment` | all adapters of a host; the division of their windows among jobs |
+//! | [`memory`] | memory that a neighbour writes and that processes share |
 //! | `local` | the backend over adapters that this process owns |
 
 mod adapter;
@@ -20,9 +23,12 @@ mod host;
 mod intel;
 pub mod link;
 mod local;
+pub mod memory;
 mod registers;
 mod service;
 mod slice;
+mod sysfs;
+pub mod vfio;
 
 pub use adapter::{Adapter, Listener, CONTROL_PAGE};
 pub use address::SliceAddress;
@@ -35,3 +41,4 @@ pub use local::LocalAdapters;
 pub use registers::{Block, Registers, Space, Width};
 pub use service::Service;
 pub use slice::{AdapterGrant, Grant, SliceBells, SlicePort, HEADER};
+pub use sysfs::SysFunction;

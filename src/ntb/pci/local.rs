@@ -67,7 +67,13 @@ impl Fabric for LocalFabric {
         // All hosts of a job have slices of the same size.
         let grant = AdapterGrant { adapter, offset, len: slice.range.len, doorbell };
         let registers = (self.allotment.registers().clone(), bank);
-        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, slice.memory.clone(), Arc::new(grant))?)))
+        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(
+            port,
+            caps,
+            registers,
+            slice.memory.region().clone(),
+            Arc::new(grant),
+        )?)))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {

@@ -1,0 +1,58 @@
+//! Memory of this host that a neighbour writes, and that processes of this host share by its descriptor.
+
+use memmap2::{MmapOptions, MmapRaw};
+use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
+use ntbring_memory::Region;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Size of a huge page, bytes.
+const HUGE: u64 = 2 << 20;
+
+/// A memory file without a name, and its mapping in this process.
+pub struct SharedMemory {
+    file: File,
+    region: Region,
+}
+
+impl SharedMemory {
+    /// Allocates `size` bytes, all zero: in huge pages if the size is a multiple of 2 MiB and the host has some free.
+    pub fn allocate(size: u64) -> io::Result<SharedMemory> {
+        let huge = if size % HUGE == 0 { Self::with(size, MemFdCreateFlag::MFD_HUGETLB).ok() } else { None };
+        huge.map_or_else(|| Self::with(size, MemFdCreateFlag::empty()), Ok)
+    }
+
+    fn with(size: u64, flags: MemFdCreateFlag) -> io::Result<SharedMemory> {
+        let file = File::from(memfd_create(c"ntbring-window", flags | MemFdCreateFlag::MFD_CLOEXEC)?);
+        file.set_len(size)?;
+        nix::fcntl::fallocate(
+            std::os::fd::AsRawFd::as_raw_fd(&file),
+            nix::fcntl::FallocateFlags::empty(),
+            0,
+            size as i64,
+        )?;
+        let region = map(&file, 0, size)?;
+        Ok(SharedMemory { file, region })
+    }
+
+    /// Returns the mapping.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Returns the file.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Maps `len` bytes at `offset` of a file, both multiples of a page.
+pub fn map(file: &File, offset: u64, len: u64) -> io::Result<Region> {
+    let len = usize::try_from(len).map_err(io::Error::other)?;
+    let map: MmapRaw = MmapOptions::new().offset(offset).len(len).map_raw(file)?;
+    let base = map.as_mut_ptr();
+    // SAFETY: the mapping lives as long as its owner, and no reference to it exists; it starts at a page.
+    Ok(unsafe { Region::new(base, len, Arc::new(map)) })
+}

@@ -1,0 +1,94 @@
+//! What the kernel says of PCI functions, in /sys.
+
+use crate::function::{Identity, PciAddress};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The directory of all PCI functions.
+const DEVICES: &str = "/sys/bus/pci/devices";
+
+/// A PCI function in /sys.
+#[derive(Clone, Debug)]
+pub struct SysFunction {
+    /// The bus address.
+    pub address: PciAddress,
+    path: PathBuf,
+}
+
+impl SysFunction {
+    /// Returns the function at an address, which need not exist.
+    pub fn at(address: PciAddress) -> SysFunction {
+        SysFunction { address, path: Path::new(DEVICES).join(address.to_string()) }
+    }
+
+    /// Returns all functions of this host, ordered by their addresses.
+    pub fn all() -> io::Result<Vec<SysFunction>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(DEVICES)? {
+            all.extend(entry?.file_name().to_str().and_then(PciAddress::parse).map(SysFunction::at));
+        }
+        all.sort_by_key(|function| function.address);
+        Ok(all)
+    }
+
+    /// Returns the identity; None if the function does not exist.
+    pub fn identity(&self) -> Option<Identity> {
+        let hex = |file: &str| u32::from_str_radix(self.text(file)?.trim_start_matches("0x"), 16).ok();
+        Some(Identity {
+            address: self.address,
+            vendor: hex("vendor")? as u16,
+            device: hex("device")? as u16,
+            revision: hex("revision")? as u8,
+            class: hex("class")?,
+        })
+    }
+
+    /// Returns the name of the driver that is bound to the function; None if there is none.
+    pub fn driver(&self) -> Option<String> {
+        self.target("driver")
+    }
+
+    /// Returns the number of the IOMMU group; None without an IOMMU.
+    pub fn iommu_group(&self) -> Option<String> {
+        self.target("iommu_group")
+    }
+
+    /// Returns the functions in the same IOMMU group, this one among them.
+    pub fn group_members(&self) -> Vec<SysFunction> {
+        let Ok(entries) = fs::read_dir(self.path.join("iommu_group/devices")) else { return Vec::new() };
+        let addresses = entries.flatten().filter_map(|entry| PciAddress::parse(entry.file_name().to_str()?));
+        let mut members: Vec<SysFunction> = addresses.map(SysFunction::at).collect();
+        members.sort_by_key(|function| function.address);
+        members
+    }
+
+    /// Returns the start address on the bus, the size in bytes and the flags of each of the memory ranges 0 to 5.
+    pub fn resources(&self) -> [(u64, u64, u64); 6] {
+        let text = self.text("resource").unwrap_or_default();
+        let mut lines = text.lines();
+        std::array::from_fn(|_| {
+            let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(0);
+            let words: Vec<u64> = lines.next().unwrap_or("").split_whitespace().map(hex).collect();
+            match words[..] {
+                [start, end, flags] if end > start => (start, end - start + 1, flags),
+                _ => (0, 0, 0),
+            }
+        })
+    }
+
+    /// Returns the path of a file of the function.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Returns the contents of a file of the function without white space at the end; None if there is no such file.
+    pub fn text(&self, name: &str) -> Option<String> {
+        Some(fs::read_to_string(self.file(name)).ok()?.trim_end().to_string())
+    }
+
+    /// Returns the name of the directory to which a symbolic link of the function leads.
+    fn target(&self, name: &str) -> Option<String> {
+        Some(fs::read_link(self.file(name)).ok()?.file_name()?.to_str()?.to_string())
+    }
+}

@@ -1,0 +1,329 @@
+//! One function that is bound to vfio-pci.
+
+use super::calls::{self, Call};
+use super::container::Container;
+use crate::error::PciError;
+use crate::function::{Bar, Function, Identity, InterruptKind, Interrupts};
+use crate::memory;
+use crate::registers::{Registers, Space, Width};
+use crate::sysfs::SysFunction;
+use memmap2::{MmapOptions, MmapRaw};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use ntbring_memory::{Mapping, OutWindow, Region};
+use std::fs::File;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use vfio_bindings::bindings::vfio;
+
+const BARS: usize = 6;
+const COMMAND: u64 = 4;
+const COMMAND_MEMORY: u64 = 1 << 1;
+const COMMAND_BUS_MASTER: u64 = 1 << 2;
+
+/// Bit of a base address register that says that the range is prefetchable, and the bits of its width.
+const BAR_PREFETCHABLE: u64 = 1 << 3;
+const BAR_TYPE: u64 = 0b110;
+const BAR_64BIT: u64 = 0b100;
+
+/// A range of the device's descriptor.
+#[derive(Clone, Copy, Default)]
+struct VfioRegion {
+    size: u64,
+    offset: u64,
+    can_map: bool,
+}
+
+/// One function that is bound to vfio-pci.
+pub struct VfioFunction {
+    container: Arc<Container>,
+    identity: Identity,
+    device: File,
+    config: VfioRegion,
+    regions: [VfioRegion; BARS],
+    bars: [Option<Bar>; BARS],
+    /// The mapping of BAR 0, which holds the registers of all chips that have a driver.
+    registers: Option<MmapRaw>,
+    /// Files of /sys that map the memory ranges write-combining.
+    combining: [Option<File>; BARS],
+}
+
+impl VfioFunction {
+    pub(super) fn new(
+        container: Arc<Container>,
+        function: &SysFunction,
+        identity: Identity,
+        device: OwnedFd,
+    ) -> Result<VfioFunction, PciError> {
+        let fail = |operation| move |source| PciError::System { identity, operation, source, help: String::new() };
+        let region = |index| region(&device, index).map_err(fail("asking for its memory ranges"));
+        let config = region(vfio::VFIO_PCI_CONFIG_REGION_INDEX)?;
+        let mut regions = [VfioRegion::default(); BARS];
+        for (index, place) in (0..).zip(&mut regions) {
+            *place = region(index)?;
+        }
+        let device = File::from(device);
+        let registers = match regions[0] {
+            VfioRegion { can_map: true, size, offset } => {
+                let map = MmapOptions::new().offset(offset).len(size as usize).map_raw(&device);
+                Some(map.map_err(fail("mapping its registers"))?)
+            }
+            _ => None,
+        };
+        let bars = [None; BARS];
+        let combining = [const { None }; BARS];
+        let this = VfioFunction { container, identity, device, config, regions, bars, registers, combining };
+        let mut this = this.with_bars(&function.resources());
+        this.enable_memory();
+        for bar in this.bars.into_iter().flatten().filter(|bar| bar.index != 0 && bar.is_prefetchable) {
+            match combining_file(function, bar) {
+                Ok(file) => this.combining[usize::from(bar.index)] = Some(file),
+                Err(error) => log::warn!(
+                    "{identity}: memory range {} is mapped uncached, which is many times slower: \
+                     {}: {error}{}",
+                    bar.index,
+                    combining_path(function, bar).display(),
+                    why_uncached(&error)
+                ),
+            }
+        }
+        Ok(this)
+    }
+
+    /// Adds the memory ranges, whose addresses are taken from /sys.
+    fn with_bars(mut self, resources: &[(u64, u64, u64); BARS]) -> VfioFunction {
+        let mut index = 0;
+        while index < BARS {
+            let register = self.read(Space::Config, 0x10 + 4 * index as u64, Width::Dword);
+            let is_64bit = register & BAR_TYPE == BAR_64BIT;
+            let (address, size) = (resources[index].0, self.regions[index].size);
+            if size > 0 && register & 1 == 0 {
+                let is_prefetchable = register & BAR_PREFETCHABLE != 0;
+                self.bars[index] = Some(Bar { index: index as u8, address, size, is_64bit, is_prefetchable });
+            }
+            index += if is_64bit { 2 } else { 1 };
+        }
+        self
+    }
+
+    fn enable_memory(&self) {
+        let command = self.read(Space::Config, COMMAND, Width::Word);
+        self.write(Space::Config, COMMAND, Width::Word, command | COMMAND_MEMORY);
+    }
+
+    /// Returns the container.
+    pub fn container(&self) -> &Arc<Container> {
+        &self.container
+    }
+
+    /// Returns the address of a register in the mapping of BAR 0; None if the access has to go through the descriptor.
+    fn mapped(&self, space: Space, offset: u64, width: Width) -> Option<*mut u8> {
+        let map = self.registers.as_ref().filter(|_| space == Space::Bar(0))?;
+        let is_inside = offset % width.bytes() as u64 == 0 && offset + width.bytes() as u64 <= map.len() as u64;
+        is_inside.then(|| map.as_mut_ptr().wrapping_add(offset as usize))
+    }
+
+    /// Returns the position of a register in the descriptor; None if it does not exist.
+    fn position(&self, space: Space, offset: u64, width: Width) -> Option<u64> {
+        let region = match space {
+            Space::Config => self.config,
+            Space::Bar(index) => *self.regions.get(usize::from(index))?,
+        };
+        (offset.checked_add(width.bytes() as u64)? <= region.size).then_some(region.offset + offset)
+    }
+
+    fn error(&self, operation: &'static str, source: io::Error, help: String) -> PciError {
+        PciError::System { identity: self.identity, operation, source, help }
+    }
+
+    /// Returns the number of vectors of a kind of interrupts.
+    fn vectors(&self, index: u32) -> io::Result<u32> {
+        let argsz = size_of::<vfio::vfio_irq_info>() as u32;
+        let mut info = vfio::vfio_irq_info { argsz, index, ..Default::default() };
+        // SAFETY: it is the structure of this call.
+        unsafe { calls::with_struct(self.device.as_fd(), Call::DeviceGetIrqInfo, &mut info) }?;
+        Ok(if info.flags & vfio::VFIO_IRQ_INFO_EVENTFD != 0 { info.count } else { 0 })
+    }
+
+    /// Executes an action on interrupts, with data that follow the header.
+    fn set_interrupts(&self, index: u32, flags: u32, count: u32, data: &[i32]) -> io::Result<()> {
+        let header = size_of::<vfio::vfio_irq_set>();
+        let argsz = header + size_of_val(data);
+        // The structure has 32-bit fields, and so have the data.
+        let mut words = vec![argsz as u32, flags, index, 0, count];
+        debug_assert_eq!(words.len() * 4, header);
+        words.extend(data.iter().map(|&fd| fd as u32));
+        // SAFETY: the buffer has the layout of the structure of this call, and `argsz` bytes.
+        unsafe { calls::with_struct(self.device.as_fd(), Call::DeviceSetIrqs, words.as_mut_ptr()) }.map(drop)
+    }
+}
+
+fn combining_path(function: &SysFunction, bar: Bar) -> PathBuf {
+    function.file(&format!("resource{}_wc", bar.index))
+}
+
+/// Opens the file that maps a memory range write-combining. vfio-pci must not have mapped the range before: the kernel
+/// would silently map it uncached.
+fn combining_file(function: &SysFunction, bar: Bar) -> io::Result<File> {
+    let file = File::options().read(true).write(true).open(combining_path(function, bar))?;
+    // The kernel decides when it is mapped.
+    MmapOptions::new().len(4096).map_raw(&file)?;
+    Ok(file)
+}
+
+/// Returns the remedy for a memory range that cannot be mapped write-combining, after a semicolon.
+fn why_uncached(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => "; the kernel is locked down (Secure Boot): /sys/kernel/security/lockdown",
+        Some(libc::EACCES) => "; only root may map it",
+        Some(libc::EINVAL) => "; another driver has claimed it: boot with iomem=relaxed, or end the other program",
+        _ => "",
+    }
+}
+
+fn region(device: &OwnedFd, index: u32) -> io::Result<VfioRegion> {
+    let argsz = size_of::<vfio::vfio_region_info>() as u32;
+    let mut info = vfio::vfio_region_info { argsz, index, ..Default::default() };
+    // SAFETY: it is the structure of this call.
+    unsafe { calls::with_struct(device.as_fd(), Call::DeviceGetRegionInfo, &mut info) }?;
+    Ok(VfioRegion { size: info.size, offset: info.offset, can_map: info.flags & vfio::VFIO_REGION_INFO_FLAG_MMAP != 0 })
+}
+
+impl Registers for VfioFunction {
+    fn read(&self, space: Space, offset: u64, width: Width) -> u64 {
+        if let Some(at) = self.mapped(space, offset, width) {
+            // SAFETY: the register lies inside the mapping, at a multiple of its width.
+            return unsafe {
+                match width {
+                    Width::Byte => at.read_volatile().into(),
+                    Width::Word => at.cast::<u16>().read_volatile().into(),
+                    Width::Dword => at.cast::<u32>().read_volatile().into(),
+                    Width::Qword => at.cast::<u64>().read_volatile(),
+                }
+            };
+        }
+        let mut bytes = [0; 8];
+        let position = self.position(space, offset, width);
+        match position.map(|position| self.device.read_exact_at(&mut bytes[..width.bytes()], position)) {
+            Some(Ok(())) => u64::from_le_bytes(bytes),
+            _ => width.ones(),
+        }
+    }
+
+    fn write(&self, space: Space, offset: u64, width: Width, value: u64) {
+        if let Some(at) = self.mapped(space, offset, width) {
+            // SAFETY: as in `read`.
+            return unsafe {
+                match width {
+                    Width::Byte => at.write_volatile(value as u8),
+                    Width::Word => at.cast::<u16>().write_volatile(value as u16),
+                    Width::Dword => at.cast::<u32>().write_volatile(value as u32),
+                    Width::Qword => at.cast::<u64>().write_volatile(value),
+                }
+            };
+        }
+        if let Some(position) = self.position(space, offset, width) {
+            // A write that fails is lost, as on the bus.
+            let _ = self.device.write_all_at(&value.to_le_bytes()[..width.bytes()], position);
+        }
+    }
+}
+
+impl Function for VfioFunction {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn bar(&self, index: u8) -> Option<Bar> {
+        self.bars.get(usize::from(index)).copied().flatten()
+    }
+
+    fn window(&self, bar: u8, offset: u64, len: u64) -> Result<OutWindow, PciError> {
+        let region = self.regions.get(usize::from(bar)).copied().unwrap_or_default();
+        let fail = |source| self.error("mapping its window", source, String::new());
+        if offset.checked_add(len).is_none_or(|end| end > region.size) {
+            return Err(fail(io::ErrorKind::InvalidInput.into()));
+        }
+        let (file, start) = match self.combining.get(usize::from(bar)) {
+            Some(Some(file)) => (file, 0),
+            _ if region.can_map => (&self.device, region.offset),
+            _ => return Err(fail(io::Error::other("vfio-pci cannot map it"))),
+        };
+        Ok(OutWindow::mapped(memory::map(file, start + offset, len).map_err(fail)?, self.mapping(bar)))
+    }
+
+    fn mapping(&self, bar: u8) -> Mapping {
+        match self.combining.get(usize::from(bar)) {
+            Some(Some(_)) => Mapping::WriteCombining,
+            _ => Mapping::Uncached,
+        }
+    }
+
+    fn window_file(&self, bar: u8) -> Option<(BorrowedFd<'_>, u64)> {
+        let region = self.regions.get(usize::from(bar)).filter(|region| region.can_map)?;
+        match self.combining.get(usize::from(bar)) {
+            Some(Some(file)) => Some((file.as_fd(), 0)),
+            _ => Some((self.device.as_fd(), region.offset)),
+        }
+    }
+
+    fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
+        self.container.free_addresses(size, align, below)
+    }
+
+    fn map_memory(&self, memory: &Region, iova: u64) -> Result<(), PciError> {
+        self.container.map(memory, iova).map_err(|source| {
+            let help = match source.raw_os_error() {
+                Some(libc::ENOMEM) => format!(
+                    "; the kernel must lock {} bytes of memory for it: raise `ulimit -l`, or LimitMEMLOCK of the systemd unit",
+                    memory.len()
+                ),
+                _ => String::new(),
+            };
+            self.error("mapping memory for it", source, help)
+        })
+    }
+
+    fn unmap_memory(&self, iova: u64) -> Result<(), PciError> {
+        self.container.unmap(iova).map_err(|source| self.error("unmapping its memory", source, String::new()))
+    }
+
+    fn set_bus_master(&self, on: bool) {
+        let command = self.read(Space::Config, COMMAND, Width::Word) & !COMMAND_BUS_MASTER;
+        self.write(Space::Config, COMMAND, Width::Word, if on { command | COMMAND_BUS_MASTER } else { command });
+    }
+
+    fn interrupts(&self, wanted: usize) -> Result<Interrupts, PciError> {
+        let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+        let event = event.map_err(|error| self.error("creating an event descriptor", error.into(), String::new()))?;
+        let kinds = [
+            (InterruptKind::MsiX, vfio::VFIO_PCI_MSIX_IRQ_INDEX),
+            (InterruptKind::Line, vfio::VFIO_PCI_INTX_IRQ_INDEX),
+            (InterruptKind::Msi, vfio::VFIO_PCI_MSI_IRQ_INDEX),
+        ];
+        let enable = || {
+            for (kind, index) in kinds {
+                let count = self.vectors(index)?.min(wanted as u32);
+                if count > 0 {
+                    let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
+                    let events = vec![event.as_fd().as_raw_fd(); count as usize];
+                    self.set_interrupts(index, flags, count, &events)?;
+                    return Ok(kind);
+                }
+            }
+            Err(io::Error::other("it has no interrupts"))
+        };
+        let kind = enable().map_err(|source| self.error("enabling its interrupts", source, String::new()))?;
+        Ok(Interrupts { kind, event })
+    }
+
+    fn unmask_line(&self) {
+        let flags = vfio::VFIO_IRQ_SET_DATA_NONE | vfio::VFIO_IRQ_SET_ACTION_UNMASK;
+        if let Err(error) = self.set_interrupts(vfio::VFIO_PCI_INTX_IRQ_INDEX, flags, 1, &[]) {
+            log::warn!("{}: unmasking its interrupt: {error}", self.identity);
+        }
+    }
+}

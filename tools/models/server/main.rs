@@ -1,0 +1,49 @@
+//! A server of modelled NTB adapters for virtual machines: each function appears in a QEMU as a `vfio-user-pci` device.
+
+mod function;
+mod guest_memory;
+
+use anyhow::{bail, Context, Result};
+use clap::Parser;
+use function::Served;
+use ntbring_models::{Cable, End, Skx};
+use std::path::PathBuf;
+use std::thread;
+
+/// Serves modelled NTB adapters to virtual machines
+#[derive(Parser)]
+struct Args {
+    /// Sockets of the two ends of each cable: A of the first, B of the first, A of the second, ...
+    #[arg(required = true, value_name = "SOCKET")]
+    sockets: Vec<PathBuf>,
+    /// Size of each window, bytes; a power of two
+    #[arg(long, default_value_t = 4 << 20)]
+    window: u64,
+}
+
+fn main() -> Result<()> {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info")).init();
+    let args = Args::parse();
+    if args.sockets.len() % 2 != 0 {
+        bail!("a cable has two ends: an even number of sockets is needed");
+    }
+    if !args.window.is_power_of_two() || args.window < 1 << 20 {
+        bail!("--window {}: a power of two from 1 MiB on is needed", args.window);
+    }
+    let mut servers = Vec::new();
+    for ends in args.sockets.chunks(2) {
+        let cable = Cable::new(Skx::new(args.window));
+        for (end, socket) in End::BOTH.into_iter().zip(ends) {
+            let served = Served::new(cable.clone(), end, socket);
+            // All sockets exist when the first virtual machine starts.
+            let server = served.listen().with_context(|| format!("listening at {}", socket.display()))?;
+            servers.push(thread::spawn(move || served.serve(server)));
+        }
+    }
+    for server in servers {
+        if server.join().is_err() {
+            bail!("a server has panicked");
+        }
+    }
+    Ok(())
+}
