@@ -18,9 +18,12 @@ pub enum Device {
     Shared(PathBuf),
     /// Loopback adapters, between threads of one process, for tests.
     Loopback,
-    /// PCI adapters, named by the text after `pci:`.
-    Pci(String),
+    /// PCI adapters, which the agent with this socket owns.
+    Pci(PathBuf),
 }
+
+/// The socket of a host's agent, unless another one is named.
+pub const AGENT_SOCKET: &str = "/run/ntbring/agent.sock";
 
 impl Device {
     fn parse(text: &str) -> Result<Device, String> {
@@ -29,7 +32,9 @@ impl Device {
             ("loopback", "") if text == "loopback" => Ok(Device::Loopback),
             ("emu", dir) if dir.starts_with('/') => Ok(Device::Shared(dir.into())),
             ("emu", dir) => Err(format!("{dir:?} is no absolute path of a directory")),
-            ("pci", adapters) if !adapters.is_empty() => Ok(Device::Pci(adapters.into())),
+            ("pci", "") if text == "pci" => Ok(Device::Pci(AGENT_SOCKET.into())),
+            ("pci", socket) if socket.starts_with('/') => Ok(Device::Pci(socket.into())),
+            ("pci", socket) => Err(format!("{socket:?} is no absolute path of a socket")),
             _ => Err("unknown".into()),
         }
     }
@@ -46,7 +51,7 @@ impl Device {
 
     /// Returns the form of the setting's value for the kind with a code.
     pub fn kind_name(kind: u8) -> &'static str {
-        ["emu", "emu:DIR", "loopback", "pci:ADAPTERS"].get(usize::from(kind)).unwrap_or(&"an unknown kind of device")
+        ["emu", "emu:DIR", "loopback", "pci"].get(usize::from(kind)).unwrap_or(&"an unknown kind of device")
     }
 }
 
@@ -56,7 +61,7 @@ impl fmt::Display for Device {
             Device::Emulated => f.write_str("emu"),
             Device::Shared(dir) => write!(f, "emu:{}", dir.display()),
             Device::Loopback => f.write_str("loopback"),
-            Device::Pci(adapters) => write!(f, "pci:{adapters}"),
+            Device::Pci(socket) => write!(f, "pci:{}", socket.display()),
         }
     }
 }
@@ -89,8 +94,9 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             shared: true,
             meaning: "adapters that join the hosts: emu, emulated between processes of one machine; emu:DIR, between \
                  containers that share the directory DIR of a memory file system and nothing else; loopback, between \
-                 threads of one process (for tests); pci:ADAPTERS, real ones (no backend yet). Only the kind must be the \
-                 same on all hosts: the path DIR of the directory and ADAPTERS may differ",
+                 threads of one process (for tests); pci, real ones that the agent ntbringd of each host owns; \
+                 pci:SOCKET, of the agent with that socket. Only the kind must be the same on all hosts: the paths DIR \
+                 and SOCKET may differ",
             tunable: false,
         },
         parse: |s, v| {

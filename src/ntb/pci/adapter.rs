@@ -53,6 +53,8 @@ struct State {
     peer: Option<Introduction>,
     /// Number of times that the link has gone down.
     outages: u64,
+    /// Time at which the link has to be looked at again, even if no interrupt tells of it.
+    look: Duration,
     /// The latest error that was logged.
     error: Option<SetupError>,
     /// True if the adapter does not answer any more.
@@ -85,7 +87,15 @@ impl Adapter {
         function.map_memory(&page, iova)?;
         let interrupts = function.interrupts(limits.vectors)?;
         function.set_bus_master(true);
-        let state = State { setup: None, peer: None, outages: 0, error: None, is_gone: false, listeners: Vec::new() };
+        let state = State {
+            setup: None,
+            peer: None,
+            outages: 0,
+            look: Duration::ZERO,
+            error: None,
+            is_gone: false,
+            listeners: Vec::new(),
+        };
         let adapter = Adapter { chip, limits, port, host, page, size, iova, interrupts, state: Mutex::new(state) };
         adapter.prepare()?;
         adapter.chip.enable_link()?;
@@ -220,7 +230,12 @@ impl Adapter {
         if state.is_gone {
             return Duration::MAX;
         }
-        let served = self.serve_events(&mut state).and_then(|()| self.serve_link(&mut state, now, seed));
+        let served = self.serve_events(&mut state).and_then(|link_changed| {
+            if link_changed || state.peer.is_none() || now >= state.look {
+                state.look = now + self.serve_link(&mut state, now, seed)?;
+            }
+            Ok(state.look.saturating_sub(now))
+        });
         if self.interrupts.kind == InterruptKind::Line {
             self.chip.function().unmask_line();
         }
@@ -235,7 +250,8 @@ impl Adapter {
         }
     }
 
-    fn serve_events(&self, state: &mut State) -> Result<(), PciError> {
+    /// Handles events. Returns true if the link may have changed.
+    fn serve_events(&self, state: &mut State) -> Result<bool, PciError> {
         let events = self.chip.take_events()?;
         if events.link_changed {
             self.set_down(state);
@@ -243,9 +259,10 @@ impl Adapter {
         if events.doorbells != 0 {
             state.listeners.iter().for_each(|listener| listener.doorbells(events.doorbells));
         }
-        Ok(())
+        Ok(events.link_changed)
     }
 
+    /// Looks at the link and goes on with bringing it up. Returns the time until the next look.
     fn serve_link(&self, state: &mut State, now: Duration, seed: u64) -> Result<Duration, PciError> {
         if self.chip.link()? == LinkStatus::Down {
             self.set_down(state);

@@ -1,7 +1,7 @@
 //! The interface between the drivers of chips and the adapter above them.
 
 use crate::error::PciError;
-use crate::function::Function;
+use crate::function::{Function, Identity};
 use crate::intel::Skx;
 use std::sync::Arc;
 
@@ -99,6 +99,11 @@ pub trait Chip: Send + Sync {
     fn ring(&self, doorbell: usize);
     /// Returns the possible causes if writes of the neighbour do not arrive although the link is up.
     fn causes_of_silence(&self) -> &'static str;
+}
+
+/// Returns true if there is a driver for the function.
+pub fn is_known(identity: &Identity) -> bool {
+    matches!((identity.vendor, identity.device), (0x8086, 0x201c))
 }
 
 /// Returns the driver of a function. Fails if there is none, or if the function is in a mode that cannot be used.

@@ -4,7 +4,7 @@ use crate::adapter::{Adapter, Listener, CONTROL_PAGE};
 use crate::address::SliceAddress;
 use crate::allotment::{Range, Ranges};
 use crate::memory::SharedMemory;
-use crate::service::Service;
+use crate::service::{BellEvent, Service};
 use crate::slice::{SliceBells, HEADER};
 use ntbring_host::clock;
 use ntbring_ntb::fabric::Windows;
@@ -24,7 +24,7 @@ pub struct HostAdapters {
     adapters: Vec<Arc<Adapter>>,
     ranges: Mutex<HashMap<PortIndex, Ranges>>,
     jobs: Mutex<HashMap<u64, Weak<Allotment>>>,
-    _service: Service,
+    service: Service,
 }
 
 impl HostAdapters {
@@ -34,12 +34,19 @@ impl HostAdapters {
         let ranges = adapters.iter().map(|adapter| (adapter.port(), Ranges::new(adapter.size(), CONTROL_PAGE)));
         let ranges = Mutex::new(ranges.collect());
         let service = Service::start(adapters.clone())?;
-        Ok(Arc::new(HostAdapters { host, adapters, ranges, jobs: Mutex::default(), _service: service }))
+        Ok(Arc::new(HostAdapters { host, adapters, ranges, jobs: Mutex::default(), service }))
     }
 
     /// Returns the adapter in a port; None if there is none.
     pub fn adapter(&self, port: PortIndex) -> Option<&Arc<Adapter>> {
         self.adapters.iter().find(|adapter| adapter.port() == port)
+    }
+
+    /// Returns an event descriptor that rings the doorbell of a slice of the neighbour's window, at `offset`, whenever it
+    /// is signalled.
+    pub fn bell(&self, adapter: &Arc<Adapter>, offset: u64) -> std::io::Result<BellEvent> {
+        let doorbells = adapter.peer().map_or(1, |peer| peer.doorbells.into());
+        self.service.bell(adapter, doorbell_of(offset, doorbells))
     }
 
     /// Returns the capabilities that all adapters have.
@@ -157,6 +164,11 @@ impl Allotment {
             pages[usize::from(slice.adapter.port().get())] = (slice.range.offset / crate::allotment::PAGE) as u32;
         }
         SliceAddress { host: self.owner.host, key: self.key, pages }
+    }
+
+    /// Returns the adapters of the host.
+    pub fn owner(&self) -> &Arc<HostAdapters> {
+        &self.owner
     }
 
     /// Returns the register page of the job on this host.

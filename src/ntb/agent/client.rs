@@ -1,0 +1,239 @@
+//! The backend of ranks over the agent of their host.
+
+use crate::message::{receive, send, Reply, Request, VERSION};
+use nix::sys::socket::{connect, socket, AddressFamily, SockFlag, SockType, UnixAddr};
+use ntbring_host::FileTag;
+use ntbring_memory::{Mapping, OutWindow, Region};
+use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
+use ntbring_ntb::software::{Registers, SoftVector, PAGE};
+use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
+use ntbring_pci::{memory, Grant, SlicePort};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The backend over the agent of this host.
+pub struct AgentBackend {
+    agent: Arc<Agent>,
+}
+
+/// A connection to the agent.
+struct Agent {
+    path: PathBuf,
+    socket: Mutex<OwnedFd>,
+    caps: PortCaps,
+}
+
+impl AgentBackend {
+    /// Connects to the agent whose socket is at `path`.
+    pub fn connect(path: &Path) -> Result<AgentBackend, NtbError> {
+        let connected = || {
+            let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
+            connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+            Ok(socket)
+        };
+        let socket = connected().map_err(|error: nix::Error| {
+            let why = match error {
+                nix::Error::ENOENT | nix::Error::ECONNREFUSED => {
+                    "; the agent of this host does not run: start it with `systemctl start ntbringd`, or unset \
+                     NTBRING_DEVICE for the emulated ring"
+                }
+                _ => "",
+            };
+            failure(path, format!("connecting to ntbringd: {error}{why}"))
+        })?;
+        let mut agent = Agent { path: path.into(), socket: Mutex::new(socket), caps: PortCaps::SOFTWARE };
+        match agent.ask(&Request::Hello { version: VERSION })? {
+            (Reply::Hello { window_max, is_combining, .. }, _) => {
+                (agent.caps.window_max, agent.caps.mapping) = (window_max, mapping(is_combining));
+                Ok(AgentBackend { agent: Arc::new(agent) })
+            }
+            (other, _) => Err(agent.unexpected(&other)),
+        }
+    }
+
+    fn fabric(&self, request: &Request) -> Result<AgentFabric, NtbError> {
+        let agent = &self.agent;
+        let (address, slices, files) = match agent.ask(request)? {
+            (Reply::Windows { address, slices }, files) if files.len() == 1 + slices.len() => (address, slices, files),
+            (other, _) => return Err(agent.unexpected(&other)),
+        };
+        let mut files = files.into_iter().map(File::from);
+        let registers = agent.registers(files.next())?;
+        let mut windows = Vec::new();
+        for ((port, len), file) in slices.into_iter().zip(files) {
+            let port = PortIndex::new(port).ok_or_else(|| agent.failure(format!("there is no port {port}")))?;
+            windows.push((port, memory::map(&file, 0, len).map_err(|error| agent.cannot_map(&error))?));
+        }
+        Ok(AgentFabric { agent: agent.clone(), address: FabricAddress(address), registers, windows })
+    }
+}
+
+fn mapping(is_combining: bool) -> Mapping {
+    if is_combining {
+        Mapping::WriteCombining
+    } else {
+        Mapping::Uncached
+    }
+}
+
+fn failure(path: &Path, problem: String) -> NtbError {
+    NtbError::Device { device: format!("pci:{}", path.display()), problem }
+}
+
+impl Agent {
+    /// Sends a request and returns the reply. Fails if the agent refuses it or has ended.
+    fn ask(&self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), NtbError> {
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = send(socket.as_fd(), request, &[]).and_then(|()| receive(socket.as_fd()));
+        match answer.map_err(|error| self.failure(format!("ntbringd: {error}")))? {
+            (Reply::Refused { reason }, _) => Err(self.failure(reason)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn failure(&self, problem: String) -> NtbError {
+        failure(&self.path, problem)
+    }
+
+    fn unexpected(&self, reply: &Reply) -> NtbError {
+        self.failure(format!("ntbringd has sent an unexpected reply: {reply:?}"))
+    }
+
+    fn cannot_map(&self, error: &io::Error) -> NtbError {
+        self.failure(format!("mapping a window: {error}"))
+    }
+
+    /// Maps a register page.
+    fn registers(&self, file: Option<File>) -> Result<Registers, NtbError> {
+        let file = file.ok_or_else(|| self.failure("ntbringd has sent no register page".into()))?;
+        let page = memory::map(&file, 0, PAGE as u64).map_err(|error| self.cannot_map(&error))?;
+        let registers = Registers::open(page);
+        registers.ok_or_else(|| self.failure("ntbringd has sent an invalid register page".into()))
+    }
+}
+
+impl Backend for AgentBackend {
+    fn caps(&self) -> PortCaps {
+        self.agent.caps
+    }
+
+    fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
+        let fabric = self.fabric(&Request::Create { bytes: windows.bytes, ports: windows.ports.code() })?;
+        fabric.registers.attend();
+        Ok(Box::new(fabric))
+    }
+
+    fn attach(&self, address: &FabricAddress, _windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
+        let fabric = self.fabric(&Request::Attach { address: address.0 })?;
+        fabric.registers.attend();
+        Ok(Box::new(fabric))
+    }
+
+    fn bells(&self, address: &FabricAddress) -> Result<Arc<dyn Bells>, NtbError> {
+        match self.agent.ask(&Request::Bells { address: address.0 })? {
+            (Reply::Bells {}, files) => {
+                Ok(Arc::new(HostBells(self.agent.registers(files.into_iter().next().map(File::from))?)))
+            }
+            (other, _) => Err(self.agent.unexpected(&other)),
+        }
+    }
+}
+
+/// The interrupt vectors of a job on this host.
+struct HostBells(Registers);
+
+impl Bells for HostBells {
+    fn ring(&self, doorbell: usize) {
+        self.0.interrupt(doorbell);
+    }
+}
+
+/// A process's windows and registers.
+struct AgentFabric {
+    agent: Arc<Agent>,
+    address: FabricAddress,
+    registers: Registers,
+    windows: Vec<(PortIndex, Region)>,
+}
+
+impl Bells for AgentFabric {
+    fn ring(&self, doorbell: usize) {
+        self.registers.interrupt(doorbell);
+    }
+}
+
+impl Fabric for AgentFabric {
+    fn address(&self) -> FabricAddress {
+        self.address
+    }
+
+    fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError> {
+        let unused = || NtbError::NoPort { of: "this host", port, ports: self.registers.ports() };
+        let (_, incoming) = self.windows.iter().find(|(index, _)| *index == port).ok_or_else(unused)?;
+        let bank = self.registers.bank(port).ok_or_else(unused)?;
+        let request = Request::Open {
+            address: self.address.0,
+            port: port.get(),
+            neighbour: opposite.host.0,
+            opposite: opposite.port.get(),
+        };
+        let (offset, len, is_combining, files) = match self.agent.ask(&request)? {
+            (Reply::Window { offset, len, is_combining }, files) => (offset, len, is_combining, files),
+            (other, _) => return Err(self.agent.unexpected(&other)),
+        };
+        let [file, event] = <[OwnedFd; 2]>::try_from(files)
+            .map_err(|_| self.agent.failure("ntbringd has sent no window of the neighbour".into()))?;
+        let grant = AgentGrant {
+            agent: self.agent.clone(),
+            file: file.into(),
+            offset,
+            len,
+            mapping: mapping(is_combining),
+            event,
+        };
+        let mut caps = self.agent.caps;
+        caps.mapping = grant.mapping;
+        let registers = (self.registers.clone(), bank);
+        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming.clone(), Arc::new(grant))?)))
+    }
+
+    fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
+        Arc::new(SoftVector::new(self.registers.clone(), doorbell))
+    }
+
+    fn set_link(&self, _port: PortIndex, _state: LinkState) {}
+
+    fn introduce(&self, _is: FileTag) -> Result<(), NtbError> {
+        Ok(())
+    }
+}
+
+/// Access to a slice of the neighbour's window.
+struct AgentGrant {
+    agent: Arc<Agent>,
+    file: File,
+    /// Offset of the slice in the file, bytes.
+    offset: u64,
+    len: u64,
+    mapping: Mapping,
+    /// Rings the neighbour's doorbell.
+    event: OwnedFd,
+}
+
+impl Grant for AgentGrant {
+    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(NtbError::Aperture { offset, len, size: self.len });
+        }
+        let region = memory::map(&self.file, self.offset + offset, len);
+        Ok(OutWindow::mapped(region.map_err(|error| self.agent.cannot_map(&error))?, self.mapping))
+    }
+
+    fn ring(&self) {
+        // It fails only if the count is at its maximum, and then the agent has not rung yet.
+        let _ = nix::unistd::write(&self.event, &1u64.to_ne_bytes());
+    }
+}

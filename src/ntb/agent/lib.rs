@@ -1,0 +1,16 @@
+//! The agent of a host with adapters, `ntbringd`. It owns the adapters, so that ranks need no privileges, and gives each
+//! job a slice of their windows; ranks access only the memory of their slices.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `message` | requests and replies, with descriptors, over a Unix socket |
+//! | `server` | the agent's side: a thread for each process that is connected |
+//! | `client` | the backend of ranks: `NTBRING_DEVICE=pci` |
+
+mod client;
+mod message;
+mod server;
+
+pub use client::AgentBackend;
+pub use message::MessageError;
+pub use server::Server;

@@ -1,0 +1,110 @@
+//! Requests of processes and replies of the agent. Each is one datagram of JSON, with descriptors beside it.
+
+use nix::cmsg_space;
+use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr};
+use ntbring_ntb::PortIndex;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Version of the protocol between an agent and the processes of its host.
+pub const VERSION: u32 = 1;
+
+/// Largest message, bytes.
+const MAX: usize = 4096;
+
+/// Largest number of descriptors of a message: the register page and the slice of each port.
+const DESCRIPTORS_MAX: usize = 1 + PortIndex::MAX_PORTS;
+
+/// A request of a process.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// The first request: the version of the process.
+    Hello { version: u32 },
+    /// Gives the process's job windows of `bytes` bytes at the ports with this code.
+    Create { bytes: u64, ports: u32 },
+    /// Gives the process access to windows that another process of the job and of this host has created.
+    Attach { address: [u8; 32] },
+    /// Gives the process access to the window of the neighbour at a port, whose slice has the address.
+    Open { address: [u8; 32], port: u8, neighbour: [u8; 32], opposite: u8 },
+    /// Gives the process access to the register page of a job of this host.
+    Bells { address: [u8; 32] },
+}
+
+/// A reply of the agent.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// The version of the agent, the largest window of a job in bytes, and if windows are write-combining.
+    Hello { version: u32, window_max: u64, is_combining: bool },
+    /// The address of the job's windows, and the port and the size in bytes of each. Descriptors: the register page, and
+    /// the memory of each window.
+    Windows { address: [u8; 32], slices: Vec<(u8, u64)> },
+    /// The place of the neighbour's slice in the file that maps its window, bytes. Descriptors: that file, and the event
+    /// descriptor that rings the neighbour's doorbell.
+    Window { offset: u64, len: u64, is_combining: bool },
+    /// Descriptor: the register page.
+    Bells {},
+    /// The request cannot be granted.
+    Refused { reason: String },
+}
+
+/// Error of the exchange with the agent or a process.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// The other side has closed the connection.
+    #[error("the connection was closed")]
+    Closed,
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// The message is not valid.
+    #[error("an invalid message: {0}")]
+    Invalid(String),
+}
+
+/// Sends a message with descriptors.
+pub fn send(socket: BorrowedFd, message: &impl Serialize, descriptors: &[BorrowedFd]) -> Result<(), MessageError> {
+    let bytes = serde_json::to_vec(message).map_err(|error| MessageError::Invalid(error.to_string()))?;
+    let raw: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+    let rights = [ControlMessage::ScmRights(&raw)];
+    let control = if raw.is_empty() { &[][..] } else { &rights[..] };
+    let sent = sendmsg::<UnixAddr>(socket.as_raw_fd(), &[IoSlice::new(&bytes)], control, MsgFlags::MSG_NOSIGNAL, None);
+    match sent {
+        Ok(_) => Ok(()),
+        Err(nix::Error::EPIPE | nix::Error::ECONNRESET) => Err(MessageError::Closed),
+        Err(error) => Err(MessageError::System(error.into())),
+    }
+}
+
+/// Receives a message with its descriptors.
+pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
+    let mut bytes = [0; MAX];
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let received = loop {
+        match recvmsg::<UnixAddr>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
+            Err(nix::Error::EINTR) => {}
+            Err(nix::Error::ECONNRESET) => return Err(MessageError::Closed),
+            Err(error) => return Err(MessageError::System(error.into())),
+            Ok(received) => break received,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for control in received.cmsgs().map_err(|error| MessageError::System(error.into()))? {
+        if let ControlMessageOwned::ScmRights(raw) = control {
+            // SAFETY: the kernel has installed these descriptors for this message, and nothing else owns them.
+            descriptors.extend(raw.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    let (len, is_cut) = (received.bytes, received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC));
+    match len {
+        0 => Err(MessageError::Closed),
+        _ if is_cut => Err(MessageError::Invalid("it is too long".into())),
+        len => match serde_json::from_slice(&bytes[..len]) {
+            Ok(message) => Ok((message, descriptors)),
+            Err(error) => Err(MessageError::Invalid(error.to_string())),
+        },
+    }
+}

@@ -1,0 +1,209 @@
+//! The agent's side of the socket.
+
+use crate::message::{receive, send, MessageError, Reply, Request, VERSION};
+use nix::sys::socket::{
+    accept4, bind, getsockopt, listen, socket, sockopt, AddressFamily, Backlog, SockFlag, SockType, UnixAddr,
+};
+use ntbring_host::thread;
+use ntbring_memory::Mapping;
+use ntbring_ntb::fabric::{FabricAddress, Windows};
+use ntbring_ntb::{PortIndex, PortList};
+use ntbring_pci::{Allotment, BellEvent, HostAdapters, SliceAddress};
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The agent's socket.
+pub struct Server {
+    socket: OwnedFd,
+    state: Arc<State>,
+}
+
+/// What all connections share.
+struct State {
+    adapters: Arc<HostAdapters>,
+    /// The user who has created the windows of a job, by their key.
+    owners: Mutex<HashMap<u64, u32>>,
+}
+
+impl Server {
+    /// Creates the socket at `path`, to which every user may connect; one that an earlier agent has left is replaced.
+    pub fn new(path: &Path, adapters: Arc<HostAdapters>) -> io::Result<Server> {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
+        bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+        fs::set_permissions(path, Permissions::from_mode(0o666))?;
+        listen(&socket, Backlog::new(128)?)?;
+        Ok(Server { socket, state: Arc::new(State { adapters, owners: Mutex::default() }) })
+    }
+
+    /// Serves processes, each in a thread of its own. Returns only if the socket fails.
+    pub fn run(&self) -> io::Result<()> {
+        loop {
+            let accepted = accept4(self.socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC);
+            let socket = match accepted {
+                // SAFETY: the call has returned a new descriptor, which nothing else owns.
+                Ok(fd) => unsafe { OwnedFd::from_raw_fd(fd) },
+                Err(nix::Error::EINTR | nix::Error::ECONNABORTED) => continue,
+                Err(error @ (nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOMEM)) => {
+                    log::error!("a process cannot be served: {error}");
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let state = self.state.clone();
+            if let Err(error) = thread::spawn("ntb-client", move || Connection::serve(socket, state)) {
+                log::error!("a process cannot be served: {error}");
+            }
+        }
+    }
+}
+
+/// One process that is connected. What it was given is taken away when the connection ends.
+struct Connection {
+    socket: OwnedFd,
+    user: u32,
+    process: i32,
+    state: Arc<State>,
+    has_greeted: bool,
+    allotments: HashMap<u64, Arc<Allotment>>,
+    bells: Vec<BellEvent>,
+}
+
+/// A reply, with what owns the descriptors that go with it.
+enum Grant {
+    Plain(Reply),
+    Windows(Reply, Arc<Allotment>),
+    Window(Reply, OwnedFd, OwnedFd),
+}
+
+impl Connection {
+    fn serve(socket: OwnedFd, state: Arc<State>) {
+        let (user, process) = match getsockopt(&socket, sockopt::PeerCredentials) {
+            Ok(credentials) => (credentials.uid(), credentials.pid()),
+            Err(error) => return log::warn!("a process without credentials is not served: {error}"),
+        };
+        let (allotments, bells) = (HashMap::new(), Vec::new());
+        let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, bells };
+        match connection.serve_requests() {
+            Ok(()) | Err(MessageError::Closed) => log::debug!("process {process} has disconnected"),
+            Err(error) => log::warn!("process {process} of user {user} is disconnected: {error}"),
+        }
+        connection.bells.clear();
+        for (key, allotment) in connection.allotments.drain() {
+            let is_last = Arc::strong_count(&allotment) == 1;
+            drop(allotment);
+            if is_last {
+                connection.state.owners().remove(&key);
+            }
+        }
+    }
+
+    fn serve_requests(&mut self) -> Result<(), MessageError> {
+        loop {
+            let (request, _): (Request, _) = receive(self.socket.as_fd())?;
+            log::debug!("process {} of user {}: {request:?}", self.process, self.user);
+            let grant = self.grant(request).unwrap_or_else(|reason| {
+                log::info!("process {} of user {}: refused: {reason}", self.process, self.user);
+                Grant::Plain(Reply::Refused { reason })
+            });
+            let socket = self.socket.as_fd();
+            match &grant {
+                Grant::Plain(reply) => send(socket, reply, &[])?,
+                Grant::Windows(reply, allotment) => {
+                    let slices = allotment.slices().iter().map(|slice| slice.memory.file());
+                    let all: Vec<BorrowedFd> = [allotment.page().file()].into_iter().chain(slices).collect();
+                    // Only a request for windows is answered with the memory of these.
+                    let count = if matches!(reply, Reply::Bells {}) { 1 } else { all.len() };
+                    send(socket, reply, &all[..count])?;
+                }
+                Grant::Window(reply, file, event) => send(socket, reply, &[file.as_fd(), event.as_fd()])?,
+            }
+        }
+    }
+
+    fn grant(&mut self, request: Request) -> Result<Grant, String> {
+        match request {
+            Request::Hello { version } if version == VERSION => {
+                self.has_greeted = true;
+                let caps = self.state.adapters.caps();
+                let is_combining = caps.mapping == Mapping::WriteCombining;
+                Ok(Grant::Plain(Reply::Hello { version: VERSION, window_max: caps.window_max, is_combining }))
+            }
+            Request::Hello { version } => Err(format!(
+                "ntbringd has version {VERSION} of its protocol, the library version {version}: install one"
+            )),
+            _ if !self.has_greeted => Err("the first request must be a greeting".into()),
+            Request::Create { bytes, ports } => self.create(bytes, ports),
+            Request::Attach { address } => {
+                let allotment = self.find(&address)?;
+                self.allotments.insert(allotment.address().key, allotment.clone());
+                Ok(Grant::Windows(windows(&allotment), allotment))
+            }
+            Request::Open { address, port, neighbour, opposite } => self.open(&address, port, &neighbour, opposite),
+            Request::Bells { address } => Ok(Grant::Windows(Reply::Bells {}, self.find(&address)?)),
+        }
+    }
+
+    fn create(&mut self, bytes: u64, ports: u32) -> Result<Grant, String> {
+        let ports = PortList::of_code(ports).ok_or("an invalid list of ports")?;
+        let windows = Windows { bytes, accounts: false, ports };
+        let allotment = self.state.adapters.allot(windows).map_err(|error| error.to_string())?;
+        let key = allotment.address().key;
+        self.state.owners().insert(key, self.user);
+        self.allotments.insert(key, allotment.clone());
+        Ok(Grant::Windows(self::windows(&allotment), allotment))
+    }
+
+    /// Returns the windows of a job of this process's user.
+    fn find(&self, address: &[u8; 32]) -> Result<Arc<Allotment>, String> {
+        let address = SliceAddress::decode(&FabricAddress(*address));
+        let is_own = self.state.owners().get(&address.key) == Some(&self.user);
+        let found = self.state.adapters.find(&address).filter(|_| is_own);
+        found.ok_or_else(|| "no job of this user has windows with this address on this host".into())
+    }
+
+    fn open(&mut self, address: &[u8; 32], port: u8, neighbour: &[u8; 32], opposite: u8) -> Result<Grant, String> {
+        let key = SliceAddress::decode(&FabricAddress(*address)).key;
+        let allotment = self.allotments.get(&key).ok_or("the process has no windows with this address")?;
+        let (port, opposite) = PortIndex::new(port).zip(PortIndex::new(opposite)).ok_or("there is no such port")?;
+        let neighbour = SliceAddress::decode(&FabricAddress(*neighbour));
+        let offset = allotment.reach(port, &neighbour, opposite).map_err(|error| error.to_string())?;
+        let slice = allotment.slice(port).ok_or("the job does not use this port")?;
+        let (adapter, len) = (&slice.adapter, slice.range.len);
+        if offset.checked_add(len).is_none_or(|end| end > adapter.reach()) {
+            return Err(format!("a slice of {len} bytes at {offset} does not lie in the neighbour's window"));
+        }
+        let (file, start) = adapter.window_file().ok_or("only ntbringd can map the windows of this adapter")?;
+        let is_combining = adapter.caps().mapping == Mapping::WriteCombining;
+        let cannot = |error: io::Error| error.to_string();
+        let bell = allotment.owner().bell(adapter, offset).map_err(cannot)?;
+        let file = file.try_clone_to_owned().map_err(cannot)?;
+        let event = bell.event.try_clone().map_err(cannot)?;
+        self.bells.push(bell);
+        Ok(Grant::Window(Reply::Window { offset: start + offset, len, is_combining }, file, event))
+    }
+}
+
+/// Returns the reply that describes windows.
+fn windows(allotment: &Allotment) -> Reply {
+    let slices = allotment.slices().iter().map(|slice| (slice.adapter.port().get(), slice.range.len));
+    Reply::Windows { address: allotment.address().encode().0, slices: slices.collect() }
+}
+
+impl State {
+    fn owners(&self) -> MutexGuard<'_, HashMap<u64, u32>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

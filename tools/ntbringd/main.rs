@@ -1,0 +1,69 @@
+//! `ntbringd`: the agent of a host with adapters.
+
+use anyhow::{bail, Context, Result};
+use clap::Parser;
+use ntbring_agent::Server;
+use ntbring_ntb::settings::AGENT_SOCKET;
+use ntbring_ntb::PortIndex;
+use ntbring_pci::vfio::Container;
+use ntbring_pci::{identify, is_known, Adapter, HostAdapters, PciAddress, SysFunction};
+use std::path::PathBuf;
+
+/// Owns the NTB adapters of this host, and gives MPI jobs windows of them
+#[derive(Parser)]
+#[command(name = "ntbringd", version)]
+struct Args {
+    /// Adapter of port 0, of port 1 and so on, such as 0000:05:00.0; without it all adapters that are bound to vfio-pci,
+    /// in the order of their addresses
+    #[arg(value_name = "ADAPTER", value_parser = address)]
+    adapters: Vec<PciAddress>,
+    /// Socket at which MPI processes connect
+    #[arg(long, value_name = "PATH", default_value = AGENT_SOCKET)]
+    socket: PathBuf,
+    /// Largest size of the window of each adapter that neighbours may write, bytes
+    #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
+    window: u64,
+}
+
+fn address(text: &str) -> Result<PciAddress, String> {
+    PciAddress::parse(text).ok_or_else(|| format!("{text:?} is no address of a PCI function, such as 0000:05:00.0"))
+}
+
+/// Returns the adapters that are bound to vfio-pci.
+fn bound() -> Result<Vec<PciAddress>> {
+    let all = SysFunction::all().context("looking for PCI functions in /sys")?;
+    let known = all.into_iter().filter(|function| function.identity().is_some_and(|identity| is_known(&identity)));
+    let (bound, others): (Vec<_>, Vec<_>) = known.partition(|one| one.driver().as_deref() == Some("vfio-pci"));
+    if bound.is_empty() {
+        match others.first() {
+            None => bail!("this host has no NTB adapter that ntbring knows"),
+            Some(one) => bail!("no NTB adapter is bound to vfio-pci: `ntbring bind {}` binds one", one.address),
+        }
+    }
+    Ok(bound.into_iter().map(|function| function.address).collect())
+}
+
+fn main() -> Result<()> {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info")).init();
+    let args = Args::parse();
+    let adapters = if args.adapters.is_empty() { bound()? } else { args.adapters };
+    if adapters.len() > PortIndex::MAX_PORTS {
+        bail!(
+            "{} adapters, but a host has at most {} ports: name those to be used",
+            adapters.len(),
+            PortIndex::MAX_PORTS
+        );
+    }
+    let host = fastrand::u64(1..);
+    let mut opened = Vec::new();
+    for (port, function) in PortIndex::ALL.into_iter().zip(Container::open(&adapters)?) {
+        let chip = identify(function)?;
+        log::info!("port {port}: {} {}", chip.name(), chip.function().identity());
+        opened.push(Adapter::open(chip, port, host, args.window)?);
+    }
+    let adapters = HostAdapters::new(host, opened).context("starting the thread that serves the adapters")?;
+    let server = Server::new(&args.socket, adapters);
+    let server = server.with_context(|| format!("creating the socket {}", args.socket.display()))?;
+    log::info!("host {host:016x}: processes are served at {}", args.socket.display());
+    server.run().context("serving processes")
+}
