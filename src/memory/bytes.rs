@@ -224,6 +224,25 @@ pub(super) unsafe fn copy_shared(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Copies `len` bytes to memory behind a bridge, with one store for each aligned word. `memmove` may store single bytes
+/// (`rep movsb`), each of which is a packet of its own on the link if the memory is uncached.
+///
+/// # Safety
+/// As for [`copy`]. The ranges must not overlap.
+#[cfg(not(loom))]
+pub(super) unsafe fn copy_to_device(from: *const u8, to: *mut u8, len: usize) {
+    let head = to.align_offset(8).min(len);
+    let words = (len - head) / 8;
+    let tail = head + 8 * words;
+    // SAFETY: every access lies within `len` bytes, and the stores of words are aligned.
+    unsafe {
+        (0..head).chain(tail..len).for_each(|at| to.add(at).write_volatile(from.add(at).read()));
+        for at in (head..tail).step_by(8) {
+            to.add(at).cast::<u64>().write_volatile(from.add(at).cast::<u64>().read_unaligned());
+        }
+    }
+}
+
 /// Copies `len` bytes, up to 64 of them with a few fixed-size loads and stores. The ranges may overlap; the contents of
 /// the overlapping bytes are then unspecified.
 ///

@@ -78,4 +78,28 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn bytes_arrive_behind_a_bridge_whatever_their_place_and_number() {
+        let memory = Region::anonymous(512);
+        let window = OutWindow::mapped(memory.clone(), Mapping::Uncached);
+        let bytes: Vec<u8> = (1..=200).collect();
+        for (at, from, len) in
+            (0..9).flat_map(|at| (0..9).flat_map(move |from| [0, 1, 7, 8, 9, 64, 151].map(|len| (at, from, len))))
+        {
+            memory.clear();
+            window.write_bytes(16 + at, &bytes[from..from + len]);
+            window.fill(256 + at, len + 3, |room| {
+                // SAFETY: there is room for `len` bytes.
+                unsafe { room.address().copy_from_nonoverlapping(bytes[from..].as_ptr(), len) };
+                len
+            });
+            let mut found = vec![0; 512];
+            InWindow::new(memory.clone()).read(0, &mut found);
+            let mut expected = vec![0; 512];
+            expected[16 + at..][..len].copy_from_slice(&bytes[from..][..len]);
+            expected[256 + at..][..len].copy_from_slice(&bytes[from..][..len]);
+            assert_eq!(found, expected, "{at} {from} {len}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::bytes::ForeignBytes;
 #[cfg(not(loom))]
-use super::bytes::{copy, ForeignRoom};
+use super::bytes::{copy, copy_to_device, ForeignRoom};
 use std::sync::Arc;
 
 #[cfg(loom)]
@@ -109,6 +109,13 @@ impl Region {
         assert_eq!(offset % 4, 0, "a register lies at a multiple of 4");
         // SAFETY: the register is inside the mapping (checked), aligned (checked) and kept mapped by `_owner`.
         unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) }
+    }
+
+    /// Copies into memory behind a bridge.
+    pub(super) fn copy_in_words(&self, offset: usize, from: ForeignBytes) {
+        self.check(offset, from.len);
+        // SAFETY: the destination is inside the mapping (checked); the source is readable by ForeignBytes' contract.
+        unsafe { copy_to_device(from.at, self.base.add(offset), from.len) }
     }
 
     #[inline]

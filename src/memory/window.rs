@@ -263,6 +263,8 @@ impl OutWindow {
     #[inline]
     pub fn write(&self, offset: usize, bytes: ForeignBytes) {
         match &self.sink {
+            #[cfg(not(loom))]
+            None if !self.plain => self.region.copy_in_words(offset, bytes),
             None => self.region.copy_in(offset, bytes),
             Some(sink) => {
                 self.region.check(offset, bytes.len);
@@ -278,21 +280,25 @@ impl OutWindow {
         }
     }
 
-    /// Lets `pack` write up to `max` bytes at `offset`, in place unless a sink needs a copy. `pack` returns the number
-    /// of bytes that it wrote; that number, at most `max`, is returned.
+    /// Lets `pack` write up to `max` bytes at `offset`: in place, unless a sink needs a copy or the window is not
+    /// coherent, so that the widths of stores matter. `pack` returns the number of bytes that it wrote; that number, at
+    /// most `max`, is returned.
     #[cfg(not(loom))]
     pub fn fill(&self, offset: usize, max: usize, pack: impl FnOnce(Room) -> usize) -> usize {
         self.region.check(offset, max);
         // SAFETY: the bytes are inside the mapping (checked), which the region keeps while `pack` runs.
         let in_place = || unsafe { Room::new(self.region.base.add(offset), max) };
         match &self.sink {
-            None => pack(in_place()).min(max),
+            None if self.plain => pack(in_place()).min(max),
             Some(sink) if sink.let_through(self.start + offset, max) => pack(in_place()).min(max),
-            Some(sink) => {
+            sink => {
                 let mut copy = vec![0u8; max];
                 // SAFETY: `copy` has `max` bytes and is used again only after `pack` has returned.
                 let n = pack(unsafe { Room::new(copy.as_mut_ptr(), max) }).min(max);
-                sink.write(self.start + offset, &copy[..n]);
+                match sink {
+                    Some(sink) => sink.write(self.start + offset, &copy[..n]),
+                    None => self.region.copy_in_words(offset, (&copy[..n]).into()),
+                }
                 n
             }
         }
