@@ -23,6 +23,7 @@ mod test;
 mod ui;
 mod variants;
 mod version;
+mod vm_ring;
 
 use std::process::ExitCode;
 
@@ -74,6 +75,9 @@ enum Command {
 
     /// Run the simulator of the ring: managers, the papers' experiments, sweeps (docs/simulator.md)
     Sim(sim::SimArgs),
+
+    /// Run MPI programs on a ring of virtual machines with modelled adapters
+    VmRing(vm_ring::VmRingArgs),
 }
 
 fn main() -> ExitCode {
@@ -108,6 +112,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Graph(args) => graph::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Prose(args) => prose::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(args) => sim::run(&args),
+        Command::VmRing(args) => vm_ring::run(&args).map(conclude),
     }
 }
 

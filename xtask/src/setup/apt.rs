@@ -67,10 +67,21 @@ fn try_one(source: &Source, package: &str, version: &str, dir: &Path, log: &Path
     Ok(process::run_logged(&mut fetch, log, None)?.success())
 }
 
+/// Returns the line of a `sources.list` for the binary packages of a release, from the first package source of this
+/// system.
+pub fn binary_line(suite: &str) -> Result<String> {
+    let sources = candidates(configured()?);
+    let source = sources.first().context("no package source of Debian is configured on this system")?;
+    Ok(format!("deb {}{} {suite} main\n", options(source), source.uri))
+}
+
 fn line(source: &Source) -> String {
+    format!("deb-src {}{} {SUITE} main\n", options(source), source.uri)
+}
+
+fn options(source: &Source) -> String {
     let keyring = source.signed_by.clone().or_else(|| Path::new(KEYRING).exists().then(|| KEYRING.to_string()));
-    let options = keyring.map_or(String::new(), |file| format!("[signed-by={file}] "));
-    format!("deb-src {options}{} {SUITE} main\n", source.uri)
+    keyring.map_or(String::new(), |file| format!("[signed-by={file}] "))
 }
 
 /// Returns the sources to ask, the likeliest first: those of a whole release before those that hold only updates.

@@ -11,7 +11,7 @@
 //! | `current` | a link to the profile that was set up last |
 //! | `stamps`, `logs`, `lock` | records of completed steps, logs of steps, a lock against concurrent calls |
 
-mod apt;
+pub mod apt;
 mod build;
 mod configure;
 pub mod library;
