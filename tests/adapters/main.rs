@@ -52,7 +52,9 @@ fn functions_of_other_kinds_are_refused() {
     let pair = Pair::new(Cable::new(ntbring_models::Skx::new(1 << 20)));
     pair.configure(End::A, 0, 0x1234_8086, 4);
     let refusal = pair.refusal(End::A);
-    assert!(refusal.contains("8086:1234") && refusal.contains("no NTB adapter that ntbring knows"), "{refusal}");
+    assert!(refusal.contains("8086:1234") && refusal.contains("no NTB adapter; ntbring has a driver for"), "{refusal}");
+    pair.configure(End::A, 0, 0x87b0_10b5, 4);
+    assert!(pair.refusal(End::A).contains("PLX/Broadcom PEX 87xx; ntbring has a driver for"));
     pair.configure(End::A, 0, u32::MAX.into(), 4);
     assert!(pair.refusal(End::A).contains("is gone"));
 }

@@ -6,7 +6,7 @@ use ntbring_agent::Server;
 use ntbring_ntb::settings::AGENT_SOCKET;
 use ntbring_ntb::PortIndex;
 use ntbring_pci::vfio::Container;
-use ntbring_pci::{identify, is_known, Adapter, HostAdapters, PciAddress, SysFunction};
+use ntbring_pci::{chip_of, identify, Adapter, HostAdapters, PciAddress, Sysfs};
 use std::path::PathBuf;
 
 /// Owns the NTB adapters of this host, and gives MPI jobs windows of them
@@ -31,8 +31,10 @@ fn address(text: &str) -> Result<PciAddress, String> {
 
 /// Returns the adapters that are bound to vfio-pci.
 fn bound() -> Result<Vec<PciAddress>> {
-    let all = SysFunction::all().context("looking for PCI functions in /sys")?;
-    let known = all.into_iter().filter(|function| function.identity().is_some_and(|identity| is_known(&identity)));
+    let all = Sysfs::system().functions().context("looking for PCI functions in /sys")?;
+    let known = all.into_iter().filter(|function| {
+        function.identity().is_some_and(|identity| chip_of(&identity).is_some_and(|chip| chip.has_driver))
+    });
     let (bound, others): (Vec<_>, Vec<_>) = known.partition(|one| one.driver().as_deref() == Some("vfio-pci"));
     if bound.is_empty() {
         match others.first() {

@@ -12,10 +12,12 @@ pub enum PciError {
         address: PciAddress,
     },
     /// There is no driver for the function.
-    #[error("{identity} is no NTB adapter that ntbring knows: it drives Intel 8086:201c (Skylake to Cooper Lake)")]
+    #[error("{identity}: {chip}; ntbring has a driver for Intel 8086:201c (Skylake to Cooper Lake) only")]
     Unknown {
         /// The function.
         identity: Identity,
+        /// What it is.
+        chip: &'static str,
     },
     /// The function is a known one, in a mode that cannot be used.
     #[error("{chip} {identity}: {problem}. {help}")]

@@ -5,6 +5,7 @@
 //! | `registers`, `function` | access to a PCI function: the seam between drivers of chips and VFIO or a model |
 //! | `sysfs` | what the kernel says of PCI functions |
 //! | [`vfio`] | functions that are bound to vfio-pci |
+//! | `catalogue` | the NTB chips that exist |
 //! | `chip`, `intel` | the interface of a chip's driver; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `adapter`, `service` | an adapter of this host and its link; the thread that serves all adapters of a host |
@@ -16,6 +17,7 @@
 mod adapter;
 mod address;
 mod allotment;
+mod catalogue;
 mod chip;
 mod error;
 mod function;
@@ -33,7 +35,8 @@ pub mod vfio;
 pub use adapter::{Adapter, Listener, CONTROL_PAGE};
 pub use address::SliceAddress;
 pub use allotment::Range;
-pub use chip::{identify, is_known, Aperture, Chip, Events, Limits, LinkStatus};
+pub use catalogue::{chip_of, KnownChip};
+pub use chip::{identify, Aperture, Chip, Events, Limits, LinkStatus};
 pub use error::PciError;
 pub use function::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress};
 pub use host::{doorbell_of, Allotment, HostAdapters, Slice};
@@ -41,4 +44,4 @@ pub use local::LocalAdapters;
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};
 pub use slice::{AdapterGrant, Grant, SliceBells, SlicePort, HEADER};
-pub use sysfs::SysFunction;
+pub use sysfs::{SysFunction, Sysfs};

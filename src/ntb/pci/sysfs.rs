@@ -3,10 +3,51 @@
 use crate::function::{Identity, PciAddress};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The directory of all PCI functions.
-const DEVICES: &str = "/sys/bus/pci/devices";
+/// The kernel's files on PCI functions.
+#[derive(Clone, Debug)]
+pub struct Sysfs(PathBuf);
+
+impl Sysfs {
+    /// Returns those of this host.
+    pub fn system() -> Sysfs {
+        Sysfs::at("/sys")
+    }
+
+    /// Returns those below `root` instead of `/sys`, for tests.
+    pub fn at(root: impl Into<PathBuf>) -> Sysfs {
+        Sysfs(root.into())
+    }
+
+    /// Returns the directory of the PCI bus.
+    pub fn bus(&self) -> PathBuf {
+        self.0.join("bus/pci")
+    }
+
+    /// Returns the function at an address, which need not exist.
+    pub fn function(&self, address: PciAddress) -> SysFunction {
+        SysFunction { address, path: self.bus().join("devices").join(address.to_string()) }
+    }
+
+    /// Returns all functions of this host, ordered by their addresses.
+    pub fn functions(&self) -> io::Result<Vec<SysFunction>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(self.bus().join("devices"))? {
+            let address = entry?.file_name().to_str().and_then(PciAddress::parse);
+            all.extend(address.map(|address| self.function(address)));
+        }
+        all.sort_by_key(|function| function.address);
+        Ok(all)
+    }
+
+    /// Returns the kernel's lockdown mode, which forbids to map memory ranges of functions; None without lockdown.
+    pub fn lockdown(&self) -> Option<String> {
+        let text = fs::read_to_string(self.0.join("kernel/security/lockdown")).ok()?;
+        let mode = text.split_once('[')?.1.split_once(']')?.0.to_string();
+        (mode != "none").then_some(mode)
+    }
+}
 
 /// A PCI function in /sys.
 #[derive(Clone, Debug)]
@@ -17,21 +58,6 @@ pub struct SysFunction {
 }
 
 impl SysFunction {
-    /// Returns the function at an address, which need not exist.
-    pub fn at(address: PciAddress) -> SysFunction {
-        SysFunction { address, path: Path::new(DEVICES).join(address.to_string()) }
-    }
-
-    /// Returns all functions of this host, ordered by their addresses.
-    pub fn all() -> io::Result<Vec<SysFunction>> {
-        let mut all = Vec::new();
-        for entry in fs::read_dir(DEVICES)? {
-            all.extend(entry?.file_name().to_str().and_then(PciAddress::parse).map(SysFunction::at));
-        }
-        all.sort_by_key(|function| function.address);
-        Ok(all)
-    }
-
     /// Returns the identity; None if the function does not exist.
     pub fn identity(&self) -> Option<Identity> {
         let hex = |file: &str| u32::from_str_radix(self.text(file)?.trim_start_matches("0x"), 16).ok();
@@ -58,7 +84,9 @@ impl SysFunction {
     pub fn group_members(&self) -> Vec<SysFunction> {
         let Ok(entries) = fs::read_dir(self.path.join("iommu_group/devices")) else { return Vec::new() };
         let addresses = entries.flatten().filter_map(|entry| PciAddress::parse(entry.file_name().to_str()?));
-        let mut members: Vec<SysFunction> = addresses.map(SysFunction::at).collect();
+        let sibling =
+            |address: PciAddress| SysFunction { address, path: self.path.with_file_name(address.to_string()) };
+        let mut members: Vec<SysFunction> = addresses.map(sibling).collect();
         members.sort_by_key(|function| function.address);
         members
     }

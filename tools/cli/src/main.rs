@@ -1,8 +1,10 @@
 //! The command-line tool `ntbring`.
 
+mod bind;
 mod exec;
 mod info;
 mod link;
+mod probe;
 mod running;
 mod stats;
 mod topo;
@@ -30,6 +32,12 @@ enum Command {
     },
     /// Shows a network of hosts as its managers discover it: ids, master, links, routes.
     Topo(topo::TopoArgs),
+    /// Lists the NTB adapters of this host, what is wrong with each of them, and the command that mends it.
+    Probe(probe::ProbeArgs),
+    /// Binds the driver vfio-pci to adapters, so that ntbringd can use them.
+    Bind(bind::BindArgs),
+    /// Gives adapters back to the kernel's own driver.
+    Unbind(bind::BindArgs),
     /// Lists the running jobs of this user on this machine, and their links that are down.
     Jobs(link::JobsArgs),
     /// Sets a link of a running job down or up.
@@ -51,6 +59,9 @@ fn main() -> ExitCode {
     let done: Result<(), Box<dyn Error>> = match Args::parse().command {
         Command::Info { config } => info::run(config),
         Command::Topo(args) => topo::run(&args),
+        Command::Probe(args) => probe::run(&args),
+        Command::Bind(args) => bind::bind(&args),
+        Command::Unbind(args) => bind::unbind(&args),
         Command::Jobs(args) => link::jobs(&args),
         Command::Link(args) => link::link(&args),
         Command::Stats(args) => stats::run(&args),

@@ -4,7 +4,7 @@ use super::calls::{self, Call};
 use super::device::VfioFunction;
 use crate::error::PciError;
 use crate::function::{Identity, PciAddress};
-use crate::sysfs::SysFunction;
+use crate::sysfs::{SysFunction, Sysfs};
 use ntbring_memory::{InWindow, Region};
 use std::ffi::CString;
 use std::fs::File;
@@ -146,7 +146,7 @@ fn no_iommu(identity: Identity) -> PciError {
 
 /// Returns a function if vfio-pci is bound to it.
 fn usable(address: PciAddress) -> Result<(SysFunction, Identity), PciError> {
-    let function = SysFunction::at(address);
+    let function = Sysfs::system().function(address);
     let identity = function.identity().ok_or(PciError::Missing { address })?;
     let help = "`ntbring bind` binds vfio-pci to it";
     let problem = match function.driver().as_deref() {
