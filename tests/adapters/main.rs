@@ -1,6 +1,9 @@
 //! Drivers of NTB chips over register models: start, windows, events and faults. What every port must do is in
 //! `tests/port_conformance`, which runs over the same models.
 
+mod agent;
+#[path = "../common/mod.rs"]
+mod common;
 mod skx;
 
 use ntbring_memory::Region;

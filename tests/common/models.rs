@@ -118,6 +118,11 @@ impl ModelRing {
         Arc::new(LocalAdapters(self.hosts[host].clone()))
     }
 
+    /// Returns the adapters of a host.
+    pub fn adapters(&self, host: usize) -> Arc<HostAdapters> {
+        self.hosts[host].clone()
+    }
+
     /// Returns the number of free bytes in all windows.
     pub fn free(&self) -> u64 {
         self.hosts.iter().map(|host| host.free()).sum()

@@ -8,7 +8,7 @@ use ntbring_host::thread;
 use ntbring_memory::Mapping;
 use ntbring_ntb::fabric::{FabricAddress, Windows};
 use ntbring_ntb::{PortIndex, PortList};
-use ntbring_pci::{Allotment, BellEvent, HostAdapters, SliceAddress};
+use ntbring_pci::{Allotment, BellEvent, HostAdapters, SliceAddress, SliceUse};
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io;
@@ -78,7 +78,8 @@ struct Connection {
     state: Arc<State>,
     has_greeted: bool,
     allotments: HashMap<u64, Arc<Allotment>>,
-    bells: Vec<BellEvent>,
+    /// The slices of neighbours' windows that the process can write.
+    uses: Vec<(BellEvent, SliceUse)>,
 }
 
 /// A reply, with what owns the descriptors that go with it.
@@ -94,13 +95,13 @@ impl Connection {
             Ok(credentials) => (credentials.uid(), credentials.pid()),
             Err(error) => return log::warn!("a process without credentials is not served: {error}"),
         };
-        let (allotments, bells) = (HashMap::new(), Vec::new());
-        let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, bells };
+        let (allotments, uses) = (HashMap::new(), Vec::new());
+        let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, uses };
         match connection.serve_requests() {
             Ok(()) | Err(MessageError::Closed) => log::debug!("process {process} has disconnected"),
             Err(error) => log::warn!("process {process} of user {user} is disconnected: {error}"),
         }
-        connection.bells.clear();
+        connection.uses.clear();
         for (key, allotment) in connection.allotments.drain() {
             let is_last = Arc::strong_count(&allotment) == 1;
             drop(allotment);
@@ -159,7 +160,7 @@ impl Connection {
     fn create(&mut self, bytes: u64, ports: u32) -> Result<Grant, String> {
         let ports = PortList::of_code(ports).ok_or("an invalid list of ports")?;
         let windows = Windows { bytes, accounts: false, ports };
-        let allotment = self.state.adapters.allot(windows).map_err(|error| error.to_string())?;
+        let allotment = self.state.adapters.allot(windows, self.user).map_err(|error| error.to_string())?;
         let key = allotment.address().key;
         self.state.owners().insert(key, self.user);
         self.allotments.insert(key, allotment.clone());
@@ -168,31 +169,27 @@ impl Connection {
 
     /// Returns the windows of a job of this process's user.
     fn find(&self, address: &[u8; 32]) -> Result<Arc<Allotment>, String> {
-        let address = SliceAddress::decode(&FabricAddress(*address));
+        let address = SliceAddress::decode(&FabricAddress(*address)).ok_or("an invalid address")?;
         let is_own = self.state.owners().get(&address.key) == Some(&self.user);
         let found = self.state.adapters.find(&address).filter(|_| is_own);
         found.ok_or_else(|| "no job of this user has windows with this address on this host".into())
     }
 
     fn open(&mut self, address: &[u8; 32], port: u8, neighbour: &[u8; 32], opposite: u8) -> Result<Grant, String> {
-        let key = SliceAddress::decode(&FabricAddress(*address)).key;
-        let allotment = self.allotments.get(&key).ok_or("the process has no windows with this address")?;
+        let decode = |address: &[u8; 32]| SliceAddress::decode(&FabricAddress(*address)).ok_or("an invalid address");
+        let (address, neighbour) = (decode(address)?, decode(neighbour)?);
+        let allotment = self.allotments.get(&address.key).ok_or("the process has no windows with this address")?;
         let (port, opposite) = PortIndex::new(port).zip(PortIndex::new(opposite)).ok_or("there is no such port")?;
-        let neighbour = SliceAddress::decode(&FabricAddress(*neighbour));
-        let offset = allotment.reach(port, &neighbour, opposite).map_err(|error| error.to_string())?;
-        let slice = allotment.slice(port).ok_or("the job does not use this port")?;
-        let (adapter, len) = (&slice.adapter, slice.range.len);
-        if offset.checked_add(len).is_none_or(|end| end > adapter.reach()) {
-            return Err(format!("a slice of {len} bytes at {offset} does not lie in the neighbour's window"));
-        }
-        let (file, start) = adapter.window_file().ok_or("only ntbringd can map the windows of this adapter")?;
-        let is_combining = adapter.caps().mapping == Mapping::WriteCombining;
+        let slice = allotment.reach(port, &neighbour, opposite).map_err(|error| error.to_string())?;
+        let (file, start) = slice.adapter.window_file().ok_or("only ntbringd can map the windows of this adapter")?;
+        let is_combining = slice.adapter.caps().mapping == Mapping::WriteCombining;
         let cannot = |error: io::Error| error.to_string();
-        let bell = allotment.owner().bell(adapter, offset).map_err(cannot)?;
+        let bell = allotment.owner().bell(&slice).map_err(cannot)?;
         let file = file.try_clone_to_owned().map_err(cannot)?;
         let event = bell.event.try_clone().map_err(cannot)?;
-        self.bells.push(bell);
-        Ok(Grant::Window(Reply::Window { offset: start + offset, len, is_combining }, file, event))
+        let reply = Reply::Window { offset: start + slice.range.offset, len: slice.range.len, is_combining };
+        self.uses.push((bell, slice));
+        Ok(Grant::Window(reply, file, event))
     }
 }
 

@@ -1,8 +1,10 @@
 //! One adapter of this host: its chip, the memory that the neighbour writes, and the state of the link.
 
+use crate::allotment::Range;
 use crate::chip::{Chip, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::{InterruptKind, Interrupts};
+use crate::ledger::{Ledger, Writes, SLOTS};
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
 use crate::memory::SharedMemory;
 use ntbring_memory::{OutWindow, Region};
@@ -59,6 +61,7 @@ struct State {
     error: Option<SetupError>,
     /// True if the adapter does not answer any more.
     is_gone: bool,
+    ledger: Ledger,
     listeners: Vec<Arc<dyn Listener>>,
 }
 
@@ -70,7 +73,7 @@ struct Bringing {
 
 impl Adapter {
     /// Takes an adapter into use. The neighbour may write a window of at most `size` bytes, of which the first page is
-    /// the adapter's own; memory comes behind the rest by [`Adapter::map`]. `host` is the identity of this host, a
+    /// the adapter's own; the rest is divided among jobs ([`Adapter::add_slice`]). `host` is the identity of this host, a
     /// random number. From now on a thread must call [`Adapter::serve`].
     pub fn open(chip: Arc<dyn Chip>, port: PortIndex, host: u64, size: u64) -> Result<Arc<Adapter>, PciError> {
         let limits = chip.limits();
@@ -94,6 +97,7 @@ impl Adapter {
             look: Duration::ZERO,
             error: None,
             is_gone: false,
+            ledger: Ledger::new(size, CONTROL_PAGE),
             listeners: Vec::new(),
         };
         let adapter = Adapter { chip, limits, port, host, page, size, iova, interrupts, state: Mutex::new(state) };
@@ -136,13 +140,89 @@ impl Adapter {
         self.size
     }
 
-    /// Puts `memory` behind the window from `offset` on; both lie at multiples of a page.
-    pub fn map(&self, offset: u64, memory: &Region) -> Result<(), PciError> {
-        self.chip.function().map_memory(memory, self.iova + offset)
+    /// Returns the number of bytes of the window that no job has.
+    pub fn free(&self) -> u64 {
+        self.state().ledger.free()
+    }
+
+    /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
+    /// Returns its place and its memory.
+    pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
+        let failure = |problem| NtbError::Device { device: "pci".into(), problem };
+        let mut state = self.state();
+        self.sweep(&mut state);
+        let range = state.ledger.take(len).ok_or_else(|| {
+            failure(format!(
+                "a job needs {len} bytes of the window of port {}, of which {} are free, and at most {SLOTS} jobs may \
+                 use it at once: set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a \
+                 larger window",
+                self.port,
+                state.ledger.free()
+            ))
+        })?;
+        let memory = SharedMemory::allocate(range.len).map_err(|error| error.to_string()).and_then(|memory| {
+            let mapped = self.chip.function().map_memory(memory.region(), self.iova + range.offset);
+            mapped.map(|()| Arc::new(memory)).map_err(|error| error.to_string())
+        });
+        let memory = match memory {
+            Ok(memory) => memory,
+            Err(problem) => {
+                state.ledger.give_back(range);
+                return Err(failure(format!("memory of a window: {problem}")));
+            }
+        };
+        state.ledger.add(key, user, range, memory.clone());
+        self.publish(&mut state);
+        Ok((range, memory))
+    }
+
+    /// Closes the slice of a job that has ended. It is given to another job when the neighbour's processes cannot write
+    /// it any more.
+    pub fn close_slice(&self, key: u64) {
+        let mut state = self.state();
+        state.ledger.close(key);
+        self.publish(&mut state);
+        self.sweep(&mut state);
+    }
+
+    /// Lets a process of this host, of this user, write the slice of the neighbour's window with this key. Returns None
+    /// if the link is down or if the neighbour has not published such a slice (yet).
+    pub fn use_slice(self: &Arc<Self>, key: u64, user: u32) -> Option<SliceUse> {
+        let mut state = self.state();
+        let size = state.peer?.bytes.min(self.limits.aperture.size);
+        let granted = state.ledger.granted(&self.page, key).filter(|granted| granted.user == user)?;
+        let Range { offset, len } = granted.range;
+        if offset < CONTROL_PAGE || offset.checked_add(len).is_none_or(|end| end > size) {
+            log::warn!("port {}: the neighbour publishes {len} bytes at {offset}, beyond its window", self.port);
+            return None;
+        }
+        state.ledger.begin(key);
+        Some(SliceUse { adapter: self.clone(), key, range: granted.range })
+    }
+
+    /// Writes all entries on slices into the neighbour's window, if the link is up.
+    fn publish(&self, state: &mut State) {
+        let (Some(peer), Some(bringing)) = (state.peer, &state.setup) else { return };
+        let writes = state.ledger.publish(peer.host);
+        write(&bringing.page, &writes);
+    }
+
+    /// Confirms slices of the neighbour that are not used any more, and frees those that it has confirmed.
+    fn sweep(&self, state: &mut State) {
+        if let (Some(_), Some(bringing)) = (state.peer, &state.setup) {
+            write(&bringing.page, &state.ledger.confirmations(&self.page));
+        }
+        let freed = state.ledger.sweep(&self.page);
+        for (range, _memory) in &freed {
+            self.unmap(range.offset);
+        }
+        if !freed.is_empty() {
+            self.publish(state);
+        }
     }
 
     /// Takes the memory away that is behind the window from `offset` on.
-    pub fn unmap(&self, offset: u64) {
+    fn unmap(&self, offset: u64) {
         if let Err(error) = self.chip.function().unmap_memory(self.iova + offset) {
             log::warn!("port {}: {error}", self.port);
         }
@@ -154,11 +234,6 @@ impl Adapter {
         let aperture = self.limits.aperture;
         let (file, offset) = self.chip.function().window_file(aperture.bar)?;
         Some((file, offset + aperture.offset))
-    }
-
-    /// Returns the size of the part of the neighbour's window that both hosts can use, bytes; 0 while the link is down.
-    pub fn reach(&self) -> u64 {
-        self.peer().map_or(0, |peer| peer.bytes.min(self.limits.aperture.size))
     }
 
     /// Returns the descriptor that becomes readable when [`Adapter::serve`] has work.
@@ -200,15 +275,6 @@ impl Adapter {
     /// Removes a listener.
     pub fn ignore(&self, listener: &Arc<dyn Listener>) {
         self.state().listeners.retain(|other| !Arc::ptr_eq(other, listener));
-    }
-
-    /// Maps `len` bytes at `offset` of the neighbour's window. Fails if they lie beyond what both hosts have agreed on.
-    pub fn window(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        let size = self.reach();
-        if offset.checked_add(len).is_none_or(|end| end > size) {
-            return Err(NtbError::Aperture { offset, len, size });
-        }
-        self.aim(offset, len).map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
     }
 
     fn aim(&self, offset: u64, len: u64) -> Result<OutWindow, PciError> {
@@ -294,8 +360,10 @@ impl Adapter {
             Phase::Up(peer) => {
                 if state.peer.replace(peer).is_none() {
                     log::info!("port {}: the link to port {} of host {:016x} is up", self.port, peer.port, peer.host);
+                    self.publish(state);
                     state.listeners.iter().for_each(|listener| listener.link(LinkState::Up));
                 }
+                self.sweep(state);
                 Ok(LOOK_UP)
             }
             Phase::Introducing | Phase::Testing(_) | Phase::Left => {
@@ -352,6 +420,52 @@ impl Adapter {
     }
 }
 
+/// Writes words into the first page of the neighbour's window.
+fn write(page: &OutWindow, writes: &Writes) {
+    writes.iter().for_each(|&(offset, word)| page.store(offset, word));
+    page.fence();
+}
+
+/// The right of a process of this host to write a slice of the neighbour's window, until this is dropped.
+pub struct SliceUse {
+    /// The adapter.
+    pub adapter: Arc<Adapter>,
+    key: u64,
+    /// The place of the slice in the neighbour's window.
+    pub range: Range,
+}
+
+impl SliceUse {
+    /// Maps `len` bytes at `offset` of the slice.
+    pub fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        let size = self.range.len;
+        if offset.checked_add(len).is_none_or(|end| end > size) {
+            return Err(NtbError::Aperture { offset, len, size });
+        }
+        let mapped = self.adapter.aim(self.range.offset + offset, len);
+        mapped.map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
+    }
+
+    /// Returns the doorbell of the neighbour's chip that announces words of the slice.
+    pub fn doorbell(&self) -> usize {
+        doorbell_of(self.range, self.adapter.peer().map_or(1, |peer| peer.doorbells.into()))
+    }
+}
+
+impl Drop for SliceUse {
+    fn drop(&mut self) {
+        let mut state = self.adapter.state();
+        state.ledger.end(self.key);
+        self.adapter.sweep(&mut state);
+    }
+}
+
+/// Returns the doorbell of the chip that announces words of a slice of its window, for a chip with this number of
+/// doorbells.
+pub fn doorbell_of(slice: Range, doorbells: usize) -> usize {
+    (slice.offset / CONTROL_PAGE) as usize % doorbells.max(1)
+}
+
 impl Drop for Adapter {
     /// Tells the neighbour that this host leaves, and lets it write no more.
     fn drop(&mut self) {
@@ -361,6 +475,8 @@ impl Drop for Adapter {
         self.chip.clear_translation();
         self.chip.disable_link();
         self.chip.function().set_bus_master(false);
-        self.unmap(0);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let places: Vec<u64> = state.ledger.places().collect();
+        places.into_iter().chain([0]).for_each(|offset| self.unmap(offset));
     }
 }

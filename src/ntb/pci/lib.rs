@@ -10,7 +10,8 @@
 //! | [`link`] | bringing a link up between two adapters |
 //! | `adapter`, `service` | an adapter of this host and its link; the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
-//! | `host`, `allotment` | all adapters of a host; the division of their windows among jobs |
+//! | `host` | all adapters of a host, and what a job has of them |
+//! | `allotment`, `ledger` | the division of a window among jobs, and what both neighbours know of it |
 //! | [`memory`] | memory that a neighbour writes and that processes share |
 //! | `local` | the backend over adapters that this process owns |
 
@@ -23,6 +24,7 @@ mod error;
 mod function;
 mod host;
 mod intel;
+mod ledger;
 pub mod link;
 mod local;
 pub mod memory;
@@ -32,16 +34,16 @@ mod slice;
 mod sysfs;
 pub mod vfio;
 
-pub use adapter::{Adapter, Listener, CONTROL_PAGE};
+pub use adapter::{Adapter, Listener, SliceUse, CONTROL_PAGE};
 pub use address::SliceAddress;
 pub use allotment::Range;
 pub use catalogue::{chip_of, KnownChip};
 pub use chip::{identify, Aperture, Chip, Events, Limits, LinkStatus};
 pub use error::PciError;
 pub use function::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress};
-pub use host::{doorbell_of, Allotment, HostAdapters, Slice};
+pub use host::{Allotment, HostAdapters, Slice};
 pub use local::LocalAdapters;
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};
-pub use slice::{AdapterGrant, Grant, SliceBells, SlicePort, HEADER};
+pub use slice::{Grant, SliceBells, SlicePort, HEADER};
 pub use sysfs::{SysFunction, Sysfs};

@@ -1,8 +1,8 @@
 //! The backend over adapters that this process owns.
 
 use crate::address::SliceAddress;
-use crate::host::{doorbell_of, Allotment, HostAdapters};
-use crate::slice::{AdapterGrant, SlicePort};
+use crate::host::{Allotment, HostAdapters};
+use crate::slice::SlicePort;
 use ntbring_host::FileTag;
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::software::SoftVector;
@@ -15,7 +15,7 @@ pub struct LocalAdapters(pub Arc<HostAdapters>);
 impl LocalAdapters {
     fn find(&self, address: &FabricAddress) -> Result<LocalFabric, NtbError> {
         let problem = "the address does not belong to a job on this host".to_string();
-        let found = self.0.find(&SliceAddress::decode(address));
+        let found = SliceAddress::decode(address).and_then(|address| self.0.find(&address));
         let allotment = found.ok_or(NtbError::Device { device: "pci".into(), problem })?;
         Ok(LocalFabric { allotment })
     }
@@ -27,7 +27,7 @@ impl Backend for LocalAdapters {
     }
 
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
-        Ok(Box::new(LocalFabric { allotment: self.0.allot(windows)? }))
+        Ok(Box::new(LocalFabric { allotment: self.0.allot(windows, nix::unistd::getuid().as_raw())? }))
     }
 
     fn attach(&self, address: &FabricAddress, _windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
@@ -55,25 +55,17 @@ impl Fabric for LocalFabric {
     }
 
     fn port(&self, port: PortIndex, opposite: &PortAddress) -> Result<OpenPort, NtbError> {
+        let problem = "the neighbour's address is not of a host with adapters".to_string();
         let address = SliceAddress::decode(&opposite.host);
-        let offset = self.allotment.reach(port, &address, opposite.port)?;
+        let address = address.ok_or(NtbError::Device { device: "pci".into(), problem })?;
+        let slice = self.allotment.reach(port, &address, opposite.port)?;
         let unused = NtbError::NoPort { of: "this host", port, ports: self.allotment.registers().ports() };
-        let (Some(slice), Some(bank)) = (self.allotment.slice(port), self.allotment.registers().bank(port)) else {
+        let (Some(own), Some(bank)) = (self.allotment.slice(port), self.allotment.registers().bank(port)) else {
             return Err(unused);
         };
-        let adapter = slice.adapter.clone();
-        let doorbells = adapter.peer().map_or(1, |peer| peer.doorbells.into());
-        let (caps, doorbell) = (adapter.caps(), doorbell_of(offset, doorbells));
-        // All hosts of a job have slices of the same size.
-        let grant = AdapterGrant { adapter, offset, len: slice.range.len, doorbell };
+        let (caps, incoming) = (slice.adapter.caps(), own.memory.region().clone());
         let registers = (self.allotment.registers().clone(), bank);
-        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(
-            port,
-            caps,
-            registers,
-            slice.memory.region().clone(),
-            Arc::new(grant),
-        )?)))
+        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming, Arc::new(slice))?)))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {

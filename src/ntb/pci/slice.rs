@@ -4,7 +4,7 @@
 //! neighbour writes scratchpads and doorbells as words. After a doorbell's word the neighbour rings a doorbell of the
 //! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
 
-use crate::adapter::{Adapter, Listener};
+use crate::adapter::{Listener, SliceUse};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};
@@ -64,28 +64,13 @@ pub trait Grant: Send + Sync {
     fn ring(&self);
 }
 
-/// A slice of the neighbour's window, for ports in the process that owns the adapter.
-pub struct AdapterGrant {
-    /// The adapter.
-    pub adapter: Arc<Adapter>,
-    /// Offset of the slice in the neighbour's window, bytes.
-    pub offset: u64,
-    /// Size of the slice, bytes.
-    pub len: u64,
-    /// The doorbell of the neighbour's chip that belongs to the slice.
-    pub doorbell: usize,
-}
-
-impl Grant for AdapterGrant {
+impl Grant for SliceUse {
     fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        if offset.checked_add(len).is_none_or(|end| end > self.len) {
-            return Err(NtbError::Aperture { offset, len, size: self.len });
-        }
-        self.adapter.window(self.offset + offset, len)
+        SliceUse::map(self, offset, len)
     }
 
     fn ring(&self) {
-        self.adapter.ring(self.doorbell);
+        self.adapter.ring(self.doorbell());
     }
 }
 

@@ -1,0 +1,119 @@
+//! The agent's socket, over modelled adapters.
+
+use super::common::models::{Model, ModelRing};
+use ntbring_agent::{AgentBackend, Server};
+use ntbring_ntb::fabric::{Backend, FabricAddress, PortAddress, Windows};
+use ntbring_ntb::{PortIndex, PortList};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const WINDOWS: Windows = Windows { bytes: 64 << 10, accounts: false, ports: PortList::DEFAULT };
+
+/// Starts the agent of a host of the ring; it runs until the test program ends.
+fn agent(ring: &ModelRing, host: usize, directory: &Path) -> AgentBackend {
+    let path = directory.join("agent.sock");
+    let server = Server::new(&path, ring.adapters(host)).unwrap();
+    std::thread::spawn(move || server.run());
+    AgentBackend::connect(&path).unwrap()
+}
+
+/// Connects to the agent without the client's code.
+fn raw(directory: &Path) -> std::fs::File {
+    use nix::sys::socket::{connect, socket, AddressFamily, SockFlag, SockType, UnixAddr};
+    let socket: OwnedFd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    connect(socket.as_raw_fd(), &UnixAddr::new(&directory.join("agent.sock")).unwrap()).unwrap();
+    // SAFETY: the descriptor is given away by the call before.
+    unsafe { std::fs::File::from_raw_fd(std::os::fd::IntoRawFd::into_raw_fd(socket)) }
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn error<T>(result: Result<T, ntbring_ntb::NtbError>) -> String {
+    result.err().expect("an error").to_string()
+}
+
+#[test]
+fn processes_share_the_windows_of_their_job_until_the_last_has_ended() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let (free, first) = (ring.free(), agent(&ring, 0, directory.path()));
+    let created = first.create(WINDOWS).unwrap();
+    let second = AgentBackend::connect(&directory.path().join("agent.sock")).unwrap();
+    let attached = second.attach(&created.address(), WINDOWS).unwrap();
+    assert_eq!(attached.address(), created.address());
+    // A ring of one process wakes the other: they have one register page.
+    let vector = attached.vector(3);
+    let ticket = vector.arm();
+    created.ring(3);
+    assert!(vector.sleep(ticket, Duration::from_secs(20)));
+    vector.disarm();
+    assert!(ring.free() < free);
+    drop((created, first));
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(ring.free() < free, "a process of the job is still there");
+    drop((attached, second));
+    until("the windows are free again", || ring.free() == free);
+}
+
+#[test]
+fn what_cannot_be_granted_is_refused_with_the_reason() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let backend = agent(&ring, 0, directory.path());
+    let too_large = error(backend.create(Windows { bytes: 2 << 20, ..WINDOWS }));
+    assert!(too_large.contains("NTBRING_WINDOW"), "{too_large}");
+    let [.., two, three] = PortIndex::ALL;
+    let no_adapter = error(backend.create(Windows { ports: PortList::new(&[two, three]).unwrap(), ..WINDOWS }));
+    assert!(
+        no_adapter.contains("there is no adapter in port 2") && no_adapter.contains("NTBRING_PORTS"),
+        "{no_adapter}"
+    );
+    let unknown = error(backend.attach(&FabricAddress([7; 32]), WINDOWS));
+    assert!(unknown.contains("invalid address"), "{unknown}");
+    let created = backend.create(WINDOWS).unwrap();
+    let mut stolen = created.address();
+    stolen.0[8] ^= 1;
+    let stolen = error(backend.attach(&stolen, WINDOWS));
+    assert!(stolen.contains("no job of this user"), "{stolen}");
+    let [zero, one, ..] = PortIndex::ALL;
+    let neighbour = ring.backend(1).create(WINDOWS).unwrap();
+    let refused = error(created.port(one, &PortAddress { host: neighbour.address(), port: zero }));
+    // The neighbour has published the window; but a model's window has no file that another process could map.
+    assert!(refused.contains("only ntbringd can map"), "{refused}");
+    let nobody = error(AgentBackend::connect(Path::new("/nowhere/agent.sock")));
+    assert!(nobody.contains("does not run"), "{nobody}");
+}
+
+#[test]
+fn nonsense_ends_one_connection_only() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let backend = agent(&ring, 0, directory.path());
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..200 {
+        let mut socket = raw(directory.path());
+        let bytes: Vec<u8> = match round % 4 {
+            0 => (0..random.usize(1..5000)).map(|_| random.u8(..)).collect(),
+            1 => b"{\"Create\":{\"bytes\":1e300,\"ports\":-1}}".to_vec(),
+            2 => b"{\"Attach\":{\"address\":[1,2,3]}}".to_vec(),
+            _ => vec![b'['; 4000],
+        };
+        // The agent may have closed the connection already.
+        let _ = socket.write_all(&bytes);
+        let mut answer = [0; 4096];
+        assert!(matches!(socket.read(&mut answer), Ok(0) | Err(_)), "the connection is closed");
+    }
+    let mut early = raw(directory.path());
+    early.write_all(b"{\"Create\":{\"bytes\":4096,\"ports\":513}}").unwrap();
+    let mut answer = [0; 4096];
+    let len = early.read(&mut answer).unwrap();
+    assert!(String::from_utf8_lossy(&answer[..len]).contains("the first request must be a greeting"));
+    let other: Arc<dyn Backend> = Arc::new(backend);
+    assert!(other.create(WINDOWS).is_ok(), "others are served as before");
+}
