@@ -5,7 +5,7 @@ use clap::Parser;
 use ntbring_agent::Server;
 use ntbring_ntb::settings::AGENT_SOCKET;
 use ntbring_ntb::PortIndex;
-use ntbring_pci::vfio::Container;
+use ntbring_pci::vfio;
 use ntbring_pci::{chip_of, identify, Adapter, HostAdapters, PciAddress, Sysfs};
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     }
     let host = fastrand::u64(1..);
     let mut opened = Vec::new();
-    for (port, function) in PortIndex::ALL.into_iter().zip(Container::open(&adapters)?) {
+    for (port, function) in PortIndex::ALL.into_iter().zip(vfio::open(&adapters)?) {
         let chip = identify(function)?;
         log::info!("port {port}: {} {}", chip.name(), chip.function().identity());
         opened.push(Adapter::open(chip, port, host, args.window)?);

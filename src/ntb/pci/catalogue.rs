@@ -1,6 +1,6 @@
 //! The NTB chips that exist, by their ids, whether ntbring has a driver for them or not.
 
-use crate::function::Identity;
+use crate::identity::Identity;
 
 /// A family of chips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

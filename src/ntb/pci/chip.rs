@@ -1,10 +1,7 @@
 //! The interface between the drivers of chips and the adapter above them.
 
-use crate::catalogue::chip_of;
 use crate::error::PciError;
 use crate::function::Function;
-use crate::intel::Skx;
-use std::sync::Arc;
 
 /// Limits and peculiarities of a chip in its present mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,14 +97,4 @@ pub trait Chip: Send + Sync {
     fn ring(&self, doorbell: usize);
     /// Returns the possible causes if writes of the neighbour do not arrive although the link is up.
     fn causes_of_silence(&self) -> &'static str;
-}
-
-/// Returns the driver of a function. Fails if there is none, or if the function is in a mode that cannot be used.
-pub fn identify(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
-    let identity = function.identity();
-    match (identity.vendor, identity.device) {
-        (0xffff, _) => Err(PciError::Gone { identity }),
-        (0x8086, 0x201c) => Ok(Arc::new(Skx::new(function)?)),
-        _ => Err(PciError::Unknown { identity, chip: chip_of(&identity).map_or("no NTB adapter", |chip| chip.name) }),
-    }
 }

@@ -1,6 +1,6 @@
 //! Errors of adapters.
 
-use crate::function::{Identity, PciAddress};
+use crate::identity::{Identity, PciAddress};
 
 /// Error of an adapter or of its driver.
 #[derive(Debug, thiserror::Error)]

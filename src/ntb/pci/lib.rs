@@ -2,11 +2,12 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `identity` | addresses and identities of PCI functions |
 //! | `registers`, `function` | access to a PCI function: the seam between drivers of chips and VFIO or a model |
 //! | `sysfs` | what the kernel says of PCI functions |
 //! | [`vfio`] | functions that are bound to vfio-pci |
 //! | `catalogue` | the NTB chips that exist |
-//! | `chip`, `intel` | the interface of a chip's driver; the drivers |
+//! | `chip`, `identify`, `intel` | the interface of a chip's driver; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `adapter`, `service` | an adapter of this host and its link; the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
@@ -23,6 +24,8 @@ mod chip;
 mod error;
 mod function;
 mod host;
+mod identify;
+mod identity;
 mod intel;
 mod ledger;
 pub mod link;
@@ -38,10 +41,12 @@ pub use adapter::{Adapter, Listener, SliceUse, CONTROL_PAGE};
 pub use address::SliceAddress;
 pub use allotment::Range;
 pub use catalogue::{chip_of, KnownChip};
-pub use chip::{identify, Aperture, Chip, Events, Limits, LinkStatus};
+pub use chip::{Aperture, Chip, Events, Limits, LinkStatus};
 pub use error::PciError;
-pub use function::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress};
+pub use function::{Bar, Function, InterruptKind, Interrupts};
 pub use host::{Allotment, HostAdapters, Slice};
+pub use identify::identify;
+pub use identity::{Identity, PciAddress};
 pub use local::LocalAdapters;
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};

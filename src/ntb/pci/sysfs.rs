@@ -1,6 +1,6 @@
 //! What the kernel says of PCI functions, in /sys.
 
-use crate::function::{Identity, PciAddress};
+use crate::identity::{Identity, PciAddress};
 use std::fs;
 use std::io;
 use std::path::PathBuf;

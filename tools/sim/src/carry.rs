@@ -2,16 +2,13 @@
 //! network between them.
 
 use super::agenda::{ms, Time};
+use super::connections::End;
 use super::machine::{Event, Load, Own, Packet, Simulation};
 use super::plan::SimError;
 use ntbring_endpoint::reliable::datagram::Datagram;
-use ntbring_endpoint::reliable::receiver::Receiver;
-use ntbring_endpoint::reliable::sender::Sender;
 use ntbring_endpoint::reliable::{receiving_half, sending_half};
 use ntbring_memory::{InWindow, OutWindow, Region};
-use ntbring_ntb::Side;
-use ntbring_queue::{Consumer, Producer};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Interval between two checks of a connection with unfinished work; the same as that of the retransmission thread in a
 /// job.
@@ -19,35 +16,6 @@ const TEND: Time = ms(1);
 
 /// Bytes of an entry that identify it: the number of the message, and the bytes of the message in this entry.
 const LABEL: usize = 16;
-
-/// One end of a connection.
-struct End {
-    producer: Producer,
-    sender: Sender,
-    consumer: Consumer,
-    receiver: Receiver,
-    side: Option<Side>,
-    /// Messages that are not completely in the lane.
-    pending: VecDeque<usize>,
-    /// True if a datagram of the connection is in the queue of the host. There is at most one, so that it is up to date
-    /// when it leaves.
-    queued: bool,
-    /// True if a check of the connection is scheduled.
-    tended: bool,
-}
-
-/// All ends of connections, by host and peer.
-#[derive(Default)]
-pub(super) struct Ends {
-    all: BTreeMap<(usize, usize), End>,
-}
-
-impl Ends {
-    /// Returns the number of entries that were retransmitted.
-    pub fn resent(&self) -> u64 {
-        self.all.values().map(|end| end.sender.resent).sum()
-    }
-}
 
 impl Simulation<'_> {
     fn end(&mut self, host: usize, peer: usize) -> &mut End {

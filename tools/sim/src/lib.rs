@@ -15,17 +15,20 @@
 //! | `traffic` | patterns, times and traces of messages |
 //! | `plan` | the complete description of a run |
 //! | `lane` | a lane over ordinary memory |
-//! | `machine`, `messages` | a run: its state and events; sending and delivery of messages |
+//! | `run`, `machine` | a run; its state and events |
+//! | `messages` | sending and delivery of messages |
 //! | `multicast` | messages to a list of hosts: the part of the list that each link carries |
-//! | `pool`, `work` | scheduling of threads; their work on packets and its cost |
-//! | `carry` | messages that are retransmitted until they arrive |
-//! | `control` | links that go down, and the manager drivers that re-route around them |
+//! | `threads`, `pool`, `work` | threads: their state, their scheduling, their work on packets and its cost |
+//! | `connections`, `carry` | messages that are retransmitted until they arrive |
+//! | `drivers`, `control` | links that go down, and the manager drivers that re-route around them |
 //! | `report` | the results of a run |
 //! | `retry` | one connection over a link that loses packets: number of attempts |
 
 pub mod agenda;
 mod carry;
+mod connections;
 mod control;
+mod drivers;
 pub mod lane;
 mod machine;
 mod messages;
@@ -36,6 +39,8 @@ pub mod plan;
 mod pool;
 pub mod report;
 pub mod retry;
+mod run;
+mod threads;
 pub mod traffic;
 mod work;
 

@@ -8,15 +8,9 @@
 use super::agenda::{time_for, Time};
 use super::machine::{Event, Load, Own, Packet, Simulation};
 use super::net::Net;
-use super::traffic::Multicast;
+use super::traffic::{Multicast, MULTICAST_LIST};
 use ntbring_ntb::Side;
 use std::collections::VecDeque;
-
-/// Largest number of hosts of a ring with such messages.
-pub(super) const HOSTS_MAX: usize = 64;
-
-/// Bytes of a packet in addition to the message: its list, with one bit for each host.
-pub(super) const LIST: u64 = HOSTS_MAX as u64 / 8;
 
 /// Divides a list into the hosts that are reached by the left and by the right, each nearest first.
 pub(super) fn divided(net: &Net, src: usize, to: &[usize]) -> [Vec<usize>; 2] {
@@ -30,7 +24,7 @@ pub(super) fn divided(net: &Net, src: usize, to: &[usize]) -> [Vec<usize>; 2] {
 impl Simulation<'_> {
     /// Sends a message to several hosts.
     pub fn spread(&mut self, call: &Multicast) {
-        let (src, bytes) = (call.src, call.bytes + LIST);
+        let (src, bytes) = (call.src, call.bytes + MULTICAST_LIST);
         for (side, part) in Side::BOTH.into_iter().zip(divided(&self.net, src, &call.to)) {
             let Some(last) = part.last().copied() else { continue };
             let to: VecDeque<_> = part.into_iter().map(|dst| (dst, self.issue(src, dst, call.bytes, None))).collect();
@@ -49,7 +43,7 @@ impl Simulation<'_> {
         let Load::Multicast(to) = &mut packet.load else { return end };
         let Some((_, message)) = to.front().copied().filter(|(dst, _)| *dst == host) else { return end };
         to.pop_front();
-        let bytes = packet.bytes - LIST;
+        let bytes = packet.bytes - MULTICAST_LIST;
         let end = end + time_for(bytes, self.plan.host.copy);
         // The rank takes it from its lane and copies it once more.
         let costs = self.costs[0];
@@ -61,7 +55,7 @@ impl Simulation<'_> {
     /// Delivers a packet at the last host of its list.
     pub fn end_here(&mut self, to: VecDeque<(usize, usize)>, bytes: u64) {
         debug_assert_eq!(to.len(), 1);
-        to.into_iter().for_each(|(_, message)| self.come(message, bytes - LIST));
+        to.into_iter().for_each(|(_, message)| self.come(message, bytes - MULTICAST_LIST));
     }
 }
 

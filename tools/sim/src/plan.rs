@@ -2,10 +2,9 @@
 
 use super::agenda::{seconds, Time};
 use super::lane::LayoutError;
-use super::multicast::{HOSTS_MAX as MULTICAST_MAX, LIST};
 use super::net::{Form, NetError};
 use super::parameters::{HostFigures, LinkFigures, ProtocolFigures};
-use super::traffic::{Multicast, Traffic};
+use super::traffic::{Multicast, Traffic, MULTICAST_HOSTS, MULTICAST_LIST};
 use ntbring_ring::topology::HOSTS_MAX as JOB_MAX;
 
 /// Largest number of forwarder threads of a host.
@@ -142,16 +141,16 @@ impl Plan {
             return wrong("a protocol that uses one direction only cannot re-route around a link that is down".into());
         }
         if let Traffic::Multicast(calls) = &self.traffic {
-            if !matches!(self.form, Form::Ring(..=MULTICAST_MAX)) || faults.retry {
+            if !matches!(self.form, Form::Ring(..=MULTICAST_HOSTS)) || faults.retry {
                 return wrong(format!(
-                    "messages to several hosts go round rings of up to {MULTICAST_MAX} hosts without packet loss"
+                    "messages to several hosts go round rings of up to {MULTICAST_HOSTS} hosts without packet loss"
                 ));
             }
             let known = |host: &usize| *host < hosts;
             let sound = |call: &Multicast| {
                 let listed = |n: usize| !call.to[..n].contains(&call.to[n]) && call.to[n] != call.src;
                 call.bytes > 0
-                    && call.bytes + LIST <= self.protocol.chunk
+                    && call.bytes + MULTICAST_LIST <= self.protocol.chunk
                     && known(&call.src)
                     && call.to.iter().all(known)
                     && (0..call.to.len()).all(listed)

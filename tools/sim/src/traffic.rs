@@ -4,6 +4,12 @@ use super::agenda::{time_for, us, Time};
 use super::net::{Form, Net, PORTS};
 use fastrand::Rng;
 
+/// Largest number of hosts of a ring with messages to a list of hosts.
+pub(super) const MULTICAST_HOSTS: usize = 64;
+
+/// Bytes of a packet in addition to such a message: its list, with one bit for each host.
+pub(super) const MULTICAST_LIST: u64 = MULTICAST_HOSTS as u64 / 8;
+
 /// The destinations of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {

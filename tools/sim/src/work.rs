@@ -5,7 +5,7 @@ use super::lane::Lane;
 use super::machine::{Event, Load, Own, Packet, Simulation, Track, DELIVER, KINDS, ORDERS};
 use super::net::PORTS;
 use super::plan::SimError;
-use super::pool::{Begun, Centre, Input, Memory, Outcome, State};
+use super::threads::{Begun, Centre, Input, Memory, Outcome, State};
 use ntbring_ntb::Side;
 use std::collections::VecDeque;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Context, Result};
 
 use super::images::Images;
-use super::Tools;
+use super::tools::Tools;
 use crate::{paths, process, ui};
 
 /// Memory of each machine, MiB.

@@ -7,9 +7,9 @@
 mod guests;
 mod images;
 mod packages;
+mod tools;
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{bail, Result};
@@ -17,8 +17,9 @@ use clap::Args;
 
 use crate::setup::{self, SetupArgs};
 use crate::ui::{self, Tally};
-use crate::{mpi_programs, paths, process};
+use crate::{mpi_programs, paths};
 use guests::{Guest, Ring};
+use tools::Tools;
 
 /// Programs that run if none are named.
 const PROGRAMS: [&str; 3] = ["hello", "ring", "any_source"];
@@ -57,7 +58,7 @@ pub fn run(args: &VmRingArgs) -> Result<Tally> {
     if let Some(missing) = names.iter().find(|name| !programs.join(name).is_file()) {
         bail!("there is no program {missing} in tests/mpi");
     }
-    let tools = tools()?;
+    let tools = tools::build()?;
     let images = images::ensure()?;
     let guests = u32::from(args.guests);
     println!("{} virtual machines, {} rank(s) on each; QEMU emulates their processors:", guests, args.ranks);
@@ -85,31 +86,8 @@ pub fn run(args: &VmRingArgs) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Programs of ours that run beside the virtual machines or in them.
-pub struct Tools {
-    /// The server of the models.
-    models: PathBuf,
-    /// The agent.
-    agent: PathBuf,
-    /// The stand-in for ssh.
-    remote: PathBuf,
-}
-
-fn tools() -> Result<Tools> {
-    let log = paths::target().join("vm/build.log");
-    ui::step("tools: ntbringd, models of adapters, remote commands", || {
-        let mut cargo = Command::new("cargo");
-        cargo.current_dir(paths::root()).args(["build", "--release", "-p", "ntbringd", "-p", "ntbring-vm-guest"]);
-        cargo.args(["-p", "ntbring-models", "--features", "ntbring-models/server"]);
-        cargo.arg("--target-dir").arg(paths::target());
-        process::check_logged(&mut cargo, &log)
-    })?;
-    let tool = |name| paths::target().join("release").join(name);
-    Ok(Tools { models: tool("ntb-models"), agent: tool("ntbringd"), remote: tool("vm-guest") })
-}
-
 /// Returns the script that the first machine runs.
-fn job(args: &VmRingArgs, names: &[String], mpiexec: PathBuf, programs: &std::path::Path, tools: &Tools) -> String {
+fn job(args: &VmRingArgs, names: &[String], mpiexec: PathBuf, programs: &Path, tools: &Tools) -> String {
     let hosts: Vec<String> = (0..args.guests).map(|guest| format!("node{guest}")).collect();
     let ranks = u32::from(args.guests) * u32::from(args.ranks);
     let run = |name: &String| {

@@ -2,21 +2,10 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `link_status` | the link status register |
 //! | `skx` | gen3: Skylake, Cascade Lake, Cooper Lake |
 
+mod link_status;
 mod skx;
 
 pub use skx::Skx;
-
-use crate::chip::LinkStatus;
-
-/// Bit of the link status register that is set while the link is up.
-const LINK_ACTIVE: u16 = 1 << 13;
-
-/// Decodes the link status register: generation in the bits 3:0, number of lanes in the bits 9:4.
-fn link_status(word: u16) -> LinkStatus {
-    match word & LINK_ACTIVE {
-        0 => LinkStatus::Down,
-        _ => LinkStatus::Up { generation: (word & 0xf) as u8, width: (word >> 4 & 0x3f) as u8 },
-    }
-}

@@ -4,7 +4,7 @@
 //! which each must admit an access: one in terms of the address of its own base address register (`IM...XLMT`), one in
 //! terms of the addresses on the cable (`EM...XLMT`).
 
-use super::link_status;
+use super::link_status::link_status;
 use crate::chip::{Aperture, Chip, Events, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::{Bar, Function};

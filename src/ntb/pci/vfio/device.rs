@@ -3,7 +3,8 @@
 use super::calls::{self, Call};
 use super::container::Container;
 use crate::error::PciError;
-use crate::function::{Bar, Function, Identity, InterruptKind, Interrupts};
+use crate::function::{Bar, Function, InterruptKind, Interrupts};
+use crate::identity::Identity;
 use crate::memory;
 use crate::registers::{Registers, Space, Width};
 use crate::sysfs::SysFunction;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `container` | IOMMU groups and the container: which memory of this process the functions reach |
 //! | `device` | one function: regions, interrupts, and [`crate::Function`] over them |
+//! | `open` | opening functions, and the reasons for which one cannot be used |
 //! | `calls` | the system calls |
 //!
 //! Only one process can open a group, and the kernel stops a function's accesses to memory when its last descriptor is
@@ -12,6 +13,8 @@
 mod calls;
 mod container;
 mod device;
+mod open;
 
 pub use container::Container;
 pub use device::VfioFunction;
+pub use open::open;
