@@ -176,6 +176,8 @@ impl Skx {
         match offset {
             CONTROL => Some(&[4]),
             0x10..0x30 | INT_STATUS..0x50 | 0x4010..0x4030 | 0x4510..0x4528 => Some(&[8]),
+            // The external side, which means nothing back to back, and which Linux shows in its debugging files.
+            0x4040..0x4050 | 0x4100 => Some(&[8]),
             MISSED | 0x4504 => Some(&[2]),
             SCRATCHPAD..0xc0 | PEER_DOORBELL..PEER_SCRATCHPAD_END => Some(&[4]),
             INT_VECTOR..=0xf0 => Some(&[1]),
@@ -186,7 +188,10 @@ impl Skx {
     fn is_understood(&mut self, end: End, offset: u64, len: usize) -> bool {
         let is_understood =
             Self::widths(offset).is_some_and(|widths| widths.contains(&len) && offset % len as u64 == 0);
-        self.sides[end as usize].counts.misunderstood += u64::from(!is_understood);
+        if !is_understood {
+            log::info!("{end:?}: an access of {len} bytes at {offset:#x}, where no register has this width");
+            self.sides[end as usize].counts.misunderstood += 1;
+        }
         is_understood
     }
 

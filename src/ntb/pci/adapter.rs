@@ -1,14 +1,13 @@
 //! One adapter of this host: its chip, the memory that the neighbour writes, and the state of the link.
 
-use crate::allotment::Range;
 use crate::chip::{Chip, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::{InterruptKind, Interrupts};
-use crate::ledger::{Ledger, Writes, SLOTS};
+use crate::ledger::Ledger;
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
 use crate::memory::SharedMemory;
 use ntbring_memory::{OutWindow, Region};
-use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex};
+use ntbring_ntb::{LinkState, PortCaps, PortIndex};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,25 +33,25 @@ pub trait Listener: Send + Sync {
 /// One adapter of this host.
 pub struct Adapter {
     chip: Arc<dyn Chip>,
-    limits: Limits,
-    port: PortIndex,
+    pub(crate) limits: Limits,
+    pub(crate) port: PortIndex,
     /// Identity of this host.
     host: u64,
     /// The first page of the window.
-    page: Region,
+    pub(crate) page: Region,
     /// Size of the window that the neighbour writes, bytes.
     size: u64,
-    iova: u64,
+    pub(crate) iova: u64,
     interrupts: Interrupts,
     state: Mutex<State>,
 }
 
 /// State of the link.
-struct State {
+pub(crate) struct State {
     /// The bring-up; None while the link is down.
-    setup: Option<Bringing>,
+    pub setup: Option<Bringing>,
     /// The neighbour, while the link is up.
-    peer: Option<Introduction>,
+    pub peer: Option<Introduction>,
     /// Number of times that the link has gone down.
     outages: u64,
     /// Time at which the link has to be looked at again, even if no interrupt tells of it.
@@ -61,14 +60,14 @@ struct State {
     error: Option<SetupError>,
     /// True if the adapter does not answer any more.
     is_gone: bool,
-    ledger: Ledger,
+    pub ledger: Ledger,
     listeners: Vec<Arc<dyn Listener>>,
 }
 
 /// A bring-up, and the part of the neighbour's window that it writes.
-struct Bringing {
+pub(crate) struct Bringing {
     setup: LinkSetup,
-    page: OutWindow,
+    pub page: OutWindow,
 }
 
 impl Adapter {
@@ -140,89 +139,8 @@ impl Adapter {
         self.size
     }
 
-    /// Returns the number of bytes of the window that no job has.
-    pub fn free(&self) -> u64 {
-        self.state().ledger.free()
-    }
-
-    /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
-    /// Returns its place and its memory.
-    pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
-        let failure = |problem| NtbError::Device { device: "pci".into(), problem };
-        let mut state = self.state();
-        self.sweep(&mut state);
-        let range = state.ledger.take(len).ok_or_else(|| {
-            failure(format!(
-                "a job needs {len} bytes of the window of port {}, of which {} are free, and at most {SLOTS} jobs may \
-                 use it at once: set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a \
-                 larger window",
-                self.port,
-                state.ledger.free()
-            ))
-        })?;
-        let memory = SharedMemory::allocate(range.len).map_err(|error| error.to_string()).and_then(|memory| {
-            let mapped = self.chip.function().map_memory(memory.region(), self.iova + range.offset);
-            mapped.map(|()| Arc::new(memory)).map_err(|error| error.to_string())
-        });
-        let memory = match memory {
-            Ok(memory) => memory,
-            Err(problem) => {
-                state.ledger.give_back(range);
-                return Err(failure(format!("memory of a window: {problem}")));
-            }
-        };
-        state.ledger.add(key, user, range, memory.clone());
-        self.publish(&mut state);
-        Ok((range, memory))
-    }
-
-    /// Closes the slice of a job that has ended. It is given to another job when the neighbour's processes cannot write
-    /// it any more.
-    pub fn close_slice(&self, key: u64) {
-        let mut state = self.state();
-        state.ledger.close(key);
-        self.publish(&mut state);
-        self.sweep(&mut state);
-    }
-
-    /// Lets a process of this host, of this user, write the slice of the neighbour's window with this key. Returns None
-    /// if the link is down or if the neighbour has not published such a slice (yet).
-    pub fn use_slice(self: &Arc<Self>, key: u64, user: u32) -> Option<SliceUse> {
-        let mut state = self.state();
-        let size = state.peer?.bytes.min(self.limits.aperture.size);
-        let granted = state.ledger.granted(&self.page, key).filter(|granted| granted.user == user)?;
-        let Range { offset, len } = granted.range;
-        if offset < CONTROL_PAGE || offset.checked_add(len).is_none_or(|end| end > size) {
-            log::warn!("port {}: the neighbour publishes {len} bytes at {offset}, beyond its window", self.port);
-            return None;
-        }
-        state.ledger.begin(key);
-        Some(SliceUse { adapter: self.clone(), key, range: granted.range })
-    }
-
-    /// Writes all entries on slices into the neighbour's window, if the link is up.
-    fn publish(&self, state: &mut State) {
-        let (Some(peer), Some(bringing)) = (state.peer, &state.setup) else { return };
-        let writes = state.ledger.publish(peer.host);
-        write(&bringing.page, &writes);
-    }
-
-    /// Confirms slices of the neighbour that are not used any more, and frees those that it has confirmed.
-    fn sweep(&self, state: &mut State) {
-        if let (Some(_), Some(bringing)) = (state.peer, &state.setup) {
-            write(&bringing.page, &state.ledger.confirmations(&self.page));
-        }
-        let freed = state.ledger.sweep(&self.page);
-        for (range, _memory) in &freed {
-            self.unmap(range.offset);
-        }
-        if !freed.is_empty() {
-            self.publish(state);
-        }
-    }
-
     /// Takes the memory away that is behind the window from `offset` on.
-    fn unmap(&self, offset: u64) {
+    pub(crate) fn unmap(&self, offset: u64) {
         if let Err(error) = self.chip.function().unmap_memory(self.iova + offset) {
             log::warn!("port {}: {error}", self.port);
         }
@@ -277,7 +195,7 @@ impl Adapter {
         self.state().listeners.retain(|other| !Arc::ptr_eq(other, listener));
     }
 
-    fn aim(&self, offset: u64, len: u64) -> Result<OutWindow, PciError> {
+    pub(crate) fn aim(&self, offset: u64, len: u64) -> Result<OutWindow, PciError> {
         let aperture = self.limits.aperture;
         self.chip.function().window(aperture.bar, aperture.offset + offset, len)
     }
@@ -415,55 +333,9 @@ impl Adapter {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Writes words into the first page of the neighbour's window.
-fn write(page: &OutWindow, writes: &Writes) {
-    writes.iter().for_each(|&(offset, word)| page.store(offset, word));
-    page.fence();
-}
-
-/// The right of a process of this host to write a slice of the neighbour's window, until this is dropped.
-pub struct SliceUse {
-    /// The adapter.
-    pub adapter: Arc<Adapter>,
-    key: u64,
-    /// The place of the slice in the neighbour's window.
-    pub range: Range,
-}
-
-impl SliceUse {
-    /// Maps `len` bytes at `offset` of the slice.
-    pub fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        let size = self.range.len;
-        if offset.checked_add(len).is_none_or(|end| end > size) {
-            return Err(NtbError::Aperture { offset, len, size });
-        }
-        let mapped = self.adapter.aim(self.range.offset + offset, len);
-        mapped.map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
-    }
-
-    /// Returns the doorbell of the neighbour's chip that announces words of the slice.
-    pub fn doorbell(&self) -> usize {
-        doorbell_of(self.range, self.adapter.peer().map_or(1, |peer| peer.doorbells.into()))
-    }
-}
-
-impl Drop for SliceUse {
-    fn drop(&mut self) {
-        let mut state = self.adapter.state();
-        state.ledger.end(self.key);
-        self.adapter.sweep(&mut state);
-    }
-}
-
-/// Returns the doorbell of the chip that announces words of a slice of its window, for a chip with this number of
-/// doorbells.
-pub fn doorbell_of(slice: Range, doorbells: usize) -> usize {
-    (slice.offset / CONTROL_PAGE) as usize % doorbells.max(1)
 }
 
 impl Drop for Adapter {

@@ -1,6 +1,7 @@
 //! All adapters of a host, and the division of their windows among jobs.
 
-use crate::adapter::{doorbell_of, Adapter, Listener, SliceUse, CONTROL_PAGE};
+use crate::adapter::{Adapter, Listener, CONTROL_PAGE};
+use crate::adapter_slices::{doorbell_of, SliceUse};
 use crate::address::SliceAddress;
 use crate::allotment::Range;
 use crate::memory::SharedMemory;

@@ -9,7 +9,8 @@
 //! | `catalogue` | the NTB chips that exist |
 //! | `chip`, `identify`, `intel` | the interface of a chip's driver; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
-//! | `adapter`, `service` | an adapter of this host and its link; the thread that serves all adapters of a host |
+//! | `adapter`, `adapter_slices` | an adapter of this host and its link; the slices of its window |
+//! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
 //! | `host` | all adapters of a host, and what a job has of them |
 //! | `allotment`, `ledger` | the division of a window among jobs, and what both neighbours know of it |
@@ -17,6 +18,7 @@
 //! | `local` | the backend over adapters that this process owns |
 
 mod adapter;
+mod adapter_slices;
 mod address;
 mod allotment;
 mod catalogue;
@@ -37,7 +39,8 @@ mod slice;
 mod sysfs;
 pub mod vfio;
 
-pub use adapter::{Adapter, Listener, SliceUse, CONTROL_PAGE};
+pub use adapter::{Adapter, Listener, CONTROL_PAGE};
+pub use adapter_slices::SliceUse;
 pub use address::SliceAddress;
 pub use allotment::Range;
 pub use catalogue::{chip_of, KnownChip};

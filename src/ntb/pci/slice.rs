@@ -4,7 +4,8 @@
 //! neighbour writes scratchpads and doorbells as words. After a doorbell's word the neighbour rings a doorbell of the
 //! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
 
-use crate::adapter::{Listener, SliceUse};
+use crate::adapter::Listener;
+use crate::adapter_slices::SliceUse;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};

@@ -1,0 +1,138 @@
+//! The slices of an adapter's window, and access to those of the neighbour's window.
+
+use crate::adapter::{Adapter, State, CONTROL_PAGE};
+use crate::allotment::Range;
+use crate::ledger::{Writes, SLOTS};
+use crate::memory::SharedMemory;
+use ntbring_memory::OutWindow;
+use ntbring_ntb::NtbError;
+use std::sync::Arc;
+
+impl Adapter {
+    /// Returns the number of bytes of the window that no job has.
+    pub fn free(&self) -> u64 {
+        self.state().ledger.free()
+    }
+
+    /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
+    /// Returns its place and its memory.
+    pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
+        let failure = |problem| NtbError::Device { device: "pci".into(), problem };
+        let mut state = self.state();
+        self.sweep(&mut state);
+        let range = state.ledger.take(len).ok_or_else(|| {
+            failure(format!(
+                "a job needs {len} bytes of the window of port {}, of which {} are free, and at most {SLOTS} jobs may \
+                 use it at once: set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a \
+                 larger window",
+                self.port,
+                state.ledger.free()
+            ))
+        })?;
+        let memory = SharedMemory::allocate(range.len).map_err(|error| error.to_string()).and_then(|memory| {
+            let mapped = self.chip().function().map_memory(memory.region(), self.iova + range.offset);
+            mapped.map(|()| Arc::new(memory)).map_err(|error| error.to_string())
+        });
+        let memory = match memory {
+            Ok(memory) => memory,
+            Err(problem) => {
+                state.ledger.give_back(range);
+                return Err(failure(format!("memory of a window: {problem}")));
+            }
+        };
+        state.ledger.add(key, user, range, memory.clone());
+        self.publish(&mut state);
+        Ok((range, memory))
+    }
+
+    /// Closes the slice of a job that has ended. It is given to another job when the neighbour's processes cannot write
+    /// it any more.
+    pub fn close_slice(&self, key: u64) {
+        let mut state = self.state();
+        state.ledger.close(key);
+        self.publish(&mut state);
+        self.sweep(&mut state);
+    }
+
+    /// Lets a process of this host, of this user, write the slice of the neighbour's window with this key. Returns None
+    /// if the link is down or if the neighbour has not published such a slice (yet).
+    pub fn use_slice(self: &Arc<Self>, key: u64, user: u32) -> Option<SliceUse> {
+        let mut state = self.state();
+        let size = state.peer?.bytes.min(self.limits.aperture.size);
+        let granted = state.ledger.granted(&self.page, key).filter(|granted| granted.user == user)?;
+        let Range { offset, len } = granted.range;
+        if offset < CONTROL_PAGE || offset.checked_add(len).is_none_or(|end| end > size) {
+            log::warn!("port {}: the neighbour publishes {len} bytes at {offset}, beyond its window", self.port);
+            return None;
+        }
+        state.ledger.begin(key);
+        Some(SliceUse { adapter: self.clone(), key, range: granted.range })
+    }
+
+    /// Writes all entries on slices into the neighbour's window, if the link is up.
+    pub(crate) fn publish(&self, state: &mut State) {
+        let (Some(peer), Some(bringing)) = (state.peer, &state.setup) else { return };
+        let writes = state.ledger.publish(peer.host);
+        write(&bringing.page, &writes);
+    }
+
+    /// Confirms slices of the neighbour that are not used any more, and frees those that it has confirmed.
+    pub(crate) fn sweep(&self, state: &mut State) {
+        if let (Some(_), Some(bringing)) = (state.peer, &state.setup) {
+            write(&bringing.page, &state.ledger.confirmations(&self.page));
+        }
+        let freed = state.ledger.sweep(&self.page);
+        for (range, _memory) in &freed {
+            self.unmap(range.offset);
+        }
+        if !freed.is_empty() {
+            self.publish(state);
+        }
+    }
+}
+
+/// Writes words into the first page of the neighbour's window.
+fn write(page: &OutWindow, writes: &Writes) {
+    writes.iter().for_each(|&(offset, word)| page.store(offset, word));
+    page.fence();
+}
+
+/// The right of a process of this host to write a slice of the neighbour's window, until this is dropped.
+pub struct SliceUse {
+    /// The adapter.
+    pub adapter: Arc<Adapter>,
+    key: u64,
+    /// The place of the slice in the neighbour's window.
+    pub range: Range,
+}
+
+impl SliceUse {
+    /// Maps `len` bytes at `offset` of the slice.
+    pub fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        let size = self.range.len;
+        if offset.checked_add(len).is_none_or(|end| end > size) {
+            return Err(NtbError::Aperture { offset, len, size });
+        }
+        let mapped = self.adapter.aim(self.range.offset + offset, len);
+        mapped.map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
+    }
+
+    /// Returns the doorbell of the neighbour's chip that announces words of the slice.
+    pub fn doorbell(&self) -> usize {
+        doorbell_of(self.range, self.adapter.peer().map_or(1, |peer| peer.doorbells.into()))
+    }
+}
+
+impl Drop for SliceUse {
+    fn drop(&mut self) {
+        let mut state = self.adapter.state();
+        state.ledger.end(self.key);
+        self.adapter.sweep(&mut state);
+    }
+}
+
+/// Returns the doorbell of the chip that announces words of a slice of its window, for a chip with this number of
+/// doorbells.
+pub fn doorbell_of(slice: Range, doorbells: usize) -> usize {
+    (slice.offset / CONTROL_PAGE) as usize % doorbells.max(1)
+}
