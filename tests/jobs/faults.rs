@@ -86,7 +86,7 @@ fn hosts_must_agree_and_values_make_sense() {
 #[ignore = "needs cargo xtask setup"]
 fn links_go_down_and_up_on_command() {
     let job = Job::new(3, 1, &["pingpong", "1000000", "64", "1"]).env("NTBRING_RELIABILITY", "retry");
-    let job = job.env("NTBRING_FAULT", "command").start();
+    let job = job.env("NTBRING_FAULT", "command,timeout=280s").start();
     let first = job.ranks(3)[0].1.to_string();
     let mine = || {
         let (_, jobs) = tool(&["jobs", "--json"]);
@@ -114,7 +114,7 @@ fn links_go_down_and_up_on_command() {
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(job.processes().len(), 3, "no process continues, and none gives up");
     assert_eq!(tool(&["link", "up", "0-1", "--job", &first]), (true, String::new()));
-    job.end(Duration::from_secs(90)).ok();
+    job.end(Duration::from_secs(280)).ok();
     assert!(tool(&["link", "up", "0-1", "--job", &first]).1.contains("job"));
 }
 
