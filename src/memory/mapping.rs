@@ -81,13 +81,12 @@ mod tests {
 
     #[test]
     fn bytes_arrive_behind_a_bridge_whatever_their_place_and_number() {
-        let memory = Region::anonymous(512);
-        let window = OutWindow::mapped(memory.clone(), Mapping::Uncached);
         let bytes: Vec<u8> = (1..=200).collect();
         for (at, from, len) in
             (0..9).flat_map(|at| (0..9).flat_map(move |from| [0, 1, 7, 8, 9, 64, 151].map(|len| (at, from, len))))
         {
-            memory.clear();
+            let memory = Region::anonymous(512);
+            let window = OutWindow::mapped(memory.clone(), Mapping::Uncached);
             window.write_bytes(16 + at, &bytes[from..from + len]);
             window.fill(256 + at, len + 3, |room| {
                 // SAFETY: there is room for `len` bytes.

@@ -73,12 +73,6 @@ impl Region {
         Region { base: self.base.wrapping_add(from), _owner: self._owner.clone(), len }
     }
 
-    /// Sets all bytes to zero.
-    pub fn clear(&self) {
-        // SAFETY: the range is the mapping, which `_owner` keeps alive, and no Rust reference to it exists.
-        unsafe { self.base.write_bytes(0, self.len) }
-    }
-
     /// Enters all pages of the region into this process's page table (`MADV_POPULATE_WRITE`), so that later accesses
     /// cause no page faults. Failure (Linux before 5.14) is ignored: then each page is entered at its first access.
     pub fn populate(&self) {

@@ -26,7 +26,7 @@ impl End {
     }
 }
 
-/// What has happened at one end of a cable.
+/// Counts of the accesses at one end of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads of registers.
@@ -73,7 +73,7 @@ pub trait Chip: Send {
     fn set_gone(&mut self, end: End, is_gone: bool);
     /// Makes the register at `offset` of BAR 0 ignore all writes from now on.
     fn set_stuck(&mut self, end: End, offset: u64);
-    /// Returns what has happened at one end.
+    /// Returns the counts at one end.
     fn counts(&self, end: End) -> Counts;
 }
 

@@ -12,7 +12,7 @@ struct Mapping {
     region: Region,
 }
 
-/// What a function reaches in its host.
+/// The memory and the interrupt vectors that a function reaches in its host.
 pub struct HostSide {
     mappings: BTreeMap<u64, Mapping>,
     vectors: Vec<Option<OwnedFd>>,

@@ -1,7 +1,8 @@
 //! The backend of ranks over the agent of their host.
 
 use crate::message::{receive, send, Reply, Request, VERSION};
-use nix::sys::socket::{connect, socket, AddressFamily, SockFlag, SockType, UnixAddr};
+use nix::sys::socket::{connect, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockType, UnixAddr};
+use nix::sys::time::{TimeVal, TimeValLike};
 use ntbring_host::FileTag;
 use ntbring_memory::{Mapping, OutWindow, Region};
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
@@ -13,6 +14,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Longest time in which the agent answers, seconds. It may wait for a link to come up before it does.
+const ANSWER_TIMEOUT: i64 = 60;
 
 /// The backend over the agent of this host.
 pub struct AgentBackend {
@@ -31,6 +35,7 @@ impl AgentBackend {
     pub fn connect(path: &Path) -> Result<AgentBackend, NtbError> {
         let connected = || {
             let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
+            setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(ANSWER_TIMEOUT))?;
             connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
             Ok(socket)
         };

@@ -55,6 +55,9 @@ pub enum MessageError {
     /// The other side has closed the connection.
     #[error("the connection was closed")]
     Closed,
+    /// The other side has not answered in time.
+    #[error("no answer in time")]
+    Silent,
     /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -87,6 +90,7 @@ pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedF
         match recvmsg::<UnixAddr>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
             Err(nix::Error::EINTR) => {}
             Err(nix::Error::ECONNRESET) => return Err(MessageError::Closed),
+            Err(nix::Error::EAGAIN) => return Err(MessageError::Silent),
             Err(error) => return Err(MessageError::System(error.into())),
             Ok(received) => break received,
         }

@@ -23,7 +23,7 @@ pub struct Server {
     state: Arc<State>,
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct State {
     adapters: Arc<HostAdapters>,
     /// The user who has created the windows of a job, by their key.

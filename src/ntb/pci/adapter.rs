@@ -49,11 +49,9 @@ pub struct Adapter {
 /// State of the link.
 pub(crate) struct State {
     /// The bring-up; None while the link is down.
-    pub setup: Option<Bringing>,
+    pub setup: Option<BringUp>,
     /// The neighbour, while the link is up.
     pub peer: Option<Introduction>,
-    /// Number of times that the link has gone down.
-    outages: u64,
     /// Time at which the link has to be looked at again, even if no interrupt tells of it.
     look: Duration,
     /// The latest error that was logged.
@@ -65,7 +63,7 @@ pub(crate) struct State {
 }
 
 /// A bring-up, and the part of the neighbour's window that it writes.
-pub(crate) struct Bringing {
+pub(crate) struct BringUp {
     setup: LinkSetup,
     pub page: OutWindow,
 }
@@ -92,7 +90,6 @@ impl Adapter {
         let state = State {
             setup: None,
             peer: None,
-            outages: 0,
             look: Duration::ZERO,
             error: None,
             is_gone: false,
@@ -112,7 +109,7 @@ impl Adapter {
         }
         self.chip.initialize()?;
         self.chip.set_translation(self.iova, self.size)?;
-        self.chip.enable_interrupts((1u64 << self.limits.doorbells) as u32 - 1);
+        self.chip.enable_interrupts(((1u64 << self.limits.doorbells) - 1) as u32);
         Ok(())
     }
 
@@ -176,11 +173,6 @@ impl Adapter {
             (_, None, None) => "there is no link: no cable, or the neighbour is off or has not enabled its port".into(),
             (_, None, Some(_)) => "there is a link, but the neighbour's ntbringd does not answer".into(),
         }
-    }
-
-    /// Returns the number of times that the link has gone down.
-    pub fn outages(&self) -> u64 {
-        self.state().outages
     }
 
     /// Adds a listener, and tells it the present state of the link.
@@ -261,7 +253,7 @@ impl Adapter {
                 doorbells: self.limits.doorbells as u8,
                 bytes: self.size,
             };
-            state.setup = Some(Bringing { setup: LinkSetup::new(mine, seed), page: self.aim(0, CONTROL_PAGE)? });
+            state.setup = Some(BringUp { setup: LinkSetup::new(mine, seed), page: self.aim(0, CONTROL_PAGE)? });
         }
         let mut registers = [0; REGISTERS];
         for (number, register) in registers.iter_mut().enumerate() {
@@ -282,6 +274,8 @@ impl Adapter {
                     state.listeners.iter().for_each(|listener| listener.link(LinkState::Up));
                 }
                 self.sweep(state);
+                // A doorbell may have overtaken the words that it announces.
+                state.listeners.iter().for_each(|listener| listener.doorbells(u32::MAX));
                 Ok(LOOK_UP)
             }
             Phase::Introducing | Phase::Testing(_) | Phase::Left => {
@@ -327,7 +321,6 @@ impl Adapter {
     /// Records that the neighbour is lost, whether the link has gone down or not.
     fn set_peer_lost(&self, state: &mut State) {
         if state.peer.take().is_some() {
-            state.outages += 1;
             log::info!("port {}: the link is down", self.port);
             state.listeners.iter().for_each(|listener| listener.link(LinkState::Down));
         }

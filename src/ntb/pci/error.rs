@@ -16,7 +16,7 @@ pub enum PciError {
     Unknown {
         /// The function.
         identity: Identity,
-        /// What it is.
+        /// Kind of the function.
         chip: &'static str,
     },
     /// The function is a known one, in a mode that cannot be used.

@@ -112,7 +112,7 @@ pub struct Slice {
     bells: Option<Arc<dyn Listener>>,
 }
 
-/// What a job has of the adapters of a host. The slices are free for other jobs when it is dropped.
+/// The slices of a job on a host, and its register page. Dropping it closes the slices.
 pub struct Allotment {
     owner: Arc<HostAdapters>,
     key: u64,

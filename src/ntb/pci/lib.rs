@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `identity` | addresses and identities of PCI functions |
 //! | `registers`, `function` | access to a PCI function: the seam between drivers of chips and VFIO or a model |
-//! | `sysfs` | what the kernel says of PCI functions |
+//! | `sysfs` | the kernel's information on PCI functions |
 //! | [`vfio`] | functions that are bound to vfio-pci |
 //! | `catalogue` | the NTB chips that exist |
 //! | `chip`, `identify`, `intel` | the interface of a chip's driver; the drivers |

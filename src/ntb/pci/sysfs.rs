@@ -1,4 +1,4 @@
-//! What the kernel says of PCI functions, in /sys.
+//! The kernel's information on PCI functions, in /sys.
 
 use crate::identity::{Identity, PciAddress};
 use std::fs;

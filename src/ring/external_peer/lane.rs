@@ -84,7 +84,7 @@ const OPENED: u64 = 1;
 const LEFT: u64 = 2;
 const DIED: u64 = 3;
 
-/// How the process at an end of a lane has ended.
+/// Ending of the process at one end of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The process has left in the regular way.

@@ -37,7 +37,7 @@ impl Guest {
     }
 }
 
-/// What the first machine has printed.
+/// The output of the first machine.
 pub struct Report(String);
 
 impl Report {

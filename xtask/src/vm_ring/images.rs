@@ -1,4 +1,4 @@
-//! What a virtual machine needs: QEMU, a kernel, and an initial file system. All of it is unpacked below `target/vm`;
+//! The files of a virtual machine: QEMU, a kernel, and an initial file system. All of it is unpacked below `target/vm`;
 //! nothing is installed.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a host tells its neighbour before any window is used.
+//! The introduction of a host to its neighbour, before any window is used.
 
 use ntbring_ntb::PortIndex;
 
@@ -8,7 +8,7 @@ pub(super) const PARTS: usize = 5;
 /// Unit of the size of a window in an introduction, bytes.
 const UNIT: u64 = 4096;
 
-/// What a host tells its neighbour about itself and its end of the link.
+/// The facts that a host tells its neighbour about itself and its end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Introduction {
     /// Identity of the host: a random number that it has chosen.

@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `introduction` | what a host tells its neighbour, and its encoding in 32-bit parts |
+//! | `introduction` | the introduction of a host, and its encoding in 32-bit parts |
 //! | `setup` | the state machine, without I/O |
 
 mod introduction;

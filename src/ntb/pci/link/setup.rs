@@ -10,8 +10,8 @@
 //! | 3 | the neighbour's generation, the number of its parts that were read, and if this side is up |
 //!
 //! A part is overwritten only when the neighbour has read it. Registers survive processes and, on most chips, the loss
-//! of the link; so all words have the generation to which they belong, and each is written again every
-//! [`REPEAT`](self) while this side waits.
+//! of the link; so all words have the generation to which they belong, and all are written again every 100 ms while this
+//! side waits.
 //!
 //! After the introductions each side writes a word into the neighbour's window and waits for the neighbour's, and then
 //! a second word that confirms the first: a link counts as up only when writes are known to arrive in both directions.

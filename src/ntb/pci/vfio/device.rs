@@ -115,11 +115,6 @@ impl VfioFunction {
         self.write(Space::Config, COMMAND, Width::Word, command | COMMAND_MEMORY);
     }
 
-    /// Returns the container.
-    pub fn container(&self) -> &Arc<Container> {
-        &self.container
-    }
-
     /// Returns the address of a register in the mapping of BAR 0; None if the access has to go through the descriptor.
     fn mapped(&self, space: Space, offset: u64, width: Width) -> Option<*mut u8> {
         let map = self.registers.as_ref().filter(|_| space == Space::Bar(0))?;

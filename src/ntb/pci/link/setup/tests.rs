@@ -123,8 +123,8 @@ fn other_versions_and_drivers_are_named() {
 }
 
 proptest! {
-    /// Whatever is lost, and whichever end restarts while the other is somewhere in between: as soon as writes arrive,
-    /// both ends come up, with each other's introduction.
+    /// Any words may be lost, and either end may restart at any time: as soon as writes arrive, both ends come up, with
+    /// each other's introduction.
     #[test]
     fn a_link_comes_up_after_any_losses_and_restarts(
         turns in prop::collection::vec((0..2usize, 0..8u8, any::<u64>()), 0..200),
