@@ -1,26 +1,12 @@
 //! Hosts with modelled adapters, in one process.
 
-use ntbring_models::{Cable, End, Plugged, Skx};
+pub use ntbring_models::Model;
+use ntbring_models::{Cable, End, Plugged};
 use ntbring_ntb::fabric::{Backend, Fabric, OpenPort, PortAddress, Windows};
 use ntbring_ntb::{LinkState, Port, PortIndex, PortList, Side};
 use ntbring_pci::{identify, Adapter, HostAdapters, LocalAdapters, PciAddress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A kind of modelled adapters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    Skx,
-}
-
-impl Model {
-    /// Returns a new cable, with windows of `window` bytes.
-    fn cable(self, window: u64) -> Cable {
-        match self {
-            Model::Skx => Cable::new(Skx::new(window)),
-        }
-    }
-}
 
 /// Longest time that a link may take to come up or to go down.
 const LINK_TIMEOUT: Duration = Duration::from_secs(20);

@@ -6,7 +6,7 @@ mod guest_memory;
 use anyhow::{bail, Context, Result};
 use clap::Parser;
 use function::Served;
-use ntbring_models::{Cable, End, Skx};
+use ntbring_models::{End, Model};
 use std::path::PathBuf;
 use std::thread;
 
@@ -16,6 +16,9 @@ struct Args {
     /// Sockets of the two ends of each cable: A of the first, B of the first, A of the second, ...
     #[arg(required = true, value_name = "SOCKET")]
     sockets: Vec<PathBuf>,
+    /// Chip at the ends of the cables
+    #[arg(long, default_value = "skx")]
+    chip: Model,
     /// Size of each window, bytes; a power of two
     #[arg(long, default_value_t = 4 << 20)]
     window: u64,
@@ -32,7 +35,7 @@ fn main() -> Result<()> {
     }
     let mut servers = Vec::new();
     for ends in args.sockets.chunks(2) {
-        let cable = Cable::new(Skx::new(args.window));
+        let cable = args.chip.cable(args.window);
         for (end, socket) in End::BOTH.into_iter().zip(ends) {
             let served = Served::new(cable.clone(), end, socket);
             // All sockets exist when the first virtual machine starts.
