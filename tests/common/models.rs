@@ -88,15 +88,23 @@ pub struct ModelRing {
 impl ModelRing {
     /// Creates the hosts, whose adapters have windows of `window` bytes.
     pub fn new(model: Model, hosts: usize, window: u64) -> ModelRing {
-        let cables: Vec<Cable> = (0..hosts).map(|_| model.cable(window)).collect();
-        let host = |host: usize| {
-            let adapters = Side::BOTH.map(|side| match side {
-                Side::Right => adapter(host, side, &cables[host], End::A, window),
-                Side::Left => adapter(host, side, &cables[(host + hosts - 1) % hosts], End::B, window),
-            });
-            HostAdapters::new(identity(host), adapters.into()).unwrap()
-        };
-        ModelRing { hosts: (0..hosts).map(host).collect(), cables }
+        let cables: Vec<_> = (0..hosts).map(|host| [(host, 1), ((host + 1) % hosts, 0)]).collect();
+        ModelRing::cabled(model, hosts, window, &cables)
+    }
+
+    /// Creates hosts with these cables, each between two ports of a host.
+    pub fn cabled(model: Model, hosts: usize, window: u64, cables: &[[(usize, usize); 2]]) -> ModelRing {
+        let mut adapters: Vec<Vec<Arc<Adapter>>> = vec![Vec::new(); hosts];
+        let plugged = cables.iter().map(|ends| {
+            let cable = model.cable(window);
+            for (end, &(host, port)) in End::BOTH.into_iter().zip(ends) {
+                adapters[host].push(adapter(host, port, &cable, end, window));
+            }
+            cable
+        });
+        let cables = plugged.collect();
+        let host = |(host, adapters)| HostAdapters::new(identity(host), adapters).unwrap();
+        ModelRing { hosts: adapters.into_iter().enumerate().map(host).collect(), cables }
     }
 
     /// Returns the backend of a host.
@@ -131,8 +139,8 @@ fn identity(host: usize) -> u64 {
 }
 
 /// Opens the adapter of a host at one end of a cable.
-fn adapter(host: usize, side: Side, cable: &Cable, end: End, window: u64) -> Arc<Adapter> {
-    let address = PciAddress { domain: 0, bus: 5 + side as u8, device: 0, function: 0 };
+fn adapter(host: usize, port: usize, cable: &Cable, end: End, window: u64) -> Arc<Adapter> {
+    let address = PciAddress { domain: 0, bus: 5 + port as u8, device: 0, function: 0 };
     let chip = identify(Plugged::new(cable, end, address)).unwrap();
-    Adapter::open(chip, PortIndex::ALL[side as usize], identity(host), window).unwrap()
+    Adapter::open(chip, PortIndex::ALL[port], identity(host), window).unwrap()
 }

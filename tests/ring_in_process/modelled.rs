@@ -89,12 +89,91 @@ fn jobs_share_the_windows_and_leave_nothing() {
     assert!(failures.iter().any(|failure| failure.contains("NTBRING_WINDOW")), "{failures:?}");
 }
 
+/// Runs a job of one rank on each of some hosts of a network, the way that a ring of just these hosts would run.
+fn failures_on(ring: &ModelRing, hosts: &[usize], reliability: Reliability) -> Vec<String> {
+    let layout = Layout::blocks(&vec![1; hosts.len()]);
+    let settings = settings_of(&layout).with(|s| s.ring.reliability = reliability);
+    let plan = all_kinds(7, 20, 30_000);
+    let body = |rank: &mut Rank| exchange(rank, 7, &plan).map(drop);
+    let results = try_run_over(&layout, Some(&|host| ring.backend(hosts[host])), |_| settings.clone(), body);
+    results.into_iter().filter_map(Result::err).collect()
+}
+
 #[test]
-fn hosts_in_another_order_than_the_cabling_are_refused() {
-    let layout = Layout::blocks(&[1, 1, 1]);
-    let ring = ModelRing::new(Model::Skx, 3, 1 << 20);
-    let settings = settings_of(&layout);
-    let results = try_run_over(&layout, Some(&|host| ring.backend([0, 2, 1][host])), |_| settings.clone(), |_| Ok(()));
-    let failures: Vec<String> = results.into_iter().filter_map(Result::err).collect();
-    assert!(failures.iter().any(|failure| failure.contains("is not that of the cabling")), "{failures:?}");
+fn a_job_uses_a_part_of_the_ring() {
+    let ring = ModelRing::new(Model::Skx, 4, 1 << 20);
+    let free = ring.free();
+    for hosts in [&[0, 2][..], &[3, 1], &[0, 1, 3], &[1, 2]] {
+        for reliability in [Reliability::Off, Reliability::Retry] {
+            assert_eq!(failures_on(&ring, hosts, reliability), [""; 0], "{hosts:?}, {reliability}");
+        }
+    }
+    // Two jobs at once, on hosts that they share and on hosts that they do not.
+    std::thread::scope(|scope| {
+        for hosts in [&[0, 2][..], &[1, 3], &[0, 1, 2, 3]] {
+            let ring = &ring;
+            scope.spawn(move || assert_eq!(failures_on(ring, hosts, Reliability::Off), [""; 0], "{hosts:?}"));
+        }
+    });
+    let start = Instant::now();
+    while ring.free() != free {
+        assert!(start.elapsed() < Duration::from_secs(20), "{} bytes are free, {free} at first", ring.free());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ring.check();
+}
+
+#[test]
+fn the_order_of_the_hosts_need_not_be_that_of_the_cabling() {
+    let ring = ModelRing::new(Model::Skx, 4, 1 << 20);
+    assert_eq!(failures_on(&ring, &[0, 2, 1, 3], Reliability::Off), [""; 0]);
+    ring.check();
+}
+
+#[test]
+fn any_cables_that_connect_the_hosts_make_a_ring() {
+    // Two hosts with one adapter each; two whose cables are crossed; a chain; a star.
+    for (hosts, cables) in [
+        (2, &[[(0, 0), (1, 0)]][..]),
+        (2, &[[(0, 0), (1, 0)], [(0, 1), (1, 1)]]),
+        (3, &[[(0, 1), (1, 0)], [(1, 1), (2, 0)]]),
+        (4, &[[(0, 0), (1, 0)], [(0, 1), (2, 0)], [(0, 2), (3, 1)]]),
+    ] {
+        let ring = ModelRing::cabled(Model::Skx, hosts, 1 << 20, cables);
+        let all: Vec<usize> = (0..hosts).collect();
+        for reliability in [Reliability::Off, Reliability::Retry] {
+            assert_eq!(failures_on(&ring, &all, reliability), [""; 0], "{cables:?}, {reliability}");
+        }
+        ring.check();
+    }
+}
+
+#[test]
+fn circuits_survive_cables_that_are_pulled() {
+    let ring = ModelRing::new(Model::Skx, 4, 1 << 20);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for times in 0.. {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let cable = &ring.cables[times % ring.cables.len()];
+                std::thread::sleep(Duration::from_millis(150));
+                cable.lock().set_cable(false);
+                std::thread::sleep(Duration::from_millis(times as u64 % 4 * 10));
+                cable.lock().set_cable(true);
+            }
+        });
+        let failures: Vec<_> = (0..3).map(|_| failures_on(&ring, &[0, 2], Reliability::Retry)).collect();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(failures, vec![vec![""; 0]; 3]);
+    });
+}
+
+#[test]
+fn a_host_that_no_cable_reaches_is_named() {
+    let ring = ModelRing::cabled(Model::Skx, 4, 1 << 20, &[[(0, 1), (1, 0)], [(2, 1), (3, 0)]]);
+    let failures = failures_on(&ring, &[0, 1, 2], Reliability::Off);
+    assert!(failures.iter().any(|failure| failure.contains("no cables lead to host")), "{failures:?}");
 }

@@ -20,6 +20,10 @@ struct Args {
     /// Socket at which MPI processes connect
     #[arg(long, value_name = "PATH", default_value = AGENT_SOCKET)]
     socket: PathBuf,
+    /// Carry out the writes of all processes, so that none can reach the part of a window that belongs to another job;
+    /// without it a process maps the windows of its neighbours, which is faster
+    #[arg(long)]
+    isolate: bool,
     /// Largest size of the window of each adapter that neighbours may write, bytes
     #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
     window: u64,
@@ -64,7 +68,7 @@ fn main() -> Result<()> {
         opened.push(Adapter::open(chip, port, host, args.window)?);
     }
     let adapters = HostAdapters::new(host, opened).context("starting the thread that serves the adapters")?;
-    let server = Server::new(&args.socket, adapters);
+    let server = Server::new(&args.socket, adapters, args.isolate);
     let server = server.with_context(|| format!("creating the socket {}", args.socket.display()))?;
     log::info!("host {host:016x}: processes are served at {}", args.socket.display());
     server.run().context("serving processes")

@@ -8,6 +8,7 @@ use ntbring_memory::{Mapping, OutWindow, Region};
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::software::{Registers, SoftVector, PAGE};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
+use ntbring_pci::relay::{RecordLane, RecordWriter, RelayedGrant};
 use ntbring_pci::{memory, Grant, SlicePort};
 use std::fs::File;
 use std::io;
@@ -107,6 +108,12 @@ impl Agent {
         self.failure(format!("ntbringd has sent an unexpected reply: {reply:?}"))
     }
 
+    /// Returns the two descriptors of a reply.
+    fn two(&self, files: Vec<OwnedFd>) -> Result<[OwnedFd; 2], NtbError> {
+        let problem = "ntbringd has not sent the two descriptors of a window";
+        <[OwnedFd; 2]>::try_from(files).map_err(|_| self.failure(problem.into()))
+    }
+
     fn cannot_map(&self, error: &io::Error) -> NtbError {
         self.failure(format!("mapping a window: {error}"))
     }
@@ -185,24 +192,26 @@ impl Fabric for AgentFabric {
             neighbour: opposite.host.0,
             opposite: opposite.port.get(),
         };
-        let (offset, len, is_combining, files) = match self.agent.ask(&request)? {
-            (Reply::Window { offset, len, is_combining }, files) => (offset, len, is_combining, files),
+        let (grant, mapping): (Arc<dyn Grant>, Mapping) = match self.agent.ask(&request)? {
+            (Reply::Window { offset, len, is_combining }, files) => {
+                let [file, event] = self.agent.two(files)?;
+                let (agent, mapping) = (self.agent.clone(), mapping(is_combining));
+                (Arc::new(AgentGrant { agent, file: file.into(), offset, len, mapping, event }), mapping)
+            }
+            (Reply::Relayed { len }, files) => {
+                let [file, event] = self.agent.two(files)?;
+                let memory = memory::map(&file.into(), 0, RecordLane::size());
+                let memory = memory.map_err(|error| self.agent.cannot_map(&error))?;
+                let writer = RecordWriter::new(memory, event, self.registers.clone(), bank);
+                let writer = writer.ok_or_else(|| self.agent.failure("a lane that is too small".into()))?;
+                (Arc::new(RelayedGrant::new(writer, len)), Mapping::Coherent)
+            }
             (other, _) => return Err(self.agent.unexpected(&other)),
         };
-        let [file, event] = <[OwnedFd; 2]>::try_from(files)
-            .map_err(|_| self.agent.failure("ntbringd has sent no window of the neighbour".into()))?;
-        let grant = AgentGrant {
-            agent: self.agent.clone(),
-            file: file.into(),
-            offset,
-            len,
-            mapping: mapping(is_combining),
-            event,
-        };
         let mut caps = self.agent.caps;
-        caps.mapping = grant.mapping;
+        caps.mapping = mapping;
         let registers = (self.registers.clone(), bank);
-        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming.clone(), Arc::new(grant))?)))
+        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming.clone(), grant)?)))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {

@@ -3,16 +3,17 @@
 use nix::cmsg_space;
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr};
 use ntbring_ntb::PortIndex;
+use ntbring_pci::network::Announcement;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Version of the protocol between an agent and the processes of its host.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Largest message, bytes.
-const MAX: usize = 4096;
+const MAX: usize = 64 << 10;
 
 /// Largest number of descriptors of a message: the register page and the slice of each port.
 const DESCRIPTORS_MAX: usize = 1 + PortIndex::MAX_PORTS;
@@ -30,6 +31,8 @@ pub enum Request {
     Open { address: [u8; 32], port: u8, neighbour: [u8; 32], opposite: u8 },
     /// Gives the process access to the register page of a job of this host.
     Bells { address: [u8; 32] },
+    /// Asks for all hosts that are known.
+    Network {},
 }
 
 /// A reply of the agent.
@@ -43,8 +46,13 @@ pub enum Reply {
     /// The place of the neighbour's slice in the file that maps its window, bytes. Descriptors: that file, and the event
     /// descriptor that rings the neighbour's doorbell.
     Window { offset: u64, len: u64, is_combining: bool },
+    /// The agent writes the neighbour's slice, of `len` bytes, for the process. Descriptors: the memory of a lane of
+    /// records, and the event descriptor that wakes the agent.
+    Relayed { len: u64 },
     /// Descriptor: the register page.
     Bells {},
+    /// All hosts that are known.
+    Network { this: u64, hosts: Vec<Announcement> },
     /// The request cannot be granted.
     Refused { reason: String },
 }
@@ -82,7 +90,7 @@ pub fn send(socket: BorrowedFd, message: &impl Serialize, descriptors: &[Borrowe
 
 /// Receives a message with its descriptors.
 pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
-    let mut bytes = [0; MAX];
+    let mut bytes = vec![0; MAX];
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;

@@ -7,8 +7,9 @@ use nix::sys::socket::{
 use ntbring_host::thread;
 use ntbring_memory::Mapping;
 use ntbring_ntb::fabric::{FabricAddress, Windows};
-use ntbring_ntb::{PortIndex, PortList};
-use ntbring_pci::{Allotment, BellEvent, HostAdapters, SliceAddress, SliceUse};
+use ntbring_ntb::{NtbError, PortIndex, PortList};
+use ntbring_pci::relay::{Inlet, Outlet, RecordLane};
+use ntbring_pci::{Allotment, BellEvent, HostAdapters, SliceAddress, SliceUse, Way};
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io;
@@ -26,13 +27,16 @@ pub struct Server {
 /// State that all connections share.
 struct State {
     adapters: Arc<HostAdapters>,
+    /// True if the agent carries out the writes of all processes, so that none can reach the slice of another job.
+    relays: bool,
     /// The user who has created the windows of a job, by their key.
     owners: Mutex<HashMap<u64, u32>>,
 }
 
 impl Server {
     /// Creates the socket at `path`, to which every user may connect; one that an earlier agent has left is replaced.
-    pub fn new(path: &Path, adapters: Arc<HostAdapters>) -> io::Result<Server> {
+    /// If `relays` is true, processes map no windows: the agent carries out their writes.
+    pub fn new(path: &Path, adapters: Arc<HostAdapters>, relays: bool) -> io::Result<Server> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -44,7 +48,7 @@ impl Server {
         bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
         fs::set_permissions(path, Permissions::from_mode(0o666))?;
         listen(&socket, Backlog::new(128)?)?;
-        Ok(Server { socket, state: Arc::new(State { adapters, owners: Mutex::default() }) })
+        Ok(Server { socket, state: Arc::new(State { adapters, relays, owners: Mutex::default() }) })
     }
 
     /// Serves processes, each in a thread of its own. Returns only if the socket fails.
@@ -80,6 +84,21 @@ struct Connection {
     allotments: HashMap<u64, Arc<Allotment>>,
     /// The slices of neighbours' windows that the process can write.
     uses: Vec<(BellEvent, SliceUse)>,
+    /// The lanes of records of the process.
+    lanes: Vec<Lane>,
+}
+
+/// A lane of records that a process writes, until this is dropped.
+struct Lane {
+    outlet: Arc<Outlet>,
+    name: u64,
+    lane: RecordLane,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.outlet.remove(self.name);
+    }
 }
 
 /// A reply, with what owns the descriptors that go with it.
@@ -87,6 +106,8 @@ enum Grant {
     Plain(Reply),
     Windows(Reply, Arc<Allotment>),
     Window(Reply, OwnedFd, OwnedFd),
+    /// The latest lane of the process.
+    Lane(Reply),
 }
 
 impl Connection {
@@ -95,13 +116,14 @@ impl Connection {
             Ok(credentials) => (credentials.uid(), credentials.pid()),
             Err(error) => return log::warn!("a process without credentials is not served: {error}"),
         };
-        let (allotments, uses) = (HashMap::new(), Vec::new());
-        let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, uses };
+        let (allotments, uses, lanes) = (HashMap::new(), Vec::new(), Vec::new());
+        let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, uses, lanes };
         match connection.serve_requests() {
             Ok(()) | Err(MessageError::Closed) => log::debug!("process {process} has disconnected"),
             Err(error) => log::warn!("process {process} of user {user} is disconnected: {error}"),
         }
         connection.uses.clear();
+        connection.lanes.clear();
         for (key, allotment) in connection.allotments.drain() {
             let is_last = Arc::strong_count(&allotment) == 1;
             drop(allotment);
@@ -130,6 +152,10 @@ impl Connection {
                     send(socket, reply, &all[..count])?;
                 }
                 Grant::Window(reply, file, event) => send(socket, reply, &[file.as_fd(), event.as_fd()])?,
+                Grant::Lane(reply) => {
+                    let lane = self.lanes.last().map(|lane| [lane.lane.memory.file(), lane.lane.event.as_fd()]);
+                    send(socket, reply, lane.as_ref().map_or(&[], |files| files))?
+                }
             }
         }
     }
@@ -153,6 +179,10 @@ impl Connection {
                 Ok(Grant::Windows(windows(&allotment), allotment))
             }
             Request::Open { address, port, neighbour, opposite } => self.open(&address, port, &neighbour, opposite),
+            Request::Network {} => {
+                let adapters = &self.state.adapters;
+                Ok(Grant::Plain(Reply::Network { this: adapters.identity(), hosts: adapters.network() }))
+            }
             Request::Bells { address } => Ok(Grant::Windows(Reply::Bells {}, self.find(&address)?)),
         }
     }
@@ -178,10 +208,20 @@ impl Connection {
     fn open(&mut self, address: &[u8; 32], port: u8, neighbour: &[u8; 32], opposite: u8) -> Result<Grant, String> {
         let decode = |address: &[u8; 32]| SliceAddress::decode(&FabricAddress(*address)).ok_or("an invalid address");
         let (address, neighbour) = (decode(address)?, decode(neighbour)?);
-        let allotment = self.allotments.get(&address.key).ok_or("the process has no windows with this address")?;
+        let allotment =
+            self.allotments.get(&address.key).ok_or("the process has no windows with this address")?.clone();
         let (port, opposite) = PortIndex::new(port).zip(PortIndex::new(opposite)).ok_or("there is no such port")?;
-        let slice = allotment.reach(port, &neighbour, opposite).map_err(|error| error.to_string())?;
-        let (file, start) = slice.adapter.window_file().ok_or("only ntbringd can map the windows of this adapter")?;
+        let own = allotment.slice(port).map(|slice| slice.memory.region().len() as u64);
+        let cannot = |error: NtbError| error.to_string();
+        let slice = match allotment.reach(port, &neighbour, opposite).map_err(cannot)? {
+            Way::Relayed(outlet) => return self.relayed(&allotment, outlet, own.unwrap_or(0)),
+            Way::Direct(slice) => slice,
+        };
+        if self.state.relays || slice.adapter.window_file().is_none() {
+            let (len, outlet) = (slice.range.len, allotment.relayed(port, slice).map_err(cannot)?);
+            return self.relayed(&allotment, outlet, len);
+        }
+        let (file, start) = slice.adapter.window_file().ok_or("the adapter's window cannot be mapped")?;
         let is_combining = slice.adapter.caps().mapping == Mapping::WriteCombining;
         let cannot = |error: io::Error| error.to_string();
         let bell = allotment.owner().bell(&slice).map_err(cannot)?;
@@ -191,11 +231,23 @@ impl Connection {
         self.uses.push((bell, slice));
         Ok(Grant::Window(reply, file, event))
     }
+
+    /// Gives the process a lane of records, which the agent carries out in a slice of `len` bytes.
+    fn relayed(&mut self, allotment: &Allotment, outlet: Arc<Outlet>, len: u64) -> Result<Grant, String> {
+        let cannot = |error: io::Error| format!("a lane of records: {error}");
+        let lane = RecordLane::allocate().map_err(cannot)?;
+        let inlet = Inlet::local(&lane).ok_or("a lane that is too small")?;
+        allotment.owner().relay().watch(&lane.event).map_err(cannot)?;
+        let name = fastrand::u64(..);
+        outlet.add(name, inlet);
+        self.lanes.push(Lane { outlet, name, lane });
+        Ok(Grant::Lane(Reply::Relayed { len }))
+    }
 }
 
 /// Returns the reply that describes windows.
 fn windows(allotment: &Allotment) -> Reply {
-    let slices = allotment.slices().iter().map(|slice| (slice.adapter.port().get(), slice.range.len));
+    let slices = allotment.slices().iter().map(|slice| (slice.port.get(), slice.memory.region().len() as u64));
     Reply::Windows { address: allotment.address().encode().0, slices: slices.collect() }
 }
 

@@ -1,11 +1,13 @@
 //! One adapter of this host: its chip, the memory that the neighbour writes, and the state of the link.
 
+use crate::allotment::PAGE;
 use crate::chip::{Chip, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::{InterruptKind, Interrupts};
 use crate::ledger::Ledger;
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
 use crate::memory::SharedMemory;
+use crate::network::Cable;
 use ntbring_memory::{OutWindow, Region};
 use ntbring_ntb::{LinkState, PortCaps, PortIndex};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,8 +15,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Size of the first page of each window, which the adapters use themselves, bytes.
-pub const CONTROL_PAGE: u64 = 4096;
+/// Size of the start of each window, which the adapters use themselves, bytes.
+pub const CONTROL: u64 = 32 << 10;
+/// Offset of the board in it, bytes; the words of the bring-up and of the ledger lie before it.
+pub const BOARD: u64 = 4096;
 
 /// Longest time between two looks at a link that is not up.
 const LOOK_DOWN: Duration = Duration::from_millis(20);
@@ -37,7 +41,7 @@ pub struct Adapter {
     pub(crate) port: PortIndex,
     /// Identity of this host.
     host: u64,
-    /// The first page of the window.
+    /// The start of the window.
     pub(crate) page: Region,
     /// Size of the window that the neighbour writes, bytes.
     size: u64,
@@ -60,6 +64,13 @@ pub(crate) struct State {
     is_gone: bool,
     pub ledger: Ledger,
     listeners: Vec<Arc<dyn Listener>>,
+    /// Number of times that the link has come up.
+    epoch: u32,
+    /// The text for the neighbour's board, the number of times that it was written, and the number of the text that was
+    /// taken from the own board.
+    pub posted: Vec<u8>,
+    pub posts: u64,
+    pub taken: u64,
 }
 
 /// A bring-up, and the part of the neighbour's window that it writes.
@@ -69,16 +80,16 @@ pub(crate) struct BringUp {
 }
 
 impl Adapter {
-    /// Takes an adapter into use. The neighbour may write a window of at most `size` bytes, of which the first page is
-    /// the adapter's own; the rest is divided among jobs ([`Adapter::add_slice`]). `host` is the identity of this host, a
+    /// Takes an adapter into use. The neighbour may write a window of at most `size` bytes, of which the first
+    /// [`CONTROL`] are the adapter's own; the rest is divided among jobs ([`Adapter::add_slice`]). `host` is the identity of this host, a
     /// random number. From now on a thread must call [`Adapter::serve`].
     pub fn open(chip: Arc<dyn Chip>, port: PortIndex, host: u64, size: u64) -> Result<Arc<Adapter>, PciError> {
         let limits = chip.limits();
         let function = chip.function();
         let (identity, help) = (function.identity(), String::new());
         let system = |operation, source| PciError::System { identity, operation, source, help };
-        let size = limits.incoming.min(size) / CONTROL_PAGE * CONTROL_PAGE;
-        let page = SharedMemory::allocate(CONTROL_PAGE);
+        let size = limits.incoming.min(size) / PAGE * PAGE;
+        let page = SharedMemory::allocate(CONTROL);
         let page = page.map_err(|source| system("allocating memory for it", source))?.region().clone();
         let iova = function.free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
         let iova = iova.ok_or(PciError::NoAddresses { identity, size: limits.incoming })?;
@@ -93,8 +104,12 @@ impl Adapter {
             look: Duration::ZERO,
             error: None,
             is_gone: false,
-            ledger: Ledger::new(size, CONTROL_PAGE),
+            ledger: Ledger::new(size, CONTROL),
             listeners: Vec::new(),
+            epoch: 0,
+            posted: Vec::new(),
+            posts: 0,
+            taken: 0,
         };
         let adapter = Adapter { chip, limits, port, host, page, size, iova, interrupts, state: Mutex::new(state) };
         adapter.prepare()?;
@@ -104,7 +119,7 @@ impl Adapter {
 
     /// Sets everything that the loss of the link may have destroyed.
     fn prepare(&self) -> Result<(), PciError> {
-        for word in [ARRIVAL, CONFIRMATION] {
+        for word in [ARRIVAL, CONFIRMATION, BOARD as usize] {
             self.page.word(word).store(0, Ordering::Relaxed);
         }
         self.chip.initialize()?;
@@ -159,6 +174,13 @@ impl Adapter {
     /// Returns the neighbour; None if the link is down.
     pub fn peer(&self) -> Option<Introduction> {
         self.state().peer
+    }
+
+    /// Returns the link as this end sees it, if it is up.
+    pub fn cable(&self) -> Option<Cable> {
+        let state = self.state();
+        let peer = state.peer?;
+        Some(Cable { port: self.port.get(), peer: peer.host, peer_port: peer.port.get(), epoch: state.epoch })
     }
 
     /// Returns the reason for which the link is down, as text.
@@ -253,7 +275,7 @@ impl Adapter {
                 doorbells: self.limits.doorbells as u8,
                 bytes: self.size,
             };
-            state.setup = Some(BringUp { setup: LinkSetup::new(mine, seed), page: self.aim(0, CONTROL_PAGE)? });
+            state.setup = Some(BringUp { setup: LinkSetup::new(mine, seed), page: self.aim(0, CONTROL)? });
         }
         let mut registers = [0; REGISTERS];
         for (number, register) in registers.iter_mut().enumerate() {
@@ -270,7 +292,9 @@ impl Adapter {
             Phase::Up(peer) => {
                 if state.peer.replace(peer).is_none() {
                     log::info!("port {}: the link to port {} of host {:016x} is up", self.port, peer.port, peer.host);
+                    (state.epoch, state.taken) = (state.epoch.wrapping_add(1), 0);
                     self.publish(state);
+                    self.repost(state);
                     state.listeners.iter().for_each(|listener| listener.link(LinkState::Up));
                 }
                 self.sweep(state);

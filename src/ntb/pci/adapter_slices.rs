@@ -1,7 +1,7 @@
 //! The slices of an adapter's window, and access to those of the neighbour's window.
 
-use crate::adapter::{Adapter, State, CONTROL_PAGE};
-use crate::allotment::Range;
+use crate::adapter::{Adapter, State, CONTROL};
+use crate::allotment::{Range, PAGE};
 use crate::ledger::{Writes, SLOTS};
 use crate::memory::SharedMemory;
 use ntbring_memory::OutWindow;
@@ -17,7 +17,16 @@ impl Adapter {
     /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
     /// Returns its place and its memory.
     pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
-        let failure = |problem| NtbError::Device { device: "pci".into(), problem };
+        let len = len.next_multiple_of(PAGE);
+        let memory = SharedMemory::allocate(len);
+        let memory = memory.map_err(|error| failure(format!("{len} bytes of memory for a window: {error}")))?;
+        let memory = Arc::new(memory);
+        Ok((self.add_memory(key, user, memory.clone())?, memory))
+    }
+
+    /// As [`Adapter::add_slice`], with memory that may also be behind other windows.
+    pub fn add_memory(&self, key: u64, user: u32, memory: Arc<SharedMemory>) -> Result<Range, NtbError> {
+        let len = memory.region().len() as u64;
         let mut state = self.state();
         self.sweep(&mut state);
         let range = state.ledger.take(len).ok_or_else(|| {
@@ -29,20 +38,13 @@ impl Adapter {
                 state.ledger.free()
             ))
         })?;
-        let memory = SharedMemory::allocate(range.len).map_err(|error| error.to_string()).and_then(|memory| {
-            let mapped = self.chip().function().map_memory(memory.region(), self.iova + range.offset);
-            mapped.map(|()| Arc::new(memory)).map_err(|error| error.to_string())
-        });
-        let memory = match memory {
-            Ok(memory) => memory,
-            Err(problem) => {
-                state.ledger.give_back(range);
-                return Err(failure(format!("memory of a window: {problem}")));
-            }
-        };
-        state.ledger.add(key, user, range, memory.clone());
+        if let Err(error) = self.chip().function().map_memory(memory.region(), self.iova + range.offset) {
+            state.ledger.give_back(range);
+            return Err(failure(format!("memory of a window: {error}")));
+        }
+        state.ledger.add(key, user, range, memory);
         self.publish(&mut state);
-        Ok((range, memory))
+        Ok(range)
     }
 
     /// Closes the slice of a job that has ended. It is given to another job when the neighbour's processes cannot write
@@ -61,7 +63,7 @@ impl Adapter {
         let size = state.peer?.bytes.min(self.limits.aperture.size);
         let granted = state.ledger.granted(&self.page, key).filter(|granted| granted.user == user)?;
         let Range { offset, len } = granted.range;
-        if offset < CONTROL_PAGE || offset.checked_add(len).is_none_or(|end| end > size) {
+        if offset < CONTROL || offset.checked_add(len).is_none_or(|end| end > size) {
             log::warn!("port {}: the neighbour publishes {len} bytes at {offset}, beyond its window", self.port);
             return None;
         }
@@ -91,6 +93,10 @@ impl Adapter {
     }
 }
 
+fn failure(problem: String) -> NtbError {
+    NtbError::Device { device: "pci".into(), problem }
+}
+
 /// Writes words into the first page of the neighbour's window.
 fn write(page: &OutWindow, writes: &Writes) {
     writes.iter().for_each(|&(offset, word)| page.store(offset, word));
@@ -114,7 +120,12 @@ impl SliceUse {
             return Err(NtbError::Aperture { offset, len, size });
         }
         let mapped = self.adapter.aim(self.range.offset + offset, len);
-        mapped.map_err(|error| NtbError::Device { device: "pci".into(), problem: error.to_string() })
+        mapped.map_err(|error| failure(error.to_string()))
+    }
+
+    /// Rings the doorbell of the neighbour's chip that announces words of the slice.
+    pub fn ring(&self) {
+        self.adapter.ring(self.doorbell());
     }
 
     /// Returns the doorbell of the neighbour's chip that announces words of the slice.
@@ -134,5 +145,5 @@ impl Drop for SliceUse {
 /// Returns the doorbell of the chip that announces words of a slice of its window, for a chip with this number of
 /// doorbells.
 pub fn doorbell_of(slice: Range, doorbells: usize) -> usize {
-    (slice.offset / CONTROL_PAGE) as usize % doorbells.max(1)
+    (slice.offset / PAGE) as usize % doorbells.max(1)
 }

@@ -34,6 +34,28 @@ impl SliceAddress {
     }
 }
 
+/// Keys of slices: that of the job, with the number of the port.
+pub mod slice_key {
+    use ntbring_ntb::PortIndex;
+
+    const PORTS: u64 = PortIndex::MAX_PORTS as u64 - 1;
+
+    /// Returns the key of a job, given a random number.
+    pub fn job(random: u64) -> u64 {
+        (random & !PORTS).max(PORTS + 1)
+    }
+
+    /// Returns the key of the slice of a port.
+    pub fn of(job: u64, port: PortIndex) -> u64 {
+        job & !PORTS | u64::from(port.get())
+    }
+
+    /// Returns the key of the job and the port of a slice.
+    pub fn split(key: u64) -> Option<(u64, PortIndex)> {
+        Some((key & !PORTS, PortIndex::new((key & PORTS) as u8)?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,29 +1,25 @@
-//! All adapters of a host, and the division of their windows among jobs.
+//! All adapters of a host.
 
-use crate::adapter::{Adapter, Listener, CONTROL_PAGE};
-use crate::adapter_slices::{doorbell_of, SliceUse};
+use crate::adapter::{Adapter, CONTROL};
+use crate::adapter_slices::SliceUse;
 use crate::address::SliceAddress;
-use crate::allotment::Range;
-use crate::memory::SharedMemory;
+use crate::circuits::Circuits;
+use crate::job::{Allotment, Jobs};
+use crate::network::Announcement;
+use crate::relay::RelayThread;
 use crate::service::{BellEvent, Service};
-use crate::slice::{SliceBells, HEADER};
-use ntbring_host::clock;
+use crate::slice::HEADER;
 use ntbring_ntb::fabric::Windows;
-use ntbring_ntb::software::{Registers, PAGE};
 use ntbring_ntb::{NtbError, PortCaps, PortIndex};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
-
-/// Longest time that a job waits for a link to come up.
-const LINK_TIMEOUT: Duration = Duration::from_secs(20);
+use std::sync::Arc;
 
 /// The adapters of this host, which this process owns.
 pub struct HostAdapters {
     /// Identity of this host, a random number.
     host: u64,
     adapters: Vec<Arc<Adapter>>,
-    jobs: Mutex<HashMap<u64, Weak<Allotment>>>,
+    jobs: Arc<Jobs>,
+    circuits: Arc<Circuits>,
     service: Service,
 }
 
@@ -31,13 +27,28 @@ impl HostAdapters {
     /// Takes the adapters into service. `host` is the identity with which they were opened. Fails if no thread can be
     /// started.
     pub fn new(host: u64, adapters: Vec<Arc<Adapter>>) -> std::io::Result<Arc<HostAdapters>> {
-        let service = Service::start(adapters.clone())?;
-        Ok(Arc::new(HostAdapters { host, adapters, jobs: Mutex::default(), service }))
+        let jobs = Arc::new(Jobs::default());
+        let circuits = Arc::new(Circuits::new(host, adapters.clone(), jobs.clone())?);
+        let service = Service::start(adapters.clone(), circuits.clone())?;
+        Ok(Arc::new(HostAdapters { host, adapters, jobs, circuits, service }))
+    }
+
+    /// Returns the identity of this host.
+    pub fn identity(&self) -> u64 {
+        self.host
     }
 
     /// Returns the adapter in a port; None if there is none.
     pub fn adapter(&self, port: PortIndex) -> Option<&Arc<Adapter>> {
         self.adapters.iter().find(|adapter| adapter.port() == port)
+    }
+
+    /// Returns the adapters whose windows hold the slices of a job's ports. Ports without an adapter share that of
+    /// another port of the job: the first one that has one. Fails if none has one.
+    pub(crate) fn adapters_of(&self, ports: &[PortIndex]) -> Result<Vec<Arc<Adapter>>, NtbError> {
+        let shared = ports.iter().find_map(|&port| self.adapter(port));
+        let shared = shared.ok_or_else(|| self.no_adapter(ports))?;
+        Ok(ports.iter().map(|&port| self.adapter(port).unwrap_or(shared).clone()).collect())
     }
 
     /// Returns an event descriptor that rings the doorbell of a slice of a neighbour's window whenever it is signalled.
@@ -48,38 +59,20 @@ impl HostAdapters {
     /// Returns the capabilities that all adapters have.
     pub fn caps(&self) -> PortCaps {
         let mut caps = PortCaps::SOFTWARE;
+        // A ring has two ports; both share the window of a single adapter.
+        let shares = if self.adapters.len() == 1 { 2 } else { 1 };
         for one in self.adapters.iter().map(|adapter| adapter.caps()) {
             caps.mapping = one.mapping;
-            caps.window_max = caps.window_max.min(one.window_max - CONTROL_PAGE - HEADER as u64);
+            let slice = (one.window_max - CONTROL) / shares - HEADER as u64;
+            caps.window_max = caps.window_max.min(slice / caps.window_size_align * caps.window_size_align);
         }
         caps
     }
 
-    /// Gives a job of a user a slice of each window that it wants. Fails if there is no adapter in one of the ports, or
-    /// not enough room.
+    /// Gives a job of a user a slice of a window for each port that it wants. Fails if there is not enough room.
     pub fn allot(self: &Arc<Self>, windows: Windows, user: u32) -> Result<Arc<Allotment>, NtbError> {
-        let page = SharedMemory::allocate(PAGE as u64);
-        let page = page.map_err(|error| device(format!("memory of a register page: {error}")))?;
-        let registers = Registers::create(page.region().clone(), windows.ports);
-        registers.attend();
-        let key = fastrand::u64(1..);
-        let mut allotment = Allotment { owner: self.clone(), key, user, page, registers, slices: Vec::new() };
-        // A host without neighbours needs no window.
-        let ports = windows.ports.ports().iter().filter(|_| windows.bytes > 0);
-        for &port in ports {
-            let adapter = self.adapter(port).cloned().ok_or_else(|| self.no_adapter(port))?;
-            let (range, memory) = adapter.add_slice(key, user, HEADER as u64 + windows.bytes)?;
-            let doorbell = doorbell_of(range, adapter.chip().limits().doorbells);
-            let bells = allotment.registers.bank(port).map(|bank| -> Arc<dyn Listener> {
-                Arc::new(SliceBells::new(memory.region(), allotment.registers.clone(), bank, doorbell))
-            });
-            bells.iter().for_each(|bells| adapter.listen(bells.clone()));
-            allotment.slices.push(Slice { adapter: adapter.clone(), range, memory, bells });
-        }
-        let allotment = Arc::new(allotment);
-        let mut jobs = lock(&self.jobs);
-        jobs.retain(|_, job| job.strong_count() > 0);
-        jobs.insert(key, Arc::downgrade(&allotment));
+        let allotment = Arc::new(Allotment::new(self, windows, user)?);
+        self.jobs.add(&allotment);
         Ok(allotment)
     }
 
@@ -90,117 +83,37 @@ impl HostAdapters {
 
     /// Returns the allotment of a job on this host; None if the address is another host's, or if the job has ended.
     pub fn find(&self, address: &SliceAddress) -> Option<Arc<Allotment>> {
-        lock(&self.jobs).get(&address.key).filter(|_| address.host == self.host)?.upgrade()
+        self.jobs.find(address.key).filter(|_| address.host == self.host)
     }
 
-    fn no_adapter(&self, port: PortIndex) -> NtbError {
-        let ports: Vec<String> = self.adapters.iter().map(|adapter| adapter.port().to_string()).collect();
-        let ports = if ports.is_empty() { "none".to_string() } else { ports.join(", ") };
-        let problem = format!("there is no adapter in port {port}; ports with adapters: {ports} (NTBRING_PORTS)");
-        device(problem)
-    }
-}
-
-/// A job's slice of one window.
-pub struct Slice {
-    /// The adapter.
-    pub adapter: Arc<Adapter>,
-    /// The place in the window.
-    pub range: Range,
-    /// The memory that the neighbour writes.
-    pub memory: Arc<SharedMemory>,
-    bells: Option<Arc<dyn Listener>>,
-}
-
-/// The slices of a job on a host, and its register page. Dropping it closes the slices.
-pub struct Allotment {
-    owner: Arc<HostAdapters>,
-    key: u64,
-    user: u32,
-    page: SharedMemory,
-    registers: Registers,
-    slices: Vec<Slice>,
-}
-
-impl Allotment {
-    /// Returns the address, for the hosts of the job.
-    pub fn address(&self) -> SliceAddress {
-        SliceAddress { host: self.owner.host, key: self.key, ports: self.registers.ports() }
+    /// Returns what is known of all hosts: their names, links and circuits.
+    pub fn network(&self) -> Vec<Announcement> {
+        self.circuits.announcements()
     }
 
-    /// Returns the adapters of the host.
-    pub fn owner(&self) -> &Arc<HostAdapters> {
-        &self.owner
+    /// Returns the thread that carries out the writes of processes.
+    pub fn relay(&self) -> &RelayThread {
+        self.circuits.relay()
     }
 
-    /// Returns the register page of the job on this host.
-    pub fn registers(&self) -> &Registers {
-        &self.registers
+    pub(crate) fn circuits(&self) -> &Circuits {
+        &self.circuits
     }
 
-    /// Returns the memory of the register page.
-    pub fn page(&self) -> &SharedMemory {
-        &self.page
-    }
-
-    /// Returns the slices.
-    pub fn slices(&self) -> &[Slice] {
-        &self.slices
-    }
-
-    /// Returns the slice of the window of a port; None if the job does not use the port.
-    pub fn slice(&self, port: PortIndex) -> Option<&Slice> {
-        self.slices.iter().find(|slice| slice.adapter.port() == port)
-    }
-
-    /// Waits until the link at a port is up and the neighbour has published the slice of its window for this job, and
-    /// checks that the cable leads to the port `opposite` of the host at `address`. Returns access to the slice.
-    pub fn reach(&self, port: PortIndex, address: &SliceAddress, opposite: PortIndex) -> Result<SliceUse, NtbError> {
-        let ports = self.registers.ports();
-        let slice = self.slice(port).ok_or(NtbError::NoPort { of: "this host", port, ports })?;
-        if address.ports.position(opposite).is_none() {
-            return Err(NtbError::NoPort { of: "the neighbour", port: opposite, ports: address.ports });
-        }
-        let start = Instant::now();
-        loop {
-            slice.adapter.serve(Duration::from_nanos(clock::now()), fastrand::u64(..));
-            let peer = slice.adapter.peer();
-            if let Some(peer) = peer.filter(|peer| (peer.host, peer.port) != (address.host, opposite)) {
-                return Err(device(format!(
-                    "the cable in port {port} leads to port {} of host {:016x} instead of port {opposite} of host \
-                     {:016x}: the order of the hosts in the job is not that of the cabling",
-                    peer.port, peer.host, address.host
-                )));
+    fn no_adapter(&self, ports: &[PortIndex]) -> NtbError {
+        let list = |ports: &mut dyn Iterator<Item = PortIndex>| {
+            let ports: Vec<String> = ports.map(|port| port.to_string()).collect();
+            if ports.is_empty() {
+                "none".to_string()
+            } else {
+                ports.join(", ")
             }
-            match slice.adapter.use_slice(address.key, self.user) {
-                Some(slice) => return Ok(slice),
-                None if start.elapsed() < LINK_TIMEOUT => std::thread::sleep(Duration::from_millis(5)),
-                None if peer.is_none() => return Err(device(format!("port {port}: {}", slice.adapter.why_down()))),
-                None => {
-                    return Err(device(format!(
-                        "port {port}: the neighbour has no window for this job of user {}: the job has ended there, or \
-                         its processes there belong to another user",
-                        self.user
-                    )))
-                }
-            }
-        }
+        };
+        let (wanted, present) =
+            (list(&mut ports.iter().copied()), list(&mut self.adapters.iter().map(|adapter| adapter.port())));
+        let problem = format!(
+            "no adapter is in one of the ports {wanted} that the job uses (NTBRING_PORTS); ports with adapters: {present}"
+        );
+        NtbError::Device { device: "pci".into(), problem }
     }
-}
-
-impl Drop for Allotment {
-    fn drop(&mut self) {
-        for slice in self.slices.drain(..) {
-            slice.bells.iter().for_each(|bells| slice.adapter.ignore(bells));
-            slice.adapter.close_slice(self.key);
-        }
-    }
-}
-
-fn device(problem: String) -> NtbError {
-    NtbError::Device { device: "pci".into(), problem }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,37 +9,44 @@
 //! | `catalogue` | the NTB chips that exist |
 //! | `chip`, `identify`, `intel` | the interface of a chip's driver; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
-//! | `adapter`, `adapter_slices` | an adapter of this host and its link; the slices of its window |
+//! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
 //! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
-//! | `host` | all adapters of a host, and what a job has of them |
+//! | `host`, `job` | all adapters of a host, and what a job has of them |
+//! | [`network`], `circuits` | the network of all hosts, and ways through it between hosts that no cable joins |
+//! | [`relay`] | writes that the agent carries out for processes and other hosts |
 //! | `allotment`, `ledger` | the division of a window among jobs, and what both neighbours know of it |
 //! | [`memory`] | memory that a neighbour writes and that processes share |
 //! | `local` | the backend over adapters that this process owns |
 
 mod adapter;
+mod adapter_board;
 mod adapter_slices;
 mod address;
 mod allotment;
 mod catalogue;
 mod chip;
+mod circuits;
 mod error;
 mod function;
 mod host;
 mod identify;
 mod identity;
 mod intel;
+mod job;
 mod ledger;
 pub mod link;
 mod local;
 pub mod memory;
+pub mod network;
 mod registers;
+pub mod relay;
 mod service;
 mod slice;
 mod sysfs;
 pub mod vfio;
 
-pub use adapter::{Adapter, Listener, CONTROL_PAGE};
+pub use adapter::{Adapter, Listener, CONTROL};
 pub use adapter_slices::SliceUse;
 pub use address::SliceAddress;
 pub use allotment::Range;
@@ -47,9 +54,10 @@ pub use catalogue::{chip_of, KnownChip};
 pub use chip::{Aperture, Chip, Events, Limits, LinkStatus};
 pub use error::PciError;
 pub use function::{Bar, Function, InterruptKind, Interrupts};
-pub use host::{Allotment, HostAdapters, Slice};
+pub use host::HostAdapters;
 pub use identify::identify;
 pub use identity::{Identity, PciAddress};
+pub use job::{Allotment, Slice, Way};
 pub use local::LocalAdapters;
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};

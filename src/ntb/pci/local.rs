@@ -1,12 +1,16 @@
 //! The backend over adapters that this process owns.
 
 use crate::address::SliceAddress;
-use crate::host::{Allotment, HostAdapters};
-use crate::slice::SlicePort;
+use crate::host::HostAdapters;
+use crate::job::{Allotment, Way};
+use crate::relay::{Inlet, Outlet, RecordLane, RecordWriter, RelayedGrant};
+use crate::slice::{Grant, SlicePort};
 use ntbring_host::FileTag;
+use ntbring_memory::OutWindow;
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
-use ntbring_ntb::software::SoftVector;
+use ntbring_ntb::software::{Bank, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// The backend over adapters that this process owns; all ranks of the host are threads of it.
@@ -43,6 +47,47 @@ struct LocalFabric {
     allotment: Arc<Allotment>,
 }
 
+impl LocalFabric {
+    /// Returns access to a slice of `len` bytes through an outlet.
+    fn relayed(&self, outlet: Arc<Outlet>, bank: Bank, len: u64) -> Result<OutletGrant, NtbError> {
+        let failure = |problem: String| NtbError::Device { device: "pci".into(), problem };
+        let lane = RecordLane::allocate().map_err(|error| failure(format!("memory of a lane: {error}")))?;
+        let (Some(inlet), Ok(event)) = (Inlet::local(&lane), lane.event.as_fd().try_clone_to_owned()) else {
+            return Err(failure("no more descriptors".into()));
+        };
+        let registers = self.allotment.registers().clone();
+        let writer = RecordWriter::new(lane.memory.region().clone(), event, registers, bank);
+        let writer = writer.ok_or_else(|| failure("a lane that is too small".into()))?;
+        self.allotment.owner().relay().watch(&lane.event).map_err(|error| failure(error.to_string()))?;
+        let name = fastrand::u64(..);
+        outlet.add(name, inlet);
+        Ok(OutletGrant { grant: RelayedGrant::new(writer, len), outlet, name })
+    }
+}
+
+/// Access to a slice through an outlet, until this is dropped.
+struct OutletGrant {
+    grant: RelayedGrant,
+    outlet: Arc<Outlet>,
+    name: u64,
+}
+
+impl Grant for OutletGrant {
+    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        self.grant.map(offset, len)
+    }
+
+    fn ring(&self) {
+        self.grant.ring();
+    }
+}
+
+impl Drop for OutletGrant {
+    fn drop(&mut self) {
+        self.outlet.remove(self.name);
+    }
+}
+
 impl Bells for LocalFabric {
     fn ring(&self, doorbell: usize) {
         self.allotment.registers().interrupt(doorbell);
@@ -58,14 +103,18 @@ impl Fabric for LocalFabric {
         let problem = "the neighbour's address is not of a host with adapters".to_string();
         let address = SliceAddress::decode(&opposite.host);
         let address = address.ok_or(NtbError::Device { device: "pci".into(), problem })?;
-        let slice = self.allotment.reach(port, &address, opposite.port)?;
+        let way = self.allotment.reach(port, &address, opposite.port)?;
         let unused = NtbError::NoPort { of: "this host", port, ports: self.allotment.registers().ports() };
         let (Some(own), Some(bank)) = (self.allotment.slice(port), self.allotment.registers().bank(port)) else {
             return Err(unused);
         };
-        let (caps, incoming) = (slice.adapter.caps(), own.memory.region().clone());
+        let (caps, incoming) = (own.adapter.caps(), own.memory.region().clone());
+        let grant: Arc<dyn Grant> = match way {
+            Way::Direct(slice) => Arc::new(slice),
+            Way::Relayed(outlet) => Arc::new(self.relayed(outlet, bank, incoming.len() as u64)?),
+        };
         let registers = (self.allotment.registers().clone(), bank);
-        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming, Arc::new(slice))?)))
+        Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming, grant)?)))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {

@@ -1,11 +1,12 @@
 //! Memory of this host that a neighbour writes, and that processes of this host share by its descriptor.
 
 use memmap2::{MmapOptions, MmapRaw};
+use nix::fcntl::{fallocate, fcntl, FallocateFlags, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 use ntbring_memory::Region;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 /// Size of a huge page, bytes.
@@ -25,14 +26,13 @@ impl SharedMemory {
     }
 
     fn with(size: u64, flags: MemFdCreateFlag) -> io::Result<SharedMemory> {
-        let file = File::from(memfd_create(c"ntbring-window", flags | MemFdCreateFlag::MFD_CLOEXEC)?);
+        let flags = flags | MemFdCreateFlag::MFD_CLOEXEC | MemFdCreateFlag::MFD_ALLOW_SEALING;
+        let file = File::from(memfd_create(c"ntbring-window", flags)?);
         file.set_len(size)?;
-        nix::fcntl::fallocate(
-            std::os::fd::AsRawFd::as_raw_fd(&file),
-            nix::fcntl::FallocateFlags::empty(),
-            0,
-            size as i64,
-        )?;
+        fallocate(file.as_raw_fd(), FallocateFlags::empty(), 0, size as i64)?;
+        // A process that has the descriptor cannot take memory away from the others.
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(file.as_raw_fd(), FcntlArg::F_ADD_SEALS(seals))?;
         let region = map(&file, 0, size)?;
         Ok(SharedMemory { file, region })
     }

@@ -1,7 +1,8 @@
-//! The thread that serves the adapters of a host: it handles their interrupts, and rings doorbells for processes that
-//! may not touch the registers.
+//! The thread that serves the adapters of a host: it handles their interrupts, rings doorbells for processes that may
+//! not touch the registers, and brings circuits forward.
 
 use crate::adapter::Adapter;
+use crate::circuits::Circuits;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ntbring_host::{clock, thread};
@@ -15,6 +16,10 @@ use std::time::Duration;
 
 /// Token of the descriptor that ends a sleep of the thread; adapters have the tokens before it, doorbells those after it.
 const WAKE: u64 = 1 << 32;
+
+/// Time between two looks at the circuits: the longest, and while one of them waits for another host.
+const CIRCUITS: Duration = Duration::from_millis(100);
+const CIRCUITS_WAITING: Duration = Duration::from_millis(3);
 
 /// Maximum number of descriptors that one look returns.
 const BATCH: usize = 64;
@@ -42,7 +47,7 @@ struct Bell {
 
 impl Service {
     /// Starts the thread.
-    pub fn start(adapters: Vec<Arc<Adapter>>) -> io::Result<Service> {
+    pub fn start(adapters: Vec<Arc<Adapter>>, circuits: Arc<Circuits>) -> io::Result<Service> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
         let is_readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
@@ -53,7 +58,7 @@ impl Service {
         let (is_over, bells, next) = (AtomicBool::new(false), Mutex::default(), AtomicU64::new(WAKE + 1));
         let shared = Arc::new(Shared { epoll, is_over, wake, bells, next });
         let of_thread = shared.clone();
-        let thread = thread::spawn("ntb-adapters", move || of_thread.run(&adapters))?;
+        let thread = thread::spawn("ntb-adapters", move || of_thread.run(&adapters, &circuits))?;
         Ok(Service { shared, thread: Some(thread) })
     }
 
@@ -100,10 +105,11 @@ impl Shared {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, adapters: &[Arc<Adapter>]) {
+    fn run(&self, adapters: &[Arc<Adapter>], circuits: &Circuits) {
         let mut random = fastrand::Rng::new();
         let mut serve = |adapter: &Adapter| adapter.serve(Duration::from_nanos(clock::now()), random.u64(..));
         let mut due: Vec<Duration> = vec![Duration::ZERO; adapters.len()];
+        let mut circuits_due = Duration::ZERO;
         let mut events = [EpollEvent::empty(); BATCH];
         let mut ready: Vec<u64> = Vec::new();
         while !self.is_over.load(Ordering::Acquire) {
@@ -114,7 +120,15 @@ impl Shared {
                 }
             }
             let now = Duration::from_nanos(clock::now());
-            let wait = due.iter().min().map_or(Duration::MAX, |due| due.saturating_sub(now));
+            // An event of an adapter may be news of a neighbour.
+            if ready.iter().any(|&token| token < WAKE) {
+                circuits_due = circuits_due.min(now + CIRCUITS_WAITING);
+            }
+            if now >= circuits_due {
+                circuits_due = now + if circuits.tick() { CIRCUITS_WAITING } else { CIRCUITS };
+            }
+            let next = due.iter().copied().fold(circuits_due, Duration::min);
+            let wait = next.saturating_sub(now);
             // Rounded up, so that the time has come when the sleep ends.
             let timeout =
                 i32::try_from(wait.as_millis() + 1).ok().and_then(|millis| EpollTimeout::try_from(millis).ok());

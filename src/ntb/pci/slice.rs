@@ -4,12 +4,12 @@
 //! neighbour writes scratchpads and doorbells as words. After a doorbell's word the neighbour rings a doorbell of the
 //! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
 
-use crate::adapter::Listener;
+use crate::adapter::{Adapter, Listener};
 use crate::adapter_slices::SliceUse;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Size of the header of a slice, bytes.
@@ -23,15 +23,20 @@ pub struct SliceBells {
     header: Region,
     registers: Registers,
     bank: Bank,
-    /// The doorbell of the chip that announces words of this slice.
-    doorbell: usize,
+    /// True while the port's link is that of its adapter, not a circuit.
+    follows_adapter: AtomicBool,
 }
 
 impl SliceBells {
     /// Returns the receiving side of a slice that `incoming` holds, for a port's registers in the register page of a
-    /// job. `doorbell` is the doorbell of the chip that the neighbour rings for it.
-    pub fn new(incoming: &Region, registers: Registers, bank: Bank, doorbell: usize) -> SliceBells {
-        SliceBells { header: incoming.part(0, HEADER), registers, bank, doorbell }
+    /// job.
+    pub fn new(incoming: &Region, registers: Registers, bank: Bank) -> SliceBells {
+        SliceBells { header: incoming.part(0, HEADER), registers, bank, follows_adapter: AtomicBool::new(true) }
+    }
+
+    /// Returns the port's registers.
+    pub fn bank(&self) -> Bank {
+        self.bank
     }
 
     /// Passes doorbells on whose words have arrived.
@@ -43,17 +48,45 @@ impl SliceBells {
             }
         }
     }
+
+    /// Makes the port's link that of a circuit, whose state its owner sets.
+    pub fn follow_circuit(&self) {
+        self.follows_adapter.store(false, Ordering::Release);
+    }
+
+    /// Makes the port's link that of its adapter, as it is at the start.
+    pub fn follow_adapter(&self, adapter: &Adapter) {
+        if !self.follows_adapter.swap(true, Ordering::AcqRel) {
+            let is_up = adapter.cable().is_some();
+            self.registers.set_link(self.bank, if is_up { LinkState::Up } else { LinkState::Down });
+        }
+    }
+
+    /// Returns the listener for an adapter by whose cable the slice can be written; `is_own` is true if the adapter is
+    /// that of the port. `doorbell` is the doorbell of the chip that the neighbour rings for the slice.
+    pub fn listener(self: &Arc<Self>, doorbell: usize, is_own: bool) -> Arc<dyn Listener> {
+        Arc::new(SliceListener { bells: self.clone(), doorbell, is_own })
+    }
 }
 
-impl Listener for SliceBells {
+/// The connection of a slice with one adapter.
+struct SliceListener {
+    bells: Arc<SliceBells>,
+    doorbell: usize,
+    is_own: bool,
+}
+
+impl Listener for SliceListener {
     fn doorbells(&self, bits: u32) {
         if bits >> self.doorbell & 1 == 1 {
-            self.look();
+            self.bells.look();
         }
     }
 
     fn link(&self, state: LinkState) {
-        self.registers.set_link(self.bank, state);
+        if self.is_own && self.bells.follows_adapter.load(Ordering::Acquire) {
+            self.bells.registers.set_link(self.bells.bank, state);
+        }
     }
 }
 
@@ -71,7 +104,7 @@ impl Grant for SliceUse {
     }
 
     fn ring(&self) {
-        self.adapter.ring(self.doorbell());
+        SliceUse::ring(self);
     }
 }
 

@@ -1,0 +1,256 @@
+//! What the jobs have of a host's adapters.
+
+use crate::adapter::{Adapter, Listener};
+use crate::adapter_slices::{doorbell_of, SliceUse};
+use crate::address::{slice_key, SliceAddress};
+use crate::circuits::Wanted;
+use crate::host::HostAdapters;
+use crate::memory::SharedMemory;
+use crate::relay::{Outlet, Target};
+use crate::slice::{SliceBells, HEADER};
+use ntbring_ntb::fabric::Windows;
+use ntbring_ntb::software::{Registers, PAGE};
+use ntbring_ntb::{NtbError, PortIndex};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Longest time that a job waits for a link to come up.
+const LINK_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The jobs of a host, by their keys.
+#[derive(Default)]
+pub struct Jobs(Mutex<HashMap<u64, Weak<Allotment>>>);
+
+impl Jobs {
+    /// Adds a job.
+    pub fn add(&self, job: &Arc<Allotment>) {
+        let mut jobs = lock(&self.0);
+        jobs.retain(|_, job| job.strong_count() > 0);
+        jobs.insert(job.key, Arc::downgrade(job));
+    }
+
+    /// Returns the job with this key; None if it has ended.
+    pub fn find(&self, key: u64) -> Option<Arc<Allotment>> {
+        lock(&self.0).get(&key)?.upgrade()
+    }
+
+    /// Makes the slice with this key, of a job of this user, writable through the cable of `arrival`, too. A job that
+    /// has ended is no error: the circuit to it ends soon.
+    pub fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<(), String> {
+        let Some((job, port)) = slice_key::split(key).and_then(|(job, port)| Some((self.find(job)?, port))) else {
+            return Ok(());
+        };
+        if job.user != user {
+            return Err(format!("the slice is not one of user {user}"));
+        }
+        job.expose(port, arrival).map_err(|error| error.to_string())
+    }
+}
+
+/// A job's slice of one window.
+pub struct Slice {
+    /// The port of the job.
+    pub port: PortIndex,
+    /// The adapter of that port; ports without an adapter share another port's.
+    pub adapter: Arc<Adapter>,
+    /// The memory that the neighbour writes.
+    pub memory: Arc<SharedMemory>,
+    bells: Arc<SliceBells>,
+    /// The adapters by whose cables it can be written, with the listeners for the doorbells there.
+    exposures: Mutex<Vec<(Arc<Adapter>, Arc<dyn Listener>)>>,
+    /// Relayed access of processes to the neighbour's slice.
+    outlet: Mutex<Option<Arc<Outlet>>>,
+}
+
+/// The way of a port's writes.
+pub enum Way {
+    /// The slice of the host to which the port's cable leads.
+    Direct(SliceUse),
+    /// The agents forward them.
+    Relayed(Arc<Outlet>),
+}
+
+/// The slices of a job on a host, and its register page. Dropping it closes the slices.
+pub struct Allotment {
+    owner: Arc<HostAdapters>,
+    key: u64,
+    user: u32,
+    page: SharedMemory,
+    registers: Registers,
+    slices: Vec<Slice>,
+}
+
+impl Allotment {
+    /// Gives a job of a user a slice for each port. Fails if no port has an adapter, or if there is not enough room.
+    pub(crate) fn new(owner: &Arc<HostAdapters>, windows: Windows, user: u32) -> Result<Allotment, NtbError> {
+        let page = SharedMemory::allocate(PAGE as u64);
+        let page = page.map_err(|error| device(format!("memory of a register page: {error}")))?;
+        let registers = Registers::create(page.region().clone(), windows.ports);
+        registers.attend();
+        let key = slice_key::job(fastrand::u64(1..));
+        let mut allotment = Allotment { owner: owner.clone(), key, user, page, registers, slices: Vec::new() };
+        // A host without neighbours needs no window.
+        if windows.bytes > 0 {
+            let ports = windows.ports.ports();
+            for (&port, adapter) in ports.iter().zip(owner.adapters_of(ports)?) {
+                let slice = allotment.slice_for(port, adapter, HEADER as u64 + windows.bytes)?;
+                allotment.slices.push(slice);
+            }
+        }
+        Ok(allotment)
+    }
+
+    fn slice_for(&self, port: PortIndex, adapter: Arc<Adapter>, len: u64) -> Result<Slice, NtbError> {
+        let unused = NtbError::NoPort { of: "this host", port, ports: self.registers.ports() };
+        let bank = self.registers.bank(port).ok_or(unused)?;
+        let (range, memory) = adapter.add_slice(slice_key::of(self.key, port), self.user, len)?;
+        let bells = Arc::new(SliceBells::new(memory.region(), self.registers.clone(), bank));
+        let listener = bells.listener(doorbell_of(range, adapter.chip().limits().doorbells), true);
+        adapter.listen(listener.clone());
+        let exposures = Mutex::new(vec![(adapter.clone(), listener)]);
+        Ok(Slice { port, adapter, memory, bells, exposures, outlet: Mutex::default() })
+    }
+
+    /// Returns the address, for the hosts of the job.
+    pub fn address(&self) -> SliceAddress {
+        SliceAddress { host: self.owner.identity(), key: self.key, ports: self.registers.ports() }
+    }
+
+    /// Returns the adapters of the host.
+    pub fn owner(&self) -> &Arc<HostAdapters> {
+        &self.owner
+    }
+
+    /// Returns the register page of the job on this host.
+    pub fn registers(&self) -> &Registers {
+        &self.registers
+    }
+
+    /// Returns the memory of the register page.
+    pub fn page(&self) -> &SharedMemory {
+        &self.page
+    }
+
+    /// Returns the slices.
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// Returns the slice of a port; None if the job does not use the port.
+    pub fn slice(&self, port: PortIndex) -> Option<&Slice> {
+        self.slices.iter().find(|slice| slice.port == port)
+    }
+
+    /// Makes the slice of a port writable by the cable of an adapter, too.
+    fn expose(&self, port: PortIndex, arrival: &Arc<Adapter>) -> Result<(), NtbError> {
+        let Some(slice) = self.slice(port) else { return Ok(()) };
+        let mut exposures = lock(&slice.exposures);
+        if exposures.iter().any(|(adapter, _)| Arc::ptr_eq(adapter, arrival)) {
+            return Ok(());
+        }
+        let range = arrival.add_memory(slice_key::of(self.key, port), self.user, slice.memory.clone())?;
+        let listener = slice.bells.listener(doorbell_of(range, arrival.chip().limits().doorbells), false);
+        arrival.listen(listener.clone());
+        exposures.push((arrival.clone(), listener));
+        Ok(())
+    }
+
+    /// Finds the way from a port to the port `opposite` of the host at `address`, and waits until it is there: directly
+    /// through the port's cable if that leads to the host, otherwise by a circuit.
+    pub fn reach(&self, port: PortIndex, address: &SliceAddress, opposite: PortIndex) -> Result<Way, NtbError> {
+        let ports = self.registers.ports();
+        let slice = self.slice(port).ok_or(NtbError::NoPort { of: "this host", port, ports })?;
+        if address.ports.position(opposite).is_none() {
+            return Err(NtbError::NoPort { of: "the neighbour", port: opposite, ports: address.ports });
+        }
+        let (own, key) = (slice_key::of(self.key, port), slice_key::of(address.key, opposite));
+        let start = Instant::now();
+        loop {
+            let cable = slice.adapter.cable();
+            if cable.is_some_and(|cable| cable.peer == address.host) {
+                if let Some(found) = slice.adapter.use_slice(key, self.user) {
+                    self.owner.circuits().end(own);
+                    slice.bells.follow_adapter(&slice.adapter);
+                    return Ok(Way::Direct(found));
+                }
+            }
+            let is_straight =
+                cable.is_some_and(|cable| (cable.peer, cable.peer_port) == (address.host, opposite.get()));
+            if !is_straight && self.owner.circuits().knows(address.host) {
+                slice.bells.follow_circuit();
+                let outlet = self.owner.circuits().begin(own, || self.wanted(slice, address, key, opposite));
+                if outlet.is_up() {
+                    return Ok(Way::Relayed(outlet));
+                }
+            }
+            if start.elapsed() > LINK_TIMEOUT {
+                return Err(device(format!("port {port}: {}", self.why_unreached(slice, address))));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Returns the circuit that a port needs.
+    fn wanted(&self, slice: &Slice, address: &SliceAddress, key: u64, opposite: PortIndex) -> Wanted {
+        log::info!(
+            "port {}: its cable does not lead to host {:016x}, the next one of a job: agents forward the messages",
+            slice.port,
+            address.host
+        );
+        let registers = (self.registers.clone(), slice.bells.bank());
+        let ports = [slice.adapter.port().get(), opposite.get()];
+        Wanted { to: address.host, key, ports, user: self.user, registers }
+    }
+
+    fn why_unreached(&self, slice: &Slice, address: &SliceAddress) -> String {
+        match slice.adapter.cable() {
+            _ if self.owner.circuits().knows(address.host) => format!(
+                "host {:016x} has no window for this job of user {}: the job has ended there, its processes there belong \
+                 to another user, or a host on the way has no room (see the logs of ntbringd)",
+                address.host, self.user
+            ),
+            None => slice.adapter.why_down(),
+            Some(_) => format!(
+                "no cables lead to host {:016x}: `ntbring topo` on both hosts shows what is connected",
+                address.host
+            ),
+        }
+    }
+
+    /// Returns the outlet through which processes that cannot map the neighbour's slice write it; `slice` is the right
+    /// to write it, for the first of them.
+    pub fn relayed(&self, port: PortIndex, slice: SliceUse) -> Result<Arc<Outlet>, NtbError> {
+        let ports = self.registers.ports();
+        let own = self.slice(port).ok_or(NtbError::NoPort { of: "this host", port, ports })?;
+        let mut outlet = lock(&own.outlet);
+        if let Some(outlet) = &*outlet {
+            return Ok(outlet.clone());
+        }
+        let new = Arc::new(Outlet::new(Target::slice(slice)?));
+        self.owner.relay().add(&new);
+        Ok(outlet.insert(new).clone())
+    }
+}
+
+impl Drop for Allotment {
+    fn drop(&mut self) {
+        for slice in self.slices.drain(..) {
+            let key = slice_key::of(self.key, slice.port);
+            self.owner.circuits().end(key);
+            lock(&slice.outlet).iter().for_each(|outlet| outlet.set_target(Target::Down));
+            for (adapter, listener) in lock(&slice.exposures).drain(..) {
+                adapter.ignore(&listener);
+                adapter.close_slice(key);
+            }
+        }
+    }
+}
+
+fn device(problem: String) -> NtbError {
+    NtbError::Device { device: "pci".into(), problem }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
