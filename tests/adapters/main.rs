@@ -55,9 +55,16 @@ fn functions_of_other_kinds_are_refused() {
     let pair = Pair::new(Cable::new(ntbring_models::Skx::new(1 << 20)));
     pair.configure(End::A, 0, 0x1234_8086, 4);
     let refusal = pair.refusal(End::A);
-    assert!(refusal.contains("8086:1234") && refusal.contains("no NTB adapter; ntbring has a driver for"), "{refusal}");
+    assert!(
+        refusal.contains("8086:1234") && refusal.contains("no NTB adapter; ntbring has a driver for Intel"),
+        "{refusal}"
+    );
     pair.configure(End::A, 0, 0x87b0_10b5, 4);
     assert!(pair.refusal(End::A).contains("PLX/Broadcom PEX 87xx; ntbring has a driver for"));
+    for id in [0x3c0d_8086, 0x6f0d_8086] {
+        pair.configure(End::A, 0, id, 4);
+        assert!(pair.refusal(End::A).contains("use it with Linux's driver ntb_hw_intel"));
+    }
     pair.configure(End::A, 0, u32::MAX.into(), 4);
     assert!(pair.refusal(End::A).contains("is gone"));
 }

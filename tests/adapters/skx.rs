@@ -88,7 +88,7 @@ fn doorbells_and_the_link_interrupt_although_one_vector_is_dead() {
     let memories = [memory(), memory()];
     let a = pair.started(End::A, &memories[0]);
     let b = pair.started(End::B, &memories[1]);
-    let interrupts = b.function().interrupts(b.limits().vectors).unwrap();
+    let interrupts = b.function().interrupts(b.limits().vectors, b.limits().least_vectors).unwrap();
     let count = |what: &str| interrupts.event.read().unwrap_or_else(|_| panic!("no interrupt: {what}"));
     b.enable_interrupts(u32::MAX);
     assert_eq!(b.limits().doorbells, 31, "doorbell 31 has the vector of the link");

@@ -107,7 +107,7 @@ impl Function for Plugged {
         self.command(1 << 2, on);
     }
 
-    fn interrupts(&self, wanted: usize) -> Result<Interrupts, PciError> {
+    fn interrupts(&self, wanted: usize, _least: usize) -> Result<Interrupts, PciError> {
         let system = |source: nix::Error| PciError::System {
             identity: self.identity(),
             operation: "creating an event descriptor",

@@ -96,7 +96,7 @@ impl Adapter {
         chip.initialize()?;
         // The memory is there before the function may write it.
         function.map_memory(&page, iova)?;
-        let interrupts = function.interrupts(limits.vectors)?;
+        let interrupts = function.interrupts(limits.vectors, limits.least_vectors)?;
         function.set_bus_master(true);
         let state = State {
             setup: None,

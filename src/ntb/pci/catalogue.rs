@@ -9,6 +9,17 @@ pub struct KnownChip {
     pub name: &'static str,
     /// True if ntbring has a driver for it.
     pub has_driver: bool,
+    /// Advice for owners of a chip without a driver; empty if there is none.
+    pub advice: &'static str,
+    pub(crate) driver: Option<Driver>,
+}
+
+/// Drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    Skx,
+    Icx,
+    Amd,
 }
 
 /// Vendors.
@@ -21,24 +32,28 @@ const MICROSEMI: u16 = 0x11f8;
 /// Class of a function: "other bridge". Switches of Microsemi have many functions, of which only these are NTBs.
 const OTHER_BRIDGE: u32 = 0x0680;
 
+/// The processors before Skylake need ways around errata that cost them a window or reliability.
+const BEFORE_SKYLAKE: &str =
+    "its doorbells lock up under traffic (errata), so that a driver has to give a window up for \
+                              them: use it with Linux's driver ntb_hw_intel and ntb_netdev";
+
 /// Returns the chip of a function; None if it is no NTB.
 pub fn chip_of(identity: &Identity) -> Option<KnownChip> {
-    let without_driver = |name| Some(KnownChip { name, has_driver: false });
+    let known = |name, driver| Some(KnownChip { name, has_driver: true, advice: "", driver: Some(driver) });
+    let without_driver = |name, advice| Some(KnownChip { name, has_driver: false, advice, driver: None });
     match (identity.vendor, identity.device) {
-        (INTEL, 0x201c) => {
-            Some(KnownChip { name: "Intel Xeon NTB (Skylake, Cascade Lake, Cooper Lake)", has_driver: true })
-        }
-        (INTEL, 0x347e) => without_driver("Intel Xeon NTB (Ice Lake, Sapphire Rapids)"),
-        (INTEL, 0x0db4) => without_driver("Intel Xeon NTB (Granite Rapids)"),
-        (INTEL, 0x7868) => without_driver("Intel Xeon NTB (Diamond Rapids)"),
+        (INTEL, 0x201c) => known("Intel Xeon NTB (Skylake, Cascade Lake, Cooper Lake)", Driver::Skx),
+        (INTEL, 0x347e) => known("Intel Xeon NTB (Ice Lake, Sapphire Rapids)", Driver::Icx),
+        (INTEL, 0x0db4) => known("Intel Xeon NTB (Granite Rapids)", Driver::Icx),
+        (INTEL, 0x7868) => without_driver("Intel Xeon NTB (Diamond Rapids)", ""),
         (INTEL, 0x3725..=0x3727 | 0x3c0d..=0x3c0f | 0x0e0d..=0x0e0f | 0x2f0d..=0x2f0f | 0x6f0d..=0x6f0f) => {
-            without_driver("Intel Xeon NTB (before Skylake)")
+            without_driver("Intel Xeon NTB (before Skylake)", BEFORE_SKYLAKE)
         }
-        (PLX, 0x87a0 | 0x87a1 | 0x87b0 | 0x87b1) => without_driver("PLX/Broadcom PEX 87xx"),
-        (AMD, 0x145b | 0x148b | 0x14c0 | 0x14c3 | 0x155a | 0x17d4 | 0x17d7) => without_driver("AMD NTB"),
-        (HYGON, 0x145b) => without_driver("Hygon NTB"),
+        (PLX, 0x87a0 | 0x87a1 | 0x87b0 | 0x87b1) => without_driver("PLX/Broadcom PEX 87xx", ""),
+        (AMD, 0x145b | 0x148b | 0x14c0 | 0x14c3 | 0x155a | 0x17d4 | 0x17d7) => known("AMD NTB", Driver::Amd),
+        (HYGON, 0x145b) => known("Hygon NTB", Driver::Amd),
         (MICROSEMI, 0x8531..=0x8576) if identity.class >> 8 == OTHER_BRIDGE => {
-            without_driver("Microsemi Switchtec NTB")
+            without_driver("Microsemi Switchtec NTB", "")
         }
         _ => None,
     }

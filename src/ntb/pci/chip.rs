@@ -12,6 +12,8 @@ pub struct Limits {
     pub scratchpads: usize,
     /// Number of interrupt vectors to enable.
     pub vectors: usize,
+    /// Least number of vectors with which the chip can use more than one.
+    pub least_vectors: usize,
     /// The memory through which this host writes the neighbour's.
     pub aperture: Aperture,
     /// Size of the range of addresses at which the neighbour's writes arrive, bytes: the translation covers at most so
@@ -41,9 +43,9 @@ pub struct Aperture {
 pub enum LinkStatus {
     /// The link is up.
     Up {
-        /// Generation of PCI Express, 1 to 6.
+        /// Generation of PCI Express, 1 to 6; 0 if the chip does not tell.
         generation: u8,
-        /// Number of lanes.
+        /// Number of lanes; 0 if the chip does not tell.
         width: u8,
     },
     /// The link is down.
@@ -59,8 +61,7 @@ pub struct Events {
     pub link_changed: bool,
 }
 
-/// A driver of a family of NTB chips, for one function. It contains no state of the link and starts no thread;
-/// [`Adapter`](crate::Adapter) calls it.
+/// A driver of a family of NTB chips, for one function. It starts no thread; [`Adapter`](crate::Adapter) calls it.
 ///
 /// Every method that reads registers returns [`PciError::Gone`] if they return all ones.
 pub trait Chip: Send + Sync {
@@ -78,7 +79,7 @@ pub trait Chip: Send + Sync {
     fn set_translation(&self, iova: u64, size: u64) -> Result<(), PciError>;
     /// Withdraws the translation: no incoming write is let through.
     fn clear_translation(&self);
-    /// Enables the link.
+    /// Enables the link. This is the only method that may wait, about a second; it is called when an adapter is opened.
     fn enable_link(&self) -> Result<(), PciError>;
     /// Disables the link, where that harms nothing but the link.
     fn disable_link(&self);

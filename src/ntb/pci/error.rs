@@ -12,12 +12,14 @@ pub enum PciError {
         address: PciAddress,
     },
     /// There is no driver for the function.
-    #[error("{identity}: {chip}; ntbring has a driver for Intel 8086:201c (Skylake to Cooper Lake) only")]
+    #[error("{identity}: {chip}; {advice}")]
     Unknown {
         /// The function.
         identity: Identity,
         /// Kind of the function.
         chip: &'static str,
+        /// Advice on it, or the drivers that exist.
+        advice: &'static str,
     },
     /// The function is a known one, in a mode that cannot be used.
     #[error("{chip} {identity}: {problem}. {help}")]

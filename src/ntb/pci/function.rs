@@ -65,8 +65,9 @@ pub trait Function: Registers {
     /// Lets the function write memory of this host (bus mastering), or stops it.
     fn set_bus_master(&self, on: bool);
     /// Enables the first `wanted` interrupt vectors of the function, with one event descriptor for all of them. MSI-X is
-    /// preferred; then the line, because one message vector loses edges on some chips; then MSI.
-    fn interrupts(&self, wanted: usize) -> Result<Interrupts, PciError>;
+    /// preferred if it has `least` vectors; then the line, because one message vector loses edges on some chips; then one
+    /// vector of MSI.
+    fn interrupts(&self, wanted: usize, least: usize) -> Result<Interrupts, PciError>;
     /// Unmasks the interrupt line after an interrupt has been handled.
     fn unmask_line(&self);
 }

@@ -7,7 +7,8 @@
 //! | `sysfs` | the kernel's information on PCI functions |
 //! | [`vfio`] | functions that are bound to vfio-pci |
 //! | `catalogue` | the NTB chips that exist |
-//! | `chip`, `identify`, `intel` | the interface of a chip's driver; the drivers |
+//! | `chip`, `identify` | the interface of a chip's driver; the choice of the driver |
+//! | `driver`, `intel`, `amd` | the parts that drivers share; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
 //! | `service` | the thread that serves all adapters of a host |
@@ -24,9 +25,11 @@ mod adapter_board;
 mod adapter_slices;
 mod address;
 mod allotment;
+mod amd;
 mod catalogue;
 mod chip;
 mod circuits;
+mod driver;
 mod error;
 mod function;
 mod host;

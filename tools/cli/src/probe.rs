@@ -100,7 +100,8 @@ fn problems(function: &SysFunction, chip: KnownChip, sysfs: &Sysfs) -> Vec<Probl
     let mut problems = Vec::new();
     let mut add = |what: String, command: Option<String>| problems.push(Problem { what, command });
     if !chip.has_driver {
-        add("ntbring has no driver for this chip".into(), None);
+        let advice = if chip.advice.is_empty() { String::new() } else { format!(": {}", chip.advice) };
+        add(format!("ntbring has no driver for this chip{advice}"), None);
         return problems;
     }
     let bind = Some(format!("ntbring bind {}", function.address));

@@ -292,18 +292,18 @@ impl Function for VfioFunction {
         self.write(Space::Config, COMMAND, Width::Word, if on { command | COMMAND_BUS_MASTER } else { command });
     }
 
-    fn interrupts(&self, wanted: usize) -> Result<Interrupts, PciError> {
+    fn interrupts(&self, wanted: usize, least: usize) -> Result<Interrupts, PciError> {
         let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         let event = event.map_err(|error| self.error("creating an event descriptor", error.into(), String::new()))?;
         let kinds = [
-            (InterruptKind::MsiX, vfio::VFIO_PCI_MSIX_IRQ_INDEX),
-            (InterruptKind::Line, vfio::VFIO_PCI_INTX_IRQ_INDEX),
-            (InterruptKind::Msi, vfio::VFIO_PCI_MSI_IRQ_INDEX),
+            (InterruptKind::MsiX, vfio::VFIO_PCI_MSIX_IRQ_INDEX, wanted, least),
+            (InterruptKind::Line, vfio::VFIO_PCI_INTX_IRQ_INDEX, 1, 1),
+            (InterruptKind::Msi, vfio::VFIO_PCI_MSI_IRQ_INDEX, 1, 1),
         ];
         let enable = || {
-            for (kind, index) in kinds {
+            for (kind, index, wanted, least) in kinds {
                 let count = self.vectors(index)?.min(wanted as u32);
-                if count > 0 {
+                if count as usize >= least {
                     let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
                     let events = vec![event.as_fd().as_raw_fd(); count as usize];
                     self.set_interrupts(index, flags, count, &events)?;
