@@ -20,6 +20,9 @@ pub const CONTROL: u64 = 32 << 10;
 /// Offset of the board in it, bytes; the words of the bring-up and of the ledger lie before it.
 pub const BOARD: u64 = 4096;
 
+/// Largest piece of scratch memory, bytes.
+const SCRATCH: u64 = 2 << 20;
+
 /// Longest time between two looks at a link that is not up.
 const LOOK_DOWN: Duration = Duration::from_millis(20);
 /// Longest time between two looks at a link that is up, in case an interrupt was lost.
@@ -47,6 +50,8 @@ pub struct Adapter {
     size: u64,
     pub(crate) iova: u64,
     interrupts: Interrupts,
+    /// Bus addresses behind the window at which scratch memory lies.
+    scratch: Vec<u64>,
     state: Mutex<State>,
 }
 
@@ -62,6 +67,8 @@ pub(crate) struct State {
     error: Option<SetupError>,
     /// True if the adapter does not answer any more.
     is_gone: bool,
+    /// True if the function was absent at the latest look, with the link.
+    has_vanished: bool,
     pub ledger: Ledger,
     listeners: Vec<Arc<dyn Listener>>,
     /// Number of times that the link has come up.
@@ -96,6 +103,7 @@ impl Adapter {
         chip.initialize()?;
         // The memory is there before the function may write it.
         function.map_memory(&page, iova)?;
+        let scratch = map_scratch(&*chip, iova, size)?;
         let interrupts = function.interrupts(limits.vectors, limits.least_vectors)?;
         function.set_bus_master(true);
         let state = State {
@@ -104,6 +112,7 @@ impl Adapter {
             look: Duration::ZERO,
             error: None,
             is_gone: false,
+            has_vanished: false,
             ledger: Ledger::new(size, CONTROL),
             listeners: Vec::new(),
             epoch: 0,
@@ -111,7 +120,8 @@ impl Adapter {
             posts: 0,
             taken: 0,
         };
-        let adapter = Adapter { chip, limits, port, host, page, size, iova, interrupts, state: Mutex::new(state) };
+        let adapter =
+            Adapter { chip, limits, port, host, page, size, iova, interrupts, scratch, state: Mutex::new(state) };
         adapter.prepare()?;
         adapter.chip.enable_link()?;
         Ok(Arc::new(adapter))
@@ -122,6 +132,8 @@ impl Adapter {
         for word in [ARRIVAL, CONFIRMATION, BOARD as usize] {
             self.page.word(word).store(0, Ordering::Relaxed);
         }
+        // A reset of the function, which the loss of the link is for some chips, clears the bit.
+        self.chip.function().set_bus_master(true);
         self.chip.initialize()?;
         self.chip.set_translation(self.iova, self.size)?;
         self.chip.enable_interrupts(((1u64 << self.limits.doorbells) - 1) as u32);
@@ -228,6 +240,10 @@ impl Adapter {
         if state.is_gone {
             return Duration::MAX;
         }
+        if state.has_vanished {
+            // Its registers can be read only when its memory ranges have addresses again.
+            self.chip.function().set_bus_master(true);
+        }
         let served = self.serve_events(&mut state).and_then(|link_changed| {
             if link_changed || state.peer.is_none() || now >= state.look {
                 state.look = now + self.serve_link(&mut state, now, seed)?;
@@ -238,7 +254,15 @@ impl Adapter {
             self.chip.function().unmask_line();
         }
         match served {
-            Ok(wait) => wait,
+            Ok(wait) => {
+                state.has_vanished = false;
+                wait
+            }
+            Err(PciError::Gone { .. }) if self.chip.vanishes() => {
+                self.set_down(&mut state);
+                state.has_vanished = true;
+                LOOK_UP
+            }
             Err(error) => {
                 log::error!("port {}: {error}", self.port);
                 self.set_down(&mut state);
@@ -325,6 +349,9 @@ impl Adapter {
     fn report(&self, state: &mut State, error: Option<SetupError>) {
         if state.error != error {
             state.error = error;
+            if error == Some(SetupError::NothingIsConfirmed) {
+                self.chip.retry_outgoing();
+            }
             match error {
                 Some(error @ (SetupError::NothingArrives | SetupError::NothingIsConfirmed)) => {
                     let causes = self.chip.causes_of_silence();
@@ -367,5 +394,26 @@ impl Drop for Adapter {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let places: Vec<u64> = state.ledger.places().collect();
         places.into_iter().chain([0]).for_each(|offset| self.unmap(offset));
+        self.scratch.iter().for_each(|offset| self.unmap(*offset));
     }
+}
+
+/// Maps memory that nobody reads behind that part of the incoming range that is beyond the window of `size` bytes but
+/// cannot be closed: the same memory again and again. Returns the offsets of the mappings from `iova`.
+fn map_scratch(chip: &dyn Chip, iova: u64, size: u64) -> Result<Vec<u64>, PciError> {
+    let (function, end) = (chip.function(), chip.translated(size));
+    if end <= size {
+        return Ok(Vec::new());
+    }
+    let chunk = (end - size).min(SCRATCH);
+    let memory = SharedMemory::allocate(chunk).map_err(|source| {
+        let (identity, operation, help) = (function.identity(), "allocating memory for it", String::new());
+        PciError::System { identity, operation, source, help }
+    })?;
+    let map = |offset: u64| {
+        let len = chunk.min(end - offset);
+        function.map_memory(&memory.region().part(0, len as usize), iova + offset)?;
+        Ok(offset)
+    };
+    (size..end).step_by(chunk as usize).map(map).collect()
 }

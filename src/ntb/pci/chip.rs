@@ -79,6 +79,21 @@ pub trait Chip: Send + Sync {
     fn set_translation(&self, iova: u64, size: u64) -> Result<(), PciError>;
     /// Withdraws the translation: no incoming write is let through.
     fn clear_translation(&self);
+    /// Returns the size of the incoming range that a translation of `size` bytes lets through, bytes: memory must lie behind
+    /// all of it.
+    fn translated(&self, size: u64) -> u64 {
+        if self.limits().is_whole {
+            self.limits().incoming
+        } else {
+            size
+        }
+    }
+    /// Returns true if the function is absent while the link is down: it is looked for again then.
+    fn vanishes(&self) -> bool {
+        false
+    }
+    /// Tries another way for outgoing writes, if the chip has one. Called when the neighbour does not confirm any.
+    fn retry_outgoing(&self) {}
     /// Enables the link. This is the only method that may wait, about a second; it is called when an adapter is opened.
     fn enable_link(&self) -> Result<(), PciError>;
     /// Disables the link, where that harms nothing but the link.

@@ -54,6 +54,9 @@ pub trait Function: Registers {
     /// Returns a file that other processes can map as such a window, and the offset of the memory range in it, bytes;
     /// None if only this process can map it.
     fn window_file(&self, bar: u8) -> Option<(BorrowedFd<'_>, u64)>;
+    /// Makes registers accessible that lie behind another memory range than BAR 0: `len` bytes at `offset`, whole pages. It
+    /// is called before the range is mapped or accessed, since it must not keep the rest from being write-combining.
+    fn map_registers(&self, bar: u8, offset: u64, len: u64) -> Result<(), PciError>;
     /// Returns free bus addresses for `size` bytes of memory, at a multiple of `align` and below `below`; None if there
     /// are none.
     fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64>;
@@ -62,7 +65,8 @@ pub trait Function: Registers {
     fn map_memory(&self, memory: &Region, iova: u64) -> Result<(), PciError>;
     /// Withdraws the memory that was mapped at `iova`.
     fn unmap_memory(&self, iova: u64) -> Result<(), PciError>;
-    /// Lets the function write memory of this host (bus mastering), or stops it.
+    /// Lets the function write memory of this host (bus mastering), or stops it. Switching it on also enables the memory
+    /// ranges and restores their addresses, which a reset of the function takes away.
     fn set_bus_master(&self, on: bool);
     /// Enables the first `wanted` interrupt vectors of the function, with one event descriptor for all of them. MSI-X is
     /// preferred if it has `least` vectors; then the line, because one message vector loses edges on some chips; then one

@@ -8,7 +8,7 @@
 //! | [`vfio`] | functions that are bound to vfio-pci |
 //! | `catalogue` | the NTB chips that exist |
 //! | `chip`, `identify` | the interface of a chip's driver; the choice of the driver |
-//! | `driver`, `intel`, `amd` | the parts that drivers share; the drivers |
+//! | `driver`, `intel`, `amd`, `plx` | the parts that drivers share; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
 //! | `service` | the thread that serves all adapters of a host |
@@ -42,6 +42,7 @@ pub mod link;
 mod local;
 pub mod memory;
 pub mod network;
+mod plx;
 mod registers;
 pub mod relay;
 mod service;
@@ -62,6 +63,7 @@ pub use identify::identify;
 pub use identity::{Identity, PciAddress};
 pub use job::{Allotment, Slice, Way};
 pub use local::LocalAdapters;
+pub use plx::Plx;
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};
 pub use slice::{Grant, SliceBells, SlicePort, HEADER};

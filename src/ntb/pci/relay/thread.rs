@@ -28,6 +28,7 @@ struct Shared {
     epoll: Epoll,
     wake: EventFd,
     is_over: AtomicBool,
+    has_outlets: AtomicBool,
     outlets: Mutex<Vec<Weak<Outlet>>>,
 }
 
@@ -37,7 +38,13 @@ impl RelayThread {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
         epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0))?;
-        let shared = Arc::new(Shared { epoll, wake, is_over: AtomicBool::new(false), outlets: Mutex::default() });
+        let shared = Arc::new(Shared {
+            epoll,
+            wake,
+            is_over: false.into(),
+            has_outlets: false.into(),
+            outlets: Mutex::default(),
+        });
         let of_thread = shared.clone();
         let thread = thread::spawn("ntb-relay", move || of_thread.run())?;
         Ok(RelayThread { shared, thread: Some(thread) })
@@ -46,6 +53,7 @@ impl RelayThread {
     /// Adds an outlet; it is removed when its last owner drops it.
     pub fn add(&self, outlet: &Arc<Outlet>) {
         self.shared.outlets().push(Arc::downgrade(outlet));
+        self.shared.has_outlets.store(true, Ordering::Release);
         self.shared.wake();
     }
 
@@ -75,7 +83,9 @@ struct Wake(Arc<Shared>);
 
 impl Listener for Wake {
     fn doorbells(&self, _bits: u32) {
-        self.0.wake();
+        if self.0.has_outlets.load(Ordering::Acquire) {
+            self.0.wake();
+        }
     }
 
     fn link(&self, _state: LinkState) {}
@@ -97,6 +107,7 @@ impl Shared {
             let outlets: Vec<Arc<Outlet>> = {
                 let mut all = self.outlets();
                 all.retain(|outlet| outlet.strong_count() > 0);
+                self.has_outlets.store(!all.is_empty(), Ordering::Release);
                 all.iter().filter_map(Weak::upgrade).collect()
             };
             let has_worked = outlets.iter().fold(false, |worked, outlet| outlet.pump() | worked);

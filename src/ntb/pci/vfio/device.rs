@@ -17,7 +17,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vfio_bindings::bindings::vfio;
 
 const BARS: usize = 6;
@@ -48,6 +48,10 @@ pub struct VfioFunction {
     bars: [Option<Bar>; BARS],
     /// The mapping of BAR 0, which holds the registers of all chips that have a driver.
     registers: Option<MmapRaw>,
+    /// Registers behind another memory range, with its number and their offset in it.
+    more_registers: OnceLock<(u8, u64, MmapRaw)>,
+    /// The function in /sys.
+    system: SysFunction,
     /// Files of /sys that map the memory ranges write-combining.
     combining: [Option<File>; BARS],
 }
@@ -76,7 +80,19 @@ impl VfioFunction {
         };
         let bars = [None; BARS];
         let combining = [const { None }; BARS];
-        let this = VfioFunction { container, identity, device, config, regions, bars, registers, combining };
+        let (more_registers, system) = (OnceLock::new(), function.clone());
+        let this = VfioFunction {
+            container,
+            identity,
+            device,
+            config,
+            regions,
+            bars,
+            registers,
+            more_registers,
+            system,
+            combining,
+        };
         let mut this = this.with_bars(&function.resources());
         this.enable_memory();
         for bar in this.bars.into_iter().flatten().filter(|bar| bar.index != 0 && bar.is_prefetchable) {
@@ -115,9 +131,13 @@ impl VfioFunction {
         self.write(Space::Config, COMMAND, Width::Word, command | COMMAND_MEMORY);
     }
 
-    /// Returns the address of a register in the mapping of BAR 0; None if the access has to go through the descriptor.
+    /// Returns the address of a register in a mapping; None if the access has to go through the descriptor.
     fn mapped(&self, space: Space, offset: u64, width: Width) -> Option<*mut u8> {
-        let map = self.registers.as_ref().filter(|_| space == Space::Bar(0))?;
+        let (map, offset) = match (space, self.more_registers.get()) {
+            (Space::Bar(0), _) => (self.registers.as_ref()?, offset),
+            (Space::Bar(bar), Some((of, start, map))) if bar == *of => (map, offset.checked_sub(*start)?),
+            _ => return None,
+        };
         let is_inside = offset % width.bytes() as u64 == 0 && offset + width.bytes() as u64 <= map.len() as u64;
         is_inside.then(|| map.as_mut_ptr().wrapping_add(offset as usize))
     }
@@ -266,6 +286,21 @@ impl Function for VfioFunction {
         }
     }
 
+    /// Maps the file of /sys: vfio-pci would claim the whole range as uncached.
+    fn map_registers(&self, bar: u8, offset: u64, len: u64) -> Result<(), PciError> {
+        let file = File::options().read(true).write(true).open(self.system.file(&format!("resource{bar}")));
+        let map = file.and_then(|file| MmapOptions::new().offset(offset).len(len as usize).map_raw(&file));
+        match map {
+            Ok(map) => drop(self.more_registers.set((bar, offset, map))),
+            Err(error) => log::warn!(
+                "{}: registers in memory range {bar} cannot be mapped ({error}) and are accessed through vfio-pci, so \
+                 that windows in the same range may be uncached",
+                self.identity
+            ),
+        }
+        Ok(())
+    }
+
     fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
         self.container.free_addresses(size, align, below)
     }
@@ -289,7 +324,8 @@ impl Function for VfioFunction {
 
     fn set_bus_master(&self, on: bool) {
         let command = self.read(Space::Config, COMMAND, Width::Word) & !COMMAND_BUS_MASTER;
-        self.write(Space::Config, COMMAND, Width::Word, if on { command | COMMAND_BUS_MASTER } else { command });
+        let on = if on { COMMAND_MEMORY | COMMAND_BUS_MASTER } else { 0 };
+        self.write(Space::Config, COMMAND, Width::Word, command | on);
     }
 
     fn interrupts(&self, wanted: usize, least: usize) -> Result<Interrupts, PciError> {
@@ -301,16 +337,20 @@ impl Function for VfioFunction {
             (InterruptKind::Msi, vfio::VFIO_PCI_MSI_IRQ_INDEX, 1, 1),
         ];
         let enable = || {
+            let mut failure = io::Error::other("it has no interrupts");
             for (kind, index, wanted, least) in kinds {
                 let count = self.vectors(index)?.min(wanted as u32);
                 if count as usize >= least {
                     let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
                     let events = vec![event.as_fd().as_raw_fd(); count as usize];
-                    self.set_interrupts(index, flags, count, &events)?;
-                    return Ok(kind);
+                    // A line that cannot be masked and that another device shares is busy.
+                    match self.set_interrupts(index, flags, count, &events) {
+                        Ok(()) => return Ok(kind),
+                        Err(error) => failure = error,
+                    }
                 }
             }
-            Err(io::Error::other("it has no interrupts"))
+            Err(failure)
         };
         let kind = enable().map_err(|source| self.error("enabling its interrupts", source, String::new()))?;
         Ok(Interrupts { kind, event })
