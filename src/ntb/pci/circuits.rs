@@ -11,8 +11,8 @@ use crate::allotment::PAGE;
 use crate::job::Jobs;
 use crate::network::{Announcement, Cable, Circuit, Map};
 use crate::relay::{Inlet, Outlet, RelayThread, Target, LANE};
+use crate::slice::SliceBells;
 use ntbring_memory::InWindow;
-use ntbring_ntb::software::{Bank, Registers};
 use ntbring_ntb::LinkState;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -31,8 +31,8 @@ pub struct Wanted {
     pub ports: [u8; 2],
     /// The user whose job needs it.
     pub user: u32,
-    /// The registers of the port whose link the circuit is.
-    pub registers: (Registers, Bank),
+    /// The port whose link the circuit is.
+    pub bells: Arc<SliceBells>,
 }
 
 /// All circuits of a host.
@@ -208,11 +208,9 @@ impl Circuits {
                 }
             }
             let is_up = begun.outlet.is_up() && state.map.is_reached(*own);
-            let (registers, bank) = &begun.wanted.registers;
             let link = if is_up { LinkState::Up } else { LinkState::Down };
-            if registers.link(*bank) != link {
+            if begun.wanted.bells.set_circuit(link) {
                 log::info!("the circuit to host {:016x} is {link:?}", begun.wanted.to);
-                registers.set_link(*bank, link);
             }
         }
         is_waiting

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Longest time that a job waits for a link to come up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Time that a job waits for the link of a port's cable before it takes a circuit instead.
+const LINK_PATIENCE: Duration = Duration::from_secs(3);
+
 /// The jobs of a host, by their keys.
 #[derive(Default)]
 pub struct Jobs(Mutex<HashMap<u64, Weak<Allotment>>>);
@@ -61,6 +64,28 @@ pub struct Slice {
     exposures: Mutex<Vec<(Arc<Adapter>, Arc<dyn Listener>)>>,
     /// Relayed access of processes to the neighbour's slice.
     outlet: Mutex<Option<Arc<Outlet>>>,
+    /// The route of all processes of the job; None until the first of them has one.
+    route: Mutex<Option<Route>>,
+}
+
+/// A route to the neighbour of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    /// The cable of the port.
+    Cable,
+    /// A circuit.
+    Circuit,
+}
+
+impl Slice {
+    /// Chooses the route, if none is chosen yet. Returns true if this is the route then.
+    fn takes(&self, route: Route) -> bool {
+        let mut chosen = lock(&self.route);
+        if chosen.is_none() && route == Route::Circuit {
+            self.bells.follow_circuit();
+        }
+        *chosen.get_or_insert(route) == route
+    }
 }
 
 /// The way of a port's writes.
@@ -109,7 +134,7 @@ impl Allotment {
         let listener = bells.listener(doorbell_of(range, adapter.chip().limits().doorbells), true);
         adapter.listen(listener.clone());
         let exposures = Mutex::new(vec![(adapter.clone(), listener)]);
-        Ok(Slice { port, adapter, memory, bells, exposures, outlet: Mutex::default() })
+        Ok(Slice { port, adapter, memory, bells, exposures, outlet: Mutex::default(), route: Mutex::default() })
     }
 
     /// Returns the address, for the hosts of the job.
@@ -167,20 +192,22 @@ impl Allotment {
         let (own, key) = (slice_key::of(self.key, port), slice_key::of(address.key, opposite));
         let start = Instant::now();
         loop {
+            let route = *lock(&slice.route);
             let cable = slice.adapter.cable();
-            if cable.is_some_and(|cable| cable.peer == address.host) {
-                if let Some(found) = slice.adapter.use_slice(key, self.user) {
+            if route != Some(Route::Circuit) && cable.is_some_and(|cable| cable.peer == address.host) {
+                if let Some(found) = slice.adapter.use_slice(key, self.user).filter(|_| slice.takes(Route::Cable)) {
                     self.owner.circuits().end(own);
-                    slice.bells.follow_adapter(&slice.adapter);
                     return Ok(Way::Direct(found));
                 }
             }
             let is_straight =
                 cable.is_some_and(|cable| (cable.peer, cable.peer_port) == (address.host, opposite.get()));
-            if !is_straight && self.owner.circuits().knows(address.host) {
-                slice.bells.follow_circuit();
+            // The cable's link may be about to come up.
+            let is_patient = cable.is_none() && slice.adapter.port() == port && start.elapsed() < LINK_PATIENCE;
+            let needs_circuit = route == Some(Route::Circuit) || route.is_none() && !is_straight && !is_patient;
+            if needs_circuit && self.owner.circuits().knows(address.host) {
                 let outlet = self.owner.circuits().begin(own, || self.wanted(slice, address, key, opposite));
-                if outlet.is_up() {
+                if outlet.is_up() && slice.takes(Route::Circuit) {
                     return Ok(Way::Relayed(outlet));
                 }
             }
@@ -198,9 +225,8 @@ impl Allotment {
             slice.port,
             address.host
         );
-        let registers = (self.registers.clone(), slice.bells.bank());
         let ports = [slice.adapter.port().get(), opposite.get()];
-        Wanted { to: address.host, key, ports, user: self.user, registers }
+        Wanted { to: address.host, key, ports, user: self.user, bells: slice.bells.clone() }
     }
 
     fn why_unreached(&self, slice: &Slice, address: &SliceAddress) -> String {

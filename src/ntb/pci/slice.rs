@@ -4,7 +4,7 @@
 //! neighbour writes scratchpads and doorbells as words. After a doorbell's word the neighbour rings a doorbell of the
 //! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
 
-use crate::adapter::{Adapter, Listener};
+use crate::adapter::Listener;
 use crate::adapter_slices::SliceUse;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
@@ -34,11 +34,6 @@ impl SliceBells {
         SliceBells { header: incoming.part(0, HEADER), registers, bank, follows_adapter: AtomicBool::new(true) }
     }
 
-    /// Returns the port's registers.
-    pub fn bank(&self) -> Bank {
-        self.bank
-    }
-
     /// Passes doorbells on whose words have arrived.
     pub fn look(&self) {
         for doorbell in 0..DOORBELLS {
@@ -49,17 +44,19 @@ impl SliceBells {
         }
     }
 
-    /// Makes the port's link that of a circuit, whose state its owner sets.
+    /// Makes the port's link that of a circuit, which is up.
     pub fn follow_circuit(&self) {
         self.follows_adapter.store(false, Ordering::Release);
+        self.registers.set_link(self.bank, LinkState::Up);
     }
 
-    /// Makes the port's link that of its adapter, as it is at the start.
-    pub fn follow_adapter(&self, adapter: &Adapter) {
-        if !self.follows_adapter.swap(true, Ordering::AcqRel) {
-            let is_up = adapter.cable().is_some();
-            self.registers.set_link(self.bank, if is_up { LinkState::Up } else { LinkState::Down });
+    /// Takes notice of the state of the circuit. Returns true if it changes that of the port's link.
+    pub fn set_circuit(&self, state: LinkState) -> bool {
+        let changes = !self.follows_adapter.load(Ordering::Acquire) && self.registers.link(self.bank) != state;
+        if changes {
+            self.registers.set_link(self.bank, state);
         }
+        changes
     }
 
     /// Returns the listener for an adapter by whose cable the slice can be written; `is_own` is true if the adapter is
