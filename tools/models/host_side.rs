@@ -16,12 +16,18 @@ struct Mapping {
 pub struct HostSide {
     mappings: BTreeMap<u64, Mapping>,
     vectors: Vec<Option<OwnedFd>>,
+    /// Fault: number of writes that will be lost.
+    losses: std::cell::Cell<u64>,
 }
 
 impl HostSide {
     /// Creates a host without memory, in which `vectors` interrupt vectors are not connected.
     pub fn new(vectors: usize) -> HostSide {
-        HostSide { mappings: BTreeMap::new(), vectors: (0..vectors).map(|_| None).collect() }
+        HostSide {
+            mappings: BTreeMap::new(),
+            vectors: (0..vectors).map(|_| None).collect(),
+            losses: Default::default(),
+        }
     }
 
     /// Puts memory behind the bus addresses from `address` on.
@@ -57,8 +63,17 @@ impl HostSide {
         event.is_some_and(|event| nix::unistd::write(event, &1u64.to_ne_bytes()).is_ok())
     }
 
-    /// Writes bytes at a bus address. Returns false if there is no memory: the write is lost.
+    /// Loses the next `count` writes that arrive here.
+    pub fn lose(&mut self, count: u64) {
+        self.losses.set(count);
+    }
+
+    /// Writes bytes at a bus address. Returns false if the write is lost: there is no memory, or a fault was ordered.
     pub fn write(&self, address: u64, bytes: &[u8]) -> bool {
+        if let Some(rest) = self.losses.get().checked_sub(1) {
+            self.losses.set(rest);
+            return false;
+        }
         let Some((mapping, offset)) = self.find(address, bytes.len()) else { return false };
         match <[u8; 8]>::try_from(bytes) {
             Ok(word) if offset % 8 == 0 => mapping.memory.store(offset, u64::from_le_bytes(word)),

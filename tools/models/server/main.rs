@@ -1,5 +1,6 @@
 //! A server of modelled NTB adapters for virtual machines: each function appears in a QEMU as a `vfio-user-pci` device.
 
+mod control;
 mod function;
 mod guest_memory;
 
@@ -22,6 +23,9 @@ struct Args {
     /// Size of each window, bytes; a power of two
     #[arg(long, default_value_t = 4 << 20)]
     window: u64,
+    /// Socket for commands that cause faults and show counts
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -33,7 +37,7 @@ fn main() -> Result<()> {
     if !args.window.is_power_of_two() || args.window < 1 << 20 {
         bail!("--window {}: a power of two from 1 MiB on is needed", args.window);
     }
-    let mut servers = Vec::new();
+    let (mut servers, mut cables) = (Vec::new(), Vec::new());
     for ends in args.sockets.chunks(2) {
         let cable = args.chip.cable(args.window);
         for (end, socket) in End::BOTH.into_iter().zip(ends) {
@@ -42,6 +46,11 @@ fn main() -> Result<()> {
             let server = served.listen().with_context(|| format!("listening at {}", socket.display()))?;
             servers.push(thread::spawn(move || served.serve(server)));
         }
+        cables.push(cable);
+    }
+    if let Some(path) = args.control {
+        let control = control::listen(&path).with_context(|| format!("listening at {}", path.display()))?;
+        thread::spawn(move || control::serve(&control, &cables));
     }
     for server in servers {
         if server.join().is_err() {
