@@ -70,6 +70,11 @@ fn checks(lines: &[Line]) -> bool {
     all.unwrap_or(false)
 }
 
+/// Returns the table of a demo's results and statistics, both as text.
+pub fn shown(lines: &str, statistics: &str) -> Result<String> {
+    Ok(table(&parse(lines)?, &parse(statistics)?))
+}
+
 fn table(lines: &[Line], statistics: &[Statistics]) -> String {
     let header = ["ranks", "distance", "latency 8 B", "bandwidth 1 MiB", "messages direct", "relayed"];
     let rows: Vec<Vec<String>> = lines
@@ -119,6 +124,10 @@ fn traffic(statistics: &[Statistics], [one, two]: [usize; 2]) -> Traffic {
 
 fn read<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
     let text = fs::read_to_string(file).with_context(|| format!("nothing was written to {}", file.display()))?;
+    parse(&text)
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<Vec<T>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("cannot understand: {line}"))).collect()
 }
 

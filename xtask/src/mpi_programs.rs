@@ -55,8 +55,9 @@ struct Programs {
 /// One program and the layouts on which it is run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Program {
-    name: String,
+pub struct Program {
+    /// Name of the executable.
+    pub name: String,
     /// Numbers of hosts, with one rank each.
     #[serde(default)]
     hosts: Vec<usize>,
@@ -66,16 +67,18 @@ struct Program {
     /// Time limit in seconds.
     #[serde(default = "default_timeout")]
     timeout: u64,
+    /// Arguments.
     #[serde(default)]
-    args: Vec<String>,
+    pub args: Vec<String>,
+    /// Variables.
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// The program measures or needs much memory: no other program runs at the same time.
     #[serde(default)]
     alone: bool,
     /// The program starts or connects to other jobs, for which all hosts must be on one machine.
     #[serde(default)]
-    one_machine: bool,
+    pub one_machine: bool,
 }
 
 fn default_timeout() -> u64 {
@@ -84,11 +87,19 @@ fn default_timeout() -> u64 {
 
 impl Program {
     /// Returns the program's name, variables and arguments, as shown in the output.
-    fn call(&self) -> String {
+    pub fn call(&self) -> String {
         let mut call = vec![self.name.clone()];
         call.extend(self.env.iter().map(|(name, value)| format!("{name}={value}")));
         call.extend(self.args.iter().cloned());
         call.join(" ")
+    }
+
+    /// Returns true if one of its layouts has so many hosts and ranks on each.
+    pub fn runs_on(&self, hosts: usize, ranks: usize) -> bool {
+        match ranks {
+            1 => self.hosts.contains(&hosts),
+            _ => self.per_host.contains(&[hosts, ranks]),
+        }
     }
 
     fn layouts(&self) -> Vec<Layout> {
@@ -98,6 +109,11 @@ impl Program {
             .map(|[hosts, per_host]| Layout::spread(hosts * per_host, hosts))
             .collect()
     }
+}
+
+/// Returns all programs.
+pub fn list() -> Result<Vec<Program>> {
+    Ok(Programs::read(&[])?.program)
 }
 
 /// Builds the programs against the installed MPI and returns the directory of the executables.

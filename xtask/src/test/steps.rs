@@ -12,7 +12,7 @@ use crate::mpich_test::{self, MpichTestArgs};
 use crate::setup::{packages, Installed, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::VariantArgs;
-use crate::{mpi_programs, paths, process};
+use crate::{mpi_programs, paths, process, vm_ring};
 
 /// The setting with which emulated hosts behave as separate machines do.
 const NO_SHORTCUTS: (&str, &str) = ("NTBRING_SHORTCUTS", "none");
@@ -46,6 +46,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "apart", what: "hosts without shortcuts, and hosts in namespaces of their own", work: apart },
     Step { name: "foreign-test", what: "programs that were not written for ntbring", work: foreign_programs },
     Step { name: "mpich-test", what: "the part of MPICH's own suite that CI runs", work: mpich_suite },
+    Step { name: "vm", what: "an MPI program on a ring of two virtual machines", work: virtual_machines },
 ];
 
 /// The steps that `--full` adds, which take hours.
@@ -166,6 +167,14 @@ fn foreign_programs(context: &Context) -> Result<Tally> {
 
 fn mpich_suite(context: &Context) -> Result<Tally> {
     mpich_test::run(&MpichTestArgs::ci(context.setup.clone()))
+}
+
+fn virtual_machines(context: &Context) -> Result<Tally> {
+    if let Err(why) = vm_ring::can_run() {
+        println!("  left out: {why:#}");
+        return Ok(Tally::default());
+    }
+    vm_ring::smallest(&context.installed)
 }
 
 fn mpich_without_shortcuts(context: &Context) -> Result<Tally> {

@@ -41,6 +41,8 @@ pub struct Images {
     qemu: PathBuf,
     pub kernel: PathBuf,
     pub initrd: PathBuf,
+    /// The release of the kernel, such as `6.1.0-50-amd64`.
+    pub release: String,
 }
 
 impl Images {
@@ -54,6 +56,12 @@ impl Images {
         command.arg(usr.join("bin/qemu-system-x86_64"));
         command.arg("-L").arg(usr.join("share/qemu")).arg("-L").arg(usr.join("share/seabios"));
         command
+    }
+
+    /// Returns QEMU's options for a machine's kernel.
+    pub fn boot(&self, command: &mut Command, kernel_line: &str) {
+        command.args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-kernel"]).arg(&self.kernel);
+        command.arg("-initrd").arg(&self.initrd).args(["-append", kernel_line]);
     }
 }
 
@@ -69,7 +77,7 @@ pub fn ensure() -> Result<Images> {
         what: "QEMU",
         suites: &["trixie", "trixie-backports"],
         prefer: Some("trixie-backports"),
-        package: "qemu-system-x86",
+        packages: &["qemu-system-x86"],
         with_dependencies: true,
         to: &qemu,
     })?;
@@ -77,7 +85,7 @@ pub fn ensure() -> Result<Images> {
         what: "kernel of the virtual machines",
         suites: &["bookworm"],
         prefer: None,
-        package: "linux-image-amd64",
+        packages: &["linux-image-amd64"],
         with_dependencies: false,
         to: &kernel,
     })?;
@@ -85,7 +93,7 @@ pub fn ensure() -> Result<Images> {
         what: "busybox",
         suites: &["bookworm"],
         prefer: None,
-        package: "busybox-static",
+        packages: &["busybox-static"],
         with_dependencies: false,
         to: &directory.join("busybox"),
     })?;
@@ -94,7 +102,9 @@ pub fn ensure() -> Result<Images> {
     ui::step("initial file system of the virtual machines", || {
         pack(&kernel, &directory.join("busybox/bin/busybox"), &directory.join("initrd"), &initrd)
     })?;
-    Ok(Images { qemu, kernel: image, initrd })
+    let release = image.file_name().and_then(|name| name.to_str()?.strip_prefix("vmlinuz-").map(String::from));
+    let release = release.context("the kernel's file has no release in its name")?;
+    Ok(Images { qemu, kernel: image, initrd, release })
 }
 
 /// Returns the only entry of a directory whose name begins with `start`.

@@ -2,32 +2,53 @@
 //! adapters.
 //!
 //! Each machine has a kernel of its own, an IOMMU, and two adapters, which the agent `ntbringd` drives through VFIO.
-//! QEMU emulates the processors, so times say nothing about hardware.
+//! Ranks run as an ordinary user. Usually QEMU emulates the processors, so times say nothing about hardware.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `packages`, `images`, `ntb_modules`, `tools` | what is fetched and built |
+//! | `accel`, `machine`, `console` | one machine, and commands in it |
+//! | `models`, `ring` | the adapters' models; a ring of machines, and jobs on it |
+//! | `programs`, `peer_linux`, `faults`, `checks` | what is run |
 
-mod guests;
+mod accel;
+mod checks;
+mod console;
+mod faults;
 mod images;
+mod machine;
+mod models;
+mod ntb_modules;
 mod packages;
+mod peer_linux;
+mod programs;
+mod ring;
 mod tools;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{bail, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::setup::{self, SetupArgs};
-use crate::ui::{self, Tally};
-use crate::{mpi_programs, paths};
-use guests::{Guest, Ring};
-use tools::Tools;
+use crate::mpi_programs;
+use crate::setup::{self, Installed, SetupArgs};
+use crate::ui::Tally;
+use accel::Accel;
+use faults::Fault;
+use programs::Selection;
+use ring::Setting;
 
-/// Programs that run if none are named.
-const PROGRAMS: [&str; 3] = ["hello", "ring", "any_source"];
+/// The driver at the ends of the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Peer {
+    /// Linux's: at both ends, and against ntbring's
+    Linux,
+}
 
 /// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct VmRingArgs {
-    /// Programs of tests/mpi, by name
+    /// Programs of tests/mpi, by name [default: the demo]
     #[arg(value_name = "PROGRAM")]
     programs: Vec<String>,
 
@@ -39,72 +60,93 @@ pub struct VmRingArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     ranks: u8,
 
+    /// Kind of chip of the adapters
+    #[arg(long, default_value = "skx")]
+    chip: String,
+
+    /// Execution of the machines' instructions
+    #[arg(long, value_enum, default_value_t = Accel::Tcg)]
+    accel: Accel,
+
+    /// Run all programs of tests/mpi that fit
+    #[arg(long)]
+    mpi_test: bool,
+
+    /// Run each program on these machines only, such as 0,2; given twice, two jobs run at once
+    #[arg(long, value_name = "GUEST,...", value_parser = hosts)]
+    job: Vec<Hosts>,
+
+    /// Test against the drivers of another system instead of running programs
+    #[arg(long, value_enum)]
+    peer: Option<Peer>,
+
+    /// Run scenarios in which something fails, instead of programs
+    #[arg(long, value_enum)]
+    fault: Vec<Fault>,
+
     /// Longest time for one program, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
 
     #[command(flatten)]
     setup: SetupArgs,
 }
 
-/// Boots the machines, runs the programs one after the other, and counts those that passed.
+/// The machines of a job. A type of its own, since clap takes a `Vec` for several arguments.
+#[derive(Clone, Debug)]
+struct Hosts(Vec<u32>);
+
+fn hosts(text: &str) -> Result<Hosts, String> {
+    let numbers = text.split(',').map(|number| number.parse().map_err(|_| format!("{number:?} is no machine")));
+    numbers.collect::<Result<_, _>>().map(Hosts)
+}
+
+/// Boots the machines, runs what was asked for, and counts what passed.
 pub fn run(args: &VmRingArgs) -> Result<Tally> {
     let installed = setup::ensure(&args.setup)?;
     let programs = mpi_programs::build(&installed)?;
-    let names: Vec<String> = match &args.programs[..] {
-        [] => PROGRAMS.map(String::from).into(),
-        named => named.to_vec(),
-    };
-    if let Some(missing) = names.iter().find(|name| !programs.join(name).is_file()) {
-        bail!("there is no program {missing} in tests/mpi");
-    }
     let tools = tools::build()?;
     let images = images::ensure()?;
+    let accel = args.accel.decided(&images)?;
+    let mpiexec = installed.mpi.wrapper("mpiexec");
+    let setting = Setting { images: &images, tools: &tools, mpiexec, programs, chip: args.chip.clone(), accel };
     let guests = u32::from(args.guests);
-    println!("{} virtual machines, {} rank(s) on each; QEMU emulates their processors:", guests, args.ranks);
-    let job = job(args, &names, installed.mpi.wrapper("mpiexec"), &programs, &tools);
-    let ring = Ring { images: &images, tools: &tools, guests, job };
-    let limit = Duration::from_secs(120 + args.limit * names.len() as u64);
-    let report = ring.run(limit)?;
-    let mut tally = Tally::default();
-    for name in &names {
-        let (outcome, passed) = match report.outcome(name) {
-            Some((0, seconds)) => (format!("passed {seconds:>8.1} s"), true),
-            Some((code, seconds)) => (format!("FAILED {seconds:>8.1} s, exit status {code}"), false),
-            None => ("FAILED: it was not started".to_string(), false),
-        };
-        println!("  {name:<34} {outcome}");
-        match passed {
-            true => tally.passed += 1,
-            false => {
-                tally.failed += 1;
-                ui::failed(format!("{name} on {guests} virtual machines: see {}", paths::shown(&Guest::log(0))));
-            }
-        }
+    println!("chip {}; {}; windows strict: each access is judged by the model", setting.chip, accel.name());
+    if args.peer == Some(Peer::Linux) {
+        return peer_linux::run(&setting, &ntb_modules::ensure(&images)?);
     }
-    report.notes().for_each(|note| println!("  {note}"));
-    Ok(tally)
+    if !args.fault.is_empty() {
+        return args.fault.iter().try_fold(Tally::default(), |mut sum, &fault| {
+            sum += faults::run(fault, &setting, guests)?;
+            Ok(sum)
+        });
+    }
+    if let Some(wrong) = args.job.iter().flat_map(|hosts| &hosts.0).find(|&&host| host >= guests) {
+        bail!("--job: there is no machine {wrong}; there are 0 to {}", guests - 1);
+    }
+    let jobs: Vec<Vec<u32>> = args.job.iter().map(|hosts| hosts.0.clone()).collect();
+    let selection = Selection {
+        named: &args.programs,
+        all: args.mpi_test,
+        ranks: args.ranks.into(),
+        jobs: &jobs,
+        limit: Duration::from_secs(args.limit),
+    };
+    programs::run(&setting, &selection, guests)
 }
 
-/// Returns the script that the first machine runs.
-fn job(args: &VmRingArgs, names: &[String], mpiexec: PathBuf, programs: &Path, tools: &Tools) -> String {
-    let hosts: Vec<String> = (0..args.guests).map(|guest| format!("node{guest}")).collect();
-    let ranks = u32::from(args.guests) * u32::from(args.ranks);
-    let run = |name: &String| {
-        format!(
-            "read start _ </proc/uptime\n\
-             timeout {limit} {mpiexec} -launcher rsh -launcher-exec {remote} -hosts {hosts} -ppn {each} -n {ranks} \
-             -genv NTBRING_DEVICE pci {program} </dev/null\n\
-             code=$?\n\
-             read end _ </proc/uptime\n\
-             echo \"vm-ring: {name} ended with $code after $start to $end\"\n",
-            limit = args.limit,
-            mpiexec = mpiexec.display(),
-            remote = tools.remote.display(),
-            hosts = hosts.join(","),
-            each = args.ranks,
-            program = programs.join(name).display(),
-        )
-    };
-    names.iter().map(run).collect()
+/// Fails if QEMU or another file of the machines is not here and cannot be had.
+pub fn can_run() -> Result<()> {
+    images::ensure().map(|_| ())
+}
+
+/// Runs one MPI program on a ring of 2 machines.
+pub fn smallest(installed: &Installed) -> Result<Tally> {
+    let programs = mpi_programs::build(installed)?;
+    let (tools, images) = (tools::build()?, images::ensure()?);
+    let mpiexec = installed.mpi.wrapper("mpiexec");
+    let setting = Setting { images: &images, tools: &tools, mpiexec, programs, chip: "skx".into(), accel: Accel::Tcg };
+    let named = ["any_source".to_string()];
+    let limit = Duration::from_secs(120);
+    programs::run(&setting, &Selection { named: &named, all: false, ranks: 1, jobs: &[], limit }, 2)
 }

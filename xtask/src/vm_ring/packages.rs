@@ -17,8 +17,8 @@ pub struct Request<'a> {
     pub suites: &'a [&'a str],
     /// The release that is preferred to the others.
     pub prefer: Option<&'a str>,
-    /// The package; of a package without files, the one that it depends on first.
-    pub package: &'a str,
+    /// The packages; of a package without files, the one that it depends on first.
+    pub packages: &'a [&'a str],
     /// True if everything that it depends on is needed, too.
     pub with_dependencies: bool,
     /// The directory.
@@ -70,12 +70,15 @@ fn unpack(request: &Request, log: &Path) -> Result<()> {
         if let Some(suite) = request.prefer {
             install.args(["-t", suite]);
         }
-        process::check_logged(install.args(["install", request.package]), log)?;
+        process::check_logged(install.arg("install").args(request.packages), log)?;
         private.join("cache/archives")
     } else {
-        let package = real_package(&process::output(apt("apt-cache").args(["depends", request.package]))?)
-            .unwrap_or(request.package.into());
-        process::check_logged(apt("apt-get").args(["-q", "download", &package]), log)?;
+        let mut real = Vec::new();
+        for package in request.packages {
+            let depends = process::output(apt("apt-cache").args(["depends", package]))?;
+            real.push(real_package(&depends).unwrap_or(package.to_string()));
+        }
+        process::check_logged(apt("apt-get").args(["-q", "download"]).args(real), log)?;
         private.join("download")
     };
     let mut count = 0;
@@ -87,7 +90,7 @@ fn unpack(request: &Request, log: &Path) -> Result<()> {
         }
     }
     if count == 0 {
-        bail!("apt has fetched no package for {}", request.package);
+        bail!("apt has fetched no package for {}", request.what);
     }
     paths::remove(&private)
 }
