@@ -85,10 +85,11 @@ fn last_line(text: &str) -> String {
     line.chars().take(160).collect()
 }
 
-/// Returns the first line that speaks of an error.
+/// Returns the first line that speaks of an error, without those of the launcher and without warnings.
 fn reason(text: &str) -> String {
-    let marks = ["lost", "killed", "dead", "gone", "ended", "error"];
-    let line = text.lines().find(|line| marks.iter().any(|mark| line.contains(mark)));
+    let marks = ["lost", "killed", "dead", "gone", "ended", "error", "ERROR", "KILLED"];
+    let is_other = |line: &&str| !line.contains("WARN") && !line.starts_with("[proxy") && !line.starts_with("[mpiexec");
+    let line = text.lines().filter(is_other).find(|line| marks.iter().any(|mark| line.contains(mark)));
     line.map_or_else(|| last_line(text), |line| line.chars().take(200).collect())
 }
 
