@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use super::checks::Checks;
 use super::ring::{Job, Ring, Running, Setting};
+use crate::paths;
 use crate::ui::Tally;
 
 /// Longest time from the death of an agent to the end of its jobs.
@@ -76,7 +77,11 @@ fn next_job(ring: &Ring, hosts: &[u32], what: &str, checks: &mut Checks) -> Resu
     let mut job = ring.job("any_source", 1, Duration::from_secs(120));
     job.hosts = hosts.to_vec();
     let answer = ring.run(&job)?;
-    checks.that(what, answer.success(), &last_line(&answer.output));
+    let found = match answer.success() {
+        true => last_line(&answer.output),
+        false => format!("{}; see {}", reason(&answer.output), paths::shown(&ring.keep(what, &answer)?)),
+    };
+    checks.that(what, answer.success(), &found);
     Ok(())
 }
 
@@ -152,8 +157,8 @@ fn guest_killed(ring: &mut Ring, checks: &mut Checks) -> Result<()> {
     let time = end.duration_since(killed);
     checks.that("the job ends with an error", answer.status.is_some_and(|status| status != 0), &reason(&answer.output));
     checks.that("... within the bound", time < HOST_BOUND, &format!("{time:.1?}"));
-    let name = format!("node{last}");
-    checks.that("... that names the host", answer.output.contains(&name), &format!("looked for {name}"));
+    let name = format!("host {last}");
+    checks.that("... that names the host", answer.output.contains(&name), &name);
     let rest: Vec<u32> = (0..last).collect();
     next_job(ring, &rest, "a job on the rest", checks)
 }

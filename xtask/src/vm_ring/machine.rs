@@ -166,10 +166,19 @@ impl Machine {
     }
 }
 
-/// Returns a new, empty directory for the sockets and logs of a ring.
+/// Returns a new, empty directory for the sockets and logs of this process's ring. Those of processes that have ended
+/// are removed.
 pub fn fresh_directory(name: &str) -> Result<PathBuf> {
-    let directory: &Path = &paths::target().join("vm").join(name);
-    paths::remove(directory)?;
-    fs::create_dir_all(directory)?;
-    Ok(directory.to_path_buf())
+    let place = paths::target().join("vm");
+    let start = format!("{name}-");
+    for entry in fs::read_dir(&place).with_context(|| format!("cannot read {}", place.display()))?.flatten() {
+        let file = entry.file_name();
+        let process = file.to_str().and_then(|file| file.strip_prefix(&start)?.parse::<u32>().ok());
+        if process.is_some_and(|id| id == std::process::id() || !Path::new(&format!("/proc/{id}")).exists()) {
+            paths::remove(&entry.path())?;
+        }
+    }
+    let directory = place.join(format!("{start}{}", std::process::id()));
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
 }

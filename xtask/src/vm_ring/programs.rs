@@ -1,6 +1,5 @@
 //! MPI programs on a ring of virtual machines.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{bail, Result};
@@ -113,8 +112,7 @@ fn one(ring: &Ring, what: &str, name: &str, jobs: &[Job]) -> Result<Tally> {
             true => tally.passed += 1,
             false => {
                 tally.failed += 1;
-                let log = paths::target().join(format!("vm/run/failed-{name}.log"));
-                fs::write(&log, &answer.output)?;
+                let log = ring.keep(name, &answer)?;
                 ui::failed(format!("{what} {on}: see {}", paths::shown(&log)));
             }
         }

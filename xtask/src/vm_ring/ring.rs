@@ -1,5 +1,6 @@
 //! Virtual machines in a ring, each with the agent and two adapters.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,7 +53,9 @@ pub struct Ring<'a> {
     setting: &'a Setting<'a>,
     /// The machines; None in the place of one that was killed.
     machines: Vec<Option<Machine>>,
+    /// The models of the adapters.
     pub models: Models,
+    directory: PathBuf,
 }
 
 impl<'a> Setting<'a> {
@@ -80,7 +83,7 @@ impl<'a> Setting<'a> {
         for machine in machines.iter_mut().flatten() {
             machine.wait()?;
         }
-        let ring = Ring { setting: self, machines, models };
+        let ring = Ring { setting: self, machines, models, directory };
         (0..guests).try_for_each(|id| ring.wait_for_agent(id))?;
         Ok(ring)
     }
@@ -172,6 +175,13 @@ impl Ring<'_> {
             }
         }
         Ok(sum)
+    }
+
+    /// Keeps the output of a job that has failed; returns the file.
+    pub fn keep(&self, name: &str, answer: &Answer) -> Result<PathBuf> {
+        let log = self.directory.join(format!("failed-{}.log", name.replace([' ', '/', ','], "-")));
+        fs::write(&log, &answer.output)?;
+        Ok(log)
     }
 
     /// Returns the path of the agent, which is the same in the machines.
