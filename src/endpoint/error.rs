@@ -84,6 +84,9 @@ pub enum EndpointError {
     /// A rank is permanently unreachable.
     #[error(transparent)]
     Lost(#[from] PeerLoss),
+    /// The device of this host cannot be used any more.
+    #[error("{0}")]
+    Device(String),
     /// All ranks can be reached from here, but some cannot reach each other.
     #[error("a collective of all hosts cannot be completed: {0}")]
     RingCut(PathFailure),

@@ -72,6 +72,10 @@ pub trait Fabric: Bells {
     /// Makes a port of this host report this link state from now on. It has no effect on real links, and none on ports
     /// that the host does not use.
     fn set_link(&self, port: PortIndex, state: LinkState);
+    /// Returns the failure after which the device cannot be used any more; None while it works.
+    fn failure(&self) -> Option<NtbError> {
+        None
+    }
     /// Returns the file that would be left behind if this process were killed; the host's monitor removes it then. No
     /// other resource of a backend outlives the processes that use it.
     fn leftover(&self) -> Option<PathBuf> {

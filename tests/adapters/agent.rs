@@ -2,7 +2,7 @@
 
 use super::common::models::{Model, ModelRing};
 use ntbring_agent::{AgentBackend, Server};
-use ntbring_ntb::fabric::{Backend, FabricAddress, PortAddress, Windows};
+use ntbring_ntb::fabric::{Backend, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::{PortIndex, PortList};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -114,4 +114,112 @@ fn nonsense_ends_one_connection_only() {
     assert!(String::from_utf8_lossy(&answer[..len]).contains("the first request must be a greeting"));
     let other: Arc<dyn Backend> = Arc::new(backend);
     assert!(other.create(WINDOWS).is_ok(), "others are served as before");
+}
+
+/// Returns an agent of each host of a ring, as processes see them.
+fn agents(ring: &ModelRing, hosts: usize, directory: &Path, relays: bool) -> Vec<Arc<dyn Backend>> {
+    let start = |host: usize| -> Arc<dyn Backend> {
+        let path = directory.join(format!("agent{host}.sock"));
+        let server = Server::new(&path, ring.adapters(host), relays).unwrap();
+        std::thread::spawn(move || server.run());
+        Arc::new(AgentBackend::connect(&path).unwrap())
+    };
+    (0..hosts).map(start).collect()
+}
+
+#[test]
+fn a_process_writes_a_window_that_it_cannot_map_through_the_agent() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 3, 1 << 20), tempfile::tempdir().unwrap());
+    let agents = agents(&ring, 3, directory.path(), true);
+    let fabrics: Vec<_> = agents.iter().map(|agent| agent.create(WINDOWS).unwrap()).collect();
+    let [zero, one, ..] = PortIndex::ALL;
+    let open = |host: usize, to: usize| {
+        let (port, opposite) = if to == (host + 1) % 3 { (one, zero) } else { (zero, one) };
+        match fabrics[host].port(port, &PortAddress { host: fabrics[to].address(), port: opposite }).unwrap() {
+            OpenPort::Adapter(port) => port,
+            OpenPort::Software(_) => panic!("adapters are modelled"),
+        }
+    };
+    let (right, left) = (open(0, 1), open(1, 0));
+    let window = right.outgoing(0, 64 << 10).unwrap();
+    let bytes: Vec<u8> = (0..60_000u32).map(|i| i as u8).collect();
+    window.write_bytes(8, &bytes);
+    window.fence();
+    window.store(0, 7);
+    right.ring(5);
+    until("the word arrives", || left.incoming().load(0) == 7);
+    let mut arrived = vec![0; bytes.len()];
+    left.incoming().read(8, &mut arrived);
+    assert!(arrived == bytes, "the bytes arrive before the word");
+    until("the doorbell rings", || left.doorbells() == 1 << 5);
+    right.peer_scratchpad(3, 99);
+    until("the scratchpad is written", || left.scratchpad(3) == 99);
+}
+
+#[test]
+fn processes_notice_the_end_of_the_agent() {
+    use nix::sys::socket::{accept, bind, listen, socket, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let path = directory.path().join("agent.sock");
+    // The connection leads through this test, which cuts it, as the kernel does when the agent's process ends.
+    let server = Server::new(&directory.path().join("real.sock"), ring.adapters(0), false).unwrap();
+    std::thread::spawn(move || server.run());
+    let outer: OwnedFd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(outer.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+    listen(&outer, Backlog::new(1).unwrap()).unwrap();
+    let relay = std::thread::spawn(move || {
+        // SAFETY: the call returns a new descriptor, which nothing else owns.
+        let client = unsafe { OwnedFd::from_raw_fd(accept(outer.as_raw_fd()).unwrap()) };
+        let real = AgentSocket::connect(&directory.path().join("real.sock"));
+        (0..2).for_each(|_| real.answer(&client));
+        (client, real, directory)
+    });
+    let backend = AgentBackend::connect(&path).unwrap();
+    let fabric = backend.create(WINDOWS).unwrap();
+    assert!(fabric.failure().is_none());
+    let vector = fabric.vector(3);
+    let ticket = vector.arm();
+    drop(relay.join().unwrap());
+    assert!(vector.sleep(ticket, Duration::from_secs(20)), "sleepers are woken");
+    let failure = fabric.failure().expect("a failure").to_string();
+    assert!(failure.contains("ntbringd of this host has ended"), "{failure}");
+}
+
+/// A connection to an agent that passes messages on with their descriptors.
+struct AgentSocket(std::fs::File);
+
+impl AgentSocket {
+    fn connect(path: &Path) -> AgentSocket {
+        use nix::sys::socket::{connect, socket, AddressFamily, SockFlag, SockType, UnixAddr};
+        let socket: OwnedFd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        connect(socket.as_raw_fd(), &UnixAddr::new(path).unwrap()).unwrap();
+        AgentSocket(socket.into())
+    }
+
+    /// Passes one request on, and its answer back.
+    fn answer(&self, client: &OwnedFd) {
+        pass(client.as_raw_fd(), self.0.as_raw_fd());
+        pass(self.0.as_raw_fd(), client.as_raw_fd());
+    }
+}
+
+fn pass(from: i32, to: i32) {
+    use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr};
+    use std::io::{IoSlice, IoSliceMut};
+    let (mut bytes, mut space) = (vec![0; 64 << 10], nix::cmsg_space!([i32; 8]));
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let message = recvmsg::<UnixAddr>(from, &mut parts, Some(&mut space), MsgFlags::empty()).unwrap();
+    let descriptors: Vec<i32> = message
+        .cmsgs()
+        .unwrap()
+        .flat_map(|one| match one {
+            ControlMessageOwned::ScmRights(all) => all,
+            _ => Vec::new(),
+        })
+        .collect();
+    let len = message.bytes;
+    let rights = [ControlMessage::ScmRights(&descriptors)];
+    let control = if descriptors.is_empty() { &[][..] } else { &rights[..] };
+    sendmsg::<UnixAddr>(to, &[IoSlice::new(&bytes[..len])], control, MsgFlags::empty(), None).unwrap();
+    descriptors.into_iter().for_each(|fd| nix::unistd::close(fd).unwrap());
 }

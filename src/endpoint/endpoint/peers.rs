@@ -151,6 +151,9 @@ impl Endpoint {
         if self.peer_losses.are_due(extent) {
             self.take_losses();
         }
+        if let Some(failure) = self.waiting.idle.failures().device {
+            return Err(EndpointError::Device(failure));
+        }
         // MPICH has state of its own in memory that the ranks of a host share.
         let here = |loss: &PeerLoss| matches!(loss, PeerLoss::Died(dead) if dead.host == self.members.host());
         self.peer_losses.find(here).map_or(Ok(()), |loss| Err(loss.into()))

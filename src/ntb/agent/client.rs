@@ -1,19 +1,24 @@
 //! The backend of ranks over the agent of their host.
 
 use crate::message::{receive, send, Reply, Request, VERSION};
-use nix::sys::socket::{connect, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockType, UnixAddr};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::socket::{
+    connect, setsockopt, shutdown, socket, sockopt, AddressFamily, Shutdown, SockFlag, SockType, UnixAddr,
+};
 use nix::sys::time::{TimeVal, TimeValLike};
 use ntbring_host::FileTag;
 use ntbring_memory::{Mapping, OutWindow, Region};
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::software::{Registers, SoftVector, PAGE};
-use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
+use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector, DOORBELLS};
+use ntbring_pci::network::Announcement;
 use ntbring_pci::relay::{RecordLane, RecordWriter, RelayedGrant};
 use ntbring_pci::{memory, Grant, SlicePort};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Longest time in which the agent answers, seconds. It may wait for a link to come up before it does.
@@ -29,6 +34,40 @@ struct Agent {
     path: PathBuf,
     socket: Mutex<OwnedFd>,
     caps: PortCaps,
+    watched: Arc<Watched>,
+}
+
+/// What a thread does when the agent ends.
+#[derive(Default)]
+struct Watched {
+    /// True if the agent has ended.
+    is_gone: AtomicBool,
+    /// The register pages of this process.
+    registers: Mutex<Vec<Registers>>,
+}
+
+impl Watched {
+    /// Waits until the agent has ended, or this process has disconnected. Then takes the links down and wakes all
+    /// threads that sleep, so that they look at [`Fabric::failure`].
+    fn wait(&self, socket: OwnedFd) {
+        // The end of a connection is always reported.
+        let mut sockets = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+        while matches!(poll(&mut sockets, PollTimeout::NONE), Err(nix::Error::EINTR)) {}
+        self.is_gone.store(true, Ordering::Release);
+        for registers in self.registers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let banks = registers.ports().ports().iter().filter_map(|&port| registers.bank(port)).collect::<Vec<_>>();
+            banks.into_iter().for_each(|bank| registers.set_link(bank, LinkState::Down));
+            (0..DOORBELLS).for_each(|doorbell| registers.interrupt(doorbell));
+        }
+    }
+}
+
+impl Drop for Agent {
+    /// Ends the thread that waits for the agent's end.
+    fn drop(&mut self) {
+        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
+    }
 }
 
 impl AgentBackend {
@@ -50,13 +89,27 @@ impl AgentBackend {
             };
             failure(path, format!("connecting to ntbringd: {error}{why}"))
         })?;
-        let mut agent = Agent { path: path.into(), socket: Mutex::new(socket), caps: PortCaps::SOFTWARE };
+        let watched = Arc::new(Watched::default());
+        let of_thread = watched.clone();
+        let started = socket
+            .try_clone()
+            .and_then(|socket| ntbring_host::thread::spawn("ntb-agent", move || of_thread.wait(socket)));
+        started.map_err(|error| failure(path, format!("starting a thread: {error}")))?;
+        let mut agent = Agent { path: path.into(), socket: Mutex::new(socket), caps: PortCaps::SOFTWARE, watched };
         match agent.ask(&Request::Hello { version: VERSION })? {
             (Reply::Hello { window_max, is_combining, .. }, _) => {
                 (agent.caps.window_max, agent.caps.mapping) = (window_max, mapping(is_combining));
                 Ok(AgentBackend { agent: Arc::new(agent) })
             }
             (other, _) => Err(agent.unexpected(&other)),
+        }
+    }
+
+    /// Returns the identity of this host, and all hosts that its agent knows.
+    pub fn network(&self) -> Result<(u64, Vec<Announcement>), NtbError> {
+        match self.agent.ask(&Request::Network {})? {
+            (Reply::Network { this, hosts }, _) => Ok((this, hosts)),
+            (other, _) => Err(self.agent.unexpected(&other)),
         }
     }
 
@@ -68,6 +121,7 @@ impl AgentBackend {
         };
         let mut files = files.into_iter().map(File::from);
         let registers = agent.registers(files.next())?;
+        agent.watched.registers.lock().unwrap_or_else(PoisonError::into_inner).push(registers.clone());
         let mut windows = Vec::new();
         for ((port, len), file) in slices.into_iter().zip(files) {
             let port = PortIndex::new(port).ok_or_else(|| agent.failure(format!("there is no port {port}")))?;
@@ -219,6 +273,11 @@ impl Fabric for AgentFabric {
     }
 
     fn set_link(&self, _port: PortIndex, _state: LinkState) {}
+
+    fn failure(&self) -> Option<NtbError> {
+        let is_gone = self.agent.watched.is_gone.load(Ordering::Acquire);
+        is_gone.then(|| self.agent.failure("ntbringd of this host has ended, and with it all jobs that use it".into()))
+    }
 
     fn introduce(&self, _is: FileTag) -> Result<(), NtbError> {
         Ok(())

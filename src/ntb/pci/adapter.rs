@@ -192,7 +192,8 @@ impl Adapter {
     pub fn cable(&self) -> Option<Cable> {
         let state = self.state();
         let peer = state.peer?;
-        Some(Cable { port: self.port.get(), peer: peer.host, peer_port: peer.port.get(), epoch: state.epoch })
+        let (port, peer_port) = (self.port.get(), peer.port.get());
+        Some(Cable { port, peer: peer.host, peer_port, epoch: state.epoch, window: self.size })
     }
 
     /// Returns the reason for which the link is down, as text.

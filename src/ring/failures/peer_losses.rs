@@ -48,12 +48,14 @@ pub struct Failures {
     pub dead: Vec<Dead>,
     /// Links that have gone down, in rings that do not reroute.
     pub outages: LinkSet,
+    /// The failure of the device itself.
+    pub device: Option<String>,
 }
 
 impl Failures {
     /// Returns the number of failures observed.
     pub fn extent(&self) -> usize {
-        self.dead.len() + self.outages.len()
+        self.dead.len() + self.outages.len() + usize::from(self.device.is_some())
     }
 }
 

@@ -9,7 +9,8 @@ use ntbring_ntb::{LinkState, Side};
 impl Membership {
     /// Returns the failures that this process can observe.
     pub fn failures(&self) -> Failures {
-        Failures { dead: self.dead(), outages: self.outages() }
+        let device = self.adapters.fabric.failure().map(|failure| failure.to_string());
+        Failures { dead: self.dead(), outages: self.outages(), device }
     }
 
     /// Returns a failure that interrupts the ring, of which small collectives need every link and host; None if there

@@ -31,6 +31,8 @@ pub struct Cable {
     pub peer_port: u8,
     /// Number of times that the link has come up at this end.
     pub epoch: u32,
+    /// Size of the window of this end, which the neighbour writes, bytes.
+    pub window: u64,
 }
 
 /// A circuit: writes of one host that arrive in a slice of a host that may be several links away.

@@ -13,6 +13,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use vfio_bindings::bindings::vfio;
 
 /// Opens functions that are bound to vfio-pci. Fails with a sentence on what to do if one of them cannot be used.
@@ -49,7 +50,7 @@ pub fn open(addresses: &[PciAddress]) -> Result<Vec<Arc<VfioFunction>>, PciError
             continue;
         }
         let help = "; another process uses it (another ntbringd?), or this user may not open /dev/vfio";
-        let fd = open(&Path::new("/dev/vfio").join(&group));
+        let fd = patiently(|| open(&Path::new("/dev/vfio").join(&group)));
         let fd = fd.map_err(fail(*identity, "opening its IOMMU group in /dev/vfio", help.into()))?;
         check_group(&fd, function, *identity)?;
         let mut raw = std::os::fd::AsRawFd::as_raw_fd(&container);
@@ -78,6 +79,22 @@ pub fn open(addresses: &[PciAddress]) -> Result<Vec<Arc<VfioFunction>>, PciError
         VfioFunction::new(container.clone(), function, *identity, device).map(Arc::new)
     };
     functions.iter().zip(devices).map(open).collect()
+}
+
+/// Longest time that the kernel may take to release the functions of an agent that has ended.
+const RELEASE: Duration = Duration::from_secs(10);
+
+/// Calls `open` again while the file is busy: an agent that has just ended may still be about to release it.
+fn patiently<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let start = Instant::now();
+    loop {
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < RELEASE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 fn no_iommu(identity: Identity) -> PciError {
