@@ -102,6 +102,7 @@ impl From<EndpointError> for Failure {
         let code = match innermost(&error) {
             EndpointError::Argument(_) | EndpointError::Pack(_) => NTBRING_ERR_ARGUMENT,
             EndpointError::Lost(_)
+            | EndpointError::Device(_)
             | EndpointError::RingCut(_)
             | EndpointError::Orphaned { .. }
             | EndpointError::WindowLock { .. }

@@ -1,5 +1,6 @@
 //! `ntbring topo`: the network as managers discover it, or the ring of a running job.
 
+mod cables;
 mod job;
 mod svg;
 mod text;
@@ -9,6 +10,7 @@ use ntbring_manager::network::Network;
 use ntbring_manager::shape::Shape;
 use ntbring_manager::survey::Survey;
 use ntbring_manager::{Rules, CLASSES_MAX};
+use ntbring_ntb::settings::AGENT_SOCKET;
 use ntbring_ntb::timing::Model;
 use std::error::Error;
 use std::path::PathBuf;
@@ -21,12 +23,16 @@ const SETTLE_MAX: Duration = Duration::from_secs(10);
 #[derive(Args)]
 pub struct TopoArgs {
     /// Named network: ring:N, line:N, broken-ring:N or torus:WxH
-    #[arg(required_unless_present_any = ["hosts", "file", "job"], conflicts_with_all = ["hosts", "file", "job"])]
+    #[arg(required_unless_present_any = ["hosts", "file", "job", "cables"], conflicts_with_all = ["hosts", "file", "job", "cables"])]
     network: Option<String>,
     /// Shows the ring of a running job, as its hosts see it (--svg: as managers see one with such links); the process
     /// id of its rank 0 is needed if several jobs are running
     #[arg(long, value_name = "PID", num_args = 0..=1, conflicts_with_all = ["hosts", "file", "hwids", "cut", "off"])]
     job: Option<Option<u32>>,
+    /// Shows the cabling of real adapters, as the agents of the hosts have discovered it, and what is wrong with it;
+    /// asks the agent whose socket is at SOCKET
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, default_missing_value = AGENT_SOCKET, conflicts_with_all = ["hosts", "file", "job"])]
+    cables: Option<PathBuf>,
     /// Ring of this many hosts, same as `ring:N`
     #[arg(long, value_name = "N", conflicts_with = "file")]
     hosts: Option<usize>,
@@ -58,6 +64,14 @@ pub struct TopoArgs {
 
 /// Runs the managers of the network until they agree, and shows the result.
 pub fn run(args: &TopoArgs) -> Result<(), Box<dyn Error>> {
+    if let Some(socket) = &args.cables {
+        let cabling = cables::Cabling::ask(socket)?;
+        match args.json {
+            true => println!("{}", serde_json::to_string(&cabling)?),
+            false => print!("{}", cabling.show()),
+        }
+        return Ok(());
+    }
     let ring = args.job.map(job::Ring::look).transpose()?;
     if let Some(ring) = &ring {
         match args.json {
