@@ -74,7 +74,7 @@ impl Server {
     }
 }
 
-/// One process that is connected. What it was given is taken away when the connection ends.
+/// One process that is connected. It loses all that it was given when the connection ends.
 struct Connection {
     socket: OwnedFd,
     user: u32,

@@ -8,7 +8,6 @@
 
 use crate::adapter::Adapter;
 use crate::allotment::PAGE;
-use crate::job::Jobs;
 use crate::network::{Announcement, Cable, Circuit, Map};
 use crate::relay::{Inlet, Outlet, RelayThread, Target, LANE};
 use crate::slice::SliceBells;
@@ -20,6 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The user of slices that only agents use.
 const AGENT: u32 = 0;
+
+/// Lets circuits end at slices.
+pub trait Exposes: Send + Sync {
+    /// Makes the slice with this key, of a job of this user, writable through the cable of `arrival`, too. A job that
+    /// has ended is no error: the circuit to it ends soon. Fails with the reason if it cannot.
+    fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<(), String>;
+}
 
 /// A circuit that a job of this host needs.
 pub struct Wanted {
@@ -38,7 +44,7 @@ pub struct Wanted {
 /// All circuits of a host.
 pub struct Circuits {
     adapters: Vec<Arc<Adapter>>,
-    jobs: Arc<Jobs>,
+    jobs: Arc<dyn Exposes>,
     relay: RelayThread,
     state: Mutex<State>,
 }
@@ -84,7 +90,7 @@ impl Drop for Credit {
 
 impl Circuits {
     /// Returns the circuits of a host, of which there are none yet, and starts the thread that relays.
-    pub fn new(host: u64, adapters: Vec<Arc<Adapter>>, jobs: Arc<Jobs>) -> io::Result<Circuits> {
+    pub fn new(host: u64, adapters: Vec<Arc<Adapter>>, jobs: Arc<dyn Exposes>) -> io::Result<Circuits> {
         let relay = RelayThread::start()?;
         adapters.iter().for_each(|adapter| adapter.listen(relay.listener()));
         let name = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

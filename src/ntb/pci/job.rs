@@ -1,10 +1,10 @@
-//! What the jobs have of a host's adapters.
+//! The jobs of a host, and their slices of the adapters' windows.
 
 use crate::adapter::{Adapter, Listener};
 use crate::adapter_slices::{doorbell_of, SliceUse};
+use crate::adapters::Adapters;
 use crate::address::{slice_key, SliceAddress};
-use crate::circuits::Wanted;
-use crate::host::HostAdapters;
+use crate::circuits::{Exposes, Wanted};
 use crate::memory::SharedMemory;
 use crate::relay::{Outlet, Target};
 use crate::slice::{SliceBells, HEADER};
@@ -37,10 +37,10 @@ impl Jobs {
     pub fn find(&self, key: u64) -> Option<Arc<Allotment>> {
         lock(&self.0).get(&key)?.upgrade()
     }
+}
 
-    /// Makes the slice with this key, of a job of this user, writable through the cable of `arrival`, too. A job that
-    /// has ended is no error: the circuit to it ends soon.
-    pub fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<(), String> {
+impl Exposes for Jobs {
+    fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<(), String> {
         let Some((job, port)) = slice_key::split(key).and_then(|(job, port)| Some((self.find(job)?, port))) else {
             return Ok(());
         };
@@ -60,13 +60,16 @@ pub struct Slice {
     /// The memory that the neighbour writes.
     pub memory: Arc<SharedMemory>,
     bells: Arc<SliceBells>,
-    /// The adapters by whose cables it can be written, with the listeners for the doorbells there.
-    exposures: Mutex<Vec<(Arc<Adapter>, Arc<dyn Listener>)>>,
+    /// The adapters by whose cables it can be written.
+    exposures: Mutex<Vec<Exposure>>,
     /// Relayed access of processes to the neighbour's slice.
     outlet: Mutex<Option<Arc<Outlet>>>,
     /// The route of all processes of the job; None until the first of them has one.
     route: Mutex<Option<Route>>,
 }
+
+/// An adapter by whose cable a slice can be written, with the listener for the doorbells there.
+type Exposure = (Arc<Adapter>, Arc<dyn Listener>);
 
 /// A route to the neighbour of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +101,7 @@ pub enum Way {
 
 /// The slices of a job on a host, and its register page. Dropping it closes the slices.
 pub struct Allotment {
-    owner: Arc<HostAdapters>,
+    owner: Arc<Adapters>,
     key: u64,
     user: u32,
     page: SharedMemory,
@@ -108,7 +111,7 @@ pub struct Allotment {
 
 impl Allotment {
     /// Gives a job of a user a slice for each port. Fails if no port has an adapter, or if there is not enough room.
-    pub(crate) fn new(owner: &Arc<HostAdapters>, windows: Windows, user: u32) -> Result<Allotment, NtbError> {
+    pub(crate) fn new(owner: &Arc<Adapters>, windows: Windows, user: u32) -> Result<Allotment, NtbError> {
         let page = SharedMemory::allocate(PAGE as u64);
         let page = page.map_err(|error| device(format!("memory of a register page: {error}")))?;
         let registers = Registers::create(page.region().clone(), windows.ports);
@@ -143,7 +146,7 @@ impl Allotment {
     }
 
     /// Returns the adapters of the host.
-    pub fn owner(&self) -> &Arc<HostAdapters> {
+    pub fn owner(&self) -> &Arc<Adapters> {
         &self.owner
     }
 

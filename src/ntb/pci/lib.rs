@@ -13,7 +13,7 @@
 //! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
 //! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
-//! | `host`, `job` | all adapters of a host, and what a job has of them |
+//! | `adapters`, `host`, `job` | all adapters of a host, and the slices that a job has of their windows |
 //! | [`network`], `circuits` | the network of all hosts, and ways through it between hosts that no cable joins |
 //! | [`relay`] | writes that the agent carries out for processes and other hosts |
 //! | `allotment`, `ledger` | the division of a window among jobs, and what both neighbours know of it |
@@ -23,6 +23,7 @@
 mod adapter;
 mod adapter_board;
 mod adapter_slices;
+mod adapters;
 mod address;
 mod allotment;
 mod amd;
@@ -52,6 +53,7 @@ pub mod vfio;
 
 pub use adapter::{Adapter, Listener, CONTROL};
 pub use adapter_slices::SliceUse;
+pub use adapters::Adapters;
 pub use address::SliceAddress;
 pub use allotment::Range;
 pub use catalogue::{chip_of, KnownChip};

@@ -326,6 +326,7 @@ mod tests {
         let failures = Failures {
             dead: vec![Dead { rank: 1, host: 1, pid: 9, silent: None }],
             outages: [3].into_iter().collect(),
+            device: None,
         };
         let texts: Vec<String> =
             peer_losses(&topology, 0, FailureScope::Mappable, &failures).iter().map(PeerLoss::to_string).collect();

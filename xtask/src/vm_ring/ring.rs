@@ -17,7 +17,7 @@ use super::tools::Tools;
 /// The user of all jobs.
 const USER: u32 = 1000;
 
-/// What all rings of a command share.
+/// The setting that all rings of a command share.
 pub struct Setting<'a> {
     /// QEMU, kernel and file system.
     pub images: &'a Images,

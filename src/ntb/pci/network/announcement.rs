@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Longest way of a circuit, in steps: a ring of the most hosts.
 pub const STEPS_MAX: usize = 64;
 
-/// What a host tells all other hosts about itself.
+/// A host's announcement of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
     /// Identity of the host: a random number that its agent has chosen.

@@ -1,9 +1,9 @@
 //! The driver.
 
-use super::identity::{PlxIdentity, Side};
+use super::identity::{PlxIdentity, Side, NAME};
+use super::lut;
 use super::page::*;
 use super::setup::{Mode, Setup};
-use super::{lut, NAME};
 use crate::chip::{Chip, Events, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::Function;

@@ -1,9 +1,11 @@
 //! Number and revision of the chip, and the interface that a function is.
 
-use super::NAME;
 use crate::error::PciError;
 use crate::function::Function;
 use crate::registers::{Block, Space};
+
+/// Name of the chips, for messages.
+pub(super) const NAME: &str = "PLX/Broadcom PEX 87xx";
 
 const PLX: u32 = 0x10b5;
 const BROADCOM: u32 = 0x1000;

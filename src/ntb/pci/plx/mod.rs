@@ -20,6 +20,3 @@ mod page;
 mod setup;
 
 pub use chip::Plx;
-
-/// Name of the chips, for messages.
-const NAME: &str = "PLX/Broadcom PEX 87xx";

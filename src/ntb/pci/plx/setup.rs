@@ -6,9 +6,8 @@
 //!
 //! From NTB to root port, the second host enumerates the Link interface of the same switch as a function of its own.
 
-use super::identity::{PlxIdentity, Side};
+use super::identity::{PlxIdentity, Side, NAME};
 use super::page::*;
-use super::NAME;
 use crate::chip::Aperture;
 use crate::error::PciError;
 use crate::function::{Bar, Function};

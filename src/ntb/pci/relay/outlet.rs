@@ -110,14 +110,6 @@ impl Outlet {
         !matches!(self.state().target, Target::Down)
     }
 
-    /// Returns the size of the slice in which records are carried out, bytes; None if it is not a neighbour's.
-    pub fn len(&self) -> Option<u64> {
-        match &self.state().target {
-            Target::Slice { window, .. } => Some(window.len() as u64),
-            Target::Down | Target::Lane { .. } => None,
-        }
-    }
-
     /// Replaces the target. Nothing is written to the old one any more when this returns.
     pub fn set_target(&self, target: Target) {
         self.state().target = target;
