@@ -1,7 +1,7 @@
 //! The agent's socket, over modelled adapters.
 
 use super::common::models::{Model, ModelRing};
-use ntbring_agent::{AgentBackend, Server};
+use ntbring_agent::{AgentBackend, Policy, Server};
 use ntbring_ntb::fabric::{Backend, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::{PortIndex, PortList};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ const WINDOWS: Windows = Windows { bytes: 64 << 10, accounts: false, ports: Port
 /// Starts the agent of a host of the ring; it runs until the test program ends.
 fn agent(ring: &ModelRing, host: usize, directory: &Path) -> AgentBackend {
     let path = directory.join("agent.sock");
-    let server = Server::new(&path, ring.adapters(host), false).unwrap();
+    let server = Server::new(&path, ring.adapters(host), &Policy::default()).unwrap();
     std::thread::spawn(move || server.run());
     AgentBackend::connect(&path).unwrap()
 }
@@ -120,7 +120,7 @@ fn nonsense_ends_one_connection_only() {
 fn agents(ring: &ModelRing, hosts: usize, directory: &Path, relays: bool) -> Vec<Arc<dyn Backend>> {
     let start = |host: usize| -> Arc<dyn Backend> {
         let path = directory.join(format!("agent{host}.sock"));
-        let server = Server::new(&path, ring.adapters(host), relays).unwrap();
+        let server = Server::new(&path, ring.adapters(host), &Policy { relays, group: None }).unwrap();
         std::thread::spawn(move || server.run());
         Arc::new(AgentBackend::connect(&path).unwrap())
     };
@@ -162,7 +162,7 @@ fn processes_notice_the_end_of_the_agent() {
     let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
     let path = directory.path().join("agent.sock");
     // The connection leads through this test, which cuts it, as the kernel does when the agent's process ends.
-    let server = Server::new(&directory.path().join("real.sock"), ring.adapters(0), false).unwrap();
+    let server = Server::new(&directory.path().join("real.sock"), ring.adapters(0), &Policy::default()).unwrap();
     std::thread::spawn(move || server.run());
     let outer: OwnedFd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(outer.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
@@ -222,4 +222,35 @@ fn pass(from: i32, to: i32) {
     let control = if descriptors.is_empty() { &[][..] } else { &rights[..] };
     sendmsg::<UnixAddr>(to, &[IoSlice::new(&bytes[..len])], control, MsgFlags::empty(), None).unwrap();
     descriptors.into_iter().for_each(|fd| nix::unistd::close(fd).unwrap());
+}
+
+#[test]
+fn a_user_has_a_bounded_number_of_connections() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let _backend = agent(&ring, 0, directory.path());
+    let greeting = b"{\"Hello\":{\"version\":2}}";
+    let answers = |socket: &mut std::fs::File| {
+        let mut answer = [0; 4096];
+        socket.write_all(greeting).is_ok() && matches!(socket.read(&mut answer), Ok(len) if len > 0)
+    };
+    let mut served = Vec::new();
+    loop {
+        let mut socket = raw(directory.path());
+        if !answers(&mut socket) {
+            break;
+        }
+        served.push(socket);
+        assert!(served.len() <= 1024);
+    }
+    assert_eq!(served.len(), 1023, "the first one is the test's own");
+    served.pop();
+    until("there is room again", || answers(&mut raw(directory.path())));
+}
+
+#[test]
+fn a_group_that_does_not_exist_is_named() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let policy = Policy { relays: false, group: Some("no-such-group".into()) };
+    let error = Server::new(&directory.path().join("agent.sock"), ring.adapters(0), &policy).err().unwrap();
+    assert!(error.to_string().contains("there is no group no-such-group"), "{error}");
 }

@@ -1,13 +1,16 @@
 //! `ntbringd`: the agent of a host with adapters.
 
+mod config;
+
 use anyhow::{bail, Context, Result};
 use clap::Parser;
-use ntbring_agent::Server;
+use config::{Config, FILE};
+use ntbring_agent::{Policy, Server};
 use ntbring_ntb::settings::AGENT_SOCKET;
 use ntbring_ntb::PortIndex;
 use ntbring_pci::vfio;
 use ntbring_pci::{chip_of, identify, Adapter, HostAdapters, PciAddress, Sysfs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Owns the NTB adapters of this host, and gives MPI jobs windows of them
 #[derive(Parser)]
@@ -17,16 +20,22 @@ struct Args {
     /// in the order of their addresses
     #[arg(value_name = "ADAPTER", value_parser = address)]
     adapters: Vec<PciAddress>,
-    /// Socket at which MPI processes connect
-    #[arg(long, value_name = "PATH", default_value = AGENT_SOCKET)]
-    socket: PathBuf,
+    /// Configuration file; the options of the command line replace its values
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Socket at which MPI processes connect [default: /run/ntbring/agent.sock]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Group whose members may connect; without it every user may
+    #[arg(long)]
+    group: Option<String>,
     /// Carry out the writes of all processes, so that none can reach the part of a window that belongs to another job;
     /// without it a process maps the windows of its neighbours, which is faster
     #[arg(long)]
     isolate: bool,
     /// Largest size of the window of each adapter that neighbours may write, bytes
-    #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
-    window: u64,
+    #[arg(long, value_name = "BYTES")]
+    window: Option<u64>,
 }
 
 fn address(text: &str) -> Result<PciAddress, String> {
@@ -52,7 +61,16 @@ fn bound() -> Result<Vec<PciAddress>> {
 fn main() -> Result<()> {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("info")).init();
     let args = Args::parse();
-    let adapters = if args.adapters.is_empty() { bound()? } else { args.adapters };
+    let config = Config::read(args.config.as_deref().unwrap_or(Path::new(FILE)), args.config.is_some())?;
+    let named = config.adapters.iter().map(|text| address(text).map_err(anyhow::Error::msg));
+    let adapters = match named.collect::<Result<Vec<_>>>().context("adapters in the configuration")? {
+        _ if !args.adapters.is_empty() => args.adapters,
+        none if none.is_empty() => bound()?,
+        named => named,
+    };
+    let window = args.window.or(config.window).unwrap_or(u64::MAX);
+    let socket = args.socket.or(config.socket).unwrap_or_else(|| AGENT_SOCKET.into());
+    let policy = Policy { relays: args.isolate || config.isolate, group: args.group.or(config.group) };
     if adapters.len() > PortIndex::MAX_PORTS {
         bail!(
             "{} adapters, but a host has at most {} ports: name those to be used",
@@ -65,11 +83,11 @@ fn main() -> Result<()> {
     for (port, function) in PortIndex::ALL.into_iter().zip(vfio::open(&adapters)?) {
         let chip = identify(function)?;
         log::info!("port {port}: {} {}", chip.name(), chip.function().identity());
-        opened.push(Adapter::open(chip, port, host, args.window)?);
+        opened.push(Adapter::open(chip, port, host, window)?);
     }
     let adapters = HostAdapters::new(host, opened).context("starting the thread that serves the adapters")?;
-    let server = Server::new(&args.socket, adapters, args.isolate);
-    let server = server.with_context(|| format!("creating the socket {}", args.socket.display()))?;
-    log::info!("host {host:016x}: processes are served at {}", args.socket.display());
+    let server = Server::new(&socket, adapters, &policy);
+    let server = server.with_context(|| format!("creating the socket {}", socket.display()))?;
+    log::info!("host {host:016x}: processes are served at {}", socket.display());
     server.run().context("serving processes")
 }

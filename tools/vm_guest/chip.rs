@@ -31,7 +31,7 @@ pub fn control(address: &str) -> Result<()> {
     let iova = iova.context("no free bus addresses")?;
     chip.initialize()?;
     function.map_memory(memory.region(), iova)?;
-    let _interrupts = function.interrupts(limits.vectors)?;
+    let _interrupts = function.interrupts(limits.vectors, limits.least_vectors)?;
     function.set_bus_master(true);
     let window = function.window(limits.aperture.bar, limits.aperture.offset, size)?;
     let driven = Driven { chip: chip.clone(), memory, iova, window };

@@ -13,4 +13,4 @@ mod server;
 
 pub use client::AgentBackend;
 pub use message::MessageError;
-pub use server::Server;
+pub use server::{Policy, Server};

@@ -4,6 +4,7 @@ use crate::message::{receive, send, MessageError, Reply, Request, VERSION};
 use nix::sys::socket::{
     accept4, bind, getsockopt, listen, socket, sockopt, AddressFamily, Backlog, SockFlag, SockType, UnixAddr,
 };
+use nix::unistd::{chown, Group};
 use ntbring_host::thread;
 use ntbring_memory::Mapping;
 use ntbring_ntb::fabric::{FabricAddress, Windows};
@@ -24,6 +25,18 @@ pub struct Server {
     state: Arc<State>,
 }
 
+/// Rules of the agent for the processes of its host.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// True if processes map no windows: the agent carries out their writes.
+    pub relays: bool,
+    /// Group whose members may connect; None: every user may.
+    pub group: Option<String>,
+}
+
+/// The most connections of one user.
+const CONNECTIONS_MAX: usize = 1024;
+
 /// State that all connections share.
 struct State {
     adapters: Arc<HostAdapters>,
@@ -31,12 +44,14 @@ struct State {
     relays: bool,
     /// The user who has created the windows of a job, by their key.
     owners: Mutex<HashMap<u64, u32>>,
+    /// Number of connections of each user.
+    connections: Mutex<HashMap<u32, usize>>,
 }
 
 impl Server {
     /// Creates the socket at `path`, to which every user may connect; one that an earlier agent has left is replaced.
-    /// If `relays` is true, processes map no windows: the agent carries out their writes.
-    pub fn new(path: &Path, adapters: Arc<HostAdapters>, relays: bool) -> io::Result<Server> {
+    /// Fails also if there is no group with the name that the policy gives.
+    pub fn new(path: &Path, adapters: Arc<HostAdapters>, policy: &Policy) -> io::Result<Server> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -46,9 +61,25 @@ impl Server {
         }
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
         bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
-        fs::set_permissions(path, Permissions::from_mode(0o666))?;
+        match &policy.group {
+            None => fs::set_permissions(path, Permissions::from_mode(0o666))?,
+            Some(name) => {
+                let no_group = || io::Error::other(format!("there is no group {name}"));
+                let group = Group::from_name(name)?.ok_or_else(no_group)?;
+                chown(path, None, Some(group.gid))?;
+                fs::set_permissions(path, Permissions::from_mode(0o660))?;
+            }
+        }
         listen(&socket, Backlog::new(128)?)?;
-        Ok(Server { socket, state: Arc::new(State { adapters, relays, owners: Mutex::default() }) })
+        Ok(Server {
+            socket,
+            state: Arc::new(State {
+                adapters,
+                relays: policy.relays,
+                owners: Mutex::default(),
+                connections: Mutex::default(),
+            }),
+        })
     }
 
     /// Serves processes, each in a thread of its own. Returns only if the socket fails.
@@ -116,6 +147,11 @@ impl Connection {
             Ok(credentials) => (credentials.uid(), credentials.pid()),
             Err(error) => return log::warn!("a process without credentials is not served: {error}"),
         };
+        if !state.admit(user) {
+            return log::warn!(
+                "process {process} of user {user} is not served: the user has {CONNECTIONS_MAX} already"
+            );
+        }
         let (allotments, uses, lanes) = (HashMap::new(), Vec::new(), Vec::new());
         let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, uses, lanes };
         match connection.serve_requests() {
@@ -131,6 +167,7 @@ impl Connection {
                 connection.state.owners().remove(&key);
             }
         }
+        connection.state.dismiss(user);
     }
 
     fn serve_requests(&mut self) -> Result<(), MessageError> {
@@ -252,6 +289,30 @@ fn windows(allotment: &Allotment) -> Reply {
 }
 
 impl State {
+    fn connections(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a connection of a user. Returns false if it is one too many.
+    fn admit(&self, user: u32) -> bool {
+        let mut connections = self.connections();
+        let count = connections.entry(user).or_default();
+        let is_admitted = *count < CONNECTIONS_MAX;
+        *count += usize::from(is_admitted);
+        is_admitted
+    }
+
+    /// Takes notice of the end of a connection of a user.
+    fn dismiss(&self, user: u32) {
+        let mut connections = self.connections();
+        if let Some(count) = connections.get_mut(&user) {
+            *count -= 1;
+            if *count == 0 {
+                connections.remove(&user);
+            }
+        }
+    }
+
     fn owners(&self) -> MutexGuard<'_, HashMap<u64, u32>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
