@@ -1,13 +1,12 @@
 //! Intel gen3.
 
 use super::*;
-use ntbring_models::Skx;
-use ntbring_pci::{Events, LinkStatus, Space, Width};
+use ntbring_pci::{Events, LinkStatus, Width};
 
 const WINDOW: u64 = 1 << 20;
 
 fn pair() -> Pair {
-    Pair::new(Cable::new(Skx::new(WINDOW)))
+    Pair::new(Model::Skx.cable(WINDOW))
 }
 
 fn memory() -> Region {
@@ -20,7 +19,7 @@ const UP: LinkStatus = LinkStatus::Up { generation: 3, width: 8 };
 fn modes_that_cannot_be_used_are_refused_with_the_remedy() {
     for (ppd, what) in [(0x00, "an ordinary root port"), (0x02, "NTB to root port"), (0x41, "split")] {
         let pair = pair();
-        pair.configure(End::A, 0xd4, ppd, 1);
+        pair.configure(End::A, Space::Config, 0xd4, ppd, 1);
         let refusal = pair.refusal(End::A);
         assert!(refusal.contains(what) && refusal.contains("in the BIOS"), "{refusal}");
         assert!(pair.chip(End::B).is_ok());
