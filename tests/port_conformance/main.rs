@@ -47,6 +47,8 @@ macro_rules! run_on_every_port {
         run_on_every_port!(weak_of_icx Dress::WeakModelled(Model::Icx), $($test)*);
         run_on_every_port!(spr Dress::Modelled(Model::Spr), $($test)*);
         run_on_every_port!(weak_of_spr Dress::WeakModelled(Model::Spr), $($test)*);
+        run_on_every_port!(amd Dress::Modelled(Model::Amd), $($test)*);
+        run_on_every_port!(weak_of_amd Dress::WeakModelled(Model::Amd), $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {

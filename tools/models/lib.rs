@@ -12,8 +12,10 @@
 //! | `intel` | the registers that Intel's generations share |
 //! | `skx` | Intel gen3 (8086:201C) |
 //! | `icx` | Intel gen4 and gen5 (8086:347E) |
+//! | `amd` | AMD (1022:148B) |
 //! | `plugged` | a function of a model as [`ntbring_pci::Function`], within one process |
 
+mod amd;
 mod cable;
 mod config_space;
 mod host_side;

@@ -1,5 +1,6 @@
 //! The families of chips that are modelled.
 
+use crate::amd::Amd;
 use crate::cable::Cable;
 use crate::icx::Icx;
 use crate::joined::Joined;
@@ -15,6 +16,8 @@ pub enum Model {
     Icx,
     /// Intel gen4 and gen5, back to back: Sapphire Rapids and later.
     Spr,
+    /// AMD and Hygon: one device, which both hosts see.
+    Amd,
 }
 
 impl Model {
@@ -23,6 +26,7 @@ impl Model {
         match self {
             Model::Skx => Cable::new(Joined::new(Skx, window)),
             Model::Icx => Cable::new(Joined::new(Icx::IceLake, window)),
+            Model::Amd => Cable::new(Joined::new(Amd::default(), window)),
             Model::Spr => Cable::new(Joined::new(Icx::SapphireRapids, window)),
         }
     }
