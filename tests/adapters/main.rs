@@ -2,8 +2,11 @@
 //! `tests/port_conformance`, which runs over the same models.
 
 mod agent;
+mod amd;
 #[path = "../common/mod.rs"]
 mod common;
+mod every_chip;
+mod icx;
 mod skx;
 
 use ntbring_memory::Region;
@@ -47,6 +50,14 @@ impl Pair {
 
     fn refusal(&self, end: End) -> String {
         self.chip(end).err().expect("the driver refuses it").to_string()
+    }
+}
+
+/// Checks that the drivers have made no access that a chip misunderstands.
+impl Drop for Pair {
+    fn drop(&mut self) {
+        let misunderstood = End::BOTH.map(|end| self.cable.lock().counts(end).misunderstood);
+        assert!(std::thread::panicking() || misunderstood == [0; 2], "accesses of the wrong width: {misunderstood:?}");
     }
 }
 
