@@ -2,13 +2,16 @@
 //! `tests/port_conformance`, which runs over the same models.
 
 mod agent;
+mod amd;
 #[path = "../common/mod.rs"]
 mod common;
+mod every_chip;
+mod icx;
 mod skx;
 
 use ntbring_memory::Region;
-use ntbring_models::{Cable, End, Plugged};
-use ntbring_pci::{identify, Chip, PciAddress, PciError};
+use ntbring_models::{Cable, End, Model, Plugged};
+use ntbring_pci::{identify, Chip, PciAddress, PciError, Space};
 use std::sync::Arc;
 
 /// The functions at both ends of a cable.
@@ -24,9 +27,9 @@ impl Pair {
         Pair { cable, functions }
     }
 
-    /// Changes the configuration space of a function as a BIOS would.
-    fn configure(&self, end: End, offset: usize, value: u64, len: usize) {
-        self.cable.lock().configure(end, offset, value, len);
+    /// Changes registers of a function as a BIOS would.
+    fn configure(&self, end: End, space: Space, offset: u64, value: u64, len: usize) {
+        self.cable.lock().configure(end, space, offset, value, len);
     }
 
     fn chip(&self, end: End) -> Result<Arc<dyn Chip>, PciError> {
@@ -50,21 +53,29 @@ impl Pair {
     }
 }
 
+/// Checks that the drivers have made no access that a chip misunderstands.
+impl Drop for Pair {
+    fn drop(&mut self) {
+        let misunderstood = End::BOTH.map(|end| self.cable.lock().counts(end).misunderstood);
+        assert!(std::thread::panicking() || misunderstood == [0; 2], "accesses of the wrong width: {misunderstood:?}");
+    }
+}
+
 #[test]
 fn functions_of_other_kinds_are_refused() {
-    let pair = Pair::new(Cable::new(ntbring_models::Skx::new(1 << 20)));
-    pair.configure(End::A, 0, 0x1234_8086, 4);
+    let pair = Pair::new(Model::Skx.cable(1 << 20));
+    pair.configure(End::A, Space::Config, 0, 0x1234_8086, 4);
     let refusal = pair.refusal(End::A);
     assert!(
         refusal.contains("8086:1234") && refusal.contains("no NTB adapter; ntbring has a driver for Intel"),
         "{refusal}"
     );
-    pair.configure(End::A, 0, 0x87b0_10b5, 4);
+    pair.configure(End::A, Space::Config, 0, 0x87b0_10b5, 4);
     assert!(pair.refusal(End::A).contains("PLX/Broadcom PEX 87xx; ntbring has a driver for"));
     for id in [0x3c0d_8086, 0x6f0d_8086] {
-        pair.configure(End::A, 0, id, 4);
+        pair.configure(End::A, Space::Config, 0, id, 4);
         assert!(pair.refusal(End::A).contains("use it with Linux's driver ntb_hw_intel"));
     }
-    pair.configure(End::A, 0, u32::MAX.into(), 4);
+    pair.configure(End::A, Space::Config, 0, u32::MAX.into(), 4);
     assert!(pair.refusal(End::A).contains("is gone"));
 }

@@ -43,6 +43,12 @@ macro_rules! run_on_every_port {
         run_on_every_port!(trace_of_weak_of_doubled Dress::TraceWeakDoubled, $($test)*);
         run_on_every_port!(skx Dress::Modelled(Model::Skx), $($test)*);
         run_on_every_port!(weak_of_skx Dress::WeakModelled(Model::Skx), $($test)*);
+        run_on_every_port!(icx Dress::Modelled(Model::Icx), $($test)*);
+        run_on_every_port!(weak_of_icx Dress::WeakModelled(Model::Icx), $($test)*);
+        run_on_every_port!(spr Dress::Modelled(Model::Spr), $($test)*);
+        run_on_every_port!(weak_of_spr Dress::WeakModelled(Model::Spr), $($test)*);
+        run_on_every_port!(amd Dress::Modelled(Model::Amd), $($test)*);
+        run_on_every_port!(weak_of_amd Dress::WeakModelled(Model::Amd), $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {

@@ -67,8 +67,8 @@ pub trait Chip: Send {
     fn set_power(&mut self, end: End, is_on: bool);
     /// Plugs or pulls the cable.
     fn set_cable(&mut self, is_plugged: bool);
-    /// Changes the configuration space of a function, as a BIOS or a board does.
-    fn configure(&mut self, end: End, offset: usize, value: u64, len: usize);
+    /// Changes the configuration space of a function or its registers behind BAR 0, as a BIOS or a board does.
+    fn configure(&mut self, end: End, space: Space, offset: u64, value: u64, len: usize);
     /// Lets a function vanish: reads return all ones and writes are lost; or lets it come back.
     fn set_gone(&mut self, end: End, is_gone: bool);
     /// Makes the register at `offset` of BAR 0 ignore all writes from now on.

@@ -12,6 +12,21 @@ pub struct BarMask {
     pub size: u64,
 }
 
+/// The capabilities of a function and their places in the configuration space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// MSI-X.
+    pub msix: usize,
+    /// Number of interrupt vectors.
+    pub vectors: usize,
+    /// Offset of the MSI-X table in BAR 0, bytes. The pending bits lie 4096 bytes behind it.
+    pub table: u64,
+    /// PCI Express.
+    pub express: usize,
+    /// Power management.
+    pub power: usize,
+}
+
 /// Bytes of configuration space, with those bits that the host can write.
 pub struct ConfigSpace {
     bytes: Vec<u8>,
@@ -39,6 +54,23 @@ impl ConfigSpace {
             space.allow(at, !(bar.size - 1), 8);
         }
         space
+    }
+
+    /// Adds capabilities.
+    pub fn add(&mut self, capabilities: &Capabilities) {
+        let &Capabilities { msix, vectors, table, express, power } = capabilities;
+        self.set(0x06, 0x0010, 2); // there is a list of capabilities
+        self.set(0x34, msix as u64, 1);
+        self.set(msix, 0x11 | (express as u64) << 8 | (vectors as u64 - 1) << 16, 4);
+        self.set(msix + 4, table, 4);
+        self.set(msix + 8, table + 4096, 4);
+        self.allow(msix + 2, 0xc000, 2);
+        self.set(express, 0x10 | (power as u64) << 8 | 0x0092 << 16, 4); // version 2, integrated endpoint
+        self.set(express + 4, 0x8001, 4);
+        self.allow(express + 8, 0xffff, 2);
+        self.set(power, 0x01 | 0x0003 << 16, 4);
+        self.set(power + 4, 0x0008, 2);
+        self.allow(power + 4, 0x0103, 2);
     }
 
     /// Returns `len` bytes at `offset` as a number.

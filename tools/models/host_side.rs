@@ -57,6 +57,11 @@ impl HostSide {
         }
     }
 
+    /// Returns the number of vectors that are connected.
+    pub fn connected(&self) -> usize {
+        self.vectors.iter().flatten().count()
+    }
+
     /// Raises a vector. Returns false if it is not connected.
     pub fn interrupt(&self, vector: usize) -> bool {
         let event = self.vectors.get(vector).and_then(|event| event.as_ref());

@@ -6,15 +6,25 @@
 //! | `config_space` | the configuration space of a function |
 //! | `host_side` | the memory and the interrupt vectors of the host in which a function is |
 //! | `cable` | two functions and the cable between them; faults |
+//! | `side` | the function in one host |
+//! | `joined` | two functions and what all families do alike |
 //! | `model` | the families of chips |
+//! | `intel` | the registers that Intel's generations share |
 //! | `skx` | Intel gen3 (8086:201C) |
+//! | `icx` | Intel gen4 and gen5 (8086:347E) |
+//! | `amd` | AMD (1022:148B) |
 //! | `plugged` | a function of a model as [`ntbring_pci::Function`], within one process |
 
+mod amd;
 mod cable;
 mod config_space;
 mod host_side;
+mod icx;
+mod intel;
+mod joined;
 mod model;
 mod plugged;
+mod side;
 mod skx;
 
 pub use cable::{Cable, Chip, Counts, End};
@@ -22,4 +32,3 @@ pub use config_space::{BarMask, ConfigSpace};
 pub use host_side::HostSide;
 pub use model::Model;
 pub use plugged::Plugged;
-pub use skx::Skx;

@@ -1,6 +1,9 @@
 //! The families of chips that are modelled.
 
+use crate::amd::Amd;
 use crate::cable::Cable;
+use crate::icx::Icx;
+use crate::joined::Joined;
 use crate::skx::Skx;
 
 /// A family of modelled chips, in one of its modes.
@@ -9,13 +12,22 @@ use crate::skx::Skx;
 pub enum Model {
     /// Intel gen3, back to back: Skylake, Cascade Lake, Cooper Lake.
     Skx,
+    /// Intel gen4, back to back: Ice Lake.
+    Icx,
+    /// Intel gen4 and gen5, back to back: Sapphire Rapids and later.
+    Spr,
+    /// AMD and Hygon: one device, which both hosts see.
+    Amd,
 }
 
 impl Model {
     /// Returns a new cable between two functions, with windows of `window` bytes.
     pub fn cable(self, window: u64) -> Cable {
         match self {
-            Model::Skx => Cable::new(Skx::new(window)),
+            Model::Skx => Cable::new(Joined::new(Skx, window)),
+            Model::Icx => Cable::new(Joined::new(Icx::IceLake, window)),
+            Model::Amd => Cable::new(Joined::new(Amd::default(), window)),
+            Model::Spr => Cable::new(Joined::new(Icx::SapphireRapids, window)),
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct Amd {
     is_secondary: bool,
     /// True from an event that says that the link has gone down to one that says that it has come up.
     is_cut: AtomicBool,
+    /// True if the limit of this host's memory lies in this host's own block.
+    has_own_limit: AtomicBool,
 }
 
 /// Returns the driver of a function. Fails if it has no window.
@@ -52,7 +54,8 @@ pub fn amd(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
     if side == u32::MAX {
         return Err(device.gone());
     }
-    Ok(Arc::new(Amd { device, window, is_secondary: side & SIDE_SECONDARY != 0, is_cut: AtomicBool::new(false) }))
+    let [is_cut, has_own_limit] = [false; 2].map(AtomicBool::new);
+    Ok(Arc::new(Amd { device, window, is_secondary: side & SIDE_SECONDARY != 0, is_cut, has_own_limit }))
 }
 
 impl Amd {
@@ -152,9 +155,15 @@ impl Chip for Amd {
         let set = || {
             write(translation, PEER + at, iova)?;
             write(limit, PEER + limit_at, size).or_else(|error| {
-                // Not all drivers agree on the block of this register.
-                write(limit, OWN + limit_at, size).map_err(|_| error)?;
+                // Not all drivers agree on the block of this register. If it is the other one, this is the neighbour's.
+                let registers = self.device.registers();
+                let former = registers.read64(OWN + limit_at);
+                if write(limit, OWN + limit_at, size).is_err() {
+                    registers.write64(OWN + limit_at, former);
+                    return Err(error);
+                }
                 log::warn!("{}: {limit} is set in this host's own block", self.device.function.identity());
+                self.has_own_limit.store(true, Ordering::Relaxed);
                 Ok(())
             })
         };
@@ -164,6 +173,9 @@ impl Chip for Amd {
     fn clear_translation(&self) {
         let [(_, translation), (_, limit)] = self.range();
         self.device.registers().write64(PEER + limit, 0);
+        if self.has_own_limit.swap(false, Ordering::Relaxed) {
+            self.device.registers().write64(OWN + limit, 0);
+        }
         self.device.registers().write64(PEER + translation, 0);
     }
 
@@ -188,10 +200,11 @@ impl Chip for Amd {
 
     fn link(&self) -> Result<LinkStatus, PciError> {
         let is_peer_ready = self.is_ready(PEER)?;
-        if self.is_cut.load(Ordering::Relaxed) {
+        // The neighbour's bit says nothing of this end.
+        if self.is_cut.load(Ordering::Relaxed) || !self.is_enabled() {
             return Ok(LinkStatus::Down);
         }
-        if self.is_enabled() && !self.is_ready(OWN)? {
+        if !self.is_ready(OWN)? {
             // The neighbour has cleared it when the link went down.
             self.set_ready(OWN, true);
         }
