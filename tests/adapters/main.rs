@@ -70,8 +70,8 @@ fn functions_of_other_kinds_are_refused() {
         refusal.contains("8086:1234") && refusal.contains("no NTB adapter; ntbring has a driver for Intel"),
         "{refusal}"
     );
-    pair.configure(End::A, Space::Config, 0, 0x87b0_10b5, 4);
-    assert!(pair.refusal(End::A).contains("PLX/Broadcom PEX 87xx; ntbring has a driver for"));
+    pair.configure(End::A, Space::Config, 0, 0x8531_11f8, 4);
+    assert!(pair.refusal(End::A).contains("Microsemi Switchtec NTB; ntbring has a driver for"));
     for id in [0x3c0d_8086, 0x6f0d_8086] {
         pair.configure(End::A, Space::Config, 0, id, 4);
         assert!(pair.refusal(End::A).contains("use it with Linux's driver ntb_hw_intel"));

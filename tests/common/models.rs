@@ -97,8 +97,15 @@ impl ModelRing {
         let mut adapters: Vec<Vec<Arc<Adapter>>> = vec![Vec::new(); hosts];
         let plugged = cables.iter().map(|ends| {
             let cable = model.cable(window);
-            for (end, &(host, port)) in End::BOTH.into_iter().zip(ends) {
-                adapters[host].push(adapter(host, port, &cable, end, window));
+            // Both are there before the first driver starts: it looks at the other end.
+            let plugged = End::BOTH.map(|end| {
+                let address = PciAddress { domain: 0, bus: 5 + ends[end as usize].1 as u8, device: 0, function: 0 };
+                Plugged::new(&cable, end, address)
+            });
+            for (function, &(host, port)) in plugged.into_iter().zip(ends) {
+                let chip = identify(function).unwrap();
+                let adapter = Adapter::open(chip, PortIndex::ALL[port], identity(host), window);
+                adapters[host].push(adapter.unwrap());
             }
             cable
         });
@@ -136,11 +143,4 @@ impl ModelRing {
 /// Returns the identity of a host.
 fn identity(host: usize) -> u64 {
     100 + host as u64
-}
-
-/// Opens the adapter of a host at one end of a cable.
-fn adapter(host: usize, port: usize, cable: &Cable, end: End, window: u64) -> Arc<Adapter> {
-    let address = PciAddress { domain: 0, bus: 5 + port as u8, device: 0, function: 0 };
-    let chip = identify(Plugged::new(cable, end, address)).unwrap();
-    Adapter::open(chip, PortIndex::ALL[port], identity(host), window).unwrap()
 }

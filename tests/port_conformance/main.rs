@@ -49,6 +49,10 @@ macro_rules! run_on_every_port {
         run_on_every_port!(weak_of_spr Dress::WeakModelled(Model::Spr), $($test)*);
         run_on_every_port!(amd Dress::Modelled(Model::Amd), $($test)*);
         run_on_every_port!(weak_of_amd Dress::WeakModelled(Model::Amd), $($test)*);
+        run_on_every_port!(plx Dress::Modelled(Model::Plx87), $($test)*);
+        run_on_every_port!(weak_of_plx Dress::WeakModelled(Model::Plx87), $($test)*);
+        run_on_every_port!(plx_root_port Dress::Modelled(Model::Plx87RootPort), $($test)*);
+        run_on_every_port!(weak_of_plx_root_port Dress::WeakModelled(Model::Plx87RootPort), $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {

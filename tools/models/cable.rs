@@ -1,7 +1,7 @@
 //! Two functions and the cable between them.
 
 use crate::host_side::HostSide;
-use ntbring_pci::Space;
+use ntbring_pci::{InterruptKind, Space};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One end of a cable.
@@ -53,6 +53,10 @@ pub struct Counts {
 pub trait Chip: Send {
     /// Returns the number of interrupt vectors of each function.
     fn vectors(&self) -> usize;
+    /// Returns the kind of the interrupts.
+    fn interrupts(&self) -> InterruptKind {
+        InterruptKind::MsiX
+    }
     /// Returns the sizes of the memory ranges 0 to 5 of a function; 0: there is none.
     fn bars(&self, end: End) -> [u64; 6];
     /// Returns the host at one end.

@@ -18,6 +18,14 @@ pub struct HostSide {
     vectors: Vec<Option<OwnedFd>>,
     /// Fault: number of writes that will be lost.
     losses: std::cell::Cell<u64>,
+    line: Line,
+}
+
+/// The interrupt line, which signals the first vector.
+#[derive(Default)]
+struct Line {
+    is_raised: bool,
+    is_masked: bool,
 }
 
 impl HostSide {
@@ -27,6 +35,7 @@ impl HostSide {
             mappings: BTreeMap::new(),
             vectors: (0..vectors).map(|_| None).collect(),
             losses: Default::default(),
+            line: Line::default(),
         }
     }
 
@@ -48,6 +57,7 @@ impl HostSide {
     pub fn clear(&mut self) {
         self.mappings.clear();
         self.vectors.iter_mut().for_each(|vector| *vector = None);
+        self.line = Line::default();
     }
 
     /// Connects a vector to an event descriptor, or disconnects it.
@@ -71,6 +81,24 @@ impl HostSide {
     /// Loses the next `count` writes that arrive here.
     pub fn lose(&mut self, count: u64) {
         self.losses.set(count);
+    }
+
+    /// Raises or lowers the interrupt line. Returns true if this interrupts the host.
+    pub fn set_line(&mut self, is_raised: bool) -> bool {
+        self.line.is_raised = is_raised;
+        self.signal_line()
+    }
+
+    /// Unmasks the interrupt line, which each interrupt masks. Returns true if this interrupts the host at once.
+    pub fn unmask_line(&mut self) -> bool {
+        self.line.is_masked = false;
+        self.signal_line()
+    }
+
+    fn signal_line(&mut self) -> bool {
+        let has_signalled = self.line.is_raised && !self.line.is_masked && self.interrupt(0);
+        self.line.is_masked |= has_signalled;
+        has_signalled
     }
 
     /// Writes bytes at a bus address. Returns false if the write is lost: there is no memory, or a fault was ordered.

@@ -10,6 +10,8 @@
 //! | `joined` | two functions and what all families do alike |
 //! | `model` | the families of chips |
 //! | `intel` | the registers that Intel's generations share |
+//! | `plx` | PLX/Broadcom PEX 87xx, back to back and NTB to root port |
+//! | `plx_switch` | the registers of one such switch |
 //! | `skx` | Intel gen3 (8086:201C) |
 //! | `icx` | Intel gen4 and gen5 (8086:347E) |
 //! | `amd` | AMD (1022:148B) |
@@ -24,6 +26,8 @@ mod intel;
 mod joined;
 mod model;
 mod plugged;
+mod plx;
+mod plx_switch;
 mod side;
 mod skx;
 
@@ -32,3 +36,5 @@ pub use config_space::{BarMask, ConfigSpace};
 pub use host_side::HostSide;
 pub use model::Model;
 pub use plugged::Plugged;
+pub use plx::{Plx87, RANGE_MIN};
+pub use plx_switch::READER_ID;

@@ -4,6 +4,7 @@ use crate::amd::Amd;
 use crate::cable::Cable;
 use crate::icx::Icx;
 use crate::joined::Joined;
+use crate::plx::{Plx87, RANGE_MIN};
 use crate::skx::Skx;
 
 /// A family of modelled chips, in one of its modes.
@@ -18,6 +19,10 @@ pub enum Model {
     Spr,
     /// AMD and Hygon: one device, which both hosts see.
     Amd,
+    /// PLX/Broadcom PEX 8749, back to back.
+    Plx87,
+    /// PLX/Broadcom PEX 8749, NTB to root port.
+    Plx87RootPort,
 }
 
 impl Model {
@@ -28,6 +33,9 @@ impl Model {
             Model::Icx => Cable::new(Joined::new(Icx::IceLake, window)),
             Model::Amd => Cable::new(Joined::new(Amd::default(), window)),
             Model::Spr => Cable::new(Joined::new(Icx::SapphireRapids, window)),
+            // The second range leads to registers only.
+            Model::Plx87 => Cable::new(Plx87::back_to_back(0x8749, 0, [window.max(RANGE_MIN), RANGE_MIN])),
+            Model::Plx87RootPort => Cable::new(Plx87::root_port(0x8749, 0, [window.max(RANGE_MIN), 0])),
         }
     }
 }

@@ -21,15 +21,20 @@ impl Plugged {
     pub fn new(cable: &Cable, end: End, address: PciAddress) -> Arc<Plugged> {
         let plugged = Plugged { cable: cable.clone(), end, address, mapped: Mutex::default() };
         cable.lock().set_power(end, true);
-        let bars = cable.lock().bars(end);
+        plugged.enable_memory();
+        Arc::new(plugged)
+    }
+
+    /// Gives the memory ranges their addresses, and enables them.
+    fn enable_memory(&self) {
+        let bars = self.cable.lock().bars(self.end);
         for (index, size) in (0u8..).zip(bars).filter(|&(_, size)| size > 0) {
             // Different for the two ends, so that an address of the wrong host has no effect.
-            let base = (1 + end as u64) << 40 | u64::from(index) << 36;
+            let base = (1 + self.end as u64) << 40 | u64::from(index) << 36;
             assert_eq!(base % size, 0, "a base address is a multiple of the size");
-            plugged.write(Space::Config, 0x10 + 4 * u64::from(index), Width::Qword, base);
+            self.write(Space::Config, 0x10 + 4 * u64::from(index), Width::Qword, base);
         }
-        plugged.command(1 << 1, true);
-        Arc::new(plugged)
+        self.command(1 << 1, true);
     }
 
     /// Sets or clears bits of the command register.
@@ -108,6 +113,9 @@ impl Function for Plugged {
     }
 
     fn set_bus_master(&self, on: bool) {
+        if on {
+            self.enable_memory();
+        }
         self.command(1 << 2, on);
     }
 
@@ -127,10 +135,16 @@ impl Function for Plugged {
                 .map_err(|error| system(error.try_into().unwrap_or(nix::Error::EMFILE)))?;
             chip.host(self.end).set_vector(vector, Some(theirs));
         }
-        Ok(Interrupts { kind: InterruptKind::MsiX, event })
+        let kind = chip.interrupts();
+        if kind == InterruptKind::Line {
+            chip.host(self.end).unmask_line();
+        }
+        Ok(Interrupts { kind, event })
     }
 
-    fn unmask_line(&self) {}
+    fn unmask_line(&self) {
+        self.cable.lock().host(self.end).unmask_line();
+    }
 }
 
 /// Writes through a memory range of a function.

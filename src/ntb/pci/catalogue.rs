@@ -20,6 +20,7 @@ pub(crate) enum Driver {
     Skx,
     Icx,
     Amd,
+    Plx,
 }
 
 /// Vendors.
@@ -49,7 +50,7 @@ pub fn chip_of(identity: &Identity) -> Option<KnownChip> {
         (INTEL, 0x3725..=0x3727 | 0x3c0d..=0x3c0f | 0x0e0d..=0x0e0f | 0x2f0d..=0x2f0f | 0x6f0d..=0x6f0f) => {
             without_driver("Intel Xeon NTB (before Skylake)", BEFORE_SKYLAKE)
         }
-        (PLX, 0x87a0 | 0x87a1 | 0x87b0 | 0x87b1) => without_driver("PLX/Broadcom PEX 87xx", ""),
+        (PLX, 0x87a0 | 0x87a1 | 0x87b0 | 0x87b1) => known("PLX/Broadcom PEX 87xx", Driver::Plx),
         (AMD, 0x145b | 0x148b | 0x14c0 | 0x14c3 | 0x155a | 0x17d4 | 0x17d7) => known("AMD NTB", Driver::Amd),
         (HYGON, 0x145b) => known("Hygon NTB", Driver::Amd),
         (MICROSEMI, 0x8531..=0x8576) if identity.class >> 8 == OTHER_BRIDGE => {

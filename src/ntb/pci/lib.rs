@@ -65,7 +65,7 @@ pub use identify::identify;
 pub use identity::{Identity, PciAddress};
 pub use job::{Allotment, Slice, Way};
 pub use local::LocalAdapters;
-pub use plx::Plx;
+
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};
 pub use slice::{Grant, SliceBells, SlicePort, HEADER};

@@ -70,7 +70,7 @@ fn each_problem_is_named_with_its_remedy() {
     add(root.path(), "0000:05:00.0", SKX, Some("ntb_hw_intel"), Some("7"));
     add(root.path(), "0000:05:00.1", (0x8086, 0x1234), Some("nvme"), Some("7"));
     add(root.path(), "0000:06:00.0", SKX, None, None);
-    add(root.path(), "0000:07:00.0", (0x10b5, 0x87b0), None, Some("9"));
+    add(root.path(), "0000:07:00.0", (0x11f8, 0x8531), None, Some("9"));
     fs::write(root.path().join("kernel/security/lockdown"), "none [integrity] confidentiality\n").unwrap();
     let output = ntbring(root.path(), &["probe"]);
     assert!(!output.status.success());
@@ -80,7 +80,7 @@ fn each_problem_is_named_with_its_remedy() {
         "other drivers use functions of its IOMMU group: 0000:05:00.1 (nvme)",
         "no driver is bound to it",
         "it is in no IOMMU group",
-        "PLX/Broadcom PEX 87xx",
+        "Microsemi Switchtec NTB",
         "ntbring has no driver for this chip",
         "locked down (integrity)",
         "3 of 3 adapters cannot be used",

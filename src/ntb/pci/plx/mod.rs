@@ -3,8 +3,6 @@
 //! A switch has one or two NTBs. Each has two interfaces: Virtual, a function in the host of the switch, and Link, on
 //! the other end. Each interface has a page of registers, and each host reaches both pages through its BAR 0.
 //!
-//! No model of these chips has proven the driver yet, so [`identify`](crate::identify) does not choose it.
-//!
 //! | file | holds |
 //! |---|---|
 //! | `identity` | number and revision of the chip, and the interface that a function is |
