@@ -7,6 +7,7 @@ mod amd;
 mod common;
 mod every_chip;
 mod icx;
+mod plx;
 mod skx;
 
 use ntbring_memory::Region;

@@ -8,6 +8,7 @@ use crate::ledger::Ledger;
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
 use crate::memory::SharedMemory;
 use crate::network::Cable;
+use crate::retry::Retry;
 use ntbring_memory::{OutWindow, Region};
 use ntbring_ntb::{LinkState, PortCaps, PortIndex};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -69,6 +70,7 @@ pub(crate) struct State {
     is_gone: bool,
     /// True if the function was absent at the latest look, with the link.
     has_vanished: bool,
+    retry: Retry,
     pub ledger: Ledger,
     listeners: Vec<Arc<dyn Listener>>,
     /// Number of times that the link has come up.
@@ -113,6 +115,7 @@ impl Adapter {
             error: None,
             is_gone: false,
             has_vanished: false,
+            retry: Retry::default(),
             ledger: Ledger::new(size, CONTROL),
             listeners: Vec::new(),
             epoch: 0,
@@ -313,8 +316,13 @@ impl Adapter {
         self.execute(&actions, &bringing.page);
         let error = bringing.setup.error();
         self.report(state, error);
+        if state.retry.is_due(error, now, seed) && self.chip.retry_outgoing() {
+            // Only a new bring-up has words whose confirmation proves the new way.
+            state.setup = None;
+        }
         match phase {
             Phase::Up(peer) => {
+                state.retry = Retry::default();
                 if state.peer.replace(peer).is_none() {
                     log::info!("port {}: the link to port {} of host {:016x} is up", self.port, peer.port, peer.host);
                     (state.epoch, state.taken) = (state.epoch.wrapping_add(1), 0);
@@ -350,9 +358,6 @@ impl Adapter {
     fn report(&self, state: &mut State, error: Option<SetupError>) {
         if state.error != error {
             state.error = error;
-            if error == Some(SetupError::NothingIsConfirmed) {
-                self.chip.retry_outgoing();
-            }
             match error {
                 Some(error @ (SetupError::NothingArrives | SetupError::NothingIsConfirmed)) => {
                     let causes = self.chip.causes_of_silence();

@@ -92,8 +92,10 @@ pub trait Chip: Send + Sync {
     fn vanishes(&self) -> bool {
         false
     }
-    /// Tries another way for outgoing writes, if the chip has one. Called when the neighbour does not confirm any.
-    fn retry_outgoing(&self) {}
+    /// Changes to another way for outgoing writes. Called when writes do not arrive. Returns false if there is none.
+    fn retry_outgoing(&self) -> bool {
+        false
+    }
     /// Enables the link. This is the only method that may wait, about a second; it is called when an adapter is opened.
     fn enable_link(&self) -> Result<(), PciError>;
     /// Disables the link, where that harms nothing but the link.

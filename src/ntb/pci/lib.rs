@@ -10,6 +10,7 @@
 //! | `chip`, `identify` | the interface of a chip's driver; the choice of the driver |
 //! | `driver`, `intel`, `amd`, `plx` | the parts that drivers share; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
+//! | `retry` | the time at which another way for outgoing writes is tried |
 //! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
 //! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
@@ -46,6 +47,7 @@ pub mod network;
 mod plx;
 mod registers;
 pub mod relay;
+mod retry;
 mod service;
 mod slice;
 mod sysfs;

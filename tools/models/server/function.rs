@@ -2,7 +2,7 @@
 
 use crate::guest_memory::GuestMemory;
 use ntbring_models::{Cable, End};
-use ntbring_pci::Space;
+use ntbring_pci::{InterruptKind, Space};
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
@@ -36,9 +36,13 @@ impl Served {
             vfio::VFIO_PCI_CONFIG_REGION_INDEX => CONFIG_SIZE,
             _ => bars.get(index as usize).copied().unwrap_or(0),
         };
-        let vectors = self.cable.lock().vectors() as u32;
+        let (vectors, kind) = (self.cable.lock().vectors() as u32, self.cable.lock().interrupts());
+        let line = vfio::VFIO_IRQ_INFO_EVENTFD | vfio::VFIO_IRQ_INFO_MASKABLE | vfio::VFIO_IRQ_INFO_AUTOMASKED;
         let interrupts = (0..INTERRUPTS).map(|index| match index {
-            vfio::VFIO_PCI_MSIX_IRQ_INDEX => IrqInfo { index, flags: vfio::VFIO_IRQ_INFO_EVENTFD, count: vectors },
+            vfio::VFIO_PCI_INTX_IRQ_INDEX if kind == InterruptKind::Line => IrqInfo { index, flags: line, count: 1 },
+            vfio::VFIO_PCI_MSIX_IRQ_INDEX if kind == InterruptKind::MsiX => {
+                IrqInfo { index, flags: vfio::VFIO_IRQ_INFO_EVENTFD, count: vectors }
+            }
             _ => IrqInfo { index, flags: 0, count: 0 },
         });
         let regions = (0..REGIONS).map(|index| region(index, size(index))).collect();
@@ -130,10 +134,15 @@ impl ServerBackend for Served {
     }
 
     fn set_irqs(&mut self, index: u32, flags: u32, start: u32, count: u32, events: Vec<File>) -> io::Result<()> {
-        if index != vfio::VFIO_PCI_MSIX_IRQ_INDEX || flags & vfio::VFIO_IRQ_SET_ACTION_TRIGGER == 0 {
+        let mut chip = self.cable.lock();
+        let (is_line, kind) = (index == vfio::VFIO_PCI_INTX_IRQ_INDEX, chip.interrupts());
+        if is_line && flags & vfio::VFIO_IRQ_SET_ACTION_UNMASK != 0 {
+            chip.host(self.end).unmask_line();
+        }
+        let is_used = if is_line { kind == InterruptKind::Line } else { index == vfio::VFIO_PCI_MSIX_IRQ_INDEX };
+        if !is_used || flags & vfio::VFIO_IRQ_SET_ACTION_TRIGGER == 0 {
             return Ok(());
         }
-        let mut chip = self.cable.lock();
         let vectors = chip.vectors();
         if flags & vfio::VFIO_IRQ_SET_DATA_EVENTFD != 0 {
             let mut events = events.into_iter();
@@ -142,6 +151,9 @@ impl ServerBackend for Served {
             }
         } else if count == 0 {
             (0..vectors).for_each(|vector| chip.host(self.end).set_vector(vector, None));
+        }
+        if is_line {
+            chip.host(self.end).unmask_line();
         }
         Ok(())
     }

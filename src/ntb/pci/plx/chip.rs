@@ -269,9 +269,10 @@ impl Chip for Plx {
         self.write_peer(doorbells(towards).set, 1 << doorbell);
     }
 
-    fn retry_outgoing(&self) {
+    fn retry_outgoing(&self) -> bool {
         let reader_first = !self.reader_first.fetch_xor(true, Ordering::Relaxed);
         lut::fill_own(&self.own(), self.identity.side, reader_first);
+        true
     }
 
     fn causes_of_silence(&self) -> &'static str {

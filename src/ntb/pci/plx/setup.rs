@@ -78,7 +78,7 @@ impl Setup {
                 Ok(Setup { mode: Mode::BackToBack { registers }, aperture, incoming: aperture.size, ranges })
             }
             None => {
-                let incoming = !(other.read_long(bar_setup(aperture.bar)) & !BAR_TYPE) + 1;
+                let incoming = (other.read_long(bar_setup(aperture.bar)) & !BAR_TYPE).wrapping_neg();
                 match incoming >= WINDOW_MIN && incoming.is_power_of_two() {
                     true => Ok(Setup { mode: Mode::RootPort, aperture, incoming, ranges }),
                     false => {
