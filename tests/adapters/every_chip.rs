@@ -17,6 +17,7 @@ fn up(model: Model) -> (LinkStatus, LinkStatus) {
         Model::Skx => (xeon(3), xeon(3)),
         Model::Icx | Model::Spr => (xeon(4), xeon(4)),
         Model::Amd => (known, unknown),
+        Model::Plx87 | Model::Plx87RootPort => (xeon(3), xeon(3)),
     }
 }
 

@@ -88,7 +88,7 @@ fn chips_that_cannot_be_used_are_refused_with_the_reason() {
         (0x9797, "another family"),
     ] {
         let pair = back_to_back();
-        pair.configure(End::A, 0x958, chip << 16 | 0x10b5, 4);
+        pair.configure(End::A, Space::Config, 0x958, chip << 16 | 0x10b5, 4);
         let refusal = pair.refusal(End::A);
         assert!(refusal.contains(&format!("{chip:04x}")) && refusal.contains(problem), "{refusal}");
         assert!(refusal.contains("8749"), "the chips that can be used are named: {refusal}");
@@ -96,7 +96,7 @@ fn chips_that_cannot_be_used_are_refused_with_the_reason() {
     }
     for (offset, value, len) in [(0xc8c, 1 << 31, 4), (0xc8c, 1, 4), (2, 0x87a0, 2), (2, 0x87b1, 2)] {
         let pair = back_to_back();
-        pair.configure(End::A, offset, value, len);
+        pair.configure(End::A, Space::Config, offset, value, len);
         assert!(pair.refusal(End::A).contains("name two interfaces"), "{}", pair.refusal(End::A));
     }
     for (chip, nt, ranges, problem) in [
@@ -134,7 +134,7 @@ fn all_sets_of_memory_ranges_and_both_ntbs_work() {
     }
     // Without the vendor-specific capability the subsystem id is the number.
     let pair = back_to_back();
-    End::BOTH.into_iter().for_each(|end| pair.configure(end, 0x958, 0, 4));
+    End::BOTH.into_iter().for_each(|end| pair.configure(end, Space::Config, 0x958, 0, 4));
     Started::new(pair).check();
 }
 

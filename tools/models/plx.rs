@@ -250,7 +250,9 @@ impl Chip for Plx87 {
         self.update();
     }
 
-    fn configure(&mut self, end: End, offset: usize, value: u64, len: usize) {
+    fn configure(&mut self, end: End, space: Space, offset: u64, value: u64, len: usize) {
+        assert_eq!(space, Space::Config, "only the configuration space");
+        let offset = offset as usize;
         let (switch, interface) = self.place(end);
         self.switches[switch].page(interface).set(offset, value, len);
     }
