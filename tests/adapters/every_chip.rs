@@ -41,6 +41,18 @@ macro_rules! run_on_every_chip {
     };
 }
 
+// The links of these are up from the start, and only their loss is an event: `plx` has tests of its own for that.
+run_on_every_chip!(plx Model::Plx87,
+    only_the_translated_part_of_the_window_can_be_written
+    scratchpads_are_cleared_at_the_start
+    a_function_that_is_gone_is_noticed
+);
+run_on_every_chip!(plx_root_port Model::Plx87RootPort,
+    only_the_translated_part_of_the_window_can_be_written
+    scratchpads_are_cleared_at_the_start
+    a_function_that_is_gone_is_noticed
+);
+
 run_on_every_chip! {
     the_link_is_up_when_both_ends_are_enabled
     a_flap_between_two_looks_is_seen

@@ -251,10 +251,14 @@ impl Chip for Plx87 {
     }
 
     fn configure(&mut self, end: End, space: Space, offset: u64, value: u64, len: usize) {
-        assert_eq!(space, Space::Config, "only the configuration space");
-        let offset = offset as usize;
         let (switch, interface) = self.place(end);
-        self.switches[switch].page(interface).set(offset, value, len);
+        match space {
+            Space::Config => self.switches[switch].page(interface).set(offset as usize, value, len),
+            Space::Bar(_) => {
+                self.switches[switch].write(offset, value as u32);
+            }
+        }
+        self.update();
     }
 
     fn set_gone(&mut self, end: End, is_gone: bool) {
