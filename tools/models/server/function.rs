@@ -36,7 +36,8 @@ impl Served {
             vfio::VFIO_PCI_CONFIG_REGION_INDEX => CONFIG_SIZE,
             _ => bars.get(index as usize).copied().unwrap_or(0),
         };
-        let (vectors, kind) = (self.cable.lock().vectors() as u32, self.cable.lock().interrupts());
+        let vectors = self.cable.lock().vectors() as u32;
+        let kind = self.cable.lock().interrupts();
         let line = vfio::VFIO_IRQ_INFO_EVENTFD | vfio::VFIO_IRQ_INFO_MASKABLE | vfio::VFIO_IRQ_INFO_AUTOMASKED;
         let interrupts = (0..INTERRUPTS).map(|index| match index {
             vfio::VFIO_PCI_INTX_IRQ_INDEX if kind == InterruptKind::Line => IrqInfo { index, flags: line, count: 1 },
