@@ -30,6 +30,9 @@ impl Adapter {
     /// Writes the latest text again, if the link is up.
     pub(crate) fn repost(&self, state: &mut State) {
         let (Some(_), Some(bringing)) = (state.peer, &state.setup) else { return };
+        if state.posted.is_empty() {
+            return;
+        }
         state.posts += 1;
         let (window, number) = (&bringing.page, state.posts);
         let about = u64::from(checksum(number, &state.posted)) << 32 | state.posted.len() as u64;

@@ -9,13 +9,14 @@
 use crate::adapter::Adapter;
 use crate::allotment::PAGE;
 use crate::network::{Announcement, Cable, Circuit, Map};
-use crate::relay::{Inlet, Outlet, RelayThread, Target, LANE};
+use crate::relay::{Inlet, Outlet, RelayThread, Target, DRAIN, LANE};
 use crate::slice::SliceBells;
 use ntbring_memory::InWindow;
 use ntbring_ntb::LinkState;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// The user of slices that only agents use.
 const AGENT: u32 = 0;
@@ -73,6 +74,8 @@ struct Passing {
     credit: Option<Credit>,
     /// Present when this host is ready.
     outlet: Option<Arc<Outlet>>,
+    /// The time at which the circuit has ended; None while it is announced.
+    ended: Option<Instant>,
 }
 
 /// A slice into which the next host returns the heads of a lane.
@@ -225,16 +228,23 @@ impl Circuits {
     fn serve_passing(&self, state: &mut State, here: &[(u64, Circuit, usize)]) -> bool {
         let State { passing, refused, .. } = state;
         let present: HashSet<u64> = here.iter().map(|(_, circuit, _)| circuit.id).collect();
+        let mut is_waiting = false;
         passing.retain(|id, one| {
-            let is_present = present.contains(id);
-            if !is_present {
-                one.outlet.iter().for_each(|outlet| outlet.set_target(Target::Down));
-                one.arrival.close_slice(*id);
+            if present.contains(id) {
+                return true;
             }
-            is_present
+            // The records of the last messages may still be on their way.
+            let ended = *one.ended.get_or_insert_with(Instant::now);
+            let is_busy = one.outlet.as_ref().is_some_and(|outlet| !outlet.is_drained());
+            if is_busy && ended.elapsed() < DRAIN {
+                is_waiting = true;
+                return true;
+            }
+            one.outlet.iter().for_each(|outlet| outlet.set_target(Target::Down));
+            one.arrival.close_slice(*id);
+            false
         });
         refused.retain(|id| present.contains(id));
-        let mut is_waiting = false;
         for (from, circuit, place) in here {
             let before = if *place == 0 { *from } else { circuit.steps[place - 1].host };
             let step = circuit.steps[*place];
@@ -267,6 +277,7 @@ impl Circuits {
             arrival: arrival.clone(),
             credit: None,
             outlet: None,
+            ended: None,
         });
         if one.outlet.is_some() {
             return Ok(true);

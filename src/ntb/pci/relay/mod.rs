@@ -11,7 +11,7 @@ mod record;
 mod thread;
 mod writer;
 
-pub use outlet::{Inlet, Outlet, Target};
+pub use outlet::{Inlet, Outlet, Target, DRAIN};
 pub use record::LANE;
 pub use thread::RelayThread;
 pub use writer::{RecordLane, RecordWriter, RelayedGrant};

@@ -8,9 +8,13 @@ use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Entry, Producer};
 use std::sync::atomic::{fence, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The most records of one lane that are handled before the next lane's turn.
 const BATCH: usize = 64;
+
+/// Longest time for which the records of a writer that has ended are still handled.
+pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// The place to which records go.
 pub enum Target {
@@ -120,9 +124,20 @@ impl Outlet {
         self.state().inlets.push((name, inlet));
     }
 
-    /// Removes a lane, after all records that are in it have been handled as far as the target takes them.
+    /// Returns true if no record waits.
+    pub fn is_drained(&self) -> bool {
+        let state = self.state();
+        let mut inlets = state.inlets.iter();
+        matches!(state.target, Target::Down)
+            || inlets.all(|(_, inlet)| inlet.taken.is_none() && !inlet.consumer.has_next())
+    }
+
+    /// Removes a lane whose writer has ended. Waits until its records have been handled, at most for [`DRAIN`].
     pub fn remove(&self, name: u64) {
-        self.pump();
+        let start = Instant::now();
+        while !self.is_drained() && start.elapsed() < DRAIN {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.state().inlets.retain(|(other, _)| *other != name);
     }
 
