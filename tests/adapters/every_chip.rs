@@ -1,4 +1,4 @@
-//! What the driver of every chip must do.
+//! Tests that the driver of every chip must pass.
 
 use super::*;
 use ntbring_pci::{Events, LinkStatus};

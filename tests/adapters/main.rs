@@ -1,4 +1,4 @@
-//! Drivers of NTB chips over register models: start, windows, events and faults. What every port must do is in
+//! Drivers of NTB chips over register models: start, windows, events and faults. The tests of all ports are in
 //! `tests/port_conformance`, which runs over the same models.
 
 mod agent;

@@ -90,8 +90,8 @@ pub(crate) struct BringUp {
 
 impl Adapter {
     /// Takes an adapter into use. The neighbour may write a window of at most `size` bytes, of which the first
-    /// [`CONTROL`] are the adapter's own; the rest is divided among jobs ([`Adapter::add_slice`]). `host` is the identity of this host, a
-    /// random number. From now on a thread must call [`Adapter::serve`].
+    /// [`CONTROL`] are the adapter's own; the rest is divided among jobs ([`Adapter::add_slice`]). `host` is the identity
+    /// of this host, a random number. From now on a thread must call [`Adapter::serve`].
     pub fn open(chip: Arc<dyn Chip>, port: PortIndex, host: u64, size: u64) -> Result<Arc<Adapter>, PciError> {
         let limits = chip.limits();
         let function = chip.function();

@@ -43,9 +43,9 @@ impl Target {
         Ok(Target::Slice { slice, window })
     }
 
-    /// Returns the lane in a slice as the target; its head returns into `credit`.
+    /// Returns the lane in a slice as the target; its head returns into `credit`. Fails if the slice is too small.
     pub fn lane(slice: SliceUse, credit: InWindow) -> Result<Target, NtbError> {
-        let lane = slice.map(0, super::LANE.min(slice.range.len))?;
+        let lane = slice.map(0, super::LANE)?;
         Ok(Target::Lane { slice, producer: Box::new(Producer::new(lane, credit)) })
     }
 }
@@ -196,12 +196,12 @@ fn pump(inlet: &mut Inlet, target: &mut Target) -> Result<usize, String> {
                     slice.ring();
                 }
             }
-            Target::Lane { producer, .. } => match producer.reserve(entry.len.min(producer.entry_max())) {
+            // All lanes of records have the same size, so the record fits.
+            Target::Lane { producer, .. } => match producer.reserve(entry.len) {
                 None => {
                     inlet.taken = Some(entry);
                     return Ok(count);
                 }
-                Some(_) if entry.len > super::LANE as usize / 4 => return Err("a record that is too long".into()),
                 Some(mut slot) => {
                     slot.write(0, records.foreign(entry.offset, entry.len));
                     slot.commit(entry.kind, entry.len, 0);

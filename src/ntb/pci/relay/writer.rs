@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The memory of a lane of records, and the event descriptor that wakes the agent.
 pub struct RecordLane {
@@ -35,6 +35,9 @@ impl RecordLane {
     }
 }
 
+/// Time without room in a lane after which the user is told. The wait ends when the link goes down.
+const LONG: Duration = Duration::from_secs(10);
+
 /// The writing end of a lane of records. It may be used by several threads.
 pub struct RecordWriter {
     lane: LocalLane,
@@ -56,6 +59,8 @@ impl RecordWriter {
     fn push(&self, kind: Kind, offset: Option<usize>, bytes: &[u8]) {
         let mut producer = self.producer.lock().unwrap_or_else(PoisonError::into_inner);
         let len = bytes.len() + offset.map_or(0, |_| OFFSET);
+        let mut is_reported = false;
+        let start = Instant::now();
         for round in 0u32.. {
             if let Some(mut slot) = producer.reserve(len) {
                 if let Some(offset) = offset {
@@ -68,6 +73,10 @@ impl RecordWriter {
             if self.registers.link(self.bank) == LinkState::Down {
                 // As at a link that is down: the write is lost.
                 return;
+            }
+            if !is_reported && start.elapsed() > LONG {
+                log::warn!("the agents take no writes for {LONG:?}: a host on the way is stopped or very slow");
+                is_reported = true;
             }
             match round {
                 0..50 => std::hint::spin_loop(),
