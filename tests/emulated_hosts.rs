@@ -135,7 +135,7 @@ fn processes_of_one_host_share_its_memory_and_its_vectors() {
 #[test]
 fn tools_find_hosts_and_take_their_links_down_and_up() {
     let (a, b) = (create(), create());
-    let is = FileTag { job: 4_000_000_007, host: 0, hosts: 2, faulty: true };
+    let is = FileTag { job: 4_000_000_007, host: 0, hosts: 2, faulty: true, joined: true };
     a.introduce(is).unwrap();
     let port = cabled(&a, RIGHT, b.address()).unwrap();
     let running = RunningHost::all().unwrap();

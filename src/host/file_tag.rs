@@ -11,6 +11,8 @@ pub struct FileTag {
     pub hosts: u8,
     /// True if the host's ports inject faults, so that its links can be taken down by command.
     pub faulty: bool,
+    /// True once the host has completed the handshakes with its neighbours.
+    pub joined: bool,
 }
 
 /// The kind of a memory file.
@@ -57,14 +59,16 @@ impl FileKind {
 
 impl FileTag {
     fn word(self) -> u64 {
-        let [host, hosts, faulty] = [self.host, self.hosts, u8::from(self.faulty)].map(u64::from);
-        u64::from(self.job) | host << 32 | hosts << 40 | faulty << 48
+        let flags = u8::from(self.faulty) | u8::from(self.joined) << 1;
+        let [host, hosts, flags] = [self.host, self.hosts, flags].map(u64::from);
+        u64::from(self.job) | host << 32 | hosts << 40 | flags << 48
     }
 
     fn parse(word: u64) -> Option<FileTag> {
-        let [host, hosts, faulty] = [32, 40, 48].map(|bits| (word >> bits) as u8);
-        let valid = hosts > host && faulty <= 1;
-        valid.then_some(FileTag { job: word as u32, host, hosts, faulty: faulty == 1 })
+        let [host, hosts, flags] = [32, 40, 48].map(|bits| (word >> bits) as u8);
+        let valid = hosts > host && flags < 1 << 2;
+        let [faulty, joined] = [0, 1].map(|bit| flags >> bit & 1 == 1);
+        valid.then_some(FileTag { job: word as u32, host, hosts, faulty, joined })
     }
 }
 
@@ -74,8 +78,8 @@ mod tests {
 
     #[test]
     fn kinds_survive_their_word_and_nothing_else_is_one() {
-        for faulty in [false, true] {
-            let is = FileTag { job: 4_000_000_000, host: 15, hosts: 64, faulty };
+        for (faulty, joined) in [(false, false), (false, true), (true, false), (true, true)] {
+            let is = FileTag { job: 4_000_000_000, host: 15, hosts: 64, faulty, joined };
             for kind in [FileKind::Windows(is), FileKind::Host(is), FileKind::Process { job: 4_000_000_000 }] {
                 assert_eq!(FileKind::parse(kind.word()), Some(kind));
             }

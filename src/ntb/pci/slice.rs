@@ -9,8 +9,8 @@ use crate::adapter_slices::SliceUse;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Size of the header of a slice, bytes.
 pub const HEADER: usize = 4096;
@@ -115,6 +115,11 @@ pub struct SlicePort {
     grant: Arc<dyn Grant>,
     /// The header of the neighbour's slice.
     header: OutWindow,
+    /// The neighbour's scratchpads as this port has written them: a link that fails may lose them, and nobody else
+    /// would write them again.
+    written: Mutex<[Option<u32>; SCRATCHPADS]>,
+    /// Number of outages after which they have been written.
+    outages: AtomicU64,
 }
 
 impl SlicePort {
@@ -128,7 +133,28 @@ impl SlicePort {
         grant: Arc<dyn Grant>,
     ) -> Result<SlicePort, NtbError> {
         let header = grant.map(0, HEADER as u64)?;
-        Ok(SlicePort { index, caps, registers, bank, incoming, grant, header })
+        let outages = AtomicU64::new(registers.outages(bank));
+        let written = Default::default();
+        Ok(SlicePort { index, caps, registers, bank, incoming, grant, header, written, outages })
+    }
+
+    /// Writes the neighbour's scratchpads again, in order, if the link is up and was down since they were written.
+    fn repair(&self) {
+        // Read before the scratchpads are written: an outage in between is found the next time.
+        let outages = self.registers.outages(self.bank);
+        if outages == self.outages.load(Ordering::Acquire) || self.registers.link(self.bank) == LinkState::Down {
+            return;
+        }
+        let written = self.written();
+        for (register, value) in written.iter().enumerate() {
+            value.iter().for_each(|&value| self.header.store(8 * register, value.into()));
+        }
+        self.header.fence();
+        self.outages.store(outages, Ordering::Release);
+    }
+
+    fn written(&self) -> std::sync::MutexGuard<'_, [Option<u32>; SCRATCHPADS]> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -168,6 +194,8 @@ impl Port for SlicePort {
 
     fn peer_scratchpad(&self, register: usize, value: u32) {
         assert!(register < SCRATCHPADS, "no scratchpad {register}");
+        self.repair();
+        self.written()[register] = Some(value);
         self.header.store(8 * register, value.into());
         self.header.fence();
     }
@@ -192,6 +220,7 @@ impl Port for SlicePort {
     }
 
     fn link(&self) -> LinkState {
+        self.repair();
         self.registers.link(self.bank)
     }
 

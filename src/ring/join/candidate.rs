@@ -169,9 +169,11 @@ impl Candidate {
         let (fabric, shared) = self.open_host(cards)?;
         let Ports { ports, injector, record } = Ports::open(fabric.as_ref(), &topology, rank, &self.settings, cards)?;
         let policy = LinkPolicy::new(topology.hosts(), &ports, &self.settings);
-        self.introduce(fabric.as_ref(), &shared, policy, cards)?;
+        self.introduce(fabric.as_ref(), &shared, cards, false)?;
+        self.introduce_process(fabric.as_ref(), policy, cards)?;
         let watch = self.watch(policy, &pids)?;
         let offsets = self.meet(policy, &ports, &shared, (&watch, &pids), cards)?;
+        self.introduce(fabric.as_ref(), &shared, cards, true)?;
         let limits = self.limits(policy)?;
         let (mut links, channels) = self.connect(policy, ports, &offsets, fabric.as_ref(), cards)?;
         let table = policy.is_monitored().then(|| shared.table(&topology));
@@ -237,24 +239,23 @@ impl Candidate {
         self.topology.local_of(self.rank) == 0
     }
 
-    /// Records the host's and the process's place in the job, for tools and for processes of other jobs.
-    fn introduce(
-        &self,
-        fabric: &dyn Fabric,
-        shared: &Shared,
-        policy: LinkPolicy,
-        cards: Cards,
-    ) -> Result<(), JoinError> {
-        let job = cards.of(0).pid;
-        if self.leads() {
-            let (host, hosts) = (self.topology.host_of(self.rank) as u8, self.topology.hosts() as u8);
-            let is = FileTag { job, host, hosts, faulty: self.settings.links.faults.is_some() };
-            fabric.introduce(is)?;
-            shared.memory.introduce(is)?;
+    /// Records the host's place in the job for tools, and whether it has joined.
+    fn introduce(&self, fabric: &dyn Fabric, shared: &Shared, cards: Cards, joined: bool) -> Result<(), JoinError> {
+        if !self.leads() {
+            return Ok(());
         }
+        let (host, hosts) = (self.topology.host_of(self.rank) as u8, self.topology.hosts() as u8);
+        let faulty = self.settings.links.faults.is_some();
+        let is = FileTag { job: cards.of(0).pid, host, hosts, faulty, joined };
+        fabric.introduce(is)?;
+        Ok(shared.memory.introduce(is)?)
+    }
+
+    /// Records the process's place in the job, for tools and for processes of other jobs.
+    fn introduce_process(&self, fabric: &dyn Fabric, policy: LinkPolicy, cards: Cards) -> Result<(), JoinError> {
         let gateway = (self.leads() && policy.is_forwarded()).then(|| fabric.address().0);
         let place = Place { job: cards.job(), machine: machine(), host_name: self.host_name };
-        Ok(self.mailbox.0.introduce(job, place, gateway.as_ref())?)
+        Ok(self.mailbox.0.introduce(cards.of(0).pid, place, gateway.as_ref())?)
     }
 
     /// Watches the processes of other ranks: all of them, or those of the own host if hosts have monitors.

@@ -84,8 +84,10 @@ pub fn link(args: &LinkArgs) -> Result<(), Box<dyn Error>> {
     };
     let ends = [(left, Side::Right), (right, Side::Left)];
     let of = |number| hosts.iter().filter(move |host| host.is.host == number);
-    // Both ends must be set; with one end alone the link would be half down.
-    if let Some((missing, _)) = ends.iter().find(|(number, _)| of(*number).next().is_none()) {
+    // Both ends must be set; with one end alone the link would be half down. A host that has not joined waits for its
+    // links to come up, and would not join at all.
+    let has_joined = |number| of(number).next().is_some() && of(number).all(|host| host.is.joined);
+    if let Some((missing, _)) = ends.iter().find(|(number, _)| !has_joined(*number)) {
         return Err(format!("host {missing} of job {job} has not joined yet, or its memory cannot be opened").into());
     }
     for (number, side) in ends {
