@@ -90,6 +90,30 @@ fn what_cannot_be_granted_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_link_is_measured_by_the_agents_at_both_ends() {
+    let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let backend = agent(&ring, 0, directory.path());
+    let [zero, one, two, ..] = PortIndex::ALL;
+    until("the links are up", || backend.network().unwrap().1.iter().all(|host| host.cables.len() == 2));
+    for port in [zero, one] {
+        let link = backend.measure(port).unwrap();
+        assert_eq!((link.port, link.peer_port, link.peer), (port.get(), 1 - port.get(), ring.adapters(1).identity()));
+        assert_eq!((link.generation, link.width), (3, 8));
+        assert!(link.latency_ns > 0 && link.outgoing > 0 && link.incoming > 0, "{link:?}");
+    }
+    // Every cable has a rate, which each end has measured when the link came up.
+    let (_, hosts) = backend.network().unwrap();
+    assert!(hosts.iter().flat_map(|host| &host.cables).all(|cable| cable.rate > 0), "{hosts:?}");
+    let missing = error(backend.measure(two));
+    assert!(missing.contains("port 2 has no adapter"), "{missing}");
+    ring.cables[0].lock().set_cable(false);
+    until("the link is down", || ring.adapters(0).network().iter().any(|host| host.cables.len() == 1));
+    let down = [zero, one].map(|port| backend.measure(port).err().map(|error| error.to_string()));
+    let down: Vec<String> = down.into_iter().flatten().collect();
+    assert!(matches!(&down[..], [text] if text.contains("the link is down")), "{down:?}");
+}
+
+#[test]
 fn nonsense_ends_one_connection_only() {
     let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
     let backend = agent(&ring, 0, directory.path());

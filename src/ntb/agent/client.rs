@@ -11,6 +11,7 @@ use ntbring_memory::{Mapping, OutWindow, Region};
 use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::software::{Registers, SoftVector, PAGE};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector, DOORBELLS};
+use ntbring_pci::measure::LinkMeasurement;
 use ntbring_pci::network::Announcement;
 use ntbring_pci::relay::{RecordLane, RecordWriter, RelayedGrant};
 use ntbring_pci::{memory, Grant, SlicePort};
@@ -109,6 +110,14 @@ impl AgentBackend {
     pub fn network(&self) -> Result<(u64, Vec<Announcement>), NtbError> {
         match self.agent.ask(&Request::Network {})? {
             (Reply::Network { this, hosts }, _) => Ok((this, hosts)),
+            (other, _) => Err(self.agent.unexpected(&other)),
+        }
+    }
+
+    /// Measures the link at a port, with the help of the agents at both ends.
+    pub fn measure(&self, port: PortIndex) -> Result<LinkMeasurement, NtbError> {
+        match self.agent.ask(&Request::Measure { port: port.get() })? {
+            (Reply::Measured { link }, _) => Ok(link),
             (other, _) => Err(self.agent.unexpected(&other)),
         }
     }

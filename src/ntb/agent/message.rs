@@ -3,6 +3,7 @@
 use nix::cmsg_space;
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr};
 use ntbring_ntb::PortIndex;
+use ntbring_pci::measure::LinkMeasurement;
 use ntbring_pci::network::Announcement;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Version of the protocol between an agent and the processes of its host.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Largest message, bytes.
 const MAX: usize = 64 << 10;
@@ -33,6 +34,8 @@ pub enum Request {
     Bells { address: [u8; 32] },
     /// Asks for all hosts that are known.
     Network {},
+    /// Asks for a measurement of the link at a port.
+    Measure { port: u8 },
 }
 
 /// A reply of the agent.
@@ -53,6 +56,8 @@ pub enum Reply {
     Bells {},
     /// All hosts that are known.
     Network { this: u64, hosts: Vec<Announcement> },
+    /// What was measured.
+    Measured { link: LinkMeasurement },
     /// The request cannot be granted.
     Refused { reason: String },
 }

@@ -220,6 +220,12 @@ impl Connection {
                 let adapters = &self.state.adapters;
                 Ok(Grant::Plain(Reply::Network { this: adapters.identity(), hosts: adapters.network() }))
             }
+            Request::Measure { port } => {
+                let port = PortIndex::new(port).ok_or("there is no such port")?;
+                let adapter = self.state.adapters.adapter(port).ok_or_else(|| format!("port {port} has no adapter"))?;
+                let link = adapter.measure().map_err(|error| format!("port {port}: {error}"))?;
+                Ok(Grant::Plain(Reply::Measured { link }))
+            }
             Request::Bells { address } => Ok(Grant::Windows(Reply::Bells {}, self.find(&address)?)),
         }
     }

@@ -6,6 +6,7 @@ use crate::error::PciError;
 use crate::function::{InterruptKind, Interrupts};
 use crate::ledger::Ledger;
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
+use crate::measure::{Answering, Area};
 use crate::memory::SharedMemory;
 use crate::network::Cable;
 use crate::retry::Retry;
@@ -18,7 +19,8 @@ use std::time::Duration;
 
 /// Size of the start of each window, which the adapters use themselves, bytes.
 pub const CONTROL: u64 = 32 << 10;
-/// Offset of the board in it, bytes; the words of the bring-up and of the ledger lie before it.
+/// Offset of the board in it, bytes; the words of the bring-up and of the ledger lie before it, and the area in which
+/// the link is measured after it.
 pub const BOARD: u64 = 4096;
 
 /// Largest piece of scratch memory, bytes.
@@ -54,6 +56,8 @@ pub struct Adapter {
     /// Bus addresses behind the window at which scratch memory lies.
     scratch: Vec<u64>,
     state: Mutex<State>,
+    /// Held while this host measures the link.
+    pub(crate) measuring: Mutex<()>,
 }
 
 /// State of the link.
@@ -80,12 +84,17 @@ pub(crate) struct State {
     pub posted: Vec<u8>,
     pub posts: u64,
     pub taken: u64,
+    answering: Answering,
+    /// Rate of writes when the link came up, bytes per second.
+    rate: u64,
 }
 
 /// A bring-up, and the part of the neighbour's window that it writes.
 pub(crate) struct BringUp {
     setup: LinkSetup,
     pub page: OutWindow,
+    /// The area in which the link is measured, while it is up.
+    area: Area,
 }
 
 impl Adapter {
@@ -122,9 +131,11 @@ impl Adapter {
             posted: Vec::new(),
             posts: 0,
             taken: 0,
+            answering: Answering::default(),
+            rate: 0,
         };
-        let adapter =
-            Adapter { chip, limits, port, host, page, size, iova, interrupts, scratch, state: Mutex::new(state) };
+        let (state, measuring) = (Mutex::new(state), Mutex::new(()));
+        let adapter = Adapter { chip, limits, port, host, page, size, iova, interrupts, scratch, state, measuring };
         adapter.prepare()?;
         adapter.chip.enable_link()?;
         Ok(Arc::new(adapter))
@@ -196,7 +207,14 @@ impl Adapter {
         let state = self.state();
         let peer = state.peer?;
         let (port, peer_port) = (self.port.get(), peer.port.get());
-        Some(Cable { port, peer: peer.host, peer_port, epoch: state.epoch, window: self.size })
+        let (epoch, window, rate) = (state.epoch, self.size, state.rate);
+        Some(Cable { port, peer: peer.host, peer_port, epoch, window, rate })
+    }
+
+    /// Returns the area in which the link is measured; None if it is down.
+    pub(crate) fn area(&self) -> Option<Area> {
+        let state = self.state();
+        state.peer.and(state.setup.as_ref()).map(|bringing| bringing.area.clone())
     }
 
     /// Returns the reason for which the link is down, as text.
@@ -282,6 +300,9 @@ impl Adapter {
         if events.link_changed {
             self.set_down(state);
         }
+        if let (Some(_), Some(bringing)) = (state.peer, &state.setup) {
+            state.answering.look(&bringing.area);
+        }
         if events.doorbells != 0 {
             state.listeners.iter().for_each(|listener| listener.doorbells(events.doorbells));
         }
@@ -303,7 +324,10 @@ impl Adapter {
                 doorbells: self.limits.doorbells as u8,
                 bytes: self.size,
             };
-            state.setup = Some(BringUp { setup: LinkSetup::new(mine, seed), page: self.aim(0, CONTROL)? });
+            let page = self.aim(0, CONTROL)?;
+            let area = Area::new(&self.page, &page, self.chip.clone(), seed);
+            state.answering.begin(&area);
+            state.setup = Some(BringUp { setup: LinkSetup::new(mine, seed), page, area });
         }
         let mut registers = [0; REGISTERS];
         for (number, register) in registers.iter_mut().enumerate() {
@@ -314,10 +338,11 @@ impl Adapter {
         let Some(bringing) = &mut state.setup else { return Ok(LOOK_DOWN) };
         let phase = bringing.setup.step(&Inputs { now, registers, words }, &mut actions);
         self.execute(&actions, &bringing.page);
-        let error = bringing.setup.error();
+        let (error, area) = (bringing.setup.error(), bringing.area.clone());
         self.report(state, error);
         if state.retry.is_due(error, now, seed) && self.chip.retry_outgoing() {
             // Only a new bring-up has words whose confirmation proves the new way.
+            area.end();
             state.setup = None;
         }
         match phase {
@@ -326,6 +351,7 @@ impl Adapter {
                 if state.peer.replace(peer).is_none() {
                     log::info!("port {}: the link to port {} of host {:016x} is up", self.port, peer.port, peer.host);
                     (state.epoch, state.taken) = (state.epoch.wrapping_add(1), 0);
+                    state.rate = self.probe_writes(&area);
                     self.publish(state);
                     self.repost(state);
                     state.listeners.iter().for_each(|listener| listener.link(LinkState::Up));
@@ -371,7 +397,9 @@ impl Adapter {
 
     /// Records that the link has gone down.
     fn set_down(&self, state: &mut State) {
-        state.setup = None;
+        if let Some(bringing) = state.setup.take() {
+            bringing.area.end();
+        }
         self.set_peer_lost(state);
     }
 
@@ -391,13 +419,14 @@ impl Adapter {
 impl Drop for Adapter {
     /// Tells the neighbour that this host leaves, and lets it write no more.
     fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.setup.iter().for_each(|bringing| bringing.area.end());
         if let Action::Scratchpad { register, value } = LinkSetup::leave() {
             self.chip.set_peer_scratchpad(register, value);
         }
         self.chip.clear_translation();
         self.chip.disable_link();
         self.chip.function().set_bus_master(false);
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let places: Vec<u64> = state.ledger.places().collect();
         places.into_iter().chain([0]).for_each(|offset| self.unmap(offset));
         self.scratch.iter().for_each(|offset| self.unmap(*offset));

@@ -6,13 +6,14 @@
 //! | 8 | length of the text, bytes, and in the upper half its checksum |
 //! | 16 | the text |
 
-use crate::adapter::{Adapter, State, BOARD, CONTROL};
+use crate::adapter::{Adapter, State, BOARD};
+use crate::measure::AREA;
 use std::sync::atomic::Ordering;
 
 const TEXT: u64 = 16;
 
 /// Longest text of a board, bytes.
-pub const TEXT_MAX: usize = (CONTROL - BOARD - TEXT) as usize;
+pub const TEXT_MAX: usize = (AREA - BOARD - TEXT) as usize;
 
 impl Adapter {
     /// Writes a text into the neighbour's window: now, and each time the link has come up. Texts that are too long are

@@ -12,6 +12,7 @@
 //! | [`link`] | bringing a link up between two adapters |
 //! | `retry` | the time at which another way for outgoing writes is tried |
 //! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
+//! | [`measure`] | measuring a link |
 //! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
 //! | `adapters`, `host`, `job` | all adapters of a host, and the slices that a job has of their windows |
@@ -42,6 +43,7 @@ mod job;
 mod ledger;
 pub mod link;
 mod local;
+pub mod measure;
 pub mod memory;
 pub mod network;
 mod plx;
@@ -67,7 +69,6 @@ pub use identify::identify;
 pub use identity::{Identity, PciAddress};
 pub use job::{Allotment, Slice, Way};
 pub use local::LocalAdapters;
-
 pub use registers::{Block, Registers, Space, Width};
 pub use service::{BellEvent, Service};
 pub use slice::{Grant, SliceBells, SlicePort, HEADER};

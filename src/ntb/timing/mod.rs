@@ -20,7 +20,7 @@ pub mod line;
 pub mod meter;
 pub mod model;
 
-pub use model::{Model, Prices, TICKS_PER_NS};
+pub use model::{Model, Prices, PACKET_OVERHEAD, TICKS_PER_NS};
 
 use super::delegate::left_to_inner;
 use super::{NtbError, Port, PortCaps, Shortcuts, Vector, DOORBELLS};

@@ -1,5 +1,6 @@
 //! The command-line tool `ntbring`.
 
+mod bench;
 mod bind;
 mod exec;
 mod info;
@@ -38,6 +39,8 @@ enum Command {
     Bind(bind::BindArgs),
     /// Gives adapters back to the kernel's own driver.
     Unbind(bind::BindArgs),
+    /// Measures what the hardware can do.
+    Bench(bench::BenchArgs),
     /// Lists the running jobs of this user on this machine, and their links that are down.
     Jobs(link::JobsArgs),
     /// Sets a link of a running job down or up.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Probe(args) => probe::run(&args),
         Command::Bind(args) => bind::bind(&args),
         Command::Unbind(args) => bind::unbind(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Jobs(args) => link::jobs(&args),
         Command::Link(args) => link::link(&args),
         Command::Stats(args) => stats::run(&args),

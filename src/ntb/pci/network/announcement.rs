@@ -33,6 +33,8 @@ pub struct Cable {
     pub epoch: u32,
     /// Size of the window of this end, which the neighbour writes, bytes.
     pub window: u64,
+    /// Rate at which this end could write the neighbour's window when the link had come up, bytes per second.
+    pub rate: u64,
 }
 
 /// A circuit: writes of one host that arrive in a slice of a host that may be several links away.

@@ -160,7 +160,7 @@ mod tests {
     fn network(hosts: u64, cables: &[[(u64, u8); 2]]) -> Vec<Map> {
         let mut maps: Vec<Map> = (1..=hosts).map(|host| Map::new(host, format!("node{host}"))).collect();
         let end = |[(host, port), (peer, peer_port)]: [(u64, u8); 2]| {
-            (host, Cable { port, peer, peer_port, epoch: 1, window: 4096 })
+            (host, Cable { port, peer, peer_port, epoch: 1, window: 4096, rate: 0 })
         };
         let ends: Vec<(u64, Cable)> = cables.iter().flat_map(|&[a, b]| [end([a, b]), end([b, a])]).collect();
         for map in &mut maps {
@@ -258,7 +258,7 @@ mod tests {
     fn invalid_announcements_are_ignored() {
         let mut map = Map::new(1, String::new());
         let valid = Announcement { host: 2, sequence: 1, name: String::new(), cables: vec![], circuits: vec![] };
-        let cable = Cable { port: 9, peer: 1, peer_port: 0, epoch: 0, window: 0 };
+        let cable = Cable { port: 9, peer: 1, peer_port: 0, epoch: 0, window: 0, rate: 0 };
         assert!(!map.merge(Announcement { host: 0, ..valid.clone() }));
         assert!(!map.merge(Announcement { host: 1, ..valid.clone() }), "its own");
         assert!(!map.merge(Announcement { cables: vec![cable], ..valid.clone() }));

@@ -85,6 +85,19 @@ impl Cabling {
                 ));
             }
         }
+        for [(a, one), (b, other)] in self.cables() {
+            let (slow, fast) = if one.rate < other.rate { ((a, one), other) } else { ((b, other), one) };
+            if slow.1.rate * 3 < fast.rate {
+                remarks.push(format!(
+                    "slow: {} port {} writes {} MB/s, the other end {} MB/s; the log of its ntbringd says if its mapping is \
+                     uncached",
+                    self.name(slow.0),
+                    slow.1.port,
+                    slow.1.rate / 1_000_000,
+                    fast.rate / 1_000_000
+                ));
+            }
+        }
         for host in self.hosts.iter().filter(|host| host.cables.len() < 2 && self.hosts.len() > 1) {
             remarks.push(format!(
                 "cut: {} has {} link(s) that are up; a ring needs two of each host, and without them messages take the \
@@ -108,7 +121,13 @@ impl Cabling {
             let mut cables = host.cables.clone();
             cables.sort_by_key(|cable| cable.port);
             lines.extend(cables.iter().map(|cable| {
-                format!("  port {} --- port {} of {}", cable.port, cable.peer_port, self.name(cable.peer))
+                let megabytes = cable.rate / 1_000_000;
+                format!(
+                    "  port {} --- port {} of {}, writes {megabytes} MB/s",
+                    cable.port,
+                    cable.peer_port,
+                    self.name(cable.peer)
+                )
             }));
             lines.extend(host.circuits.iter().map(|circuit| {
                 let way: Vec<String> = circuit.steps.iter().map(|step| self.name(step.host)).collect();
@@ -132,7 +151,8 @@ mod tests {
             let ends = cables.iter().flat_map(|&[a, b]| [(a, b), (b, a)]).filter(|(own, _)| own.0 == host);
             let cables = ends.map(|((_, port), (peer, peer_port))| {
                 let window = if port == 3 { 1 << 20 } else { 4 << 20 };
-                Cable { port, peer, peer_port, epoch: 1, window }
+                let rate = if port == 3 { 40_000_000 } else { 5_000_000_000 };
+                Cable { port, peer, peer_port, epoch: 1, window, rate }
             });
             Announcement { host, sequence: 1, name: format!("node{host}"), cables: cables.collect(), circuits: vec![] }
         };
@@ -150,7 +170,12 @@ mod tests {
     #[test]
     fn crossed_cut_and_unequal_cables_are_named() {
         let text = cabling(3, &[[(1, 1), (2, 1)], [(2, 0), (3, 3)]]).show();
-        for part in ["crossed: the cable joins node1 port 1 and node2 port 1", "cut: node1 has 1", "4 and 1 MiB"] {
+        for part in [
+            "crossed: the cable joins node1 port 1 and node2 port 1",
+            "cut: node1 has 1",
+            "4 and 1 MiB",
+            "slow: node3 port 3 writes 40 MB/s",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(cabling(1, &[]).show().contains("no link of this host is up"));
