@@ -38,6 +38,19 @@ fn messages_of_all_kinds_arrive_over_modelled_adapters() {
 }
 
 #[test]
+fn messages_arrive_over_the_adapters_of_every_chip() {
+    let layout = Layout::blocks(&[1, 1, 1]);
+    for model in Model::ALL {
+        let ring = ModelRing::new(model, layout.hosts, 1 << 20);
+        for reliability in [Reliability::Off, Reliability::Retry] {
+            let settings = settings_of(&layout).with(|s| s.ring.reliability = reliability);
+            assert_eq!(failures(&layout, &ring, &settings), [""; 0], "{model:?}, {reliability}");
+        }
+        ring.check();
+    }
+}
+
+#[test]
 fn nothing_is_lost_while_cables_are_pulled_and_plugged() {
     let layout = Layout::blocks(&[1, 2, 1]);
     let ring = ModelRing::new(Model::Skx, 3, 1 << 20);

@@ -91,6 +91,21 @@ impl SysFunction {
         members
     }
 
+    /// Returns the other functions in the same IOMMU group that keep this one from being used, with their drivers.
+    pub fn foreign_members(&self) -> impl Iterator<Item = String> + '_ {
+        self.group_members().into_iter().filter(|member| member.address != self.address).filter_map(|member| {
+            let driver = member.driver().filter(|driver| driver != "vfio-pci" && driver != "pcieport")?;
+            Some(format!("{} ({driver})", member.address))
+        })
+    }
+
+    /// Returns speed and width of the function's own PCIe link, e.g. `8.0 GT/s PCIe x8`; None if the kernel does not
+    /// tell them.
+    pub fn link(&self) -> Option<String> {
+        let (speed, width) = (self.text("current_link_speed")?, self.text("current_link_width")?);
+        (width != "0").then(|| format!("{speed} x{width}"))
+    }
+
     /// Returns the start address on the bus, the size in bytes and the flags of each of the memory ranges 0 to 5.
     pub fn resources(&self) -> [(u64, u64, u64); 6] {
         let text = self.text("resource").unwrap_or_default();

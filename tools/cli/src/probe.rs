@@ -29,6 +29,8 @@ struct Found {
     revision: u8,
     driver: Option<String>,
     iommu_group: Option<String>,
+    /// Speed and width of its PCIe link.
+    link: Option<String>,
     /// Memory ranges by the numbers of their base address registers.
     ranges: Vec<MemoryRange>,
     problems: Vec<Problem>,
@@ -67,6 +69,7 @@ pub fn run(args: &ProbeArgs) -> Result<(), Box<dyn Error>> {
             revision: identity.revision,
             driver: function.driver(),
             iommu_group: function.iommu_group(),
+            link: function.link(),
             ranges: ranges(function),
             problems: problems(function, chip, &sysfs),
         });
@@ -114,12 +117,7 @@ fn problems(function: &SysFunction, chip: KnownChip, sysfs: &Sysfs) -> Vec<Probl
         let what = "it is in no IOMMU group: enable VT-d or AMD-Vi in the BIOS, and boot with intel_iommu=on";
         add(what.into(), None);
     }
-    let shares = |member: &SysFunction| {
-        let driver = member.driver().filter(|driver| driver != "vfio-pci" && driver != "pcieport")?;
-        Some(format!("{} ({driver})", member.address))
-    };
-    let others = function.group_members().into_iter().filter(|member| member.address != function.address);
-    let others: Vec<String> = others.filter_map(|member| shares(&member)).collect();
+    let others: Vec<String> = function.foreign_members().collect();
     if !others.is_empty() {
         add(format!("other drivers use functions of its IOMMU group: {}", others.join(", ")), None);
     }
@@ -137,6 +135,7 @@ fn show(found: &Found) {
     println!("{} {} ({}, revision {:02x})", found.address, found.chip, found.id, found.revision);
     let or_none = |text: &Option<String>| text.clone().unwrap_or("none".into());
     println!("  driver: {}; IOMMU group: {}", or_none(&found.driver), or_none(&found.iommu_group));
+    found.link.iter().for_each(|link| println!("  PCIe link: {link}"));
     for range in &found.ranges {
         let kind = match (range.is_prefetchable, range.can_combine) {
             (true, true) => "can be mapped write-combining",

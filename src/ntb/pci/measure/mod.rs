@@ -176,7 +176,7 @@ mod tests {
     fn the_limit_is_that_of_packets_of_64_bytes() {
         let up = |generation, width| LinkStatus::Up { generation, width };
         assert_eq!(limit(up(3, 8)) / 1_000_000, 5728);
-        assert_eq!(limit(up(4, 8)), 2 * limit(up(3, 8)));
+        assert_eq!(limit(up(3, 16)) / 1_000_000, 11457);
         assert_eq!([limit(up(0, 8)), limit(up(3, 0)), limit(LinkStatus::Down)], [u64::MAX; 3]);
     }
 }

@@ -2,17 +2,20 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `container` | IOMMU groups and the container: which memory of this process the functions reach |
+//! | `container` | the memory of this process that the functions reach |
 //! | `device` | one function: regions, interrupts, and [`crate::Function`] over them |
 //! | `open` | opening functions, and the reasons for which one cannot be used |
+//! | `group`, `cdev` | the kernel's two interfaces for that: IOMMU groups, and files of functions with iommufd |
 //! | `calls` | the system calls |
 //!
-//! Only one process can open a group, and the kernel stops a function's accesses to memory when its last descriptor is
+//! Only one process can use a function, and the kernel stops a function's accesses to memory when its last descriptor is
 //! closed.
 
 mod calls;
+mod cdev;
 mod container;
 mod device;
+mod group;
 mod open;
 
 pub use container::Container;
