@@ -114,6 +114,12 @@ impl Runner<'_> {
             ran.verdict = Verdict::Skipped(format!("needs {} GB of memory, {memory:.1} are free", test.memory));
             return Ok(ran);
         }
+        let place = format!("{}/{}", test.dir, test.program);
+        let (needed, free) = (disk_gigabytes(&place), free_gigabytes(&self.suite.build));
+        if needed > free {
+            ran.verdict = Verdict::Skipped(format!("needs {needed} GB of disk, {free:.1} are free"));
+            return Ok(ran);
+        }
         let xfail = xfail.as_ref().filter(|reason| reason.holds(self.env, &layout));
         let failure = self.execute(test, xfail.is_some(), &layout, &mut ran)?;
         ran.verdict = match (failure, xfail) {
@@ -191,6 +197,20 @@ fn write_log(log: &Path, head: &str, output: &str) -> Result<()> {
         fs::write(log, format!("{head}\n{output}"))
     };
     work().with_context(|| format!("cannot write {}", log.display()))
+}
+
+/// Returns the space on disk that a test needs, gigabytes, if that is much.
+fn disk_gigabytes(place: &str) -> f64 {
+    match place {
+        // They write files of 2 GiB.
+        "io/bigtype" | "io/i_bigtype" => 2.5,
+        _ => 0.0,
+    }
+}
+
+/// Returns the free space of the disk of a directory, gigabytes; `f64::MAX` if the system does not report it.
+fn free_gigabytes(directory: &Path) -> f64 {
+    rustix::fs::statvfs(directory).map_or(f64::MAX, |disk| disk.f_bavail as f64 * disk.f_frsize as f64 / 1e9)
 }
 
 /// Returns the memory in gigabytes that is available without swapping; `f64::MAX` if the system does not report it.
