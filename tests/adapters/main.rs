@@ -2,6 +2,7 @@
 //! `tests/port_conformance`, which runs over the same models.
 
 mod agent;
+mod alarms;
 mod amd;
 #[path = "../common/mod.rs"]
 mod common;

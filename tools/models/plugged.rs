@@ -3,7 +3,9 @@
 use crate::cable::{Cable, End};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ntbring_memory::{Mapping, OutWindow, Region, WriteSink};
-use ntbring_pci::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width};
+use ntbring_pci::{
+    Alarm, Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width,
+};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,15 +16,21 @@ pub struct Plugged {
     address: PciAddress,
     /// The bus addresses of mapped memory, with the sizes.
     mapped: Mutex<Vec<(u64, u64)>>,
+    alarm: Mutex<Option<Alarm>>,
 }
 
 impl Plugged {
     /// Plugs the function at one end of a cable into a host, at a bus address, and gives its memory ranges addresses.
     pub fn new(cable: &Cable, end: End, address: PciAddress) -> Arc<Plugged> {
-        let plugged = Plugged { cable: cable.clone(), end, address, mapped: Mutex::default() };
+        let plugged = Plugged { cable: cable.clone(), end, address, mapped: Mutex::default(), alarm: Mutex::default() };
         cable.lock().set_power(end, true);
         plugged.enable_memory();
         Arc::new(plugged)
+    }
+
+    /// Makes the kernel of this host announce something about the function.
+    pub fn announce(&self, alarm: Alarm) {
+        *self.alarm.lock().unwrap_or_else(PoisonError::into_inner) = Some(alarm);
     }
 
     /// Gives the memory ranges their addresses, and enables them.
@@ -144,6 +152,10 @@ impl Function for Plugged {
 
     fn unmask_line(&self) {
         self.cable.lock().host(self.end).unmask_line();
+    }
+
+    fn alarm(&self) -> Option<Alarm> {
+        self.alarm.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::allotment::PAGE;
 use crate::chip::{Chip, Limits, LinkStatus};
 use crate::error::PciError;
-use crate::function::{InterruptKind, Interrupts};
+use crate::function::{Alarm, InterruptKind, Interrupts};
 use crate::ledger::Ledger;
 use crate::link::{Action, Inputs, Introduction, LinkSetup, Phase, SetupError, ARRIVAL, CONFIRMATION, REGISTERS};
 use crate::measure::{Answering, Area};
@@ -72,6 +72,8 @@ pub(crate) struct State {
     error: Option<SetupError>,
     /// True if the adapter does not answer any more.
     is_gone: bool,
+    /// True if the kernel wants the function back.
+    is_withdrawn: bool,
     /// True if the function was absent at the latest look, with the link.
     has_vanished: bool,
     retry: Retry,
@@ -123,6 +125,7 @@ impl Adapter {
             look: Duration::ZERO,
             error: None,
             is_gone: false,
+            is_withdrawn: false,
             has_vanished: false,
             retry: Retry::default(),
             ledger: Ledger::new(size, CONTROL),
@@ -222,6 +225,7 @@ impl Adapter {
         let state = self.state();
         match (state.is_gone, state.error, &state.setup) {
             (true, ..) => "the adapter does not answer".into(),
+            _ if state.is_withdrawn => "the kernel asks for the adapter back: stop ntbringd to release it".into(),
             (_, Some(error @ (SetupError::NothingArrives | SetupError::NothingIsConfirmed)), _) => {
                 format!("{error}. Possible causes: {}", self.chip.causes_of_silence())
             }
@@ -311,6 +315,23 @@ impl Adapter {
 
     /// Looks at the link and goes on with bringing it up. Returns the time until the next look.
     fn serve_link(&self, state: &mut State, now: Duration, seed: u64) -> Result<Duration, PciError> {
+        match self.chip.function().alarm() {
+            Some(Alarm::Error) => {
+                log::warn!("port {}: the bus has reported an error; the link is set up anew", self.port);
+                self.set_down(state);
+            }
+            Some(Alarm::Removal) => {
+                let identity = self.chip.function().identity();
+                log::error!("port {}: the kernel asks for {identity} back: stop ntbringd to release it", self.port);
+                self.set_down(state);
+                self.leave();
+                state.is_withdrawn = true;
+            }
+            None => {}
+        }
+        if state.is_withdrawn {
+            return Ok(LOOK_UP);
+        }
         if self.chip.link()? == LinkStatus::Down {
             self.set_down(state);
             return Ok(LOOK_UP);
@@ -411,6 +432,13 @@ impl Adapter {
         }
     }
 
+    /// Tells the neighbour that this host leaves.
+    fn leave(&self) {
+        if let Action::Scratchpad { register, value } = LinkSetup::leave() {
+            self.chip.set_peer_scratchpad(register, value);
+        }
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -420,13 +448,14 @@ impl Drop for Adapter {
     /// Tells the neighbour that this host leaves, and lets it write no more.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        state.setup.iter().for_each(|bringing| bringing.area.end());
-        if let Action::Scratchpad { register, value } = LinkSetup::leave() {
-            self.chip.set_peer_scratchpad(register, value);
+        if let Some(bringing) = state.setup.take() {
+            bringing.area.end();
         }
+        self.leave();
         self.chip.clear_translation();
         self.chip.disable_link();
         self.chip.function().set_bus_master(false);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let places: Vec<u64> = state.ledger.places().collect();
         places.into_iter().chain([0]).for_each(|offset| self.unmap(offset));
         self.scratch.iter().for_each(|offset| self.unmap(*offset));

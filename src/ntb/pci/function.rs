@@ -41,6 +41,15 @@ pub enum InterruptKind {
     MsiX,
 }
 
+/// Something that the kernel announces about a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// The bus has reported an error that cannot be corrected.
+    Error,
+    /// The function is to be removed, or to be given to another driver.
+    Removal,
+}
+
 /// One PCI function that this process controls.
 pub trait Function: Registers {
     /// Returns the identity.
@@ -74,4 +83,6 @@ pub trait Function: Registers {
     fn interrupts(&self, wanted: usize, least: usize) -> Result<Interrupts, PciError>;
     /// Unmasks the interrupt line after an interrupt has been handled.
     fn unmask_line(&self);
+    /// Returns what the kernel has announced since the previous call.
+    fn alarm(&self) -> Option<Alarm>;
 }

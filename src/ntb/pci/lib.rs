@@ -63,7 +63,7 @@ pub use allotment::Range;
 pub use catalogue::{chip_of, KnownChip};
 pub use chip::{Aperture, Chip, Events, Limits, LinkStatus};
 pub use error::PciError;
-pub use function::{Bar, Function, InterruptKind, Interrupts};
+pub use function::{Alarm, Bar, Function, InterruptKind, Interrupts};
 pub use host::HostAdapters;
 pub use identify::identify;
 pub use identity::{Identity, PciAddress};

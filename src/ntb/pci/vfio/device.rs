@@ -3,7 +3,7 @@
 use super::calls::{self, Call};
 use super::container::Container;
 use crate::error::PciError;
-use crate::function::{Bar, Function, InterruptKind, Interrupts};
+use crate::function::{Alarm, Bar, Function, InterruptKind, Interrupts};
 use crate::identity::Identity;
 use crate::memory;
 use crate::registers::{Registers, Space, Width};
@@ -54,6 +54,8 @@ pub struct VfioFunction {
     system: SysFunction,
     /// Files of /sys that map the memory ranges write-combining.
     combining: [Option<File>; BARS],
+    /// Event descriptors of what the kernel announces, as far as it does.
+    alarms: Vec<(Alarm, EventFd)>,
 }
 
 impl VfioFunction {
@@ -92,8 +94,9 @@ impl VfioFunction {
             more_registers,
             system,
             combining,
+            alarms: Vec::new(),
         };
-        let mut this = this.with_bars(&function.resources());
+        let mut this = this.with_bars(&function.resources()).with_alarms();
         this.enable_memory();
         for bar in this.bars.into_iter().flatten().filter(|bar| bar.index != 0 && bar.is_prefetchable) {
             match combining_file(function, bar) {
@@ -122,6 +125,24 @@ impl VfioFunction {
                 self.bars[index] = Some(Bar { index: index as u8, address, size, is_64bit, is_prefetchable });
             }
             index += if is_64bit { 2 } else { 1 };
+        }
+        self
+    }
+
+    /// Asks the kernel for its announcements; functions without error reporting have fewer.
+    fn with_alarms(mut self) -> VfioFunction {
+        let kinds = [(Alarm::Error, vfio::VFIO_PCI_ERR_IRQ_INDEX), (Alarm::Removal, vfio::VFIO_PCI_REQ_IRQ_INDEX)];
+        let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
+        for (alarm, index) in kinds {
+            let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(io::Error::from);
+            let asked = event.and_then(|event| {
+                self.set_interrupts(index, flags, 1, &[event.as_fd().as_raw_fd()])?;
+                Ok(event)
+            });
+            match asked {
+                Ok(event) => self.alarms.push((alarm, event)),
+                Err(error) => log::debug!("{}: the kernel does not announce {alarm:?}: {error}", self.identity),
+            }
         }
         self
     }
@@ -354,6 +375,10 @@ impl Function for VfioFunction {
         };
         let kind = enable().map_err(|source| self.error("enabling its interrupts", source, String::new()))?;
         Ok(Interrupts { kind, event })
+    }
+
+    fn alarm(&self) -> Option<Alarm> {
+        self.alarms.iter().find(|(_, event)| event.read().is_ok()).map(|(alarm, _)| *alarm)
     }
 
     fn unmask_line(&self) {
