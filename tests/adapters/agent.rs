@@ -153,8 +153,26 @@ fn agents(ring: &ModelRing, hosts: usize, directory: &Path, relays: bool) -> Vec
 
 #[test]
 fn a_process_writes_a_window_that_it_cannot_map_through_the_agent() {
-    let (ring, directory) = (ModelRing::new(Model::Skx, 3, 1 << 20), tempfile::tempdir().unwrap());
-    let agents = agents(&ring, 3, directory.path(), true);
+    a_process_reaches_its_neighbour(Model::Skx, true);
+}
+
+#[test]
+fn processes_map_their_windows_in_the_memory_of_a_device() {
+    a_process_reaches_its_neighbour(Model::Ivshmem, false);
+}
+
+#[test]
+fn jobs_in_one_memory_cannot_be_isolated() {
+    let (ring, directory) = (ModelRing::new(Model::Ivshmem, 2, 1 << 20), tempfile::tempdir().unwrap());
+    let free = ring.free();
+    let refused = error(agents(&ring, 1, directory.path(), true)[0].create(WINDOWS));
+    assert!(refused.contains("`isolate` cannot keep jobs apart"), "{refused}");
+    until("the windows are free again", || ring.free() == free);
+}
+
+fn a_process_reaches_its_neighbour(model: Model, relays: bool) {
+    let (ring, directory) = (ModelRing::new(model, 3, 1 << 20), tempfile::tempdir().unwrap());
+    let agents = agents(&ring, 3, directory.path(), relays);
     let fabrics: Vec<_> = agents.iter().map(|agent| agent.create(WINDOWS).unwrap()).collect();
     let [zero, one, ..] = PortIndex::ALL;
     let open = |host: usize, to: usize| {
@@ -252,7 +270,7 @@ fn pass(from: i32, to: i32) {
 fn a_user_has_a_bounded_number_of_connections() {
     let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
     let _backend = agent(&ring, 0, directory.path());
-    let greeting = b"{\"Hello\":{\"version\":2}}";
+    let greeting = b"{\"Hello\":{\"version\":3}}";
     let answers = |socket: &mut std::fs::File| {
         let mut answer = [0; 4096];
         socket.write_all(greeting).is_ok() && matches!(socket.read(&mut answer), Ok(len) if len > 0)

@@ -17,6 +17,7 @@ fn up(model: Model) -> (LinkStatus, LinkStatus) {
         Model::Skx => (xeon(3), xeon(3)),
         Model::Icx | Model::Spr => (xeon(4), xeon(4)),
         Model::Amd => (known, unknown),
+        Model::Ivshmem => (unknown, unknown),
         Model::Plx87 | Model::Plx87RootPort => (xeon(3), xeon(3)),
     }
 }
@@ -49,6 +50,13 @@ run_on_every_chip!(plx Model::Plx87,
 );
 run_on_every_chip!(plx_root_port Model::Plx87RootPort,
     only_the_translated_part_of_the_window_can_be_written
+    scratchpads_are_cleared_at_the_start
+    a_function_that_is_gone_is_noticed
+);
+
+// Its neighbour can always write the memory, and nothing reports that a link has failed: `ivshmem` has tests of its own.
+run_on_every_chip!(ivshmem Model::Ivshmem,
+    the_link_is_up_when_both_ends_are_enabled
     scratchpads_are_cleared_at_the_start
     a_function_that_is_gone_is_noticed
 );

@@ -8,6 +8,7 @@ mod amd;
 mod common;
 mod every_chip;
 mod icx;
+mod ivshmem;
 mod plx;
 mod skx;
 

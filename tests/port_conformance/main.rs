@@ -53,6 +53,8 @@ macro_rules! run_on_every_port {
         run_on_every_port!(weak_of_plx Dress::WeakModelled(Model::Plx87), $($test)*);
         run_on_every_port!(plx_root_port Dress::Modelled(Model::Plx87RootPort), $($test)*);
         run_on_every_port!(weak_of_plx_root_port Dress::WeakModelled(Model::Plx87RootPort), $($test)*);
+        run_on_every_port!(ivshmem Dress::Modelled(Model::Ivshmem), $($test)*);
+        run_on_every_port!(weak_of_ivshmem Dress::WeakModelled(Model::Ivshmem), $($test)*);
     };
     ($name:ident $dress:expr, $($test:ident)*) => {
         mod $name {

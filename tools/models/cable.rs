@@ -1,6 +1,7 @@
 //! Two functions and the cable between them.
 
 use crate::host_side::HostSide;
+use ntbring_pci::memory::SharedMemory;
 use ntbring_pci::{InterruptKind, Space};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,6 +60,10 @@ pub trait Chip: Send {
     }
     /// Returns the sizes of the memory ranges 0 to 5 of a function; 0: there is none.
     fn bars(&self, end: End) -> [u64; 6];
+    /// Returns the memory behind a memory range, if the hosts access it as memory.
+    fn memory(&self, _bar: u8) -> Option<&SharedMemory> {
+        None
+    }
     /// Returns the host at one end.
     fn host(&mut self, end: End) -> &mut HostSide;
     /// Executes a read of the host at one end; the range lies inside the space.

@@ -15,6 +15,7 @@
 //! | `skx` | Intel gen3 (8086:201C) |
 //! | `icx` | Intel gen4 and gen5 (8086:347E) |
 //! | `amd` | AMD (1022:148B) |
+//! | `ivshmem` | memory that two virtual machines share (1AF4:1110) |
 //! | `plugged` | a function of a model as [`ntbring_pci::Function`], within one process |
 
 mod amd;
@@ -23,6 +24,7 @@ mod config_space;
 mod host_side;
 mod icx;
 mod intel;
+mod ivshmem;
 mod joined;
 mod model;
 mod plugged;
@@ -34,6 +36,7 @@ mod skx;
 pub use cable::{Cable, Chip, Counts, End};
 pub use config_space::{BarMask, ConfigSpace};
 pub use host_side::HostSide;
+pub use ivshmem::Ivshmem;
 pub use model::Model;
 pub use plugged::Plugged;
 pub use plx::{Plx87, RANGE_MIN};

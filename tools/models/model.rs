@@ -3,6 +3,7 @@
 use crate::amd::Amd;
 use crate::cable::Cable;
 use crate::icx::Icx;
+use crate::ivshmem::Ivshmem;
 use crate::joined::Joined;
 use crate::plx::{Plx87, RANGE_MIN};
 use crate::skx::Skx;
@@ -23,6 +24,8 @@ pub enum Model {
     Plx87,
     /// PLX/Broadcom PEX 8749, NTB to root port.
     Plx87RootPort,
+    /// Memory that two virtual machines share, with interrupts (QEMU's ivshmem-doorbell).
+    Ivshmem,
 }
 
 impl Model {
@@ -38,6 +41,8 @@ impl Model {
             Model::Spr => Cable::new(Joined::new(Icx::SapphireRapids, window)),
             // The second range leads to registers only.
             Model::Plx87 => Cable::new(Plx87::back_to_back(0x8749, 0, [window.max(RANGE_MIN), RANGE_MIN])),
+            // Two windows, and the words beside them.
+            Model::Ivshmem => Cable::new(Ivshmem::new(4 * window.max(Ivshmem::WINDOW_MIN))),
             Model::Plx87RootPort => Cable::new(Plx87::root_port(0x8749, 0, [window.max(RANGE_MIN), 0])),
         }
     }

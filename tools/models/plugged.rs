@@ -6,6 +6,8 @@ use ntbring_memory::{Mapping, OutWindow, Region, WriteSink};
 use ntbring_pci::{
     Alarm, Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width,
 };
+use ntbring_pci::memory::SharedMemory;
+use ntbring_pci::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,6 +96,18 @@ impl Function for Plugged {
 
     fn window_file(&self, _bar: u8) -> Option<(BorrowedFd<'_>, u64)> {
         None
+    }
+
+    fn memory(&self, bar: u8, offset: u64, len: u64) -> Result<SharedMemory, PciError> {
+        let mapped = match self.cable.lock().memory(bar) {
+            Some(memory) => memory
+                .file()
+                .try_clone_to_owned()
+                .and_then(|file| SharedMemory::of_device(file.into(), memory.offset() + offset, len)),
+            None => Err(std::io::Error::other("there is no memory")),
+        };
+        let (identity, operation, help) = (self.identity(), "mapping its memory", String::new());
+        mapped.map_err(|source| PciError::System { identity, operation, source, help })
     }
 
     fn map_registers(&self, _bar: u8, _offset: u64, _len: u64) -> Result<(), PciError> {

@@ -132,9 +132,9 @@ impl AgentBackend {
         let registers = agent.registers(files.next())?;
         agent.watched.registers.lock().unwrap_or_else(PoisonError::into_inner).push(registers.clone());
         let mut windows = Vec::new();
-        for ((port, len), file) in slices.into_iter().zip(files) {
+        for ((port, offset, len), file) in slices.into_iter().zip(files) {
             let port = PortIndex::new(port).ok_or_else(|| agent.failure(format!("there is no port {port}")))?;
-            windows.push((port, memory::map(&file, 0, len).map_err(|error| agent.cannot_map(&error))?));
+            windows.push((port, memory::map(&file, offset, len).map_err(|error| agent.cannot_map(&error))?));
         }
         Ok(AgentFabric { agent: agent.clone(), address: FabricAddress(address), registers, windows })
     }

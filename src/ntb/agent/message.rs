@@ -43,9 +43,9 @@ pub enum Request {
 pub enum Reply {
     /// The version of the agent, the largest window of a job in bytes, and if windows are write-combining.
     Hello { version: u32, window_max: u64, is_combining: bool },
-    /// The address of the job's windows, and the port and the size in bytes of each. Descriptors: the register page, and
-    /// the memory of each window.
-    Windows { address: [u8; 32], slices: Vec<(u8, u64)> },
+    /// The address of the job's windows, and the port of each, and its offset in its file and its size in bytes.
+    /// Descriptors: the register page, and the file of each window.
+    Windows { address: [u8; 32], slices: Vec<(u8, u64, u64)> },
     /// The place of the neighbour's slice in the file that maps its window, bytes. Descriptors: that file, and the event
     /// descriptor that rings the neighbour's doorbell.
     Window { offset: u64, len: u64, is_combining: bool },

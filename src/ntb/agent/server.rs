@@ -37,6 +37,11 @@ pub struct Policy {
 /// The most connections of one user.
 const CONNECTIONS_MAX: usize = 1024;
 
+/// The reason for which there is no isolation over memory of a device.
+const ONE_MEMORY: &str =
+    "with ivshmem, processes read their windows in memory that all jobs share, so that `isolate` cannot \
+                          keep jobs apart: unset it if the users of these machines trust each other";
+
 /// State that all connections share.
 struct State {
     adapters: Arc<HostAdapters>,
@@ -234,6 +239,9 @@ impl Connection {
         let ports = PortList::of_code(ports).ok_or("an invalid list of ports")?;
         let windows = Windows { bytes, accounts: false, ports };
         let allotment = self.state.adapters.allot(windows, self.user).map_err(|error| error.to_string())?;
+        if self.state.relays && allotment.slices().iter().any(|slice| slice.memory.is_of_device()) {
+            return Err(ONE_MEMORY.into());
+        }
         let key = allotment.address().key;
         self.state.owners().insert(key, self.user);
         self.allotments.insert(key, allotment.clone());
@@ -290,7 +298,10 @@ impl Connection {
 
 /// Returns the reply that describes windows.
 fn windows(allotment: &Allotment) -> Reply {
-    let slices = allotment.slices().iter().map(|slice| (slice.port.get(), slice.memory.region().len() as u64));
+    let slices = allotment.slices().iter().map(|slice| {
+        let memory = &slice.memory;
+        (slice.port.get(), memory.offset(), memory.region().len() as u64)
+    });
     Reply::Windows { address: allotment.address().encode().0, slices: slices.collect() }
 }
 

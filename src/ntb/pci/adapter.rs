@@ -1,7 +1,7 @@
 //! One adapter of this host: its chip, the memory that the neighbour writes, and the state of the link.
 
 use crate::allotment::PAGE;
-use crate::chip::{Chip, Limits, LinkStatus};
+use crate::chip::{Aperture, Chip, Limits, LinkStatus};
 use crate::error::PciError;
 use crate::function::{Alarm, InterruptKind, Interrupts};
 use crate::ledger::Ledger;
@@ -109,14 +109,24 @@ impl Adapter {
         let (identity, help) = (function.identity(), String::new());
         let system = |operation, source| PciError::System { identity, operation, source, help };
         let size = limits.incoming.min(size) / PAGE * PAGE;
-        let page = SharedMemory::allocate(CONTROL);
-        let page = page.map_err(|source| system("allocating memory for it", source))?.region().clone();
-        let iova = function.free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
-        let iova = iova.ok_or(PciError::NoAddresses { identity, size: limits.incoming })?;
+        let (page, iova) = match limits.memory {
+            Some(Aperture { bar, offset, .. }) => (function.memory(bar, offset, CONTROL)?, 0),
+            None => {
+                let page =
+                    SharedMemory::allocate(CONTROL).map_err(|source| system("allocating memory for it", source))?;
+                let iova = function.free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
+                (page, iova.ok_or(PciError::NoAddresses { identity, size: limits.incoming })?)
+            }
+        };
         chip.initialize()?;
         // The memory is there before the function may write it.
-        function.map_memory(&page, iova)?;
-        let scratch = map_scratch(&*chip, iova, size)?;
+        page.clear();
+        let page = page.region().clone();
+        let mut scratch = Vec::new();
+        if limits.memory.is_none() {
+            function.map_memory(&page, iova)?;
+            scratch = map_scratch(&*chip, iova, size)?;
+        }
         let interrupts = function.interrupts(limits.vectors, limits.least_vectors)?;
         function.set_bus_master(true);
         let state = State {
@@ -180,8 +190,11 @@ impl Adapter {
         self.size
     }
 
-    /// Takes the memory away that is behind the window from `offset` on.
+    /// Takes the memory away that is behind the window from `offset` on, unless it is the device's.
     pub(crate) fn unmap(&self, offset: u64) {
+        if self.limits.memory.is_some() {
+            return;
+        }
         if let Err(error) = self.chip.function().unmap_memory(self.iova + offset) {
             log::warn!("port {}: {error}", self.port);
         }

@@ -2,6 +2,8 @@
 
 use crate::adapter::{Adapter, State, CONTROL};
 use crate::allotment::{Range, PAGE};
+use crate::chip::Aperture;
+use crate::error::PciError;
 use crate::ledger::{Writes, SLOTS};
 use crate::memory::SharedMemory;
 use ntbring_memory::OutWindow;
@@ -18,15 +20,46 @@ impl Adapter {
     /// Returns its place and its memory.
     pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         let len = len.next_multiple_of(PAGE);
+        let (function, place) = (self.chip().function(), self.limits.memory);
+        if let Some(Aperture { bar, offset, .. }) = place {
+            return self.add(key, user, len, |range| {
+                let memory = function.memory(bar, offset + range.offset, range.len)?;
+                memory.clear();
+                Ok(Arc::new(memory))
+            });
+        }
         let memory = SharedMemory::allocate(len);
         let memory = memory.map_err(|error| failure(format!("{len} bytes of memory for a window: {error}")))?;
         let memory = Arc::new(memory);
         Ok((self.add_memory(key, user, memory.clone())?, memory))
     }
 
-    /// As [`Adapter::add_slice`], with memory that may also be behind other windows.
+    /// Returns true if [`Adapter::add_memory`] can put this memory behind the window.
+    pub fn takes_memory(&self, memory: &SharedMemory) -> bool {
+        self.limits.memory.is_none() && !memory.is_of_device()
+    }
+
+    /// As [`Adapter::add_slice`], with memory that may also be behind other windows. Fails if it or the window is memory of
+    /// a device.
     pub fn add_memory(&self, key: u64, user: u32, memory: Arc<SharedMemory>) -> Result<Range, NtbError> {
-        let len = memory.region().len() as u64;
+        if !self.takes_memory(&memory) {
+            return Err(failure(format!("port {}: memory of a device cannot be behind two windows", self.port)));
+        }
+        let map = |range: Range| {
+            self.chip().function().map_memory(memory.region(), self.iova + range.offset)?;
+            Ok(memory.clone())
+        };
+        self.add(key, user, memory.region().len() as u64, map).map(|(range, _)| range)
+    }
+
+    /// Takes `len` bytes of the window, puts memory behind them, and gives them to a job.
+    fn add(
+        &self,
+        key: u64,
+        user: u32,
+        len: u64,
+        map: impl FnOnce(Range) -> Result<Arc<SharedMemory>, PciError>,
+    ) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         let mut state = self.state();
         self.sweep(&mut state);
         let range = state.ledger.take(len).ok_or_else(|| {
@@ -38,13 +71,16 @@ impl Adapter {
                 state.ledger.free()
             ))
         })?;
-        if let Err(error) = self.chip().function().map_memory(memory.region(), self.iova + range.offset) {
-            state.ledger.give_back(range);
-            return Err(failure(format!("memory of a window: {error}")));
-        }
-        state.ledger.add(key, user, range, memory);
+        let memory = match map(range) {
+            Ok(memory) => memory,
+            Err(error) => {
+                state.ledger.give_back(range);
+                return Err(failure(format!("memory of a window: {error}")));
+            }
+        };
+        state.ledger.add(key, user, range, memory.clone());
         self.publish(&mut state);
-        Ok(range)
+        Ok((range, memory))
     }
 
     /// Closes the slice of a job that has ended. It is given to another job when the neighbour's processes cannot write

@@ -21,6 +21,7 @@ pub(crate) enum Driver {
     Icx,
     Amd,
     Plx,
+    Ivshmem,
 }
 
 /// Vendors.
@@ -29,6 +30,7 @@ const PLX: u16 = 0x10b5;
 const AMD: u16 = 0x1022;
 const HYGON: u16 = 0x1d94;
 const MICROSEMI: u16 = 0x11f8;
+const RED_HAT: u16 = 0x1af4;
 
 /// Class of a function: "other bridge". Switches of Microsemi have many functions, of which only these are NTBs.
 const OTHER_BRIDGE: u32 = 0x0680;
@@ -53,6 +55,7 @@ pub fn chip_of(identity: &Identity) -> Option<KnownChip> {
         (PLX, 0x87a0 | 0x87a1 | 0x87b0 | 0x87b1) => known("PLX/Broadcom PEX 87xx", Driver::Plx),
         (AMD, 0x145b | 0x148b | 0x14c0 | 0x14c3 | 0x155a | 0x17d4 | 0x17d7) => known("AMD NTB", Driver::Amd),
         (HYGON, 0x145b) => known("Hygon NTB", Driver::Amd),
+        (RED_HAT, 0x1110) => known("ivshmem, memory that two virtual machines share", Driver::Ivshmem),
         (MICROSEMI, 0x8531..=0x8576) if identity.class >> 8 == OTHER_BRIDGE => {
             without_driver("Microsemi Switchtec NTB", "")
         }

@@ -19,6 +19,9 @@ pub struct Limits {
     /// Size of the range of addresses at which the neighbour's writes arrive, bytes: the translation covers at most so
     /// much.
     pub incoming: u64,
+    /// The part of the device's own memory in which the neighbour's writes arrive; None: they arrive in memory of this
+    /// host, behind the translation.
+    pub memory: Option<Aperture>,
     /// Alignment of the bus address of incoming memory, bytes.
     pub iova_align: u64,
     /// Bound of the bus addresses of incoming memory; None: all 64 bits.
@@ -27,7 +30,8 @@ pub struct Limits {
     pub is_whole: bool,
 }
 
-/// A part of a memory range through which a host writes its neighbour's memory.
+/// A part of a memory range: that through which a host writes its neighbour's memory, or that in which the neighbour
+/// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aperture {
     /// Number of the base address register.

@@ -2,6 +2,7 @@
 
 use crate::error::PciError;
 use crate::identity::Identity;
+use crate::memory::SharedMemory;
 use crate::registers::Registers;
 use nix::sys::eventfd::EventFd;
 use ntbring_memory::{Mapping, OutWindow, Region};
@@ -63,6 +64,9 @@ pub trait Function: Registers {
     /// Returns a file that other processes can map as such a window, and the offset of the memory range in it, bytes;
     /// None if only this process can map it.
     fn window_file(&self, bar: u8) -> Option<(BorrowedFd<'_>, u64)>;
+    /// Maps `len` bytes at `offset` of a memory range behind which there is memory that this host also reads, whole pages.
+    /// No part of them may be mapped as a window.
+    fn memory(&self, bar: u8, offset: u64, len: u64) -> Result<SharedMemory, PciError>;
     /// Makes registers accessible that lie behind another memory range than BAR 0: `len` bytes at `offset`, whole pages. It
     /// is called before the range is mapped or accessed, since it must not keep the rest from being write-combining.
     fn map_registers(&self, bar: u8, offset: u64, len: u64) -> Result<(), PciError>;

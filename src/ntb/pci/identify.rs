@@ -6,12 +6,13 @@ use crate::chip::Chip;
 use crate::error::PciError;
 use crate::function::Function;
 use crate::intel::{icx, skx};
+use crate::ivshmem::ivshmem;
 use crate::plx::Plx;
 use std::sync::Arc;
 
 /// Text on the drivers that exist.
 const DRIVERS: &str =
-    "ntbring has a driver for Intel (Skylake to Granite Rapids), PLX/Broadcom PEX 87xx, AMD and Hygon only";
+    "ntbring has a driver for Intel (Skylake to Granite Rapids), PLX/Broadcom PEX 87xx, AMD, Hygon and ivshmem only";
 
 /// Returns the driver of a function. Fails if there is none, or if the function is in a mode that cannot be used.
 pub fn identify(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
@@ -24,6 +25,7 @@ pub fn identify(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> 
         Some(Driver::Skx) => skx(function),
         Some(Driver::Icx) => icx(function),
         Some(Driver::Amd) => amd(function),
+        Some(Driver::Ivshmem) => ivshmem(function),
         Some(Driver::Plx) => Ok(Arc::new(Plx::new(function)?)),
         None => {
             let (chip, advice) = chip.map_or(("no NTB adapter", ""), |chip| (chip.name, chip.advice));

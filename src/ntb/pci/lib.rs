@@ -8,7 +8,7 @@
 //! | [`vfio`] | functions that are bound to vfio-pci |
 //! | `catalogue` | the NTB chips that exist |
 //! | `chip`, `identify` | the interface of a chip's driver; the choice of the driver |
-//! | `driver`, `intel`, `amd`, `plx` | the parts that drivers share; the drivers |
+//! | `driver`, `intel`, `amd`, `plx`, `ivshmem` | the parts that drivers share; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `retry` | the time at which another way for outgoing writes is tried |
 //! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
@@ -39,6 +39,7 @@ mod host;
 mod identify;
 mod identity;
 mod intel;
+mod ivshmem;
 mod job;
 mod ledger;
 pub mod link;

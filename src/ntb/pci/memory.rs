@@ -1,4 +1,4 @@
-//! Memory of this host that a neighbour writes, and that processes of this host share by its descriptor.
+//! Memory that a neighbour writes, and that processes of this host share by its descriptor.
 
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{fallocate, fcntl, FallocateFlags, FcntlArg, SealFlag};
@@ -7,15 +7,19 @@ use ntbring_memory::Region;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// Size of a huge page, bytes.
 const HUGE: u64 = 2 << 20;
 
-/// A memory file without a name, and its mapping in this process.
+/// A memory file without a name, or a part of a device's memory, and its mapping in this process.
 pub struct SharedMemory {
     file: File,
+    /// Offset of the memory in the file, bytes.
+    offset: u64,
     region: Region,
+    is_of_device: bool,
 }
 
 impl SharedMemory {
@@ -34,7 +38,18 @@ impl SharedMemory {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(file.as_raw_fd(), FcntlArg::F_ADD_SEALS(seals))?;
         let region = map(&file, 0, size)?;
-        Ok(SharedMemory { file, region })
+        Ok(SharedMemory { file, offset: 0, region, is_of_device: false })
+    }
+
+    /// Maps `len` bytes at `offset` of a file that holds the memory of a device, both multiples of a page.
+    pub fn of_device(file: File, offset: u64, len: u64) -> io::Result<SharedMemory> {
+        let region = map(&file, offset, len)?;
+        Ok(SharedMemory { file, offset, region, is_of_device: true })
+    }
+
+    /// Sets all bytes to zero.
+    pub(crate) fn clear(&self) {
+        (0..self.region.len() / 8).for_each(|word| self.region.word(8 * word).store(0, Ordering::Relaxed));
     }
 
     /// Returns the mapping.
@@ -45,6 +60,17 @@ impl SharedMemory {
     /// Returns the file.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+
+    /// Returns the offset of the memory in the file, bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns true if the memory is a part of a device's: then the file gives access to all of the device's memory, and
+    /// no other device can write it.
+    pub fn is_of_device(&self) -> bool {
+        self.is_of_device
     }
 }
 

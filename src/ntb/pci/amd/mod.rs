@@ -132,6 +132,7 @@ impl Chip for Amd {
             least_vectors: LEAST_VECTORS,
             aperture: Aperture { bar: self.window.index, offset: 0, size },
             incoming: size,
+            memory: None,
             iova_align: 4096,
             iova_below: None,
             is_whole: false,

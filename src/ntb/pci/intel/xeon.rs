@@ -126,6 +126,7 @@ impl<G: Generation> Chip for Xeon<G> {
             least_vectors: VECTORS,
             aperture: Aperture { bar: self.window.index, offset: 0, size },
             incoming: size,
+            memory: None,
             iova_align: self.generation.iova_align(size),
             iova_below: None,
             is_whole: false,

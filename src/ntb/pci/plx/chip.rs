@@ -137,6 +137,7 @@ impl Chip for Plx {
             least_vectors: 1,
             aperture: self.setup.aperture,
             incoming: self.setup.incoming,
+            memory: None,
             iova_align: self.setup.incoming,
             iova_below: None,
             is_whole: true,

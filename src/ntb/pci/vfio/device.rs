@@ -5,7 +5,7 @@ use super::container::Container;
 use crate::error::PciError;
 use crate::function::{Alarm, Bar, Function, InterruptKind, Interrupts};
 use crate::identity::Identity;
-use crate::memory;
+use crate::memory::{self, SharedMemory};
 use crate::registers::{Registers, Space, Width};
 use crate::sysfs::SysFunction;
 use memmap2::{MmapOptions, MmapRaw};
@@ -304,6 +304,26 @@ impl Function for VfioFunction {
         match self.combining.get(usize::from(bar)) {
             Some(Some(file)) => Some((file.as_fd(), 0)),
             _ => Some((self.device.as_fd(), region.offset)),
+        }
+    }
+
+    /// Maps the file of /sys, uncached: the processor may execute loads from write-combining memory out of order. vfio-pci
+    /// would claim the whole range as uncached, the window in it as well.
+    fn memory(&self, bar: u8, offset: u64, len: u64) -> Result<SharedMemory, PciError> {
+        let region = self.regions.get(usize::from(bar)).copied().unwrap_or_default();
+        let fail = |source| self.error("mapping its memory", source, String::new());
+        if offset.checked_add(len).is_none_or(|end| end > region.size) {
+            return Err(fail(io::ErrorKind::InvalidInput.into()));
+        }
+        let file = File::options().read(true).write(true).open(self.system.file(&format!("resource{bar}")));
+        match file.and_then(|file| SharedMemory::of_device(file, offset, len)) {
+            Ok(memory) => Ok(memory),
+            Err(error) if region.can_map => {
+                log::debug!("{}: memory range {bar} is mapped through vfio-pci: {error}", self.identity);
+                let device = self.device.try_clone().map_err(fail)?;
+                SharedMemory::of_device(device, region.offset + offset, len).map_err(fail)
+            }
+            Err(error) => Err(fail(error)),
         }
     }
 
