@@ -39,12 +39,15 @@ impl Pair {
         identify(self.functions[end as usize].clone())
     }
 
-    /// Returns the driver of a function, whose link is enabled and into whose memory the neighbour may write.
+    /// Returns the driver of a function, whose link is enabled and into whose memory, the given one unless it is the
+    /// device's, the neighbour may write.
     fn started(&self, end: End, memory: &Region) -> Arc<dyn Chip> {
         let chip = self.chip(end).unwrap();
         chip.initialize().unwrap();
         let iova = 5 * chip.limits().iova_align;
-        chip.function().map_memory(memory, iova).unwrap();
+        if chip.limits().memory.is_none() {
+            chip.function().map_memory(memory, iova).unwrap();
+        }
         chip.function().set_bus_master(true);
         chip.set_translation(iova, memory.len() as u64).unwrap();
         chip.enable_link().unwrap();
