@@ -27,8 +27,17 @@ fn failures(layout: &Layout, ring: &ModelRing, settings: &Settings) -> Vec<Strin
 
 #[test]
 fn messages_of_all_kinds_arrive_over_modelled_adapters() {
+    messages_arrive(Model::Skx);
+}
+
+#[test]
+fn messages_of_all_kinds_arrive_over_memory_that_machines_share() {
+    messages_arrive(Model::Ivshmem);
+}
+
+fn messages_arrive(model: Model) {
     for layout in [Layout::blocks(&[1, 1]), Layout::blocks(&[2, 1, 2]), Layout::blocks(&[1, 2, 1, 1, 1])] {
-        let ring = ModelRing::new(Model::Skx, layout.hosts, 1 << 20);
+        let ring = ModelRing::new(model, layout.hosts, 1 << 20);
         for reliability in [Reliability::Off, Reliability::Retry] {
             let settings = settings_of(&layout).with(|s| s.ring.reliability = reliability);
             assert_eq!(failures(&layout, &ring, &settings), [""; 0], "{layout:?}, {reliability}");
@@ -83,8 +92,12 @@ fn nothing_is_lost_while_cables_are_pulled_and_plugged() {
 
 #[test]
 fn jobs_share_the_windows_and_leave_nothing() {
+    [Model::Skx, Model::Ivshmem].into_iter().for_each(jobs_share);
+}
+
+fn jobs_share(model: Model) {
     let layout = Layout::blocks(&[1, 1, 1]);
-    let ring = ModelRing::new(Model::Skx, 3, 1 << 20);
+    let ring = ModelRing::new(model, 3, 1 << 20);
     let free = ring.free();
     std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -114,7 +127,11 @@ fn failures_on(ring: &ModelRing, hosts: &[usize], reliability: Reliability) -> V
 
 #[test]
 fn a_job_uses_a_part_of_the_ring() {
-    let ring = ModelRing::new(Model::Skx, 4, 1 << 20);
+    [Model::Skx, Model::Ivshmem].into_iter().for_each(uses_a_part);
+}
+
+fn uses_a_part(model: Model) {
+    let ring = ModelRing::new(model, 4, 1 << 20);
     let free = ring.free();
     for hosts in [&[0, 2][..], &[3, 1], &[0, 1, 3], &[1, 2]] {
         for reliability in [Reliability::Off, Reliability::Retry] {
@@ -138,13 +155,19 @@ fn a_job_uses_a_part_of_the_ring() {
 
 #[test]
 fn the_order_of_the_hosts_need_not_be_that_of_the_cabling() {
-    let ring = ModelRing::new(Model::Skx, 4, 1 << 20);
-    assert_eq!(failures_on(&ring, &[0, 2, 1, 3], Reliability::Off), [""; 0]);
-    ring.check();
+    for model in [Model::Skx, Model::Ivshmem] {
+        let ring = ModelRing::new(model, 4, 1 << 20);
+        assert_eq!(failures_on(&ring, &[0, 2, 1, 3], Reliability::Off), [""; 0], "{model:?}");
+        ring.check();
+    }
 }
 
 #[test]
 fn any_cables_that_connect_the_hosts_make_a_ring() {
+    [Model::Skx, Model::Ivshmem].into_iter().for_each(connects_by_any_cables);
+}
+
+fn connects_by_any_cables(model: Model) {
     // Two hosts with one adapter each; two whose cables are crossed; a chain; a star.
     for (hosts, cables) in [
         (2, &[[(0, 0), (1, 0)]][..]),
@@ -152,10 +175,10 @@ fn any_cables_that_connect_the_hosts_make_a_ring() {
         (3, &[[(0, 1), (1, 0)], [(1, 1), (2, 0)]]),
         (4, &[[(0, 0), (1, 0)], [(0, 1), (2, 0)], [(0, 2), (3, 1)]]),
     ] {
-        let ring = ModelRing::cabled(Model::Skx, hosts, 1 << 20, cables);
+        let ring = ModelRing::cabled(model, hosts, 1 << 20, cables);
         let all: Vec<usize> = (0..hosts).collect();
         for reliability in [Reliability::Off, Reliability::Retry] {
-            assert_eq!(failures_on(&ring, &all, reliability), [""; 0], "{cables:?}, {reliability}");
+            assert_eq!(failures_on(&ring, &all, reliability), [""; 0], "{model:?}, {cables:?}, {reliability}");
         }
         ring.check();
     }

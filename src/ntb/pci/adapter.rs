@@ -185,6 +185,11 @@ impl Adapter {
         &self.chip
     }
 
+    /// Returns true if the neighbour writes memory of the device, not of this host.
+    pub fn has_own_memory(&self) -> bool {
+        self.limits.memory.is_some()
+    }
+
     /// Returns the size of the window that the neighbour writes, bytes.
     pub fn size(&self) -> u64 {
         self.size

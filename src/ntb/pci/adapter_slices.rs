@@ -34,15 +34,10 @@ impl Adapter {
         Ok((self.add_memory(key, user, memory.clone())?, memory))
     }
 
-    /// Returns true if [`Adapter::add_memory`] can put this memory behind the window.
-    pub fn takes_memory(&self, memory: &SharedMemory) -> bool {
-        self.limits.memory.is_none() && !memory.is_of_device()
-    }
-
     /// As [`Adapter::add_slice`], with memory that may also be behind other windows. Fails if it or the window is memory of
     /// a device.
     pub fn add_memory(&self, key: u64, user: u32, memory: Arc<SharedMemory>) -> Result<Range, NtbError> {
-        if !self.takes_memory(&memory) {
+        if self.has_own_memory() || memory.is_of_device() {
             return Err(failure(format!("port {}: memory of a device cannot be behind two windows", self.port)));
         }
         let map = |range: Range| {

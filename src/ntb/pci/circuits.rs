@@ -23,9 +23,10 @@ const AGENT: u32 = 0;
 
 /// Lets circuits end at slices.
 pub trait Exposes: Send + Sync {
-    /// Makes the slice with this key, of a job of this user, writable through the cable of `arrival`, too. A job that
-    /// has ended is no error: the circuit to it ends soon. Fails with the reason if it cannot.
-    fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<(), String>;
+    /// Makes the slice with this key, of a job of this user, writable through the cable of `arrival`, too. Returns a
+    /// target if the neighbour cannot write its memory, so that this host has to. A job that has ended is no error: the
+    /// circuit to it ends soon. Fails with the reason if it cannot.
+    fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<Option<Target>, String>;
 }
 
 /// A circuit that a job of this host needs.
@@ -190,19 +191,24 @@ impl Circuits {
     fn connect(&self, circuit: &Circuit, place: usize, credit: &mut Option<Credit>) -> Option<Target> {
         let step = circuit.steps.get(place)?;
         let adapter = self.adapter_to(step.host, step.port)?;
-        let target = if place + 1 == circuit.steps.len() {
-            Target::slice(adapter.use_slice(circuit.key, circuit.user)?)
-        } else {
-            let credit = match credit {
-                Some(credit) => credit,
-                None => {
-                    let key = circuit.id | 1;
-                    let (_, memory) = adapter.add_slice(key, AGENT, PAGE).ok()?;
-                    let words = InWindow::new(memory.region().part(0, 64));
-                    credit.insert(Credit { adapter: adapter.clone(), key, words })
-                }
-            };
-            Target::lane(adapter.use_slice(circuit.id, AGENT)?, credit.words.clone())
+        let is_last = place + 1 == circuit.steps.len();
+        let slice = if is_last { adapter.use_slice(circuit.key, circuit.user) } else { None };
+        let target = match slice {
+            Some(slice) => Target::slice(slice),
+            None if is_last && !adapter.has_own_memory() => return None,
+            // The last host may have to carry out the writes itself.
+            None => {
+                let credit = match credit {
+                    Some(credit) => credit,
+                    None => {
+                        let key = circuit.id | 1;
+                        let (_, memory) = adapter.add_slice(key, AGENT, PAGE).ok()?;
+                        let words = InWindow::new(memory.region().part(0, 64));
+                        credit.insert(Credit { adapter: adapter.clone(), key, words })
+                    }
+                };
+                Target::lane(adapter.use_slice(circuit.id, AGENT)?, credit.words.clone())
+            }
         };
         target.inspect_err(|error| log::warn!("circuit {:016x}: {error}", circuit.id)).ok()
     }
@@ -252,10 +258,14 @@ impl Circuits {
                 adapter.port().get() == step.port && adapter.cable().is_some_and(|cable| cable.peer == before)
             };
             let Some(arrival) = self.adapters.iter().find(arrives) else { continue };
-            let outcome = match place + 1 == circuit.steps.len() {
-                true => self.jobs.expose(circuit.key, circuit.user, arrival),
-                false => self.pass(passing, circuit, *place, arrival).map(|is_ready| is_waiting |= !is_ready),
+            let is_last = place + 1 == circuit.steps.len();
+            let end = if is_last { self.jobs.expose(circuit.key, circuit.user, arrival) } else { Ok(None) };
+            let outcome = match end {
+                Ok(None) if is_last => Ok(true),
+                Ok(end) => self.pass(passing, circuit, *place, (arrival, end)),
+                Err(problem) => Err(problem),
             };
+            is_waiting |= outcome == Ok(false);
             if let Err(problem) = outcome {
                 if refused.insert(circuit.id) {
                     log::warn!("the circuit {:016x} from host {from:016x} is refused: {problem}", circuit.id);
@@ -265,13 +275,14 @@ impl Circuits {
         is_waiting
     }
 
-    /// Prepares for a circuit that passes. Returns true when this host is ready.
+    /// Prepares for a circuit that passes, or ends at a target of this host, after its arrival at an adapter. Returns true
+    /// when this host is ready.
     fn pass(
         &self,
         passing: &mut HashMap<u64, Passing>,
         circuit: &Circuit,
         place: usize,
-        arrival: &Arc<Adapter>,
+        (arrival, end): (&Arc<Adapter>, Option<Target>),
     ) -> Result<bool, String> {
         let one = passing.entry(circuit.id).or_insert_with(|| Passing {
             arrival: arrival.clone(),
@@ -283,7 +294,8 @@ impl Circuits {
             return Ok(true);
         }
         let Some(credit) = arrival.use_slice(circuit.id | 1, AGENT) else { return Ok(false) };
-        let Some(target) = self.connect(circuit, place + 1, &mut one.credit) else { return Ok(false) };
+        let target = end.or_else(|| self.connect(circuit, place + 1, &mut one.credit));
+        let Some(target) = target else { return Ok(false) };
         let (_, memory) = arrival.add_slice(circuit.id, AGENT, LANE).map_err(|error| error.to_string())?;
         let lane = InWindow::new(memory.region().part(0, LANE as usize));
         let inlet = Inlet::remote(lane, credit).map_err(|error| error.to_string())?;

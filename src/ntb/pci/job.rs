@@ -6,7 +6,7 @@ use crate::adapters::Adapters;
 use crate::address::{slice_key, SliceAddress};
 use crate::circuits::{Exposes, Wanted};
 use crate::memory::SharedMemory;
-use crate::relay::{Outlet, Target};
+use crate::relay::{LocalSlice, Outlet, Target};
 use crate::slice::{SliceBells, HEADER};
 use ntbring_ntb::fabric::Windows;
 use ntbring_ntb::software::{Registers, PAGE};
@@ -40,9 +40,9 @@ impl Jobs {
 }
 
 impl Exposes for Jobs {
-    fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<(), String> {
+    fn expose(&self, key: u64, user: u32, arrival: &Arc<Adapter>) -> Result<Option<Target>, String> {
         let Some((job, port)) = slice_key::split(key).and_then(|(job, port)| Some((self.find(job)?, port))) else {
-            return Ok(());
+            return Ok(None);
         };
         if job.user != user {
             return Err(format!("the slice is not one of user {user}"));
@@ -60,6 +60,8 @@ pub struct Slice {
     /// The memory that the neighbour writes.
     pub memory: Arc<SharedMemory>,
     bells: Arc<SliceBells>,
+    /// The slice as the agent of this host writes it, for circuits.
+    local: Arc<LocalSlice>,
     /// The adapters by whose cables it can be written.
     exposures: Mutex<Vec<Exposure>>,
     /// Relayed access of processes to the neighbour's slice.
@@ -137,7 +139,9 @@ impl Allotment {
         let listener = bells.listener(doorbell_of(range, adapter.chip().limits().doorbells), true);
         adapter.listen(listener.clone());
         let exposures = Mutex::new(vec![(adapter.clone(), listener)]);
-        Ok(Slice { port, adapter, memory, bells, exposures, outlet: Mutex::default(), route: Mutex::default() })
+        let local = Arc::new(LocalSlice::new(&memory, bells.clone()));
+        let (outlet, route) = Default::default();
+        Ok(Slice { port, adapter, memory, bells, local, exposures, outlet, route })
     }
 
     /// Returns the address, for the hosts of the job.
@@ -170,18 +174,22 @@ impl Allotment {
         self.slices.iter().find(|slice| slice.port == port)
     }
 
-    /// Makes the slice of a port writable by the cable of an adapter, too.
-    fn expose(&self, port: PortIndex, arrival: &Arc<Adapter>) -> Result<(), NtbError> {
-        let Some(slice) = self.slice(port) else { return Ok(()) };
+    /// Makes the slice of a port writable by the cable of an adapter, too. Returns the slice as a target if its memory
+    /// cannot be behind the adapter's window.
+    fn expose(&self, port: PortIndex, arrival: &Arc<Adapter>) -> Result<Option<Target>, NtbError> {
+        let Some(slice) = self.slice(port) else { return Ok(None) };
         let mut exposures = lock(&slice.exposures);
         if exposures.iter().any(|(adapter, _)| Arc::ptr_eq(adapter, arrival)) {
-            return Ok(());
+            return Ok(None);
+        }
+        if arrival.has_own_memory() {
+            return Ok(Some(Target::Local(slice.local.clone())));
         }
         let range = arrival.add_memory(slice_key::of(self.key, port), self.user, slice.memory.clone())?;
         let listener = slice.bells.listener(doorbell_of(range, arrival.chip().limits().doorbells), false);
         arrival.listen(listener.clone());
         exposures.push((arrival.clone(), listener));
-        Ok(())
+        Ok(None)
     }
 
     /// Finds the way from a port to the port `opposite` of the host at `address`, and waits until it is there: directly
@@ -267,6 +275,7 @@ impl Drop for Allotment {
         for slice in self.slices.drain(..) {
             let key = slice_key::of(self.key, slice.port);
             self.owner.circuits().end(key);
+            slice.local.close();
             lock(&slice.outlet).iter().for_each(|outlet| outlet.set_target(Target::Down));
             for (adapter, listener) in lock(&slice.exposures).drain(..) {
                 adapter.ignore(&listener);

@@ -6,11 +6,13 @@
 //! the window of the neighbour, or by putting them into a lane in that window, from which the neighbour's agent takes
 //! them.
 
+mod local_slice;
 mod outlet;
 mod record;
 mod thread;
 mod writer;
 
+pub use local_slice::LocalSlice;
 pub use outlet::{Inlet, Outlet, Target, DRAIN};
 pub use record::LANE;
 pub use thread::RelayThread;

@@ -1,5 +1,6 @@
 //! Outlets: each takes records out of the lanes that lead to it and carries them out, or passes them on.
 
+use super::local_slice::LocalSlice;
 use super::record::{execute, Kind, LocalLane};
 use super::writer::RecordLane;
 use crate::adapter_slices::SliceUse;
@@ -7,7 +8,7 @@ use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Entry, Producer};
 use std::sync::atomic::{fence, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most records of one lane that are handled before the next lane's turn.
@@ -27,6 +28,8 @@ pub enum Target {
         /// All of it.
         window: OutWindow,
     },
+    /// The slice of this host in which the records are carried out.
+    Local(Arc<LocalSlice>),
     /// A lane in a neighbour's window, whose agent passes the records on.
     Lane {
         /// The slice that holds the lane.
@@ -194,6 +197,11 @@ fn pump(inlet: &mut Inlet, target: &mut Target) -> Result<usize, String> {
                 }
                 if kind == Kind::Ring {
                     slice.ring();
+                }
+            }
+            Target::Local(slice) => {
+                if !slice.execute(kind, records, entry.offset, entry.len) {
+                    return Err(format!("a record {kind:?} of {} bytes that reaches beyond the slice", entry.len));
                 }
             }
             // All lanes of records have the same size, so the record fits.
