@@ -33,6 +33,12 @@ impl Ivshmem {
     /// Least window, bytes: with it the memory is as large as a driver needs.
     pub const WINDOW_MIN: u64 = 256 << 10;
 
+    /// Returns the size of a memory that has windows of `window` bytes, a power of two: two windows, and the words beside
+    /// them.
+    pub fn memory_for(window: u64) -> u64 {
+        4 * window.max(Self::WINDOW_MIN)
+    }
+
     /// Creates two machines that share `size` bytes, a power of two. Panics if there is no memory.
     pub fn new(size: u64) -> Ivshmem {
         assert!(size.is_power_of_two(), "a memory of {size} bytes");

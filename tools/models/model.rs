@@ -41,8 +41,7 @@ impl Model {
             Model::Spr => Cable::new(Joined::new(Icx::SapphireRapids, window)),
             // The second range leads to registers only.
             Model::Plx87 => Cable::new(Plx87::back_to_back(0x8749, 0, [window.max(RANGE_MIN), RANGE_MIN])),
-            // Two windows, and the words beside them.
-            Model::Ivshmem => Cable::new(Ivshmem::new(4 * window.max(Ivshmem::WINDOW_MIN))),
+            Model::Ivshmem => Cable::new(Ivshmem::new(Ivshmem::memory_for(window))),
             Model::Plx87RootPort => Cable::new(Plx87::root_port(0x8749, 0, [window.max(RANGE_MIN), 0])),
         }
     }

@@ -14,6 +14,13 @@ pub struct KnownChip {
     pub(crate) driver: Option<Driver>,
 }
 
+impl KnownChip {
+    /// Returns true if the device is one of a virtual machine.
+    pub fn is_virtual(&self) -> bool {
+        self.driver == Some(Driver::Ivshmem)
+    }
+}
+
 /// Drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {

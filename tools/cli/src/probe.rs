@@ -125,8 +125,20 @@ fn problems(function: &SysFunction, chip: KnownChip, sysfs: &Sysfs) -> Vec<Probl
         let what = "so that windows are uncached and many times slower: switch Secure Boot off";
         add(format!("the kernel is locked down ({mode}), {what}"), None);
     }
-    if !ranges(function).iter().any(|range| range.bar > 0 && range.bytes >= 1 << 20) {
-        add("it has no memory range for a window: enable the NTB's BARs in the BIOS".into(), None);
+    let ranges = ranges(function);
+    let largest = ranges.iter().filter(|range| range.bar > 0).map(|range| range.bytes).max().unwrap_or(0);
+    match largest < 1 << 20 {
+        true if chip.is_virtual() => add(
+            format!("its shared memory has {largest} bytes: give its ivshmem server a power of two from 1 MiB on"),
+            None,
+        ),
+        true => add("it has no memory range for a window: enable the NTB's BARs in the BIOS".into(), None),
+        false => {}
+    }
+    // The table of the interrupt vectors.
+    if chip.is_virtual() && !ranges.iter().any(|range| range.bar == 1) {
+        let what = "it has no interrupts (ivshmem-plain): give the machine an ivshmem-doorbell device and a server";
+        add(what.into(), None);
     }
     problems
 }

@@ -90,6 +90,24 @@ fn each_problem_is_named_with_its_remedy() {
 }
 
 #[test]
+fn shared_memory_needs_interrupts_and_some_size() {
+    let root = sys();
+    let ivshmem = |address: &str, table: &str, last: &str| {
+        add(root.path(), address, (0x1af4, 0x1110), Some("vfio-pci"), Some("7"));
+        let ranges = format!("0xf0000000 0xf00000ff 0x40200\n{table} 0x40200\n0xe0000000 {last} 0x14220c\n");
+        fs::write(root.path().join("bus/pci/devices").join(address).join("resource"), ranges).unwrap();
+    };
+    ivshmem("0000:00:05.0", "0xf0001000 0xf0001fff", "0xe3ffffff");
+    let output = ntbring(root.path(), &["probe"]);
+    assert!(output.status.success() && text(&output).contains("ivshmem, memory that two"), "{}", text(&output));
+    ivshmem("0000:00:06.0", "0x0 0x0", "0xe000ffff");
+    let output = text(&ntbring(root.path(), &["probe"]));
+    for part in ["has 65536 bytes", "ivshmem-plain", "1 of 2 adapters cannot be used"] {
+        assert!(output.contains(part), "{part}: {output}");
+    }
+}
+
+#[test]
 fn drivers_are_changed_only_of_adapters() {
     let root = sys();
     add(root.path(), "0000:05:00.0", SKX, Some("ntb_hw_intel"), Some("7"));

@@ -1,13 +1,15 @@
 //! A server of modelled NTB adapters for virtual machines: each function appears in a QEMU as a `vfio-user-pci` device.
+//! With ivshmem, which QEMU has itself, it serves the memory that two machines share.
 
 mod control;
 mod function;
 mod guest_memory;
+mod shared_memory;
 
 use anyhow::{bail, Context, Result};
 use clap::Parser;
 use function::Served;
-use ntbring_models::{End, Model};
+use ntbring_models::{End, Ivshmem, Model};
 use std::path::PathBuf;
 use std::thread;
 
@@ -39,6 +41,10 @@ fn main() -> Result<()> {
     }
     let (mut servers, mut cables) = (Vec::new(), Vec::new());
     for ends in args.sockets.chunks(2) {
+        if args.chip == Model::Ivshmem {
+            servers.extend(shared_memory::serve(Ivshmem::memory_for(args.window), ends)?);
+            continue;
+        }
         let cable = args.chip.cable(args.window);
         for (end, socket) in End::BOTH.into_iter().zip(ends) {
             let served = Served::new(cable.clone(), end, socket);

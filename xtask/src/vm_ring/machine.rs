@@ -21,6 +21,9 @@ const MEMORY: u32 = 512;
 /// PCI device number of a machine's first adapter.
 const FIRST_DEVICE: u32 = 5;
 
+/// The chip that QEMU has itself: memory that two machines share.
+const IVSHMEM: &str = "ivshmem";
+
 /// Longest time from the start to the first command.
 const BOOT: Duration = Duration::from_secs(180);
 
@@ -43,6 +46,8 @@ pub struct Config {
     pub guests: u32,
     /// Sockets of its adapters' models.
     pub adapters: Vec<PathBuf>,
+    /// Kind of chip of the adapters.
+    pub chip: String,
     /// Further words of the kernel's command line.
     pub words: String,
     /// Port of the multicast group that joins the machines, for launching.
@@ -123,6 +128,12 @@ impl Config {
             ))
             .args(["-device", "virtio-net-pci,netdev=console,addr=3,romfile="]);
         for (device, socket) in (FIRST_DEVICE..).zip(&self.adapters) {
+            if self.chip == IVSHMEM {
+                let socket = format!("socket,id=cable{device},path={}", socket.display());
+                let adapter = format!("ivshmem-doorbell,vectors=1,chardev=cable{device},bus=pcie.0,addr={device}");
+                command.args(["-chardev", &socket, "-device", &adapter]);
+                continue;
+            }
             // Reads wait for all earlier writes, which are slow in a model: they need much time.
             command.arg("-device").arg(format!(
                 r#"{{"driver":"vfio-user-pci","bus":"pcie.0","addr":"{device}","x-msg-timeout":120000,"socket":{{"type":"unix","path":"{}"}}}}"#,

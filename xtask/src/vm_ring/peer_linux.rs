@@ -123,7 +123,8 @@ pub fn run(setting: &Setting, modules: &Path) -> Result<Tally> {
         let adapters = vec![models.socket(0, if id == 0 { "a" } else { "b" })];
         let words = setting.words(false);
         let directory = directory.clone();
-        Config { id, guests: 2, adapters, words, network, accel: setting.accel, directory }.start(setting.images)
+        let chip = setting.chip.clone();
+        Config { id, guests: 2, adapters, chip, words, network, accel: setting.accel, directory }.start(setting.images)
     };
     let mut machines = [boot(0)?, boot(1)?];
     machines.iter_mut().try_for_each(Machine::wait)?;

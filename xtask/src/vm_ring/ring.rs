@@ -77,7 +77,8 @@ impl<'a> Setting<'a> {
             let left = (id + guests - 1) % guests;
             let adapters = vec![models.socket(left, "b"), models.socket(id, "a")];
             let (words, accel, directory) = (self.words(true), self.accel, directory.clone());
-            let config = Config { id, guests, adapters, words, network, accel, directory };
+            let chip = self.chip.clone();
+            let config = Config { id, guests, adapters, chip, words, network, accel, directory };
             machines.push(Some(config.start(self.images)?));
         }
         for machine in machines.iter_mut().flatten() {
