@@ -123,7 +123,7 @@ fn a_neighbour_that_has_died_is_noticed_and_replaced() {
     assert!(interrupts.event.read().is_ok(), "the interrupt goes to the new id");
     assert_eq!(successor.take_events().unwrap().doorbells, 1 << 7);
     // If the former machine was only paused, it learns that it was replaced.
-    let error = former.link().err().expect("an error").to_string();
+    let error = former.link().expect_err("an error").to_string();
     assert!(error.contains("taken over") && error.contains("Restart ntbringd"), "{error}");
     drop(former);
     assert!(successor.link().is_ok(), "the former driver takes nothing away from the new one");

@@ -30,7 +30,8 @@ pub enum Model {
 
 impl Model {
     /// All families.
-    pub const ALL: [Model; 6] = [Model::Skx, Model::Icx, Model::Spr, Model::Amd, Model::Plx87, Model::Plx87RootPort];
+    pub const ALL: [Model; 7] =
+        [Model::Skx, Model::Icx, Model::Spr, Model::Amd, Model::Plx87, Model::Plx87RootPort, Model::Ivshmem];
 
     /// Returns a new cable between two functions, with windows of `window` bytes.
     pub fn cable(self, window: u64) -> Cable {

@@ -3,11 +3,10 @@
 use crate::cable::{Cable, End};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ntbring_memory::{Mapping, OutWindow, Region, WriteSink};
+use ntbring_pci::memory::SharedMemory;
 use ntbring_pci::{
     Alarm, Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width,
 };
-use ntbring_pci::memory::SharedMemory;
-use ntbring_pci::{Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
