@@ -1,26 +1,4 @@
-//! A neighbour that writes what it likes into the scratchpads, step by step.
+//! See `ntbring_fuzzing::handshake`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use ntbring_ring::handshake::{Dpm, Handshake, Outcome, REGISTERS};
-
-fuzz_target!(|steps: Vec<[u32; REGISTERS]>| {
-    let mine = Dpm { hosts: 4, window: 1 << 20, chunk: 16 << 10, ..Dpm::default() };
-    let mut side = Handshake::new(mine, 1);
-    for registers in steps {
-        let step = side.step(&registers);
-        assert!(step.write.iter().all(|&(register, _)| register < REGISTERS));
-        match step.outcome {
-            Outcome::Waiting => {}
-            Outcome::Done(theirs) => {
-                assert_eq!((theirs.host, theirs.hosts), (1, 4));
-                assert_eq!((theirs.window, theirs.chunk), (mine.window, mine.chunk));
-                return;
-            }
-            Outcome::Failed(error) => {
-                assert!(!error.to_string().is_empty());
-                return;
-            }
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ntbring_fuzzing::handshake::run(data));

@@ -1,32 +1,4 @@
-//! An entry of a lane that a peer has made up.
+//! See `ntbring_fuzzing::packet`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use ntbring_endpoint::wire::{Packet, PREFIX_MAX};
-
-fuzz_target!(|input: (u8, u16, u16, bool, &[u8])| {
-    let (kind, meta, len, routed, bytes) = input;
-    let len = len as usize;
-    let first = &bytes[..bytes.len().min(len).min(PREFIX_MAX)];
-    if let Ok((packet, route, at)) = Packet::parse(kind, meta & 0x7fff, len, first, routed) {
-        assert_eq!(route.is_some(), routed);
-        let end = match packet {
-            Packet::Message { header, payload, .. } => at + header + payload,
-            Packet::Begin { header, .. } | Packet::Rts { header, .. } => at + header,
-            Packet::Chunk { payload, .. }
-            | Packet::Served { payload, .. }
-            | Packet::Dpm { payload, .. } => at + payload,
-            Packet::Cts { .. }
-            | Packet::Data { .. }
-            | Packet::Fin { .. }
-            | Packet::Taken { .. }
-            | Packet::Credit { .. }
-            | Packet::Stalled { .. } => at,
-        };
-        assert_eq!(end, len);
-        // What is understood is what would be sent.
-        let prefix = packet.prefix(route);
-        let again = Packet::parse(prefix.kind, prefix.meta, prefix.end() + len - at, prefix.bytes(), routed);
-        assert_eq!(again.map(|(p, r, _)| (p, r)), Ok((packet, route)));
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ntbring_fuzzing::packet::run(data));

@@ -1,19 +1,4 @@
-//! Any environment.
+//! See `ntbring_fuzzing::settings`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use ntbring_endpoint::settings::{Settings, TABLE};
-
-fuzz_target!(|vars: Vec<(Option<u8>, String, String)>| {
-    let names: Vec<&str> = TABLE.settings().map(|setting| setting.name).collect();
-    let named = vars.into_iter().map(|(known, name, value)| match known {
-        Some(i) => (names[i as usize % names.len()].to_string(), value),
-        None => (name, value),
-    });
-    match Settings::from_vars(named) {
-        Ok(s) => {
-            assert!(s.ring.window.is_none_or(|w| w % 4096 == 0 && w >= 64 << 10) && s.ring.chunk.is_none_or(|c| c >= 64));
-        }
-        Err(error) => assert!(error.to_string().contains("NTBRING_")),
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ntbring_fuzzing::settings::run(data));

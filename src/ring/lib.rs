@@ -17,6 +17,7 @@
 //! | `liveness` | keep-alives and obituaries between hosts whose processes cannot be watched |
 //! | `external_peer` | processes outside the job, such as those of a spawned job |
 //! | `gateway` | messages between jobs whose processes are on different hosts |
+//! | `fuzzing` | entries of the fuzzers to state machines that are private |
 //!
 //! The network manager itself (discovery, master, local ids, routes, on any graph of hosts) is the crate
 //! `ntbring_manager`. The number of cores that a job has, the sessions of its ranks and the back-off of waits without a
@@ -25,6 +26,8 @@
 pub mod external_peer;
 mod failures;
 mod forwarding;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 pub mod join;
 pub mod layout;

@@ -1,7 +1,7 @@
 //! Tests that the driver of every chip must pass.
 
 use super::*;
-use ntbring_pci::{Events, LinkStatus};
+use ntbring_pci::{Events, LinkStatus, Width};
 
 const WINDOW: u64 = 1 << 20;
 
@@ -172,7 +172,13 @@ fn scratchpads_are_cleared_at_the_start(model: Model) {
 fn a_function_that_is_gone_is_noticed(model: Model) {
     let pair = Pair::new(model.cable(WINDOW));
     let a = pair.started(End::A, &memory());
+    let identity = a.function().identity();
     pair.cable.lock().set_gone(End::A, true);
+    assert_eq!(
+        a.function().read(Space::Config, 0, Width::Dword) as u16,
+        identity.vendor,
+        "VFIO answers reads of the ids"
+    );
     let errors =
         [a.link().err(), a.take_events().err(), a.scratchpad(0).err(), a.initialize().err(), a.enable_link().err()];
     for error in errors {

@@ -82,6 +82,7 @@ fn functions_of_other_kinds_are_refused() {
         pair.configure(End::A, Space::Config, 0, id, 4);
         assert!(pair.refusal(End::A).contains("use it with Linux's driver ntb_hw_intel"));
     }
+    let pair = Pair::new(Model::Skx.cable(1 << 20));
     pair.configure(End::A, Space::Config, 0, u32::MAX.into(), 4);
     assert!(pair.refusal(End::A).contains("is gone"));
 }

@@ -8,6 +8,7 @@ use ntbring_pci::{
     Alarm, Bar, Function, Identity, InterruptKind, Interrupts, PciAddress, PciError, Registers, Space, Width,
 };
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function at one end of a cable, plugged into a host of this process.
@@ -18,12 +19,16 @@ pub struct Plugged {
     /// The bus addresses of mapped memory, with the sizes.
     mapped: Mutex<Vec<(u64, u64)>>,
     alarm: Mutex<Option<Alarm>>,
+    /// The vendor and device ids as they were last read from the function; 0 before. VFIO answers reads of them itself, also
+    /// when the function is gone.
+    ids: AtomicU64,
 }
 
 impl Plugged {
     /// Plugs the function at one end of a cable into a host, at a bus address, and gives its memory ranges addresses.
     pub fn new(cable: &Cable, end: End, address: PciAddress) -> Arc<Plugged> {
-        let plugged = Plugged { cable: cable.clone(), end, address, mapped: Mutex::default(), alarm: Mutex::default() };
+        let (mapped, alarm, ids) = (Mutex::default(), Mutex::default(), 0.into());
+        let plugged = Plugged { cable: cable.clone(), end, address, mapped, alarm, ids };
         cable.lock().set_power(end, true);
         plugged.enable_memory();
         Arc::new(plugged)
@@ -63,7 +68,18 @@ impl Registers for Plugged {
     fn read(&self, space: Space, offset: u64, width: Width) -> u64 {
         let mut bytes = [0; 8];
         self.cable.read(self.end, space, offset, &mut bytes[..width.bytes()]);
-        u64::from_le_bytes(bytes)
+        let value = u64::from_le_bytes(bytes);
+        match (space, offset, width) {
+            (Space::Config, 0, Width::Dword) if value == width.ones() => match self.ids.load(Ordering::Relaxed) {
+                0 => value,
+                ids => ids,
+            },
+            (Space::Config, 0, Width::Dword) => {
+                self.ids.store(value, Ordering::Relaxed);
+                value
+            }
+            _ => value,
+        }
     }
 
     fn write(&self, space: Space, offset: u64, width: Width, value: u64) {

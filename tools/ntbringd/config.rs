@@ -35,7 +35,8 @@ impl Config {
         }
     }
 
-    fn parse(text: &str) -> Result<Config> {
+    /// Reads the text of a file.
+    pub fn parse(text: &str) -> Result<Config> {
         let config: Config = toml::from_str(text)?;
         if config.window == Some(0) {
             bail!("window = 0: a size in bytes is needed");

@@ -1,6 +1,6 @@
 //! The backend of ranks over the agent of their host.
 
-use crate::message::{receive, send, Reply, Request, VERSION};
+use crate::message::{receive_with_descriptors, send, Reply, Request, VERSION};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{
     connect, setsockopt, shutdown, socket, sockopt, AddressFamily, Shutdown, SockFlag, SockType, UnixAddr,
@@ -156,7 +156,7 @@ impl Agent {
     /// Sends a request and returns the reply. Fails if the agent refuses it or has ended.
     fn ask(&self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), NtbError> {
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = send(socket.as_fd(), request, &[]).and_then(|()| receive(socket.as_fd()));
+        let answer = send(socket.as_fd(), request, &[]).and_then(|()| receive_with_descriptors(socket.as_fd()));
         match answer.map_err(|error| self.failure(format!("ntbringd: {error}")))? {
             (Reply::Refused { reason }, _) => Err(self.failure(reason)),
             answer => Ok(answer),

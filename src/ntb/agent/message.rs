@@ -93,14 +93,26 @@ pub fn send(socket: BorrowedFd, message: &impl Serialize, descriptors: &[Borrowe
     }
 }
 
+/// Receives a message without descriptors. One that has some is invalid, and this process gets none of them.
+pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<T, MessageError> {
+    receive_into(socket, None).map(|(message, _)| message)
+}
+
 /// Receives a message with its descriptors.
-pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
+pub fn receive_with_descriptors<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
+    receive_into(socket, Some(cmsg_space!([RawFd; DESCRIPTORS_MAX])))
+}
+
+/// Receives a message; its descriptors go through `space`.
+fn receive_into<T: DeserializeOwned>(
+    socket: BorrowedFd,
+    mut space: Option<Vec<u8>>,
+) -> Result<(T, Vec<OwnedFd>), MessageError> {
     let mut bytes = vec![0; MAX];
     let mut parts = [IoSliceMut::new(&mut bytes)];
-    let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let received = loop {
-        match recvmsg::<UnixAddr>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
+        match recvmsg::<UnixAddr>(socket.as_raw_fd(), &mut parts, space.as_mut(), flags) {
             Err(nix::Error::EINTR) => {}
             Err(nix::Error::ECONNRESET) => return Err(MessageError::Closed),
             Err(nix::Error::EAGAIN) => return Err(MessageError::Silent),
@@ -108,6 +120,9 @@ pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedF
             Ok(received) => break received,
         }
     };
+    if received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
+        return Err(MessageError::Invalid("it is too long, or has descriptors that are not expected".into()));
+    }
     let mut descriptors = Vec::new();
     for control in received.cmsgs().map_err(|error| MessageError::System(error.into()))? {
         if let ControlMessageOwned::ScmRights(raw) = control {
@@ -115,13 +130,46 @@ pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedF
             descriptors.extend(raw.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
     }
-    let (len, is_cut) = (received.bytes, received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC));
-    match len {
+    match received.bytes {
         0 => Err(MessageError::Closed),
-        _ if is_cut => Err(MessageError::Invalid("it is too long".into())),
         len => match serde_json::from_slice(&bytes[..len]) {
             Ok(message) => Ok((message, descriptors)),
             Err(error) => Err(MessageError::Invalid(error.to_string())),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+    use nix::unistd::{pipe, read};
+    use std::os::fd::AsFd;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap()
+    }
+
+    #[test]
+    fn descriptors_that_nobody_asked_for_are_closed() {
+        for count in [1, DESCRIPTORS_MAX, DESCRIPTORS_MAX + 1, 100] {
+            let ((to, from), (end, other)) = (pair(), pipe().unwrap());
+            send(to.as_fd(), &Request::Network {}, &vec![other.as_fd(); count]).unwrap();
+            drop(other);
+            let received: Result<Request, _> = receive(from.as_fd());
+            assert!(matches!(received, Err(MessageError::Invalid(_))), "{received:?}");
+            // The end of the pipe is reached only when no process has the other end.
+            assert_eq!(read(end.as_raw_fd(), &mut [0]), Ok(0), "{count} descriptors");
+        }
+    }
+
+    #[test]
+    fn messages_arrive_with_their_descriptors() {
+        let ((to, from), (_end, other)) = (pair(), pipe().unwrap());
+        send(to.as_fd(), &Reply::Relayed { len: 7 }, &[other.as_fd(); DESCRIPTORS_MAX]).unwrap();
+        let (reply, files) = receive_with_descriptors(from.as_fd()).unwrap();
+        assert!(matches!(reply, Reply::Relayed { len: 7 }) && files.len() == DESCRIPTORS_MAX);
+        drop(to);
+        assert!(matches!(receive::<Reply>(from.as_fd()), Err(MessageError::Closed)));
     }
 }

@@ -1,6 +1,7 @@
 //! The agent's side of the socket.
 
 use crate::message::{receive, send, MessageError, Reply, Request, VERSION};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{
     accept4, bind, getsockopt, listen, socket, sockopt, AddressFamily, Backlog, SockFlag, SockType, UnixAddr,
 };
@@ -41,6 +42,12 @@ const CONNECTIONS_MAX: usize = 1024;
 const ONE_MEMORY: &str =
     "with ivshmem, processes read their windows in memory that all jobs share, so that `isolate` cannot \
                           keep jobs apart: unset it if the users of these machines trust each other";
+
+/// The most jobs in which one process has windows.
+const JOBS_MAX: usize = 64;
+
+/// The most times that one process opens a neighbour's window.
+const OPENED_MAX: usize = 64;
 
 /// State that all connections share.
 struct State {
@@ -146,6 +153,22 @@ enum Grant {
     Lane(Reply),
 }
 
+impl Drop for Connection {
+    /// Takes all back that the process was given.
+    fn drop(&mut self) {
+        self.uses.clear();
+        self.lanes.clear();
+        for (key, allotment) in self.allotments.drain() {
+            let is_last = Arc::strong_count(&allotment) == 1;
+            drop(allotment);
+            if is_last {
+                self.state.owners().remove(&key);
+            }
+        }
+        self.state.dismiss(self.user);
+    }
+}
+
 impl Connection {
     fn serve(socket: OwnedFd, state: Arc<State>) {
         let (user, process) = match getsockopt(&socket, sockopt::PeerCredentials) {
@@ -163,21 +186,11 @@ impl Connection {
             Ok(()) | Err(MessageError::Closed) => log::debug!("process {process} has disconnected"),
             Err(error) => log::warn!("process {process} of user {user} is disconnected: {error}"),
         }
-        connection.uses.clear();
-        connection.lanes.clear();
-        for (key, allotment) in connection.allotments.drain() {
-            let is_last = Arc::strong_count(&allotment) == 1;
-            drop(allotment);
-            if is_last {
-                connection.state.owners().remove(&key);
-            }
-        }
-        connection.state.dismiss(user);
     }
 
     fn serve_requests(&mut self) -> Result<(), MessageError> {
         loop {
-            let (request, _): (Request, _) = receive(self.socket.as_fd())?;
+            let request: Request = receive(self.socket.as_fd())?;
             log::debug!("process {} of user {}: {request:?}", self.process, self.user);
             let grant = self.grant(request).unwrap_or_else(|reason| {
                 log::info!("process {} of user {}: refused: {reason}", self.process, self.user);
@@ -217,6 +230,7 @@ impl Connection {
             Request::Create { bytes, ports } => self.create(bytes, ports),
             Request::Attach { address } => {
                 let allotment = self.find(&address)?;
+                self.admit_job(allotment.address().key)?;
                 self.allotments.insert(allotment.address().key, allotment.clone());
                 Ok(Grant::Windows(windows(&allotment), allotment))
             }
@@ -236,6 +250,7 @@ impl Connection {
     }
 
     fn create(&mut self, bytes: u64, ports: u32) -> Result<Grant, String> {
+        self.admit_job(0)?;
         let ports = PortList::of_code(ports).ok_or("an invalid list of ports")?;
         let windows = Windows { bytes, accounts: false, ports };
         let allotment = self.state.adapters.allot(windows, self.user).map_err(|error| error.to_string())?;
@@ -246,6 +261,20 @@ impl Connection {
         self.state.owners().insert(key, self.user);
         self.allotments.insert(key, allotment.clone());
         Ok(Grant::Windows(self::windows(&allotment), allotment))
+    }
+
+    /// Returns the reason if the process may not have windows of another job, that with this key.
+    fn admit_job(&self, key: u64) -> Result<(), String> {
+        match self.allotments.len() < JOBS_MAX || self.allotments.contains_key(&key) {
+            true => Ok(()),
+            false => Err(format!("the process has windows of {JOBS_MAX} jobs already")),
+        }
+    }
+
+    /// Returns true if the process has ended, or has closed the connection.
+    fn is_closed(&self) -> bool {
+        let mut sockets = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
+        poll(&mut sockets, PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 
     /// Returns the windows of a job of this process's user.
@@ -261,10 +290,13 @@ impl Connection {
         let (address, neighbour) = (decode(address)?, decode(neighbour)?);
         let allotment =
             self.allotments.get(&address.key).ok_or("the process has no windows with this address")?.clone();
+        if self.uses.len() + self.lanes.len() >= OPENED_MAX {
+            return Err(format!("the process has opened {OPENED_MAX} windows already"));
+        }
         let (port, opposite) = PortIndex::new(port).zip(PortIndex::new(opposite)).ok_or("there is no such port")?;
         let own = allotment.slice(port).map(|slice| slice.memory.region().len() as u64);
         let cannot = |error: NtbError| error.to_string();
-        let slice = match allotment.reach(port, &neighbour, opposite).map_err(cannot)? {
+        let slice = match allotment.reach(port, &neighbour, opposite, &|| self.is_closed()).map_err(cannot)? {
             Way::Relayed(outlet) => return self.relayed(&allotment, outlet, own.unwrap_or(0)),
             Way::Direct(slice) => slice,
         };

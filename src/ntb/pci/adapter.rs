@@ -23,6 +23,10 @@ pub const CONTROL: u64 = 32 << 10;
 /// the link is measured after it.
 pub const BOARD: u64 = 4096;
 
+/// Smallest window, bytes, and the size from which on messages are not slowed by it.
+const WINDOW_MIN: u64 = 2 * CONTROL;
+const WINDOW_GOOD: u64 = 4 << 20;
+
 /// Largest piece of scratch memory, bytes.
 const SCRATCH: u64 = 2 << 20;
 
@@ -109,6 +113,21 @@ impl Adapter {
         let (identity, help) = (function.identity(), String::new());
         let system = |operation, source| PciError::System { identity, operation, source, help };
         let size = limits.incoming.min(size) / PAGE * PAGE;
+        if size.min(limits.aperture.size) < WINDOW_MIN {
+            let problem = format!(
+                "its window has {} bytes, of which {size} may be used, but at least {WINDOW_MIN} are needed",
+                limits.incoming.min(limits.aperture.size)
+            );
+            let help =
+                "Set the windows to 4 MiB or more in the BIOS of both hosts (PEX 87xx: in the EEPROM), and `window` \
+                        of the agent's configuration, too";
+            return Err(PciError::Unusable { chip: chip.name(), identity, problem, help });
+        }
+        if size < WINDOW_GOOD {
+            log::warn!(
+                "port {port}: the window of {identity} has {size} bytes: messages flow better through {WINDOW_GOOD} and more"
+            );
+        }
         let (page, iova) = match limits.memory {
             Some(Aperture { bar, offset, .. }) => (function.memory(bar, offset, CONTROL)?, 0),
             None => {

@@ -161,7 +161,9 @@ impl SliceUse {
 
     /// Returns the doorbell of the neighbour's chip that announces words of the slice.
     pub fn doorbell(&self) -> usize {
-        doorbell_of(self.range, self.adapter.peer().map_or(1, |peer| peer.doorbells.into()))
+        // The neighbour may claim to have more than this chip can ring.
+        let doorbells = self.adapter.peer().map_or(1, |peer| peer.doorbells.into());
+        doorbell_of(self.range, self.adapter.limits.doorbells.min(doorbells))
     }
 }
 

@@ -74,6 +74,11 @@ impl Adapters {
         self.circuits.announcements()
     }
 
+    /// Exchanges news with the neighbours and brings circuits forward now. The thread that serves the adapters does so, too.
+    pub fn exchange(&self) {
+        self.circuits.tick();
+    }
+
     /// Returns the thread that carries out the writes of processes.
     pub fn relay(&self) -> &RelayThread {
         self.circuits.relay()

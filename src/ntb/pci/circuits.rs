@@ -290,6 +290,9 @@ impl Circuits {
             outlet: None,
             ended: None,
         });
+        if !Arc::ptr_eq(&one.arrival, arrival) {
+            return Err("another circuit has the same identity".into());
+        }
         if one.outlet.is_some() {
             return Ok(true);
         }
@@ -323,7 +326,7 @@ impl State {
             if one.circuit.is_none() {
                 let Wanted { to, key, ports: [port, opposite], user, .. } = one.wanted;
                 let steps = map.way(to, port, opposite);
-                let id = fastrand::u64(1..) & !1;
+                let id = fastrand::u64(2..) & !1;
                 one.circuit = steps.map(|steps| Circuit { id, user, key, steps });
             }
         }

@@ -193,8 +193,15 @@ impl Allotment {
     }
 
     /// Finds the way from a port to the port `opposite` of the host at `address`, and waits until it is there: directly
-    /// through the port's cable if that leads to the host, otherwise by a circuit.
-    pub fn reach(&self, port: PortIndex, address: &SliceAddress, opposite: PortIndex) -> Result<Way, NtbError> {
+    /// through the port's cable if that leads to the host, otherwise by a circuit. Gives up when `is_abandoned` says that
+    /// nobody waits for the way any more.
+    pub fn reach(
+        &self,
+        port: PortIndex,
+        address: &SliceAddress,
+        opposite: PortIndex,
+        is_abandoned: &dyn Fn() -> bool,
+    ) -> Result<Way, NtbError> {
         let ports = self.registers.ports();
         let slice = self.slice(port).ok_or(NtbError::NoPort { of: "this host", port, ports })?;
         if address.ports.position(opposite).is_none() {
@@ -222,7 +229,7 @@ impl Allotment {
                     return Ok(Way::Relayed(outlet));
                 }
             }
-            if start.elapsed() > LINK_TIMEOUT {
+            if start.elapsed() > LINK_TIMEOUT || is_abandoned() {
                 return Err(device(format!("port {port}: {}", self.why_unreached(slice, address))));
             }
             std::thread::sleep(Duration::from_millis(5));

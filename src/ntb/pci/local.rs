@@ -103,7 +103,7 @@ impl Fabric for LocalFabric {
         let problem = "the neighbour's address is not of a host with adapters".to_string();
         let address = SliceAddress::decode(&opposite.host);
         let address = address.ok_or(NtbError::Device { device: "pci".into(), problem })?;
-        let way = self.allotment.reach(port, &address, opposite.port)?;
+        let way = self.allotment.reach(port, &address, opposite.port, &|| false)?;
         let unused = NtbError::NoPort { of: "this host", port, ports: self.allotment.registers().ports() };
         let (Some(own), Some(bank)) = (self.allotment.slice(port), self.allotment.registers().bank(port)) else {
             return Err(unused);

@@ -20,10 +20,12 @@
 //! | `source` | a lane from a process, and the tunnel that carries its entries away |
 //! | `sink` | a lane to a process, and the tunnel from which its entries come |
 //! | `gateway` | all tunnels of a host |
+//! | `hostile` | the state machines of tunnels under packets that a fuzzer makes up |
 //! | `mail` | packets that gateways and forwarder threads exchange |
 
 #[allow(clippy::module_inception)]
 mod gateway;
+pub(crate) mod hostile;
 mod mail;
 mod packet;
 mod receiver;

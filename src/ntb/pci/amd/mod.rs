@@ -48,7 +48,8 @@ pub struct Amd {
 /// Returns the driver of a function. Fails if it has no window.
 pub fn amd(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
     let is_hygon = function.identity().vendor == 0x1d94;
-    let device = Driven { name: if is_hygon { "Hygon NTB" } else { "AMD NTB" }, function };
+    let name = if is_hygon { "Hygon NTB" } else { "AMD NTB" };
+    let device = Driven { name, function, proof: OWN + SIDE_INFO };
     let window = device.largest(&[2, 4], "Enable the NTB and its BARs in the BIOS of the primary host")?;
     let side = device.registers().read32(OWN + SIDE_INFO);
     if side == u32::MAX {

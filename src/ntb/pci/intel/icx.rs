@@ -55,7 +55,7 @@ pub fn icx(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
         (_, SAPPHIRE_RAPIDS_FROM..) => ("Intel Sapphire Rapids NTB", false),
         _ => ("Intel Ice Lake NTB", true),
     };
-    let device = Driven { name, function };
+    let device = Driven { name, function, proof: CONTROL };
     if is_ice_lake && identity.revision < ICE_LAKE_FROM {
         let problem = format!("revision {:02x} is that of a processor before series production", identity.revision);
         return Err(device.unusable(problem, "Use a processor of a later stepping, from revision 02 on"));

@@ -35,7 +35,7 @@ struct Skx;
 
 /// Returns the driver of a function. Fails if the BIOS has not set the function up for a ring.
 pub fn skx(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
-    let device = Driven { name: "Intel Skylake NTB", function };
+    let device = Driven { name: "Intel Skylake NTB", function, proof: CONTROL };
     let ppd = device.config().read8(PPD);
     let help = "Set the port to \"NTB to NTB\", with split BARs off, in the BIOS of both hosts";
     match (ppd & PPD_MODE, ppd & PPD_SPLIT) {

@@ -40,7 +40,7 @@ pub struct Cable {
 /// A circuit: writes of one host that arrive in a slice of a host that may be several links away.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Circuit {
-    /// Identity of the circuit: an even random number. A circuit is never repaired; a new one replaces it.
+    /// Identity of the circuit: an even random number, not 0. A circuit is never repaired; a new one replaces it.
     pub id: u64,
     /// The user whose job it belongs to.
     pub user: u32,
@@ -67,7 +67,9 @@ impl Announcement {
     pub fn is_valid(&self) -> bool {
         let ports = ntbring_ntb::PortIndex::MAX_PORTS;
         let is_port = |port: u8| usize::from(port) < ports;
-        let is_way = |circuit: &Circuit| (1..=STEPS_MAX).contains(&circuit.steps.len()) && circuit.id % 2 == 0;
+        let is_way = |circuit: &Circuit| {
+            (1..=STEPS_MAX).contains(&circuit.steps.len()) && circuit.id % 2 == 0 && circuit.id != 0
+        };
         self.host != 0
             && self.cables.len() <= ports
             && self.cables.iter().all(|cable| is_port(cable.port) && is_port(cable.peer_port))

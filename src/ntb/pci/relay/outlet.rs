@@ -129,8 +129,13 @@ impl Outlet {
 
     /// Returns true if no record waits.
     pub fn is_drained(&self) -> bool {
+        self.is_drained_of(|_| true)
+    }
+
+    /// Returns true if no record waits in the lanes whose names are `among` these.
+    fn is_drained_of(&self, among: impl Fn(u64) -> bool) -> bool {
         let state = self.state();
-        let mut inlets = state.inlets.iter();
+        let mut inlets = state.inlets.iter().filter(|(name, _)| among(*name));
         matches!(state.target, Target::Down)
             || inlets.all(|(_, inlet)| inlet.taken.is_none() && !inlet.consumer.has_next())
     }
@@ -138,7 +143,7 @@ impl Outlet {
     /// Removes a lane whose writer has ended. Waits until its records have been handled, at most for [`DRAIN`].
     pub fn remove(&self, name: u64) {
         let start = Instant::now();
-        while !self.is_drained() && start.elapsed() < DRAIN {
+        while !self.is_drained_of(|other| other == name) && start.elapsed() < DRAIN {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.state().inlets.retain(|(other, _)| *other != name);
