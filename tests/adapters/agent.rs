@@ -69,6 +69,10 @@ fn what_cannot_be_granted_is_refused_with_the_reason() {
     let backend = agent(&ring, 0, directory.path());
     let too_large = error(backend.create(Windows { bytes: 2 << 20, ..WINDOWS }));
     assert!(too_large.contains("NTBRING_WINDOW"), "{too_large}");
+    for bytes in [1 << 40, u64::MAX] {
+        let too_large = error(backend.create(Windows { bytes, ..WINDOWS }));
+        assert!(too_large.contains("NTBRING_WINDOW"), "no memory is allocated for it: {too_large}");
+    }
     let [.., two, three] = PortIndex::ALL;
     let no_adapter = error(backend.create(Windows { ports: PortList::new(&[two, three]).unwrap(), ..WINDOWS }));
     assert!(

@@ -130,8 +130,8 @@ impl Process {
         let connected = connect(socket.as_raw_fd(), &UnixAddr::new(&world.path).ok()?);
         assert!(!is_stranger || set_user(0), "the thread is root again");
         connected.ok()?;
-        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::milliseconds(30)).ok()?;
-        setsockopt(&socket, sockopt::SendTimeout, &TimeVal::milliseconds(30)).ok()?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::milliseconds(4)).ok()?;
+        setsockopt(&socket, sockopt::SendTimeout, &TimeVal::milliseconds(4)).ok()?;
         let (memory, files) = (Vec::new(), Vec::new());
         Some(Process { socket, is_stranger, address: [0; 32], memory, files, cursor: (0, 0) })
     }

@@ -322,6 +322,8 @@ fn route(world: &World, script: &mut Script, key: u64) -> Announcement {
 fn succeed(world: World, function: Arc<Plugged>, cable: &Cable, free: u64) {
     let World { host, behind, hostile } = world;
     cable.lock().set_cable(true);
+    // Otherwise AMD's chips make the successor wait for a second.
+    hostile.chip.disable_link();
     drop(hostile);
     let chip = identify(function).expect("a driver");
     let successor = Adapter::open(chip, PortIndex::ALL[0], SUCCESSOR, WINDOW).expect("an adapter");

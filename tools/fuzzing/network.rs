@@ -16,14 +16,14 @@ pub fn run(data: &[u8]) {
             0 => {
                 let bytes = script.some(255);
                 let all = postcard::from_bytes::<Vec<Announcement>>(&bytes).unwrap_or_default();
-                all.into_iter().for_each(|one| drop(map.merge(one)));
+                all.into_iter().for_each(|one| _ = map.merge(one));
             }
             1 => {
                 let cables = (0..script.below(5)).map(|_| cable(&mut script)).collect();
                 map.announce(cables, (0..script.below(3)).map(|_| circuit(&mut script)).collect());
             }
-            2 => drop(map.forget_unreachable()),
-            _ => drop(map.merge(announcement(&mut script))),
+            2 => _ = map.forget_unreachable(),
+            _ => _ = map.merge(announcement(&mut script)),
         }
         check(&map, &mut script);
     }

@@ -33,9 +33,13 @@ pub struct FuzzArgs {
     /// Fuzzers to run (default: all)
     targets: Vec<String>,
 
-    /// Minutes to run each fuzzer
-    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = minutes)]
-    minutes: f64,
+    /// Seconds to run all of them together [default: 60]
+    #[arg(long, value_name = "N", conflicts_with = "minutes")]
+    seconds: Option<u64>,
+
+    /// Minutes to run each of them
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    minutes: Option<f64>,
 
     /// List the fuzzers
     #[arg(long)]
@@ -70,11 +74,23 @@ pub fn run(args: &FuzzArgs) -> Result<Tally> {
     }
     let wanted = if args.targets.is_empty() { &known } else { &args.targets };
     let folder = ui::step("build the fuzzers", || build(wanted))?;
+    let time = args.time(wanted.len());
     let mut tally = Tally::default();
     for target in wanted {
-        tally += fuzz(target, &folder, Duration::from_secs_f64(60.0 * args.minutes))?;
+        tally += fuzz(target, &folder, time)?;
     }
     Ok(tally)
+}
+
+impl FuzzArgs {
+    /// Returns the time for each of `count` fuzzers, at least a second.
+    fn time(&self, count: usize) -> Duration {
+        let each = match (self.minutes, self.seconds) {
+            (Some(minutes), _) => Duration::from_secs_f64(60.0 * minutes),
+            (None, seconds) => Duration::from_secs(seconds.unwrap_or(60)) / count.max(1) as u32,
+        };
+        each.max(Duration::from_secs(1))
+    }
 }
 
 fn manifest() -> PathBuf {
@@ -136,10 +152,18 @@ fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
         false => {
             println!("FAILED after {elapsed}");
             ui::failed(process::shown(&command));
+            if let Some(input) = finding(&text) {
+                println!("  the input is in {input}; to repeat it: {} {input}", folder.join(target).display());
+            }
             println!("{}", ui::error_with_log(format!("{}: {}", process::shown(&command), outcome.describe()), &log));
             Ok(Tally { passed: 0, failed: 1 })
         }
     }
+}
+
+/// Returns the file in which the fuzzer has kept the input that failed, from its log.
+fn finding(log: &str) -> Option<&str> {
+    log.lines().find_map(|line| line.split_once("Test unit written to ")).map(|(_, file)| file.trim())
 }
 
 /// Returns the number of inputs that a fuzzer has tried, from the statistics at the end of its log.
@@ -169,5 +193,15 @@ mod tests {
         let log = "Done 7 runs in 2 second(s)\nstat::number_of_executed_units: 12345\nstat::average_exec_per_sec: 3\n";
         assert_eq!(executions(log), Some(12345));
         assert_eq!(executions("==1== ERROR: libFuzzer: deadly signal\n"), None);
+        let log = "SUMMARY: libFuzzer: deadly signal\nartifact_prefix='x'; Test unit written to /t/lane-crash-1f\nBase64: AA==\n";
+        assert_eq!((finding(log), finding("Done 7 runs\n")), (Some("/t/lane-crash-1f"), None));
+    }
+
+    #[test]
+    fn the_time_is_shared() {
+        let args = |seconds, minutes| FuzzArgs { targets: Vec::new(), seconds, minutes, list: false };
+        assert_eq!(args(None, None).time(16), Duration::from_millis(3750));
+        assert_eq!(args(Some(8), None).time(16), Duration::from_secs(1));
+        assert_eq!(args(None, Some(0.5)).time(16), Duration::from_secs(30));
     }
 }

@@ -19,7 +19,10 @@ impl Adapter {
     /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
     /// Returns its place and its memory.
     pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
-        let len = len.next_multiple_of(PAGE);
+        // Memory is allocated only for what there is room for: the length may be any number.
+        let Some(len) = len.checked_next_multiple_of(PAGE).filter(|&len| self.has_room(len)) else {
+            return Err(self.no_room(len, self.free()));
+        };
         let (function, place) = (self.chip().function(), self.limits.memory);
         if let Some(Aperture { bar, offset, .. }) = place {
             return self.add(key, user, len, |range| {
@@ -57,15 +60,7 @@ impl Adapter {
     ) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         let mut state = self.state();
         self.sweep(&mut state);
-        let range = state.ledger.take(len).ok_or_else(|| {
-            failure(format!(
-                "a job needs {len} bytes of the window of port {}, of which {} are free, and at most {SLOTS} jobs may \
-                 use it at once: set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a \
-                 larger window",
-                self.port,
-                state.ledger.free()
-            ))
-        })?;
+        let range = state.ledger.take(len).ok_or_else(|| self.no_room(len, state.ledger.free()))?;
         let memory = match map(range) {
             Ok(memory) => memory,
             Err(error) => {
@@ -76,6 +71,21 @@ impl Adapter {
         state.ledger.add(key, user, range, memory.clone());
         self.publish(&mut state);
         Ok((range, memory))
+    }
+
+    /// Returns true if there is room for a slice now.
+    fn has_room(&self, len: u64) -> bool {
+        let mut state = self.state();
+        self.sweep(&mut state);
+        state.ledger.has_room(len)
+    }
+
+    fn no_room(&self, len: u64, free: u64) -> NtbError {
+        failure(format!(
+            "a job needs {len} bytes of the window of port {}, of which {free} are free, and at most {SLOTS} jobs may use \
+             it at once: set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a larger window",
+            self.port
+        ))
     }
 
     /// Closes the slice of a job that has ended. It is given to another job when the neighbour's processes cannot write

@@ -301,7 +301,8 @@ impl Circuits {
         let Some(target) = target else { return Ok(false) };
         let (_, memory) = arrival.add_slice(circuit.id, AGENT, LANE).map_err(|error| error.to_string())?;
         let lane = InWindow::new(memory.region().part(0, LANE as usize));
-        let inlet = Inlet::remote(lane, credit).map_err(|error| error.to_string())?;
+        let inlet = Inlet::remote(lane, credit).inspect_err(|_| arrival.close_slice(circuit.id));
+        let inlet = inlet.map_err(|error| error.to_string())?;
         let outlet = Arc::new(Outlet::new(target));
         outlet.add(circuit.id, inlet);
         self.relay.add(&outlet);

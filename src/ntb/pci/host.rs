@@ -7,12 +7,14 @@ use crate::job::{Allotment, Jobs};
 use ntbring_ntb::fabric::Windows;
 use ntbring_ntb::NtbError;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The adapters of this host, which this process owns, and the jobs that use them.
 pub struct HostAdapters {
     adapters: Arc<Adapters>,
     jobs: Arc<Jobs>,
+    /// Held while a job gets its memory: there is room in a window for one of two that ask at the same time.
+    allotting: Mutex<()>,
 }
 
 impl HostAdapters {
@@ -21,11 +23,12 @@ impl HostAdapters {
     pub fn new(host: u64, adapters: Vec<Arc<Adapter>>) -> std::io::Result<Arc<HostAdapters>> {
         let jobs = Arc::new(Jobs::default());
         let adapters = Arc::new(Adapters::new(host, adapters, jobs.clone())?);
-        Ok(Arc::new(HostAdapters { adapters, jobs }))
+        Ok(Arc::new(HostAdapters { adapters, jobs, allotting: Mutex::default() }))
     }
 
     /// Gives a job of a user a slice of a window for each port that it wants. Fails if there is not enough room.
     pub fn allot(&self, windows: Windows, user: u32) -> Result<Arc<Allotment>, NtbError> {
+        let _one = self.allotting.lock().unwrap_or_else(PoisonError::into_inner);
         let allotment = Arc::new(Allotment::new(&self.adapters, windows, user)?);
         self.jobs.add(&allotment);
         Ok(allotment)

@@ -124,7 +124,7 @@ impl Allotment {
         if windows.bytes > 0 {
             let ports = windows.ports.ports();
             for (&port, adapter) in ports.iter().zip(owner.adapters_of(ports)?) {
-                let slice = allotment.slice_for(port, adapter, HEADER as u64 + windows.bytes)?;
+                let slice = allotment.slice_for(port, adapter, windows.bytes.saturating_add(HEADER as u64))?;
                 allotment.slices.push(slice);
             }
         }

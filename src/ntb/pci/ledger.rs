@@ -85,6 +85,13 @@ impl Ledger {
         self.held.iter().flatten().map(|held| held.range.offset)
     }
 
+    /// Returns true if there is room for a slice of at least `len` bytes.
+    pub fn has_room(&mut self, len: u64) -> bool {
+        let range = self.take(len);
+        range.into_iter().for_each(|range| self.give_back(range));
+        range.is_some()
+    }
+
     /// Returns the place for a slice of at least `len` bytes; None if there is no room, or if there are too many slices.
     pub fn take(&mut self, len: u64) -> Option<Range> {
         self.held.iter().any(Option::is_none).then(|| self.ranges.take(len))?
@@ -280,6 +287,13 @@ mod tests {
     fn the_number_of_slices_is_limited() {
         let mut a = Host(Ledger::new(1000 * PAGE, PAGE), Region::anonymous(4096));
         assert!((0..SLOTS as u64).all(|i| a.give(1 + i, 1).is_some()));
-        assert!(a.give(100, 1).is_none());
+        assert!(a.give(100, 1).is_none() && !a.0.has_room(1));
+    }
+
+    #[test]
+    fn asking_for_room_takes_none() {
+        let mut a = Ledger::new(64 * PAGE, PAGE);
+        assert!(a.has_room(63 * PAGE) && !a.has_room(64 * PAGE) && !a.has_room(u64::MAX));
+        assert_eq!(a.free(), 63 * PAGE);
     }
 }
