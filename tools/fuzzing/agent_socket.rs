@@ -2,7 +2,7 @@
 //! at any moment; they write any bytes into the memory that the agent shares with them. Afterwards an honest process must
 //! be served, and from time to time all descriptors, threads and slices are counted.
 
-use crate::models::{Model, ModelRing};
+use crate::common::models::{Model, ModelRing};
 use crate::script::Script;
 use nix::sys::socket::{
     connect, recvmsg, sendmsg, setsockopt, shutdown, socket, sockopt, AddressFamily, ControlMessage,

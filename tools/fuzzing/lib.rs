@@ -8,6 +8,7 @@
 //! | [`neighbour`] | all that a neighbour's agent writes: scratchpads, books, boards, lanes of records |
 //! | [`link_setup`] | the scratchpads and the words of a link's bring-up, for its state machine alone |
 //! | [`network`] | announcements of other hosts |
+//! | [`window`] | all that a neighbour's processes write into the window of a host of a ring, while messages flow |
 //! | [`lane`], [`board`], [`packet`], [`datagrams`], [`requests`], [`tunnels`], [`liveness`], [`manager`] | its parts, alone |
 //! | [`handshake`], [`addresses`] | greetings of neighbours, and addresses of ranks |
 //! | [`settings`], [`configuration`] | the environment, and the agent's configuration |
@@ -15,6 +16,9 @@
 pub mod addresses;
 pub mod agent_socket;
 pub mod board;
+#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code, missing_docs)]
+mod common;
 #[path = "../ntbringd/config.rs"]
 #[allow(dead_code)]
 mod config;
@@ -25,9 +29,6 @@ pub mod lane;
 pub mod link_setup;
 pub mod liveness;
 pub mod manager;
-#[path = "../../tests/common/models.rs"]
-#[allow(dead_code, missing_docs)]
-mod models;
 pub mod neighbour;
 pub mod network;
 pub mod packet;
@@ -35,6 +36,7 @@ pub mod requests;
 mod script;
 pub mod settings;
 pub mod tunnels;
+pub mod window;
 
 #[cfg(test)]
 mod tests;

@@ -51,4 +51,5 @@ short_runs! {
     requests 2000 400
     settings 300 300
     tunnels 1000 400
+    window 20 500
 }
