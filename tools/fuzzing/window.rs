@@ -15,9 +15,13 @@ use ntbring_ring::layout::WindowLayout;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Size of all windows, bytes.
 const WINDOW: u64 = 128 << 10;
+
+/// Longest time that a host takes for an input.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The backend, which remembers the addresses of the hosts.
 struct Remembering {
@@ -81,7 +85,7 @@ impl Hostile {
             }),
             3 => self.window.store(layout.notices_offset() + 8 * usize::from(script.below(32)), script.word()),
             4 => self.window.store(layout.outages_offset() + 8 * usize::from(script.below(8)), script.word()),
-            5 if layout.boards() > 0 => {
+            5 if layout.boards() > 0 && layout.board().bytes() > 0 => {
                 let at = layout.board_offset(0, 0, usize::from(script.byte()) % layout.boards());
                 let word = u64::from(script.below(3)) | u64::from(script.short()) << 32;
                 self.window.store(at + 8 * usize::from(script.byte()) % layout.board().bytes(), word);
@@ -150,7 +154,11 @@ pub fn run(data: &[u8]) {
         if rank.rank != 0 {
             let mut outcome = Ok(());
             let mut shapes = plan(0, 0).into_iter().enumerate();
+            let start = Instant::now();
             while !is_over.load(Ordering::Relaxed) {
+                if start.elapsed() > PATIENCE {
+                    return Err("the host that is attacked hangs".into());
+                }
                 if outcome.is_ok() {
                     if let Some((number, shape)) = shapes.next() {
                         outcome = traffic.send(rank, 0, number, shape).map(drop);
@@ -183,7 +191,7 @@ pub fn run(data: &[u8]) {
     };
     let results = try_run_over(&layout, Some(&backend), |_| settings.clone(), body);
     for error in results.into_iter().filter_map(Result::err) {
-        assert!(!error.contains("panicked"), "{error}");
+        assert!(!error.contains("panicked") && !error.contains("hangs"), "{error}");
     }
 }
 
