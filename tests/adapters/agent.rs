@@ -274,10 +274,10 @@ fn pass(from: i32, to: i32) {
 fn a_user_has_a_bounded_number_of_connections() {
     let (ring, directory) = (ModelRing::new(Model::Skx, 2, 1 << 20), tempfile::tempdir().unwrap());
     let _backend = agent(&ring, 0, directory.path());
-    let greeting = b"{\"Hello\":{\"version\":3}}";
+    let greeting = format!("{{\"Hello\":{{\"version\":{}}}}}", ntbring_agent::VERSION);
     let answers = |socket: &mut std::fs::File| {
         let mut answer = [0; 4096];
-        socket.write_all(greeting).is_ok() && matches!(socket.read(&mut answer), Ok(len) if len > 0)
+        socket.write_all(greeting.as_bytes()).is_ok() && matches!(socket.read(&mut answer), Ok(len) if len > 0)
     };
     let mut served = Vec::new();
     loop {

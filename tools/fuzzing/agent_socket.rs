@@ -9,7 +9,7 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixAddr,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use ntbring_agent::{AgentBackend, Policy, Server};
+use ntbring_agent::{AgentBackend, Policy, Server, VERSION};
 use ntbring_memory::{OutWindow, Region};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
 use ntbring_ntb::PortList;
@@ -165,8 +165,7 @@ impl Process {
         let Ok(reply) = serde_json::from_slice::<Value>(&bytes[..len]) else {
             return assert_eq!(len, 0, "a reply that cannot be understood");
         };
-        let is_refused =
-            reply.get("Refused").is_some() || reply.get("Hello").is_some() || reply.get("Network").is_some();
+        let is_refused = ["Refused", "Hello", "Network", "Measured"].iter().any(|kind| reply.get(kind).is_some());
         assert!(is_refused || !files.is_empty(), "{reply}");
         assert!(is_refused == files.is_empty(), "{reply}");
         if let Some(address) = reply["Windows"]["address"].as_array() {
@@ -227,7 +226,7 @@ fn request(script: &mut Script, world: &World, own: [u8; 32]) -> Vec<u8> {
         address
     };
     let value = match script.below(8) {
-        0 => json!({"Hello": {"version": script.pick(&[2u64, 2, 2, 1, u64::MAX])}}),
+        0 => json!({"Hello": {"version": script.pick(&[VERSION.into(), VERSION.into(), 1, u64::MAX])}}),
         1 => {
             let (any, code) = (u64::from(script.short()), script.int());
             let bytes = script.pick(&[64 << 10, 4096, 0, 1 << 40, u64::MAX, any]);
@@ -237,6 +236,7 @@ fn request(script: &mut Script, world: &World, own: [u8; 32]) -> Vec<u8> {
         }
         2 => json!({"Attach": {"address": address(script)}}),
         3 => json!({"Bells": {"address": address(script)}}),
+        4 if script.byte() < 3 => json!({"Measure": {"port": script.below(4)}}),
         4 => json!({"Network": {}}),
         _ => {
             let (port, opposite) = (script.pick(&[0u8, 1, 2, 255]), script.pick(&[1u8, 0, 3, 200]));
@@ -271,7 +271,7 @@ pub fn run(data: &[u8]) {
             }
             let Some(process) = Process::connect(world, script.byte() < 40) else { continue };
             if script.byte() < 230 {
-                process.send(br#"{"Hello":{"version":2}}"#, 0);
+                process.send(json!({"Hello": {"version": VERSION}}).to_string().as_bytes(), 0);
             }
             processes.push(process);
         }

@@ -308,8 +308,14 @@ fn route(world: &World, script: &mut Script, key: u64) -> Announcement {
     let epoch = |adapter: Option<&Arc<Adapter>>| adapter.and_then(|one| one.cable()).map_or(1, |cable| cable.epoch);
     let here = epoch(world.host.adapter(PortIndex::ALL[1]));
     let there = epoch(world.behind.adapter(PortIndex::ALL[1]));
-    let cable =
-        ntbring_pci::network::Cable { port: mine.port.get(), peer: HOST, peer_port: 1, epoch: 1, window: WINDOW };
+    let cable = ntbring_pci::network::Cable {
+        port: mine.port.get(),
+        peer: HOST,
+        peer_port: 1,
+        epoch: 1,
+        window: WINDOW,
+        rate: 0,
+    };
     let steps = vec![Step { host: HOST, port: 1, epoch: here }, Step { host: BEHIND, port: 1, epoch: there }];
     let key = if script.byte() < 30 { key } else { script.pick(&[key, 9]) };
     let user = script.pick(&[USER, 0]);

@@ -59,7 +59,14 @@ fn host(script: &mut Script) -> u64 {
 
 fn cable(script: &mut Script) -> Cable {
     let [port, peer_port] = [script.below(5), script.below(5)];
-    Cable { port, peer: host(script), peer_port, epoch: script.below(3).into(), window: 4096 }
+    Cable {
+        port,
+        peer: host(script),
+        peer_port,
+        epoch: script.below(3).into(),
+        window: 4096,
+        rate: script.byte().into(),
+    }
 }
 
 fn circuit(script: &mut Script) -> Circuit {

@@ -190,6 +190,8 @@ pub fn run(data: &[u8]) {
         Err("over".into())
     };
     let results = try_run_over(&layout, Some(&backend), |_| settings.clone(), body);
+    let left = script.into_inner().expect("no panic").len();
+    assert!(left == 0, "the ring was not joined: {results:?}");
     for error in results.into_iter().filter_map(Result::err) {
         assert!(!error.contains("panicked") && !error.contains("hangs"), "{error}");
     }

@@ -12,5 +12,5 @@ mod message;
 mod server;
 
 pub use client::AgentBackend;
-pub use message::MessageError;
+pub use message::{MessageError, VERSION};
 pub use server::{Policy, Server};
