@@ -44,11 +44,13 @@ macro_rules! run_on_every_chip {
 
 // The links of these are up from the start, and only their loss is an event: `plx` has tests of its own for that.
 run_on_every_chip!(plx Model::Plx87,
+    a_silent_link_has_causes_that_can_be_looked_for
     only_the_translated_part_of_the_window_can_be_written
     scratchpads_are_cleared_at_the_start
     a_function_that_is_gone_is_noticed
 );
 run_on_every_chip!(plx_root_port Model::Plx87RootPort,
+    a_silent_link_has_causes_that_can_be_looked_for
     only_the_translated_part_of_the_window_can_be_written
     scratchpads_are_cleared_at_the_start
     a_function_that_is_gone_is_noticed
@@ -62,6 +64,7 @@ run_on_every_chip!(ivshmem Model::Ivshmem,
 );
 
 run_on_every_chip! {
+    a_silent_link_has_causes_that_can_be_looked_for
     the_link_is_up_when_both_ends_are_enabled
     a_flap_between_two_looks_is_seen
     only_the_translated_part_of_the_window_can_be_written
@@ -184,4 +187,14 @@ fn a_function_that_is_gone_is_noticed(model: Model) {
     for error in errors {
         assert!(error.expect("an error").to_string().contains("is gone"));
     }
+}
+
+fn a_silent_link_has_causes_that_can_be_looked_for(model: Model) {
+    let pair = Pair::new(model.cable(WINDOW));
+    let causes = pair.chip(End::A).unwrap().causes_of_silence();
+    for cause in ["IOMMU of the neighbour", "its kernel log says so", "bus mastering", "another driver", "window"] {
+        assert!(causes.contains(cause) || cause == "window" && causes.contains("ranges"), "{cause}: {causes}");
+    }
+    let needs_kernel = !matches!(model, Model::Skx | Model::Icx | Model::Spr);
+    assert_eq!(causes.contains("before 5.5"), needs_kernel, "ids that older kernels do not know: {causes}");
 }

@@ -14,7 +14,8 @@ mod skx;
 
 use ntbring_memory::Region;
 use ntbring_models::{Cable, End, Model, Plugged};
-use ntbring_pci::{identify, Chip, PciAddress, PciError, Space};
+use ntbring_ntb::PortIndex;
+use ntbring_pci::{identify, Adapter, Chip, PciAddress, PciError, Space};
 use std::sync::Arc;
 
 /// The functions at both ends of a cable.
@@ -85,4 +86,15 @@ fn functions_of_other_kinds_are_refused() {
     let pair = Pair::new(Model::Skx.cable(1 << 20));
     pair.configure(End::A, Space::Config, 0, u32::MAX.into(), 4);
     assert!(pair.refusal(End::A).contains("is gone"));
+}
+
+#[test]
+fn windows_that_are_too_small_are_refused_with_the_remedy() {
+    let pair = Pair::new(Model::Skx.cable(1 << 20));
+    let open = |size: u64| Adapter::open(pair.chip(End::A).unwrap(), PortIndex::ALL[0], 1, size);
+    for size in [0, 4096, 32 << 10] {
+        let refusal = open(size).err().expect("too small").to_string();
+        assert!(refusal.contains("at least 65536 are needed") && refusal.contains("4 MiB or more"), "{refusal}");
+    }
+    assert!(open(64 << 10).is_ok());
 }

@@ -55,6 +55,30 @@ struct World {
 }
 
 impl World {
+    /// Returns the hosts, and the neighbour's function for its successor.
+    fn new(introduction: Introduction, outer: &Cable, inner: &Cable) -> (World, Arc<Plugged>) {
+        let ([left, own], [right, far]) = (plug(outer), plug(inner));
+        let open = |function: Arc<Plugged>, port: usize, host| {
+            let chip = identify(function).expect("a driver");
+            Adapter::open(chip, PortIndex::ALL[port], host, WINDOW).expect("an adapter")
+        };
+        let adapters = vec![open(right, 0, HOST), open(own, 1, HOST)];
+        let host = HostAdapters::new(HOST, adapters).expect("threads");
+        let behind = HostAdapters::new(BEHIND, vec![open(far, 1, BEHIND)]).expect("threads");
+        let hostile = Hostile::new(identify(left.clone()).expect("a driver"), introduction);
+        (World { host, behind, hostile }, left)
+    }
+
+    /// Serves all hosts until the links are up, if they come up.
+    fn bring_up(&mut self) {
+        for _ in 0..60 {
+            self.serve(1);
+            if self.adapter().peer().is_some() && self.behind.network().len() > 1 {
+                break;
+            }
+        }
+    }
+
     fn adapter(&self) -> &Arc<Adapter> {
         self.host.adapter(PortIndex::ALL[1]).expect("the adapter that is attacked")
     }
@@ -189,24 +213,10 @@ pub fn run(data: &[u8]) {
         doorbells: script.pick(&[31, 16, 1, 255, 200]),
         bytes: script.pick(&[WINDOW, WINDOW, WINDOW, 4096, CONTROL, u64::from(u32::MAX) * 4096]),
     };
-    let ([left, own], [right, far]) = (plug(&outer), plug(&inner));
-    let open = |function: Arc<Plugged>, port: usize, host| {
-        let chip = identify(function).expect("a driver");
-        Adapter::open(chip, PortIndex::ALL[port], host, WINDOW).expect("an adapter")
-    };
-    let adapters = vec![open(right, 0, HOST), open(own, 1, HOST)];
-    let host = HostAdapters::new(HOST, adapters).expect("threads");
-    let behind = HostAdapters::new(BEHIND, vec![open(far, 1, BEHIND)]).expect("threads");
-    let free = host.free();
-    let hostile = Hostile::new(identify(left.clone()).expect("a driver"), introduction);
-    let mut world = World { host, behind, hostile };
+    let (mut world, left) = World::new(introduction, &outer, &inner);
+    let free = world.host.free();
     if script.byte() < 240 {
-        for _ in 0..60 {
-            world.serve(1);
-            if world.adapter().peer().is_some() && world.behind.network().len() > 1 {
-                break;
-            }
-        }
+        world.bring_up();
     }
     let windows = Windows { bytes: 64 << 10, accounts: false, ports: PortList::default() };
     let far_job = world.behind.allot(windows, USER).ok();
@@ -355,5 +365,44 @@ fn succeed(world: World, function: Arc<Plugged>, cable: &Cable, free: u64) {
             host.free()
         );
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world(doorbells: u8) -> World {
+        let introduction = Introduction { host: HOSTILE, port: PortIndex::ALL[0], doorbells, bytes: WINDOW };
+        let (mut world, _) = World::new(introduction, &Model::Skx.cable(WINDOW), &Model::Skx.cable(WINDOW));
+        world.bring_up();
+        assert!(world.adapter().peer().is_some());
+        world
+    }
+
+    #[test]
+    fn a_doorbell_that_the_chip_does_not_have_is_not_rung() {
+        let world = world(255);
+        for page in 8..248 {
+            world.hostile.publish(0, [9, page << 32 | 1, 1 << 32 | u64::from(USER)]);
+            let slice = world.adapter().use_slice(9, USER).expect("a slice");
+            slice.ring();
+            assert!(slice.doorbell() < world.adapter().chip().limits().doorbells);
+        }
+    }
+
+    #[test]
+    fn a_circuit_whose_heads_cannot_be_returned_takes_no_room() {
+        let mut world = world(31);
+        let windows = Windows { bytes: 64 << 10, accounts: false, ports: PortList::default() };
+        let job = world.behind.allot(windows, USER).expect("windows");
+        let free = world.adapter().free();
+        // A slice without any bytes.
+        (2..=5).for_each(|key| world.hostile.publish(key as usize, [key, 16 << 32, 1 << 32]));
+        let all = [route(&world, &mut Script(&[0, 0, 0]), job.address().key | 1)];
+        world.hostile.post(&postcard::to_allocvec(&all).expect("bytes"));
+        world.serve(20);
+        assert!(world.host.network().iter().any(|host| host.host == HOSTILE && host.circuits.len() == 2));
+        assert_eq!(world.adapter().free(), free);
     }
 }

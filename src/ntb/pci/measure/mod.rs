@@ -121,6 +121,9 @@ impl Adapter {
     /// stores: kernels may map a window uncached without saying so. Returns bytes per second.
     pub(crate) fn probe_writes(&self, area: &Area) -> u64 {
         let rate = area.write_rate(PROBE);
+        if let Some(remark) = self.chip().link().ok().and_then(slow_link) {
+            log::warn!("port {}: {remark}", self.port());
+        }
         let (port, megabytes) = (self.port(), rate / 1_000_000);
         match self.caps().mapping {
             Mapping::Uncached => log::warn!(
@@ -161,6 +164,19 @@ pub fn limit(status: LinkStatus) -> u64 {
     }
 }
 
+/// Returns a remark on a link that is slower than PCI Express 3 with 8 lanes; None if it is not, or if the chip does not
+/// tell its speed.
+fn slow_link(status: LinkStatus) -> Option<String> {
+    let LinkStatus::Up { generation, width } = status else { return None };
+    let is_slow = limit(status) < limit(LinkStatus::Up { generation: 3, width: 8 });
+    is_slow.then(|| {
+        format!(
+            "the link has come up with {width} lanes of PCI Express {generation}: is that all that the slots and the cable \
+             allow? `ntbring bench link` shows it at the other end"
+        )
+    })
+}
+
 /// Returns the median of several times.
 fn median(rounds: usize, mut time: impl FnMut() -> Result<Duration, MeasureError>) -> Result<Duration, MeasureError> {
     let mut times = (0..rounds).map(|_| time()).collect::<Result<Vec<_>, _>>()?;
@@ -178,5 +194,12 @@ mod tests {
         assert_eq!(limit(up(3, 8)) / 1_000_000, 5728);
         assert_eq!(limit(up(3, 16)) / 1_000_000, 11457);
         assert_eq!([limit(up(0, 8)), limit(up(3, 0)), limit(LinkStatus::Down)], [u64::MAX; 3]);
+    }
+
+    #[test]
+    fn a_link_that_came_up_with_fewer_lanes_is_remarked_on() {
+        let up = |generation, width| slow_link(LinkStatus::Up { generation, width });
+        assert!(up(3, 4).is_some_and(|remark| remark.contains("4 lanes of PCI Express 3")) && up(1, 8).is_some());
+        assert_eq!([up(3, 8), up(4, 4), up(5, 16), up(0, 0)], [None, None, None, None]);
     }
 }

@@ -25,6 +25,9 @@ const COMMAND: u64 = 4;
 const COMMAND_MEMORY: u64 = 1 << 1;
 const COMMAND_BUS_MASTER: u64 = 1 << 2;
 
+/// Smallest memory range for a window that is worth a warning, bytes.
+const WINDOW_MIN: u64 = 1 << 20;
+
 /// Bit of a base address register that says that the range is prefetchable, and the bits of its width.
 const BAR_PREFETCHABLE: u64 = 1 << 3;
 const BAR_TYPE: u64 = 0b110;
@@ -98,7 +101,15 @@ impl VfioFunction {
         };
         let mut this = this.with_bars(&function.resources()).with_alarms();
         this.enable_memory();
-        for bar in this.bars.into_iter().flatten().filter(|bar| bar.index != 0 && bar.is_prefetchable) {
+        for bar in this.bars.into_iter().flatten().filter(|bar| bar.index != 0 && bar.size >= WINDOW_MIN) {
+            if !bar.is_prefetchable {
+                log::warn!(
+                    "{identity}: memory range {} is not prefetchable, so the kernel maps it only uncached, which is many times \
+                     slower: the BIOS, or the EEPROM of a PEX 87xx, can make it a prefetchable one",
+                    bar.index
+                );
+                continue;
+            }
             match combining_file(function, bar) {
                 Ok(file) => this.combining[usize::from(bar.index)] = Some(file),
                 Err(error) => log::warn!(
@@ -406,5 +417,17 @@ impl Function for VfioFunction {
         if let Err(error) = self.set_interrupts(vfio::VFIO_PCI_INTX_IRQ_INDEX, flags, 1, &[]) {
             log::warn!("{}: unmasking its interrupt: {error}", self.identity);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_of_the_kernel_has_its_remedy() {
+        let remedy = |code| why_uncached(&io::Error::from_raw_os_error(code));
+        assert!(remedy(libc::EPERM).contains("Secure Boot") && remedy(libc::EINVAL).contains("iomem=relaxed"));
+        assert!(remedy(libc::EACCES).contains("root") && remedy(libc::ENOENT).is_empty());
     }
 }
