@@ -399,7 +399,7 @@ mod tests {
         let free = world.adapter().free();
         // A slice without any bytes.
         (2..=5).for_each(|key| world.hostile.publish(key as usize, [key, 16 << 32, 1 << 32]));
-        let all = [route(&world, &mut Script(&[0, 0, 0]), job.address().key | 1)];
+        let all = vec![route(&world, &mut Script(&[0, 0, 0]), job.address().key | 1)];
         world.hostile.post(&postcard::to_allocvec(&all).expect("bytes"));
         world.serve(20);
         assert!(world.host.network().iter().any(|host| host.host == HOSTILE && host.circuits.len() == 2));
