@@ -24,6 +24,12 @@ const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cll
 /// Time limit of a single input in seconds: an input that takes longer is reported as a hang.
 const HANG: u32 = 20;
 
+/// Largest input, bytes.
+const LEN_MAX: usize = 600;
+
+/// Number of inputs with which a corpus begins.
+const SEEDS: u64 = 40;
+
 /// Time that a fuzzer may take beyond the requested time before it is killed as hanging.
 const GRACE: Duration = Duration::from_secs(120);
 
@@ -133,10 +139,13 @@ fn build(targets: &[String]) -> Result<PathBuf> {
 fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
     let (corpus, log) = (home().join("corpus").join(target), home().join(format!("{target}.log")));
     fs::create_dir_all(&corpus)?;
+    seed(&corpus)?;
     let mut findings = OsString::from("-artifact_prefix=");
     findings.push(home().join(format!("{target}-")));
     let mut command = Command::new(folder.join(target));
     command.arg(&corpus).arg(findings).args(["-print_final_stats=1", "-rss_limit_mb=2048"]);
+    // Inputs are long from the start: slow fuzzers would never get beyond short ones.
+    command.args(["-len_control=0".to_string(), format!("-max_len={LEN_MAX}")]);
     command.arg(format!("-timeout={HANG}")).arg(format!("-max_total_time={}", time.as_secs().max(1)));
     print!("  {target:<16} ");
     ui::flush();
@@ -159,6 +168,17 @@ fn fuzz(target: &str, folder: &Path, time: Duration) -> Result<Tally> {
             Ok(Tally { passed: 0, failed: 1 })
         }
     }
+}
+
+/// Writes the first inputs into a corpus: random bytes, always the same.
+fn seed(corpus: &Path) -> Result<()> {
+    for number in 0..SEEDS {
+        let mut random = fastrand::Rng::with_seed(number);
+        let len = random.usize(..LEN_MAX);
+        let bytes: Vec<u8> = (0..len).map(|_| if random.bool() { random.u8(..) } else { random.u8(..8) }).collect();
+        fs::write(corpus.join(format!("seed{number}")), bytes)?;
+    }
+    Ok(())
 }
 
 /// Returns the file in which the fuzzer has kept the input that failed, from its log.
