@@ -17,7 +17,7 @@ pub mod addresses;
 pub mod agent_socket;
 pub mod board;
 #[path = "../../tests/common/mod.rs"]
-#[allow(dead_code, missing_docs)]
+#[allow(missing_docs)]
 mod common;
 #[path = "../ntbringd/config.rs"]
 #[allow(dead_code)]

@@ -91,7 +91,7 @@ struct Seen {
 /// Returns the driver of a function, which has claimed a half of its memory. Fails if it has no interrupts or too little
 /// memory, or if two other machines share the memory. Waits some seconds if both halves have an owner.
 pub fn ivshmem(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
-    let device = Driven { name: NAME, function };
+    let device = Driven { name: NAME, function, proof: IV_POSITION };
     device.check()?;
     if device.function.identity().revision == 0 {
         return Err(device.unusable("it has revision 0, that of QEMU before 2.6", OLD));
