@@ -28,7 +28,7 @@ const DOORBELLS: usize = 16;
 
 /// Time after which a neighbour whose beat stands still counts as gone. Its agent beats ten times a second, unless its
 /// machine is paused or gets no processor.
-const SILENCE: Duration = Duration::from_secs(3);
+const SILENCE: Duration = Duration::from_secs(6);
 
 const NEEDS_SERVER: &str =
     "Give the machine `-device ivshmem-doorbell,vectors=1,chardev=ID` with a socket of an ivshmem \
