@@ -143,14 +143,6 @@ pub fn ivshmem(function: Arc<dyn Function>) -> Result<Arc<dyn Chip>, PciError> {
 }
 
 impl Ivshmem {
-    /// Returns an error unless the function answers.
-    fn check(&self) -> Result<(), PciError> {
-        match self.device.registers().read32(IV_POSITION) {
-            u32::MAX => Err(self.device.gone()),
-            _ => Ok(()),
-        }
-    }
-
     /// Writes a word that the neighbour reads.
     fn write(&self, offset: usize, value: u64) {
         self.theirs.store(offset, value);
@@ -217,7 +209,7 @@ impl Chip for Ivshmem {
     }
 
     fn initialize(&self) -> Result<(), PciError> {
-        self.check()?;
+        self.device.check()?;
         (0..SCRATCHPADS).for_each(|register| self.own.word(SCRATCHPAD + 8 * register).store(0, Ordering::Release));
         Ok(())
     }
@@ -232,7 +224,7 @@ impl Chip for Ivshmem {
     fn clear_translation(&self) {}
 
     fn enable_link(&self) -> Result<(), PciError> {
-        self.check()?;
+        self.device.check()?;
         self.announce(true);
         Ok(())
     }
@@ -244,7 +236,7 @@ impl Chip for Ivshmem {
     }
 
     fn link(&self) -> Result<LinkStatus, PciError> {
-        self.check()?;
+        self.device.check()?;
         if !self.claim.is_held() {
             let problem = "another machine has taken over this host's half of the shared memory, because this one was \
                            silent for some seconds";
@@ -263,7 +255,7 @@ impl Chip for Ivshmem {
     fn enable_interrupts(&self, _doorbells: u32) {}
 
     fn take_events(&self) -> Result<Events, PciError> {
-        self.check()?;
+        self.device.check()?;
         let mut seen = self.look();
         let mut doorbells = 0;
         for (doorbell, former) in seen.rings.iter_mut().enumerate() {
@@ -275,7 +267,7 @@ impl Chip for Ivshmem {
 
     fn scratchpad(&self, register: usize) -> Result<u32, PciError> {
         assert!(register < SCRATCHPADS, "no scratchpad {register}");
-        self.check()?;
+        self.device.check()?;
         Ok(self.own.word(SCRATCHPAD + 8 * register).load(Ordering::Acquire) as u32)
     }
 
