@@ -390,19 +390,4 @@ mod tests {
             assert!(slice.doorbell() < world.adapter().chip().limits().doorbells);
         }
     }
-
-    #[test]
-    fn a_circuit_whose_heads_cannot_be_returned_takes_no_room() {
-        let mut world = world(31);
-        let windows = Windows { bytes: 64 << 10, accounts: false, ports: PortList::default() };
-        let job = world.behind.allot(windows, USER).expect("windows");
-        let free = world.adapter().free();
-        // A slice without any bytes.
-        (2..=5).for_each(|key| world.hostile.publish(key as usize, [key, 16 << 32, 1 << 32]));
-        let all = vec![route(&world, &mut Script(&[0, 0, 0]), job.address().key | 1)];
-        world.hostile.post(&postcard::to_allocvec(&all).expect("bytes"));
-        world.serve(20);
-        assert!(world.host.network().iter().any(|host| host.host == HOSTILE && host.circuits.len() == 2));
-        assert_eq!(world.adapter().free(), free);
-    }
 }
