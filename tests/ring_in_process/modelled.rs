@@ -117,8 +117,13 @@ fn jobs_share(model: Model) {
 
 /// Runs a job of one rank on each of some hosts of a network, the way that a ring of just these hosts would run.
 fn failures_on(ring: &ModelRing, hosts: &[usize], reliability: Reliability) -> Vec<String> {
+    failures_with(ring, hosts, |s| s.ring.reliability = reliability)
+}
+
+/// As [`failures_on`], with other settings.
+fn failures_with(ring: &ModelRing, hosts: &[usize], change: impl FnOnce(&mut Settings)) -> Vec<String> {
     let layout = Layout::blocks(&vec![1; hosts.len()]);
-    let settings = settings_of(&layout).with(|s| s.ring.reliability = reliability);
+    let settings = settings_of(&layout).with(change);
     let plan = all_kinds(7, 20, 30_000);
     let body = |rank: &mut Rank| exchange(rank, 7, &plan).map(drop);
     let results = try_run_over(&layout, Some(&|host| ring.backend(hosts[host])), |_| settings.clone(), body);
@@ -182,6 +187,17 @@ fn connects_by_any_cables(model: Model) {
         }
         ring.check();
     }
+}
+
+#[test]
+fn two_ports_of_a_job_share_a_window_of_the_default_size() {
+    // The third host is gone, so both neighbours of each of the others are reached by one cable.
+    let ring = ModelRing::new(Model::Skx, 3, 1 << 20);
+    [1, 2].into_iter().for_each(|cable: usize| ring.cables[cable].lock().set_cable(false));
+    for hosts in [&[0, 1][..], &[1, 0]] {
+        assert_eq!(failures_with(&ring, hosts, |s| s.ring.window = None), [""; 0], "{hosts:?}");
+    }
+    ring.check();
 }
 
 #[test]

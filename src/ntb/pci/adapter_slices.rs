@@ -9,6 +9,10 @@ use crate::memory::SharedMemory;
 use ntbring_memory::OutWindow;
 use ntbring_ntb::NtbError;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest time that a job waits for the end of an earlier one to be confirmed.
+const CONFIRMATION: Duration = Duration::from_secs(5);
 
 impl Adapter {
     /// Returns the number of bytes of the window that no job has.
@@ -17,7 +21,8 @@ impl Adapter {
     }
 
     /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
-    /// Returns its place and its memory.
+    /// Returns its place and its memory. If there is no room, waits for the neighbour to confirm slices of jobs that have
+    /// ended, for at most 5 s.
     pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         // Memory is allocated only for what there is room for: the length may be any number.
         let Some(len) = len.checked_next_multiple_of(PAGE).filter(|&len| self.has_room(len)) else {
@@ -33,8 +38,16 @@ impl Adapter {
         }
         let memory = SharedMemory::allocate(len);
         let memory = memory.map_err(|error| failure(format!("{len} bytes of memory for a window: {error}")))?;
-        let memory = Arc::new(memory);
-        Ok((self.add_memory(key, user, memory.clone())?, memory))
+        let (memory, start) = (Arc::new(memory), Instant::now());
+        loop {
+            match self.add_memory(key, user, memory.clone()) {
+                Ok(range) => return Ok((range, memory)),
+                Err(_) if self.state().ledger.is_closing() && start.elapsed() < CONFIRMATION => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// As [`Adapter::add_slice`], with memory that may also be behind other windows. Fails if it or the window is memory of

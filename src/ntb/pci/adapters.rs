@@ -10,6 +10,9 @@ use crate::slice::HEADER;
 use ntbring_ntb::{NtbError, PortCaps, PortIndex};
 use std::sync::Arc;
 
+/// Number of ports that a job uses.
+const PORTS_OF_JOB: u64 = 2;
+
 /// The adapters of a host, with the threads that serve them.
 pub struct Adapters {
     /// Identity of this host, a random number.
@@ -51,14 +54,14 @@ impl Adapters {
         self.service.bell(&slice.adapter, slice.doorbell())
     }
 
-    /// Returns the capabilities that all adapters have.
+    /// Returns the capabilities that all adapters have. The largest window is that of which every adapter has room for
+    /// all ports of a job: they share a window if the host has one adapter only, and if both neighbours are reached by
+    /// the same cable.
     pub fn caps(&self) -> PortCaps {
         let mut caps = PortCaps::SOFTWARE;
-        // A ring has two ports; both share the window of a single adapter.
-        let shares = if self.all.len() == 1 { 2 } else { 1 };
         for one in self.all.iter().map(|adapter| adapter.caps()) {
             caps.mapping = one.mapping;
-            let slice = (one.window_max - CONTROL) / shares - HEADER as u64;
+            let slice = (one.window_max - CONTROL) / PORTS_OF_JOB - HEADER as u64;
             caps.window_max = caps.window_max.min(slice / caps.window_size_align * caps.window_size_align);
         }
         caps

@@ -115,6 +115,11 @@ impl Ledger {
         self.held.iter_mut().flatten().filter(|held| held.key == key).for_each(|held| held.is_closing = true);
     }
 
+    /// Returns true if slices are closed and not yet free.
+    pub fn is_closing(&self) -> bool {
+        self.held.iter().flatten().any(|held| held.is_closing)
+    }
+
     /// Returns all entries, for the neighbour with this identity. A slice counts as known to the neighbour from now on.
     pub fn publish(&mut self, neighbour: u64) -> Writes {
         let is_other = std::mem::replace(&mut self.neighbour, neighbour) != neighbour;
