@@ -9,6 +9,7 @@ mod suites;
 mod tree;
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{bail, Result};
 use clap::Args;
@@ -84,4 +85,14 @@ pub fn run(args: &ForeignArgs) -> Result<Tally> {
         (kind.work)(&mut bench)?;
     }
     Ok(bench.tally)
+}
+
+/// Builds mpi4py with the installed MPI unless that was done before, and returns the interpreter that has it.
+pub fn python_with_mpi4py(setup: &SetupArgs) -> Result<PathBuf> {
+    let mpi = setup::ensure(setup)?.mpi;
+    let place = paths::target().join("foreign/mpi4py");
+    let _lock = lock::take(&paths::target().join("foreign/lock"))?;
+    fs::create_dir_all(&place)?;
+    let bench = Bench { mpi, setup: setup.clone(), place, tally: Tally::default() };
+    mpi4py::build(&bench).map(|(python, _)| python)
 }

@@ -19,6 +19,22 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// Builds mpi4py, unless that has been done, and runs its tests.
 pub fn tests(bench: &mut Bench) -> Result<()> {
+    let (python, source) = build(bench)?;
+    for ranks in RANKS {
+        let mut command = bench.mpiexec(ranks);
+        command.arg(&python).args(["test/main.py", "-q"]).current_dir(&source);
+        let name = format!("mpi4py on {ranks} rank(s)");
+        bench.test(&name, &mut command, LIMIT, None)?;
+        let text = fs::read_to_string(bench.log(&name))?;
+        for line in text.lines().filter(|line| line.starts_with("Ran ") || line.starts_with("OK")).take(2) {
+            println!("    {line}");
+        }
+    }
+    Ok(())
+}
+
+/// Builds mpi4py, unless that has been done. Returns the interpreter that has it, and the directory of its source.
+pub fn build(bench: &Bench) -> Result<(PathBuf, PathBuf)> {
     packages::install(&["python3-venv", "python3-dev"])?;
     let venv = bench.place.join("venv");
     let log = bench.log("build");
@@ -48,17 +64,7 @@ pub fn tests(bench: &mut Bench) -> Result<()> {
         })?;
         fs::write(&done, &with)?;
     }
-    for ranks in RANKS {
-        let mut command = bench.mpiexec(ranks);
-        command.arg(&python).args(["test/main.py", "-q"]).current_dir(&source);
-        let name = format!("mpi4py on {ranks} rank(s)");
-        bench.test(&name, &mut command, LIMIT, None)?;
-        let text = fs::read_to_string(bench.log(&name))?;
-        for line in text.lines().filter(|line| line.starts_with("Ran ") || line.starts_with("OK")).take(2) {
-            println!("    {line}");
-        }
-    }
-    Ok(())
+    Ok((python, source))
 }
 
 fn pip(python: &Path, place: &Path) -> Command {

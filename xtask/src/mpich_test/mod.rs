@@ -2,6 +2,7 @@
 
 mod args;
 mod conformance;
+mod elsewhere;
 mod judge;
 mod memcheck;
 mod report;
@@ -27,6 +28,7 @@ use crate::{paths, version};
 pub use args::MpichTestArgs;
 use args::DEFAULT_HOSTS;
 use conformance::Column;
+pub use elsewhere::Elsewhere;
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern, Reason};

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use super::packages::{fetch, Request};
-use crate::{paths, process, ui};
+use super::packages::{fetch, Dependencies, Request};
+use crate::{lock, paths, process, ui};
 
 /// The modules of the kernel that the machines load.
 const MODULES: [&str; 19] = [
@@ -72,13 +72,14 @@ pub fn ensure() -> Result<Images> {
     }
     let directory = paths::target().join("vm");
     let (qemu, kernel) = (directory.join("qemu"), directory.join("kernel"));
+    let _lock = lock()?;
     // vfio-user is in QEMU since version 10.1, which Debian 12 does not have.
     fetch(&Request {
         what: "QEMU",
         suites: &["trixie", "trixie-backports"],
         prefer: Some("trixie-backports"),
         packages: &["qemu-system-x86"],
-        with_dependencies: true,
+        dependencies: Dependencies::All,
         to: &qemu,
     })?;
     fetch(&Request {
@@ -86,7 +87,7 @@ pub fn ensure() -> Result<Images> {
         suites: &["bookworm"],
         prefer: None,
         packages: &["linux-image-amd64"],
-        with_dependencies: false,
+        dependencies: Dependencies::None,
         to: &kernel,
     })?;
     fetch(&Request {
@@ -94,7 +95,7 @@ pub fn ensure() -> Result<Images> {
         suites: &["bookworm"],
         prefer: None,
         packages: &["busybox-static"],
-        with_dependencies: false,
+        dependencies: Dependencies::None,
         to: &directory.join("busybox"),
     })?;
     let image = only(&kernel.join("boot"), "vmlinuz-")?;
@@ -105,6 +106,47 @@ pub fn ensure() -> Result<Images> {
     let release = image.file_name().and_then(|name| name.to_str()?.strip_prefix("vmlinuz-").map(String::from));
     let release = release.context("the kernel's file has no release in its name")?;
     Ok(Images { qemu, kernel: image, initrd, release })
+}
+
+/// Packages of programs that virtual machines need and this system may not have.
+const GUEST_PACKAGES: [&str; 8] = [
+    "openssh-server",
+    "openssh-client",
+    "slurmctld",
+    "slurmd",
+    "slurm-client",
+    "slurm-wlm-basic-plugins",
+    "munge",
+    "netpipe-mpich2",
+];
+
+/// Fetches them, and returns the directory that is to be laid over the file system of virtual machines.
+pub fn guest_programs() -> Result<PathBuf> {
+    let _lock = lock()?;
+    let to = paths::target().join("vm/guest");
+    fetch(&Request {
+        what: "launchers and NetPIPE for the virtual machines",
+        suites: &["bookworm"],
+        prefer: None,
+        packages: &GUEST_PACKAGES,
+        dependencies: Dependencies::Missing,
+        to: &to,
+    })?;
+    // These are links to directories below usr in a system that runs; directories of the packages would hide them.
+    for place in ["bin", "sbin", "lib", "lib64"].map(|name| to.join(name)).iter().filter(|place| place.is_dir()) {
+        let below = to.join("usr").join(place.file_name().context("a directory has a name")?);
+        fs::create_dir_all(&below)?;
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(place.join(".")).arg(&below);
+        process::check_logged(&mut copy, &paths::target().join("vm/packages.log"))?;
+        paths::remove(place)?;
+    }
+    Ok(to)
+}
+
+/// Takes the lock of the files that all virtual machines share.
+pub fn lock() -> Result<lock::Lock> {
+    lock::take(&paths::target().join("vm/lock"))
 }
 
 /// Returns the only entry of a directory whose name begins with `start`.
@@ -135,7 +177,8 @@ fn pack(kernel: &Path, busybox: &Path, root: &Path, archive: &Path) -> Result<()
     let init = root.join("init");
     fs::copy(paths::root().join("tests/vm/init"), &init).context("cannot copy tests/vm/init")?;
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
-    let script = r#"find . | "$1" cpio -o -H newc | gzip -1 >"$2""#;
+    // Machines of another command may be about to read the old one.
+    let script = r#"find . | "$1" cpio -o -H newc | gzip -1 >"$2.new" && mv "$2.new" "$2""#;
     let mut command = Command::new("sh");
     command.current_dir(root).args(["-c", script, "sh"]).arg(busybox).arg(archive);
     process::check_logged(&mut command, &paths::target().join("vm/initrd.log"))

@@ -48,6 +48,8 @@ pub struct Config {
     pub adapters: Vec<PathBuf>,
     /// Kind of chip of the adapters.
     pub chip: String,
+    /// Directory that is laid over the file system of this machine, for the virtual one.
+    pub over: Option<PathBuf>,
     /// Further words of the kernel's command line.
     pub words: String,
     /// Port of the multicast group that joins the machines, for launching.
@@ -127,6 +129,12 @@ impl Config {
                 "user,id=console,restrict=on,hostfwd=tcp:127.0.0.1:{user}-:5140,hostfwd=tcp:127.0.0.1:{root}-:5141"
             ))
             .args(["-device", "virtio-net-pci,netdev=console,addr=3,romfile="]);
+        if let Some(over) = &self.over {
+            let path = over.display();
+            command
+                .args(["-fsdev", &format!("local,id=over,path={path},security_model=none,readonly=on,multidevs=remap")])
+                .args(["-device", "virtio-9p-pci,fsdev=over,mount_tag=over,addr=10"]);
+        }
         for (device, socket) in (FIRST_DEVICE..).zip(&self.adapters) {
             if self.chip == IVSHMEM {
                 let socket = format!("socket,id=cable{device},path={}", socket.display());

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::images::Images;
-use super::packages::{fetch, Request};
+use super::images::{self, Images};
+use super::packages::{fetch, Dependencies, Request};
 use crate::{paths, process, ui};
 
 /// The modules, with the files of each, relative to the kernel's `drivers/ntb`.
@@ -24,6 +24,7 @@ const MODULES: [(&str, &[&str]); 6] = [
 /// Builds the modules for the kernel of the virtual machines unless that was done before. Returns their directory.
 pub fn ensure(images: &Images) -> Result<PathBuf> {
     let directory = paths::target().join("vm");
+    let _lock = images::lock()?;
     let (sources, modules) = (directory.join("kernel-sources"), directory.join("ntb-modules"));
     let release = &images.release;
     let common = release.strip_suffix("-amd64").context("the kernel is not for amd64")?;
@@ -41,7 +42,7 @@ pub fn ensure(images: &Images) -> Result<PathBuf> {
         suites: &["bookworm"],
         prefer: None,
         packages: &packages,
-        with_dependencies: false,
+        dependencies: Dependencies::None,
         to: &sources,
     })?;
     let stamp = modules.join(format!("{release}.built"));

@@ -9,6 +9,17 @@ use anyhow::{bail, Context, Result};
 use crate::setup::apt;
 use crate::{paths, process, ui};
 
+/// Packages that others depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependencies {
+    /// None
+    None,
+    /// Those that this system has not installed, for programs that run beside its own
+    Missing,
+    /// All, for programs that run with libraries of their own
+    All,
+}
+
 /// A package to be unpacked.
 pub struct Request<'a> {
     /// Its name for the user.
@@ -19,8 +30,8 @@ pub struct Request<'a> {
     pub prefer: Option<&'a str>,
     /// The packages; of a package without files, the one that it depends on first.
     pub packages: &'a [&'a str],
-    /// True if everything that it depends on is needed, too.
-    pub with_dependencies: bool,
+    /// Which of the packages that they depend on are needed, too.
+    pub dependencies: Dependencies,
     /// The directory.
     pub to: &'a Path,
 }
@@ -44,8 +55,12 @@ fn unpack(request: &Request, log: &Path) -> Result<()> {
         fs::create_dir_all(private.join(place))?;
     }
     fs::create_dir_all(request.to)?;
-    // Nothing counts as installed, so that all dependencies are fetched.
-    fs::write(private.join("status"), "")?;
+    let status = private.join("status");
+    // If nothing counts as installed, all dependencies are fetched.
+    match request.dependencies {
+        Dependencies::Missing => fs::copy("/var/lib/dpkg/status", &status).map(drop)?,
+        _ => fs::write(&status, "")?,
+    }
     let at = private.display();
     let lines: Vec<String> = request.suites.iter().map(|suite| apt::binary_line(suite)).collect::<Result<_>>()?;
     fs::write(private.join("sources.list"), lines.concat())?;
@@ -64,7 +79,7 @@ fn unpack(request: &Request, log: &Path) -> Result<()> {
         command
     };
     process::check_logged(apt("apt-get").args(["-q", "update"]), log)?;
-    let archives = if request.with_dependencies {
+    let archives = if request.dependencies != Dependencies::None {
         let mut install = apt("apt-get");
         install.args(["-q", "-y", "--download-only"]);
         if let Some(suite) = request.prefer {
@@ -89,7 +104,7 @@ fn unpack(request: &Request, log: &Path) -> Result<()> {
             count += 1;
         }
     }
-    if count == 0 {
+    if count == 0 && request.dependencies != Dependencies::Missing {
         bail!("apt has fetched no package for {}", request.what);
     }
     paths::remove(&private)

@@ -26,11 +26,20 @@ struct Tool {
     address: String,
 }
 
+/// The properties in which Linux's drivers differ.
+struct Traits {
+    driver: &'static str,
+    /// Scratchpads that are tested.
+    scratchpads: [u32; 3],
+    /// True if the driver takes a link up and down by command at either end; otherwise its presence decides.
+    has_switch: bool,
+}
+
 /// Returns Linux's driver of a kind of chip.
-fn driver(chip: &str) -> Result<&'static str> {
+fn driver(chip: &str) -> Result<Traits> {
     match chip {
-        "skx" | "icx" | "spr" | "gnr" => Ok("ntb_hw_intel"),
-        "amd" => Ok("ntb_hw_amd"),
+        "skx" | "icx" | "spr" => Ok(Traits { driver: "ntb_hw_intel", scratchpads: [0, 3, 15], has_switch: true }),
+        "amd" => Ok(Traits { driver: "ntb_hw_amd", scratchpads: [0, 3, 7], has_switch: false }),
         _ => bail!("Linux has no driver of {chip} with which ntbring's could be compared"),
     }
 }
@@ -87,6 +96,14 @@ impl Tool {
         self.write("peer0/peer_mw_trans0", "0:0")
     }
 
+    /// Takes the link up. AMD's driver refuses that at the secondary end, where it has no effect but on events.
+    fn enable(&self, traits: &Traits) -> Result<()> {
+        match self.write("link", "Y") {
+            Err(_) if !traits.has_switch => Ok(()),
+            result => result,
+        }
+    }
+
     fn link(&self) -> Result<String> {
         self.read("peer0/link")
     }
@@ -101,12 +118,17 @@ impl Tool {
     }
 }
 
-/// Repeats a question until the answer is `text`, or begins with it, for at most 20 s. Returns the last answer.
-fn until(text: &str, mut ask: impl FnMut() -> Result<String>) -> Result<String> {
+/// Repeats a question until the answer is `text`, for at most 20 s. Returns the last answer.
+fn until(text: &str, ask: impl FnMut() -> Result<String>) -> Result<String> {
+    until_so(|answer| answer == text, ask)
+}
+
+/// Repeats a question until the answer is as wanted, for at most 20 s. Returns the last answer.
+fn until_so(is_so: impl Fn(&str) -> bool, mut ask: impl FnMut() -> Result<String>) -> Result<String> {
     let start = Instant::now();
     loop {
         let answer = ask()?;
-        if answer == text || start.elapsed() > Duration::from_secs(20) {
+        if is_so(&answer) || start.elapsed() > Duration::from_secs(20) {
             return Ok(answer);
         }
         thread::sleep(Duration::from_millis(100));
@@ -115,7 +137,8 @@ fn until(text: &str, mut ask: impl FnMut() -> Result<String>) -> Result<String> 
 
 /// Runs all tests.
 pub fn run(setting: &Setting, modules: &Path) -> Result<Tally> {
-    let driver = driver(&setting.chip)?;
+    let traits = driver(&setting.chip)?;
+    let driver = traits.driver;
     let directory = fresh_directory("peer")?;
     let models = Models::start(&setting.tools.models, &setting.chip, 1, &directory)?;
     let network = fastrand::u16(20_000..60_000);
@@ -124,13 +147,14 @@ pub fn run(setting: &Setting, modules: &Path) -> Result<Tally> {
         let words = setting.words(false);
         let directory = directory.clone();
         let chip = setting.chip.clone();
-        Config { id, guests: 2, adapters, chip, words, network, accel: setting.accel, directory }.start(setting.images)
+        Config { id, guests: 2, adapters, chip, over: None, words, network, accel: setting.accel, directory }
+            .start(setting.images)
     };
     let mut machines = [boot(0)?, boot(1)?];
     machines.iter_mut().try_for_each(Machine::wait)?;
     let mut checks = Checks::new(format!("{driver} at both ends of a {} link", setting.chip));
     let [a, b] = [Tool::load(&machines[0], modules, driver)?, Tool::load(&machines[1], modules, driver)?];
-    both_ends(&a, &b, &models, &mut checks)?;
+    both_ends(&a, &b, modules, &models, &traits, &mut checks)?;
     clients(&a, &b, modules, &mut checks)?;
     let mut tally = checks.tally();
     a.remove(driver)?;
@@ -140,16 +164,15 @@ pub fn run(setting: &Setting, modules: &Path) -> Result<Tally> {
     let bound = a.console.root(&format!("{} bind {}", setting.tools.tool.display(), a.address))?;
     checks.that("ntbring bind", bound.success(), bound.text());
     let mut ours = a.console.session(&format!("{} chip {}", setting.tools.remote.display(), a.address))?;
-    mixed(&mut ours, &b, &models, &mut checks)?;
+    mixed(&mut ours, &b, &models, &traits, &mut checks)?;
     drop(ours);
     tally += checks.tally();
     Ok(tally)
 }
 
-fn both_ends(a: &Tool, b: &Tool, models: &Models, checks: &mut Checks) -> Result<()> {
-    for tool in [a, b] {
-        tool.write("link", "Y")?;
-    }
+fn both_ends(a: &Tool, b: &Tool, modules: &Path, models: &Models, traits: &Traits, checks: &mut Checks) -> Result<()> {
+    a.write("link", "Y")?;
+    b.enable(traits)?;
     checks.equal("link, seen by A", "Y", &a.until("peer0/link", "Y")?);
     checks.equal("link, seen by B", "Y", &b.until("peer0/link", "Y")?);
     for (from, to, value, names) in [(a, b, "0xaa000001", "A to B"), (b, a, "0xaa000002", "B to A")] {
@@ -175,8 +198,20 @@ fn both_ends(a: &Tool, b: &Tool, models: &Models, checks: &mut Checks) -> Result
     }
     models.command("cable 0 out")?;
     checks.equal("link without cable, seen by A", "N", &a.until("peer0/link", "N")?);
-    checks.equal("link without cable, seen by B", "N", &b.until("peer0/link", "N")?);
+    if traits.has_switch {
+        checks.equal("link without cable, seen by B", "N", &b.until("peer0/link", "N")?);
+    }
     models.command("cable 0 in")?;
+    if !traits.has_switch {
+        // The primary host has cleared the bit by which the driver at B says that it is there.
+        println!("  {} is loaded again at B, without which its link would stay down", traits.driver);
+        b.unmap()?;
+        b.remove("ntb_tool")?;
+        b.remove(traits.driver)?;
+        b.insert(modules, traits.driver, "")?;
+        b.insert(modules, "ntb_tool", "")?;
+        b.enable(traits)?;
+    }
     checks.equal("link with the cable again, seen by A", "Y", &a.until("peer0/link", "Y")?);
     checks.equal("link with the cable again, seen by B", "Y", &b.until("peer0/link", "Y")?);
     for tool in [a, b] {
@@ -216,13 +251,14 @@ fn clients(a: &Tool, b: &Tool, modules: &Path, checks: &mut Checks) -> Result<()
 }
 
 /// ntbring's driver at end A, ntb_tool at end B.
-fn mixed(ours: &mut Session, theirs: &Tool, models: &Models, checks: &mut Checks) -> Result<()> {
+fn mixed(ours: &mut Session, theirs: &Tool, models: &Models, traits: &Traits, checks: &mut Checks) -> Result<()> {
     let ready = ours.line()?;
     checks.that("ntbring's driver starts", ready.starts_with("ready"), &ready);
-    theirs.write("link", "Y")?;
+    theirs.enable(traits)?;
     checks.equal("link, seen by ntb_tool", "Y", &theirs.until("peer0/link", "Y")?);
-    checks.equal("link, seen by ntbring", "up gen3 x8", &until("up gen3 x8", || ours.ask("link"))?);
-    exchange(ours, theirs, "1", checks)?;
+    let up = until_up(ours)?;
+    checks.that("link, seen by ntbring", up.starts_with("up gen"), &up);
+    exchange(ours, theirs, traits, "1", checks)?;
 
     ours.ask("events")?;
     ours.ask("disable")?;
@@ -230,29 +266,43 @@ fn mixed(ours: &mut Session, theirs: &Tool, models: &Models, checks: &mut Checks
     ours.ask("prepare")?;
     ours.ask("enable")?;
     checks.equal("link that ntbring has enabled", "Y", &theirs.until("peer0/link", "Y")?);
-    theirs.write("link", "N")?;
-    checks.equal("link that ntb_tool has disabled, seen by ntbring", "down", &until("down", || ours.ask("link"))?);
-    theirs.write("link", "Y")?;
-    checks.equal("link that ntb_tool has enabled", "up gen3 x8", &until("up gen3 x8", || ours.ask("link"))?);
+    if traits.has_switch {
+        theirs.write("link", "N")?;
+        checks.equal("link that ntb_tool has disabled, seen by ntbring", "down", &until("down", || ours.ask("link"))?);
+        theirs.write("link", "Y")?;
+        checks.equal("link that ntb_tool has enabled", &up, &until_up(ours)?);
+    }
     ours.ask("events")?;
     models.command("cable 0 out")?;
-    checks.equal("link without cable, seen by ntb_tool", "N", &theirs.until("peer0/link", "N")?);
-    checks.equal("link without cable, seen by ntbring", "down", &ours.ask("link")?);
+    if traits.has_switch {
+        checks.equal("link without cable, seen by ntb_tool", "N", &theirs.until("peer0/link", "N")?);
+    }
     let events = ours.ask("events")?;
     checks.equal("ntbring's event of the link", "doorbells=0x0 link_changed=true", &events);
+    checks.equal("link without cable, seen by ntbring", "down", &ours.ask("link")?);
     models.command("cable 0 in")?;
-    checks.equal("link with the cable again", "up gen3 x8", &until("up gen3 x8", || ours.ask("link"))?);
+    if !traits.has_switch {
+        ours.ask("events")?;
+        println!("  the link after that is not tested: {} stays down until it is loaded again", traits.driver);
+        return theirs.unmap();
+    }
+    checks.equal("link with the cable again", &up, &until_up(ours)?);
     checks.equal("... seen by ntb_tool", "Y", &theirs.until("peer0/link", "Y")?);
     ours.ask("prepare")?;
     theirs.unmap()?;
-    exchange(ours, theirs, "2", checks)?;
+    exchange(ours, theirs, traits, "2", checks)?;
     theirs.unmap()?;
     theirs.link().map(|_| ())
 }
 
+/// Waits until ntbring sees the link up; returns what it sees at last.
+fn until_up(ours: &mut Session) -> Result<String> {
+    until_so(|link| link.starts_with("up"), || ours.ask("link"))
+}
+
 /// Scratchpads, windows and doorbells in both directions; `round` makes the values differ from earlier ones.
-fn exchange(ours: &mut Session, theirs: &Tool, round: &str, checks: &mut Checks) -> Result<()> {
-    for register in [0, 3, 15] {
+fn exchange(ours: &mut Session, theirs: &Tool, traits: &Traits, round: &str, checks: &mut Checks) -> Result<()> {
+    for register in traits.scratchpads {
         let (mine, other) = (format!("0xbeef0{round}{register:02}"), format!("0xcafe0{round}{register:02}"));
         ours.ask(&format!("set-peer-scratchpad {register} {mine}"))?;
         let found = theirs.until(&format!("spad{register}"), &mine)?;

@@ -1,6 +1,6 @@
 //! MPI programs on a ring of virtual machines.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
 
@@ -39,6 +39,32 @@ pub struct Selection<'a> {
     pub jobs: &'a [Vec<u32>],
     /// Longest time for one program.
     pub limit: Duration,
+    /// Longest time for all.
+    pub budget: Duration,
+}
+
+/// The time that a run may take.
+pub struct Budget {
+    start: Instant,
+    limit: Duration,
+}
+
+impl Budget {
+    /// Begins a run.
+    pub fn new(limit: Duration) -> Budget {
+        Budget { start: Instant::now(), limit }
+    }
+
+    /// Returns the time that is left for a program that may take `limit`; None if too little is left.
+    pub fn left(&self, limit: Duration) -> Option<Duration> {
+        let left = self.limit.saturating_sub(self.start.elapsed());
+        (left > Duration::from_secs(15)).then(|| left.min(limit))
+    }
+
+    /// Returns the time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
 }
 
 /// Boots a ring, runs the programs one after the other, and counts those that passed.
@@ -51,23 +77,13 @@ pub fn run(setting: &Setting, selection: &Selection, guests: u32) -> Result<Tall
         "{guests} virtual machines, {} rank(s) on each; packets on the network, and bytes through windows:",
         selection.ranks
     );
-    let mut tally = Tally::default();
     if selection.all {
-        for program in mpi_programs::list()? {
-            if let Some(why) = why_not(&program, guests, selection.ranks) {
-                println!("  {:<44} left out: {why}", program.call());
-                continue;
-            }
-            let mut job = ring.job(&program.name, selection.ranks, selection.limit);
-            job.args = program.args.clone();
-            job.env = program.env.clone().into_iter().collect();
-            tally += one(&ring, &program.call(), &program.name, &[job])?;
-        }
-        return Ok(tally);
+        return every(&ring, selection);
     }
     if selection.named.is_empty() {
         return self::demo(&ring, selection);
     }
+    let mut tally = Tally::default();
     for name in selection.named {
         let whole = ring.job(name, selection.ranks, selection.limit);
         let parts = selection.jobs.iter().map(|hosts| Job { hosts: hosts.clone(), ..whole.clone() });
@@ -75,8 +91,33 @@ pub fn run(setting: &Setting, selection: &Selection, guests: u32) -> Result<Tall
         if jobs.is_empty() {
             jobs.push(whole);
         }
-        tally += one(&ring, name, name, &jobs)?;
+        tally += one(&ring, name, &jobs, &says_ok(name))?;
     }
+    Ok(tally)
+}
+
+/// Runs all programs that fit, and lists those that are left out.
+fn every(ring: &Ring, selection: &Selection) -> Result<Tally> {
+    let (mut tally, mut left_out) = (Tally::default(), 0);
+    let budget = Budget::new(selection.budget);
+    for program in mpi_programs::list()? {
+        let limit = budget.left(selection.limit);
+        let late = || limit.is_none().then(|| "the time for the whole run is over".to_string());
+        if let Some(why) = why_not(&program, ring.guests(), selection.ranks).or_else(late) {
+            println!("  {:<44} left out: {why}", program.call());
+            left_out += 1;
+            continue;
+        }
+        let mut job = ring.job(&program.name, selection.ranks, limit.unwrap_or(selection.limit));
+        job.args = program.args.clone();
+        job.env = program.env.clone().into_iter().collect();
+        tally += one(ring, &program.call(), &[job], &says_ok(&program.name))?;
+    }
+    println!(
+        "  {} programs were run in {}, {left_out} left out",
+        tally.passed + tally.failed,
+        ui::seconds(budget.elapsed())
+    );
     Ok(tally)
 }
 
@@ -94,37 +135,75 @@ fn why_not(program: &Program, guests: u32, ranks: u32) -> Option<String> {
     (!program.runs_on(guests as usize, ranks as usize)).then(|| "not for this number of hosts and ranks".into())
 }
 
-/// Runs a program as one job, or as several at once, and prints a line.
-fn one(ring: &Ring, what: &str, name: &str, jobs: &[Job]) -> Result<Tally> {
-    let before = (ring.network()?, ring.models.count("window_bytes")?);
+/// Returns the judge of a program of tests/mpi: it must print that all is well.
+fn says_ok(name: &str) -> impl Fn(&Answer) -> Option<String> {
+    let wanted = format!("ok {name}");
+    move |answer| {
+        let said = answer.output.lines().any(|line| line.trim() == wanted);
+        (!said).then(|| format!("it did not print {wanted:?}"))
+    }
+}
+
+/// The counts of what has crossed the network and the windows.
+pub struct Traffic {
+    network: (u64, u64),
+    windows: u64,
+}
+
+impl Traffic {
+    /// Reads the counts.
+    pub fn now(ring: &Ring) -> Result<Traffic> {
+        Ok(Traffic { network: ring.network()?, windows: ring.models.count("window_bytes")? })
+    }
+
+    /// Returns the number of bytes that have crossed windows since then.
+    pub fn windows_since(&self, ring: &Ring) -> Result<u64> {
+        Ok(ring.models.count("window_bytes")? - self.windows)
+    }
+
+    /// Prints what has crossed since then.
+    pub fn print_since(&self, ring: &Ring) -> Result<()> {
+        let now = Traffic::now(ring)?;
+        let (packets, bytes) = (now.network.0 - self.network.0, now.network.1 - self.network.1);
+        println!("    network: {packets} packets, {bytes} bytes; windows: {} bytes", now.windows - self.windows);
+        Ok(())
+    }
+}
+
+/// Runs a program as one job, or as several at once, and prints a line for each. A job passes if it succeeds and if
+/// `complaint` returns none.
+pub fn one(ring: &Ring, what: &str, jobs: &[Job], complaint: &dyn Fn(&Answer) -> Option<String>) -> Result<Tally> {
+    let before = Traffic::now(ring)?;
     let running = jobs.iter().map(|job| ring.start(job)).collect::<Result<Vec<_>>>()?;
     let mut tally = Tally::default();
     for (job, running) in jobs.iter().zip(running) {
         let (answer, _) = running.wait()?;
-        let said = answer.output.lines().any(|line| line.trim() == format!("ok {name}"));
-        let passed = answer.success() && said;
+        let failure = failure(&answer).or_else(|| complaint(&answer));
         let hosts: Vec<String> = job.hosts.iter().map(ToString::to_string).collect();
         let on = format!("on {}", hosts.join("+"));
-        let outcome = if passed { "passed".to_string() } else { failure(&answer) };
+        let outcome = failure.as_ref().map_or("passed".to_string(), |why| format!("FAILED: {why}"));
         println!("  {what:<44} {on:<12} {outcome:<8} {:>8.1} s", answer.elapsed.as_secs_f64());
         ui::flush();
-        match passed {
-            true => tally.passed += 1,
-            false => {
+        match failure {
+            None => tally.passed += 1,
+            Some(_) => {
                 tally.failed += 1;
-                let log = ring.keep(name, &answer)?;
+                let log = ring.keep(what, &answer)?;
                 ui::failed(format!("{what} {on}: see {}", paths::shown(&log)));
             }
         }
     }
-    let after = (ring.network()?, ring.models.count("window_bytes")?);
-    let (packets, bytes) = (after.0 .0 - before.0 .0, after.0 .1 - before.0 .1);
-    println!("    network: {packets} packets, {bytes} bytes; windows: {} bytes", after.1 - before.1);
+    before.print_since(ring)?;
     Ok(tally)
 }
 
-fn failure(answer: &Answer) -> String {
-    answer.status.map_or_else(|| "FAILED: no end".into(), |status| format!("FAILED: exit status {status}"))
+/// Returns the way in which a job has failed; None if it has succeeded.
+pub fn failure(answer: &Answer) -> Option<String> {
+    match answer.status {
+        Some(0) => None,
+        Some(status) => Some(format!("exit status {status}")),
+        None => Some("no end".into()),
+    }
 }
 
 /// Runs the demo of `cargo xtask run`, and prints its table.
@@ -132,7 +211,7 @@ fn demo(ring: &Ring, selection: &Selection) -> Result<Tally> {
     let mut job = ring.job("demo", selection.ranks, selection.limit);
     job.env.push(("RING_DEMO_OUT".into(), "/tmp/demo.jsonl".into()));
     job.env.push(("NTBRING_STATS".into(), "/tmp/stats.jsonl".into()));
-    let tally = one(ring, "demo", "demo", &[job])?;
+    let tally = one(ring, "demo", &[job], &says_ok("demo"))?;
     if tally.failed == 0 {
         let lines = ring.console(0)?.root("cat /tmp/demo.jsonl")?.output;
         let mut statistics = String::new();

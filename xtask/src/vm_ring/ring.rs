@@ -10,12 +10,13 @@ use anyhow::{Context, Result};
 use super::accel::Accel;
 use super::console::{Answer, Console};
 use super::images::Images;
+use super::launchers::Launcher;
 use super::machine::{fresh_directory, Config, Machine};
 use super::models::Models;
 use super::tools::Tools;
 
 /// The user of all jobs.
-const USER: u32 = 1000;
+pub const USER: u32 = 1000;
 
 /// The setting that all rings of a command share.
 pub struct Setting<'a> {
@@ -23,9 +24,13 @@ pub struct Setting<'a> {
     pub images: &'a Images,
     /// Programs beside the machines and in them.
     pub tools: &'a Tools,
+    /// Directory of further programs, which is laid over the file system of the machines.
+    pub over: Option<PathBuf>,
     /// Launcher of jobs.
-    pub mpiexec: PathBuf,
-    /// Directory of the MPI programs.
+    pub launcher: Launcher,
+    /// Directory below which MPI is installed; empty if no job runs.
+    pub mpi: PathBuf,
+    /// Directory of the MPI programs; empty if no job runs.
     pub programs: PathBuf,
     /// Kind of chip, as the models' server names it.
     pub chip: String,
@@ -40,12 +45,25 @@ pub struct Job {
     pub hosts: Vec<u32>,
     /// Ranks on each.
     pub ranks: u32,
+    /// Number of machines, the first ones, that have a rank more.
+    pub more: u32,
     /// The executable.
     pub program: PathBuf,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
+    /// Options of mpiexec.
+    pub options: Vec<String>,
+    /// The directory in which it runs; /tmp if it is None.
+    pub directory: Option<PathBuf>,
     /// Longest time.
     pub limit: Duration,
+}
+
+impl Job {
+    /// Returns the number of ranks.
+    pub fn size(&self) -> u32 {
+        self.hosts.len() as u32 * self.ranks + self.more
+    }
 }
 
 /// A ring that runs.
@@ -64,7 +82,8 @@ impl<'a> Setting<'a> {
         let [agent, remote, tool] =
             [&self.tools.agent, &self.tools.remote, &self.tools.tool].map(|path| path.display().to_string());
         let drive = if drives { "agent" } else { "none" };
-        format!("agent={agent} remote={remote} tool={tool} user={USER} drive={drive}")
+        let over = if self.over.is_some() { "yes" } else { "no" };
+        format!("agent={agent} remote={remote} tool={tool} user={USER} drive={drive} over={over}")
     }
 
     /// Boots a ring, and waits until all machines are up. With `drives` each runs the agent.
@@ -76,9 +95,9 @@ impl<'a> Setting<'a> {
         for id in 0..guests {
             let left = (id + guests - 1) % guests;
             let adapters = vec![models.socket(left, "b"), models.socket(id, "a")];
-            let (words, accel, directory) = (self.words(true), self.accel, directory.clone());
+            let (words, accel, directory, over) = (self.words(true), self.accel, directory.clone(), self.over.clone());
             let chip = self.chip.clone();
-            let config = Config { id, guests, adapters, chip, words, network, accel, directory };
+            let config = Config { id, guests, adapters, chip, over, words, network, accel, directory };
             machines.push(Some(config.start(self.images)?));
         }
         for machine in machines.iter_mut().flatten() {
@@ -86,6 +105,7 @@ impl<'a> Setting<'a> {
         }
         let ring = Ring { setting: self, machines, models, directory };
         (0..guests).try_for_each(|id| ring.wait_for_agent(id))?;
+        self.launcher.prepare(&ring)?;
         Ok(ring)
     }
 }
@@ -149,20 +169,27 @@ impl Ring<'_> {
     }
 
     fn command(&self, job: &Job) -> String {
-        let hosts: Vec<String> = job.hosts.iter().map(|host| format!("node{host}")).collect();
-        let env: Vec<String> = job.env.iter().map(|(name, value)| format!("-genv {name} {value} ")).collect();
-        format!(
-            "cd /tmp; {mpiexec} -launcher rsh -launcher-exec {remote} -hosts {hosts} -ppn {each} -n {ranks} \
-             -genv NTBRING_DEVICE pci {env}{program} {args}",
-            mpiexec = self.setting.mpiexec.display(),
-            remote = self.setting.tools.remote.display(),
-            hosts = hosts.join(","),
-            each = job.ranks,
-            ranks = job.hosts.len() as u32 * job.ranks,
-            env = env.concat(),
-            program = job.program.display(),
-            args = job.args.join(" "),
-        )
+        let directory = job.directory.as_deref().unwrap_or(Path::new("/tmp"));
+        format!("cd {} && {}", directory.display(), self.setting.launcher.command(self, job))
+    }
+
+    /// Returns the setting.
+    pub fn setting(&self) -> &Setting<'_> {
+        self.setting
+    }
+
+    /// Returns the directory of the ring's files.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Runs a command as root in every machine; `command` is given the number of the machine. Fails if the command does.
+    pub fn everywhere(&self, command: impl Fn(u32) -> String) -> Result<()> {
+        for id in 0..self.guests() {
+            let answer = self.console(id)?.root(&command(id))?;
+            anyhow::ensure!(answer.success(), "virtual machine {id}: {}: {}", command(id), answer.output);
+        }
+        Ok(())
     }
 
     /// Returns the number of packets that machines have sent each other over the network, and of bytes.
