@@ -1,7 +1,7 @@
 //! Intel gen4 and gen5, back to back: Ice Lake, and its successors from Sapphire Rapids on (8086:347E).
 //!
-//! Known only by Linux's driver: the reset values, the place of the MSI-X table, that the end of a link ends the
-//! training of both ends, and that an Ice Lake takes its size index for a second limit.
+//! Known only by Linux's driver: the reset values, the place of the MSI-X table, that a link that was lost trains again
+//! (that driver asks for training once), and that an Ice Lake takes its size index for a second limit.
 
 use crate::cable::End;
 use crate::config_space::{BarMask, Capabilities, ConfigSpace};
@@ -104,9 +104,6 @@ impl Family for Icx {
                 continue;
             }
             side.set(LINK_STATUS, if is_up { LINK_UP } else { LINK_DOWN }, 2);
-            if !is_up {
-                side.change(PPD0, 0, PPD0_TRAIN, 4);
-            }
             side.change(SLOT_STATUS, LINK_STATE_CHANGED, 0, 2);
             PLACES.set_pending(side, LINK_BIT);
         }
