@@ -141,6 +141,13 @@ pub fn guest_programs() -> Result<PathBuf> {
         process::check_logged(&mut copy, &paths::target().join("vm/packages.log"))?;
         paths::remove(place)?;
     }
+    // Links that are made when the packages are installed.
+    for name in ["slurmctld", "slurmd", "slurmstepd"] {
+        let (link, file) = (to.join("usr/sbin").join(name), format!("{name}-wlm"));
+        if !link.exists() && to.join("usr/sbin").join(&file).exists() {
+            std::os::unix::fs::symlink(file, &link)?;
+        }
+    }
     Ok(to)
 }
 
