@@ -28,7 +28,7 @@ use crate::{paths, version};
 pub use args::MpichTestArgs;
 use args::DEFAULT_HOSTS;
 use conformance::Column;
-pub use elsewhere::Elsewhere;
+pub use elsewhere::{Case, Elsewhere};
 use report::Counts;
 use run::{Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern, Reason};

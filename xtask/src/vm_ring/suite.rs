@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::console::Answer;
 use super::programs::{Budget, Traffic};
 use super::ring::{Job, Setting};
-use crate::mpich_test::Elsewhere;
+use crate::mpich_test::{Case, Elsewhere};
 use crate::process::Outcome;
 use crate::ui::{self, Tally};
 
@@ -32,7 +32,7 @@ pub fn run(setting: &Setting, tests: &Elsewhere, guests: u32, budget: Duration) 
         let id = test.id();
         let left = LEFT_OUT.iter().find(|(start, _)| id.split(' ').next() == Some(*start));
         let time = budget.left(test.limit());
-        let why = left.map(|(_, why)| (*why).to_string()).or_else(|| test.why_not());
+        let why = left.map(|(_, why)| (*why).to_string()).or_else(|| why_not(test));
         let why = why.or_else(|| time.is_none().then(|| "the time for the whole run is over".to_string()));
         if let Some(why) = why {
             println!("  {id:<52} left out: {why}");
@@ -73,6 +73,17 @@ pub fn run(setting: &Setting, tests: &Elsewhere, guests: u32, budget: Duration) 
     println!("  {count} tests were run in {}, {left_out} left out", ui::seconds(budget.elapsed()));
     before.print_since(&ring)?;
     Ok(tally)
+}
+
+/// Returns the reason for which a test is not run; None if it is run.
+fn why_not(test: &Case) -> Option<String> {
+    if test.args().iter().any(|arg| arg.starts_with("-testsize=")) {
+        return Some("many large messages of generated datatypes".into());
+    }
+    if test.ranks() == 1 {
+        return Some("one rank: nothing crosses a window".into());
+    }
+    test.why_not()
 }
 
 /// Returns the end of a job as that of a process.
