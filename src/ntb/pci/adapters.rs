@@ -1,8 +1,9 @@
 //! The adapters of a host, with the threads that serve them.
 
-use crate::adapter::{Adapter, CONTROL};
-use crate::adapter_slices::SliceUse;
+use crate::adapter::Adapter;
+use crate::adapter::SliceUse;
 use crate::circuits::{Circuits, Exposes};
+use crate::control::CONTROL;
 use crate::network::Announcement;
 use crate::relay::RelayThread;
 use crate::service::{BellEvent, Service};

@@ -1,7 +1,7 @@
 //! The jobs of a host, and their slices of the adapters' windows.
 
+use crate::adapter::{doorbell_of, SliceUse};
 use crate::adapter::{Adapter, Listener};
-use crate::adapter_slices::{doorbell_of, SliceUse};
 use crate::adapters::Adapters;
 use crate::address::{slice_key, SliceAddress};
 use crate::circuits::{Exposes, Wanted};

@@ -11,8 +11,8 @@
 //! | `driver`, `intel`, `amd`, `plx`, `ivshmem` | the parts that drivers share; the drivers |
 //! | [`link`] | bringing a link up between two adapters |
 //! | `retry` | the time at which another way for outgoing writes is tried |
-//! | `adapter`, `adapter_slices`, `adapter_board` | an adapter of this host and its link; the slices of its window; news |
-//! | [`measure`] | measuring a link |
+//! | `adapter` | an adapter of this host: its link, the slices of its window, news for the neighbour |
+//! | `control`, [`measure`] | the start of each window, which adapters use themselves; measuring a link |
 //! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
 //! | `adapters`, `host`, `job` | all adapters of a host, and the slices that a job has of their windows |
@@ -23,8 +23,6 @@
 //! | `local` | the backend over adapters that this process owns |
 
 mod adapter;
-mod adapter_board;
-mod adapter_slices;
 mod adapters;
 mod address;
 mod allotment;
@@ -32,6 +30,7 @@ mod amd;
 mod catalogue;
 mod chip;
 mod circuits;
+mod control;
 mod driver;
 mod error;
 mod function;
@@ -56,13 +55,13 @@ mod slice;
 mod sysfs;
 pub mod vfio;
 
-pub use adapter::{Adapter, Listener, CONTROL};
-pub use adapter_slices::SliceUse;
+pub use adapter::{Adapter, Listener, SliceUse};
 pub use adapters::Adapters;
 pub use address::SliceAddress;
 pub use allotment::Range;
 pub use catalogue::{chip_of, KnownChip};
 pub use chip::{Aperture, Chip, Events, Limits, LinkStatus};
+pub use control::CONTROL;
 pub use error::PciError;
 pub use function::{Alarm, Bar, Function, InterruptKind, Interrupts};
 pub use host::HostAdapters;

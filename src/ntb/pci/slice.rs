@@ -5,7 +5,7 @@
 //! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
 
 use crate::adapter::Listener;
-use crate::adapter_slices::SliceUse;
+use crate::adapter::SliceUse;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};

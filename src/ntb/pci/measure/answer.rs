@@ -2,7 +2,7 @@
 //! done by a thread of its own, of which there is at most one.
 
 use super::area::{Area, REQUEST_SPIN, REQUEST_STREAM};
-use super::{ANSWER, STREAM};
+use super::error::{ANSWER, STREAM};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -8,16 +8,13 @@
 //! | 192, 200 | rate that this host has requested, bytes per second, and the number of the request |
 //! | 4096 | 4 KiB of data that nobody reads |
 
-use super::MeasureError;
-use crate::adapter::CONTROL;
+use super::error::MeasureError;
 use crate::chip::Chip;
+use crate::control::{AREA, CONTROL};
 use ntbring_memory::{OutWindow, Region};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Offset of the area in a window, bytes.
-pub(crate) const AREA: u64 = 24 << 10;
 
 const REQUEST: usize = 0;
 const PING: usize = 64;
@@ -30,8 +27,8 @@ const DATA_LEN: usize = 4096;
 const _: () = assert!(AREA as usize + DATA + DATA_LEN <= CONTROL as usize);
 
 /// Kinds of requests: to answer without sleeping, and to measure the rate of writes.
-pub(super) const REQUEST_SPIN: u64 = 1;
-pub(super) const REQUEST_STREAM: u64 = 2;
+pub(crate) const REQUEST_SPIN: u64 = 1;
+pub(crate) const REQUEST_STREAM: u64 = 2;
 
 /// Number of pieces of data between two fences, as in a message of 16 KiB.
 const PIECES: usize = 4;

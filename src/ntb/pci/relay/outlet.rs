@@ -3,7 +3,7 @@
 use super::local_slice::LocalSlice;
 use super::record::{execute, Kind, LocalLane};
 use super::writer::RecordLane;
-use crate::adapter_slices::SliceUse;
+use crate::adapter::SliceUse;
 use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Entry, Producer};

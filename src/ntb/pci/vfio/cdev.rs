@@ -3,7 +3,7 @@
 
 use super::calls::{self, Call};
 use super::container::{Addresses, Iommu};
-use super::open::{fail, open_device, patiently, shared_group, Opened, Usable};
+use super::opening::{fail, open_device, patiently, shared_group, Opened, Usable};
 use crate::error::PciError;
 use crate::sysfs::SysFunction;
 use iommufd_bindings::iommufd::{self, iommu_ioas_alloc, iommu_ioas_iova_ranges, iommu_ioas_map, iommu_ioas_unmap};

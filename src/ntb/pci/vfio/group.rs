@@ -2,7 +2,7 @@
 
 use super::calls::{self, Call};
 use super::container::{Addresses, Iommu};
-use super::open::{fail, no_iommu, open_device, patiently, shared_group, Opened, Usable};
+use super::opening::{fail, no_iommu, open_device, patiently, shared_group, Opened, Usable};
 use crate::error::PciError;
 use crate::identity::{Identity, PciAddress};
 use crate::sysfs::SysFunction;

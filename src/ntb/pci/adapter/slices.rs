@@ -1,8 +1,9 @@
 //! The slices of an adapter's window, and access to those of the neighbour's window.
 
-use crate::adapter::{Adapter, State, CONTROL};
+use super::state::{Adapter, State};
 use crate::allotment::{Range, PAGE};
 use crate::chip::Aperture;
+use crate::control::CONTROL;
 use crate::error::PciError;
 use crate::ledger::{Writes, SLOTS};
 use crate::memory::SharedMemory;

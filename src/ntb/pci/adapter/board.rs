@@ -6,8 +6,8 @@
 //! | 8 | length of the text, bytes, and in the upper half its checksum |
 //! | 16 | the text |
 
-use crate::adapter::{Adapter, State, BOARD};
-use crate::measure::AREA;
+use super::state::{Adapter, State};
+use crate::control::{AREA, BOARD};
 use std::sync::atomic::Ordering;
 
 const TEXT: u64 = 16;

@@ -1,0 +1,19 @@
+//! One adapter of this host: its chip, the memory that the neighbour writes, and the state of the link.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `state` | the adapter, the state of its link, and what others ask of it |
+//! | `serve` | what the thread that serves it does: interrupts, and bringing the link up |
+//! | `slices` | the slices of its window |
+//! | `board` | the texts that the agents at both ends write for each other |
+//! | `measuring` | measuring the link |
+
+mod board;
+mod measuring;
+mod serve;
+mod slices;
+mod state;
+
+pub(crate) use slices::doorbell_of;
+pub use slices::SliceUse;
+pub use state::{Adapter, Listener};
