@@ -34,18 +34,31 @@ impl Launcher {
         self != Launcher::Remote
     }
 
-    /// Starts what it needs in the machines of a ring.
-    pub fn prepare(self, ring: &Ring) -> Result<()> {
+    /// Writes the files that the machines of a ring need into its directory. To be called before they boot, since they
+    /// keep what they have seen of a directory; `over` holds the programs that were fetched.
+    pub fn write_files(self, directory: &Path, over: Option<&Path>, guests: u32) -> Result<()> {
+        let place = place(directory);
+        fs::create_dir_all(&place)?;
         match self {
             Launcher::Remote => Ok(()),
-            Launcher::Ssh => ssh(ring),
-            Launcher::Slurm => slurm(ring),
+            Launcher::Ssh => ssh_files(&place, over),
+            Launcher::Slurm => slurm_files(&place, guests),
+        }
+    }
+
+    /// Starts what it needs in the machines of a ring.
+    pub fn start(self, ring: &Ring) -> Result<()> {
+        let place = place(ring.directory());
+        match self {
+            Launcher::Remote => Ok(()),
+            Launcher::Ssh => start_ssh(ring, &place),
+            Launcher::Slurm => start_slurm(ring, &place),
         }
     }
 
     /// Returns the command that starts a job.
     pub fn command(self, ring: &Ring, job: &Job) -> String {
-        let place = place(ring);
+        let place = place(ring.directory());
         match self {
             Launcher::Remote => mpiexec(ring, job, "rsh", &ring.setting().tools.remote),
             Launcher::Ssh => mpiexec(ring, job, "ssh", &place.join("ssh")),
@@ -55,8 +68,8 @@ impl Launcher {
 }
 
 /// Returns the directory of a launcher's files, which the machines see.
-fn place(ring: &Ring) -> PathBuf {
-    ring.directory().join("launcher")
+fn place(directory: &Path) -> PathBuf {
+    directory.join("launcher")
 }
 
 fn mpiexec(ring: &Ring, job: &Job, launcher: &str, executable: &Path) -> String {
@@ -93,12 +106,10 @@ fn srun(job: &Job, configuration: &Path) -> String {
     )
 }
 
-/// Starts sshd in every machine; the user of jobs can log in with a key.
-fn ssh(ring: &Ring) -> Result<()> {
-    let place = place(ring);
-    fs::create_dir_all(&place)?;
+/// Writes the keys and configurations of sshd and ssh; the user of jobs can log in with a key.
+fn ssh_files(place: &Path, over: Option<&Path>) -> Result<()> {
     let at = |name: &str| place.join(name).display().to_string();
-    let fetched = ring.setting().over.iter().map(|over| over.join("usr/bin/ssh-keygen")).find(|path| path.exists());
+    let fetched = over.map(|over| over.join("usr/bin/ssh-keygen")).filter(|path| path.exists());
     for key in ["host", "user"] {
         let mut make = Command::new(fetched.as_deref().unwrap_or(Path::new("ssh-keygen")));
         make.args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
@@ -114,6 +125,11 @@ fn ssh(ring: &Ring) -> Result<()> {
     fs::write(at("ssh.conf"), client)?;
     fs::write(at("ssh"), format!("#!/bin/sh\nexec ssh -F {} \"$@\"\n", at("ssh.conf")))?;
     fs::set_permissions(at("ssh"), fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
+
+/// Starts sshd in every machine.
+fn start_ssh(ring: &Ring, place: &Path) -> Result<()> {
     ring.everywhere(|_| {
         format!(
             "mkdir -p -m 755 /run/sshd /run/keys && cp {0}/host {0}/user /run/keys && chmod 600 /run/keys/* && \
@@ -123,10 +139,8 @@ fn ssh(ring: &Ring) -> Result<()> {
     })
 }
 
-/// Starts the daemons of Slurm and munge: a node in every machine, and the controller in the first one.
-fn slurm(ring: &Ring) -> Result<()> {
-    let place = place(ring);
-    fs::create_dir_all(&place)?;
+/// Writes the key of munge and the configuration of Slurm: a node in every machine, and the controller in the first one.
+fn slurm_files(place: &Path, guests: u32) -> Result<()> {
     fs::write(place.join("key"), (0..128).map(|_| fastrand::u8(..)).collect::<Vec<_>>())?;
     // Emulated processors are slow: the time limits are longer than usual.
     let lines = [
@@ -138,9 +152,14 @@ fn slurm(ring: &Ring) -> Result<()> {
         "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/cons_tres\nMpiDefault=pmi2\n\
          ReturnToService=2",
     ];
-    let nodes = format!("NodeName=node[0-{}] CPUs=1 State=UNKNOWN", ring.guests() - 1);
+    let nodes = format!("NodeName=node[0-{}] CPUs=1 State=UNKNOWN", guests - 1);
     let partition = "PartitionName=ring Nodes=ALL Default=YES State=UP";
     fs::write(place.join("slurm.conf"), format!("{}\n{nodes}\n{partition}\n", lines.join("\n")))?;
+    Ok(())
+}
+
+/// Starts the daemons of Slurm and munge.
+fn start_slurm(ring: &Ring, place: &Path) -> Result<()> {
     let configuration = format!("SLURM_CONF={}", place.join("slurm.conf").display());
     ring.everywhere(|id| {
         let controller = if id == 0 { format!("{configuration} /usr/sbin/slurmctld && ") } else { String::new() };

@@ -89,6 +89,7 @@ impl<'a> Setting<'a> {
     /// Boots a ring, and waits until all machines are up. With `drives` each runs the agent.
     pub fn ring(&'a self, guests: u32) -> Result<Ring<'a>> {
         let directory = fresh_directory("run")?;
+        self.launcher.write_files(&directory, self.over.as_deref(), guests)?;
         let models = Models::start(&self.tools.models, &self.chip, guests, &directory)?;
         let network = fastrand::u16(20_000..60_000);
         let mut machines = Vec::new();
@@ -105,7 +106,7 @@ impl<'a> Setting<'a> {
         }
         let ring = Ring { setting: self, machines, models, directory };
         (0..guests).try_for_each(|id| ring.wait_for_agent(id))?;
-        self.launcher.prepare(&ring)?;
+        self.launcher.start(&ring)?;
         Ok(ring)
     }
 }
