@@ -1,7 +1,6 @@
 //! The jobs of a host, and their slices of the adapters' windows.
 
-use crate::adapter::{doorbell_of, SliceUse};
-use crate::adapter::{Adapter, Listener};
+use crate::adapter::{doorbell_of, Adapter, Listener, SliceUse};
 use crate::adapters::Adapters;
 use crate::address::{slice_key, SliceAddress};
 use crate::circuits::{Exposes, Wanted};
@@ -134,7 +133,7 @@ impl Allotment {
     fn slice_for(&self, port: PortIndex, adapter: Arc<Adapter>, len: u64) -> Result<Slice, NtbError> {
         let unused = NtbError::NoPort { of: "this host", port, ports: self.registers.ports() };
         let bank = self.registers.bank(port).ok_or(unused)?;
-        let (range, memory) = adapter.add_slice(slice_key::of(self.key, port), self.user, len)?;
+        let (range, memory) = adapter.wait_for_slice(slice_key::of(self.key, port), self.user, len)?;
         let bells = Arc::new(SliceBells::new(memory.region(), self.registers.clone(), bank));
         let listener = bells.listener(doorbell_of(range, adapter.chip().limits().doorbells), true);
         adapter.listen(listener.clone());

@@ -22,8 +22,7 @@ impl Adapter {
     }
 
     /// Gives the job with this key, of this user, a slice of at least `len` bytes of the window, whose memory is zero.
-    /// Returns its place and its memory. If there is no room, waits for the neighbour to confirm slices of jobs that have
-    /// ended, for at most 5 s.
+    /// Returns its place and its memory. Never waits.
     pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         // Memory is allocated only for what there is room for: the length may be any number.
         let Some(len) = len.checked_next_multiple_of(PAGE).filter(|&len| self.has_room(len)) else {
@@ -39,15 +38,20 @@ impl Adapter {
         }
         let memory = SharedMemory::allocate(len);
         let memory = memory.map_err(|error| failure(format!("{len} bytes of memory for a window: {error}")))?;
-        let (memory, start) = (Arc::new(memory), Instant::now());
+        let memory = Arc::new(memory);
+        Ok((self.add_memory(key, user, memory.clone())?, memory))
+    }
+
+    /// As [`Adapter::add_slice`], but if there is no room, it waits for the neighbour to confirm slices of jobs that have
+    /// ended, for at most 5 s. The thread that serves the adapter must not call it.
+    pub fn wait_for_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
+        let start = Instant::now();
         loop {
-            match self.add_memory(key, user, memory.clone()) {
-                Ok(range) => return Ok((range, memory)),
-                Err(_) if self.state().ledger.is_closing() && start.elapsed() < CONFIRMATION => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(error) => return Err(error),
+            let added = self.add_slice(key, user, len);
+            if added.is_ok() || !self.state().ledger.is_closing() || start.elapsed() > CONFIRMATION {
+                return added;
             }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
