@@ -1,4 +1,4 @@
-//! What a host does when its kernel announces something about an adapter.
+//! Announcements of the kernel about an adapter: errors of the bus, and removal.
 
 use super::*;
 use ntbring_ntb::PortIndex;

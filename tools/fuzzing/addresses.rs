@@ -1,4 +1,4 @@
-//! What a launcher hands on as a rank's address.
+//! The address of a rank that a launcher hands on.
 
 use ntbring_ring::external_peer::ExternalAddress;
 use ntbring_ring::join::Card;

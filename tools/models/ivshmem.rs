@@ -172,10 +172,7 @@ impl Chip for Ivshmem {
     }
 
     fn configure(&mut self, end: End, space: Space, offset: u64, value: u64, len: usize) {
-        match space {
-            Space::Config => self.side(end).config.set(offset as usize, value, len),
-            _ => self.side(end).set(offset, value, len),
-        }
+        self.side(end).configure(space, offset, value, len);
     }
 
     fn set_gone(&mut self, end: End, is_gone: bool) {

@@ -3,6 +3,7 @@
 use crate::cable::Counts;
 use crate::config_space::{number, ConfigSpace};
 use crate::host_side::HostSide;
+use ntbring_pci::Space;
 
 /// The function in one host.
 pub struct Side {
@@ -21,6 +22,14 @@ pub struct Side {
 }
 
 impl Side {
+    /// Changes the configuration space or the registers behind BAR 0, as a BIOS or a board does.
+    pub fn configure(&mut self, space: Space, offset: u64, value: u64, len: usize) {
+        match space {
+            Space::Config => self.config.set(offset as usize, value, len),
+            _ => self.set(offset, value, len),
+        }
+    }
+
     /// Creates a function without power, with `size` bytes of registers, all zero, and `vectors` interrupt vectors.
     pub fn new(config: ConfigSpace, size: u64, vectors: usize) -> Side {
         Side {

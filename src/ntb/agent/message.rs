@@ -56,7 +56,7 @@ pub enum Reply {
     Bells {},
     /// All hosts that are known.
     Network { this: u64, hosts: Vec<Announcement> },
-    /// What was measured.
+    /// The result of the measurement.
     Measured { link: LinkMeasurement },
     /// The request cannot be granted.
     Refused { reason: String },

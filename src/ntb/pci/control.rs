@@ -1,4 +1,4 @@
-//! The start of each window, which the adapters at both ends use themselves.
+//! The start of each window, which the agents at both ends use themselves.
 //!
 //! | offset | holds |
 //! |---|---|

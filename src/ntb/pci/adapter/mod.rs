@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `state` | the adapter, the state of its link, and what others ask of it |
-//! | `serve` | what the thread that serves it does: interrupts, and bringing the link up |
+//! | `serve` | the work of the thread that serves it: interrupts, and bringing the link up |
 //! | `slices` | the slices of its window |
 //! | `board` | the texts that the agents at both ends write for each other |
 //! | `measuring` | measuring the link |

@@ -1,4 +1,4 @@
-//! What the thread that serves an adapter does: interrupts, and bringing the link up.
+//! The work of the thread that serves an adapter: interrupts, and bringing the link up.
 
 use super::state::{Adapter, BringUp, State};
 use crate::chip::LinkStatus;

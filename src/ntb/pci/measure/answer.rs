@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a host has answered on one link.
+/// Requests of the neighbour on one link that this host has answered.
 #[derive(Default)]
 pub(crate) struct Answering {
     /// The latest request of the neighbour that was taken.

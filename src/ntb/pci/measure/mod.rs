@@ -4,8 +4,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `area` | the words and the data through which two agents measure |
-//! | `answer` | what this host does when its neighbour measures |
-//! | `report` | what was measured, and what the link could do at most |
+//! | `answer` | answers to measurements of the neighbour |
+//! | `report` | the result of a measurement, and the limit of the link |
 //! | `error` | errors, and the times that bound a measurement |
 //!
 //! Nothing is read across the link: a time ends when an answer of the neighbour has arrived.

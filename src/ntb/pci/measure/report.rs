@@ -1,9 +1,9 @@
-//! What was measured of a link, and what it could do at most.
+//! The result of a measurement, and the limit that speed and width of a link set.
 
 use crate::chip::LinkStatus;
 use serde::{Deserialize, Serialize};
 
-/// What was measured of a link.
+/// The result of the measurement of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkMeasurement {
     /// Number of this host's port.

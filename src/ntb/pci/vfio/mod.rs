@@ -5,7 +5,7 @@
 //! | `container` | the memory of this process that the functions reach |
 //! | `device` | one function: regions, interrupts, and [`crate::Function`] over them |
 //! | `open` | opening functions, and the reasons for which one cannot be used |
-//! | `opening` | what both ways of opening functions share |
+//! | `opening` | parts that both ways of opening functions share |
 //! | `group`, `cdev` | the kernel's two interfaces for that: IOMMU groups, and files of functions with iommufd |
 //! | `calls` | the system calls |
 //!

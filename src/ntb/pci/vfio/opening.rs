@@ -1,4 +1,4 @@
-//! What the two ways of opening functions share.
+//! Parts that the two ways of opening functions share.
 
 use super::container::Iommu;
 use crate::error::PciError;
