@@ -8,6 +8,7 @@ use ::ntbring_endpoint::Settings;
 use ::ntbring_endpoint::{Endpoint, Idle};
 use ntbring_host::sidecar;
 use ntbring_ring::join::{Candidate, Card, JoinError};
+use ntbring_ring::liveness::Monitor;
 use ntbring_ring::Topology;
 use ntbring_settings::Loaded;
 use std::cell::OnceCell;
@@ -189,7 +190,8 @@ impl Handle {
             .collect::<Result<Vec<Card>, JoinError>>()?;
         let mut members = candidate.join(&cards)?;
         if let Some(monitor) = members.take_monitor() {
-            sidecar::start(c"ntbring-monitor", || monitor.run()).map_err(JoinError::Monitor)?;
+            let started = sidecar::start(c"ntbring-monitor", monitor, Monitor::descriptors, Monitor::run);
+            started.map_err(JoinError::Monitor)?;
         }
         let tells = members.rank() == 0 && self.vci == 0;
         if let Some(remark) = tells.then(|| members.remark()).flatten() {

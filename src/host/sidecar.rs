@@ -7,19 +7,26 @@ use nix::unistd::{dup2, fork, setsid, ForkResult};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 /// First descriptor after standard input, output and error.
 const FIRST: libc::c_uint = 3;
 
 /// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
 ///
-/// The new process has this one's memory as it is now, but none of its threads and descriptors. It is no child of this
-/// process, and it is in a session of its own: the program's waits for its children do not return it, readers of this
+/// The new process has this one's memory as it is now, but none of its threads, and of its descriptors only those that
+/// `keep` returns for the state that `body` is given. It is no child of this process, and it is in a session of its own: the program's waits for its children do not return it, readers of this
 /// process's output reach the end of the output while it still runs, and signals to this process's group or terminal do
 /// not reach it. Only SIGKILL ends it. The program may see one SIGCHLD. `body` must not use anything that a thread of
 /// this process may have locked, such as a logger. Fails if no process can be created.
-pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
+pub fn start<S>(
+    name: &CStr,
+    state: S,
+    keep: impl FnOnce(&S) -> Vec<BorrowedFd<'_>>,
+    body: impl FnOnce(S),
+) -> io::Result<()> {
+    let mut keep: Vec<RawFd> = keep(&state).iter().map(BorrowedFd::as_raw_fd).collect();
+    keep.sort_unstable();
     let null = File::options().read(true).write(true).open("/dev/null")?;
     // No handler of the program runs in the new processes.
     let mut before = SigSet::empty();
@@ -30,11 +37,11 @@ pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
     if let Ok(ForkResult::Child) = forked {
         // This process ends after the second fork, so that init becomes the sidecar's parent. Its exit code is 0, or
         // the error for which there is no sidecar.
-        let settled = settle(name, &null);
+        let settled = settle(name, &null, &keep);
         // SAFETY: as above.
         match settled.and_then(|()| unsafe { fork() }) {
             Ok(ForkResult::Child) => {
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(state)));
                 leave(0)
             }
             Ok(ForkResult::Parent { .. }) => leave(0),
@@ -54,26 +61,37 @@ pub fn start(name: &CStr, body: impl FnOnce()) -> io::Result<()> {
 }
 
 /// Closes the connections of this process to the one from which it was forked: session, descriptors and name.
-fn settle(name: &CStr, null: &File) -> nix::Result<()> {
+fn settle(name: &CStr, null: &File, keep: &[RawFd]) -> nix::Result<()> {
     setsid()?;
     for standard in 0..FIRST as i32 {
         dup2(null.as_raw_fd(), standard)?;
     }
-    // SAFETY: the system call takes no pointers; this process has no other thread that might use a descriptor, and
-    // `body` uses none that was open before.
-    if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) } != 0 {
-        close_all();
+    let mut from = FIRST;
+    let ends = keep.iter().map(|&kept| kept as libc::c_uint).chain([libc::c_uint::MAX]);
+    for end in ends {
+        if from < end && !close_range(from, end - 1) {
+            close_all(keep);
+            break;
+        }
+        from = from.max(end.saturating_add(1));
     }
     // SAFETY: the argument is a NUL-terminated string, which the kernel copies.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     Ok(())
 }
 
-/// Closes all descriptors but the standard ones, on kernels without the system call that closes a range of them.
-fn close_all() {
+/// Closes the descriptors from `first` to `last`. Returns false if the kernel cannot do that at once.
+fn close_range(first: libc::c_uint, last: libc::c_uint) -> bool {
+    // SAFETY: the system call takes no pointers; this process has no other thread that might use a descriptor, and
+    // nothing uses those in the range after this.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+}
+
+/// Closes all descriptors but the standard ones and those in `keep`, on kernels without the system call that closes a range of them.
+fn close_all(keep: &[RawFd]) {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for descriptor in open.into_iter().filter(|&descriptor| descriptor >= FIRST as i32) {
+    for descriptor in open.into_iter().filter(|fd| *fd >= FIRST as i32 && !keep.contains(fd)) {
         let _ = nix::unistd::close(descriptor);
     }
 }
@@ -87,14 +105,20 @@ fn leave(code: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
     use std::path::Path;
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_sidecar_has_no_descriptors_and_is_no_child() {
+    fn a_sidecar_has_the_descriptors_that_it_keeps_and_is_no_child() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("told");
-        start(c"companion", || {
+        let (kept, lost) = (File::open("/dev/zero").unwrap(), File::open("/dev/zero").unwrap());
+        let twice = kept.try_clone().unwrap();
+        fn keep(files: &[File; 2]) -> Vec<BorrowedFd<'_>> {
+            [0, 1, 1].map(|which| files[which].as_fd()).to_vec()
+        }
+        start(c"companion", [twice, kept], keep, |_| {
             let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
             let of = |link: &str| std::fs::read_link(link).unwrap_or_default().display().to_string();
             let told = format!("{} {} {open} {}", std::process::id(), of("/proc/self/fd/1"), nix::unistd::getppid());
@@ -109,8 +133,9 @@ mod tests {
         }
         let told = std::fs::read_to_string(&file).unwrap();
         let [pid, out, open, parent] = told.split(' ').collect::<Vec<_>>().try_into().unwrap();
-        // Beside the standard ones there is the directory that is being read.
-        assert_eq!((out, open), ("/dev/null", "4"));
+        // Beside the standard ones and the two there is the directory that is being read.
+        assert_eq!((out, open), ("/dev/null", "6"));
+        drop(lost);
         assert_ne!(parent, std::process::id().to_string());
         while Path::new(&format!("/proc/{pid}/fd/0")).exists() {
             assert!(start.elapsed() < Duration::from_secs(60));

@@ -34,7 +34,7 @@ impl Demux {
 }
 
 impl Port for Demux {
-    left_to_inner! { index shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages }
+    left_to_inner! { index shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages descriptors }
 
     fn caps(&self) -> PortCaps {
         PortCaps { doorbells: DOORBELLS, ..self.inner.caps() }

@@ -88,7 +88,7 @@ impl NarrowPort {
 }
 
 impl Port for NarrowPort {
-    left_to_inner! { index shortcuts incoming incoming_offset doorbells clear_doorbells link outages }
+    left_to_inner! { index shortcuts incoming incoming_offset doorbells clear_doorbells link outages descriptors }
 
     fn caps(&self) -> PortCaps {
         self.caps

@@ -4,6 +4,7 @@ use crate::caps::{PortCaps, Shortcuts};
 use crate::port_index::{PortIndex, PortList};
 use ntbring_host::HostError;
 use ntbring_memory::{CopyEngine, InWindow, OutWindow};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +129,12 @@ pub trait Port: Send + Sync {
     /// may have lost writes, and this count shows it even if no process observed the link while it was down.
     fn outages(&self) -> u64;
 
+    /// Returns the descriptors that the port needs. A process that fork has made can use the port if it keeps them, but
+    /// not while this one uses it, too.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
     /// Waits until the doorbell has rung, clears it and returns true. Returns false after `timeout`.
     fn wait(&self, doorbell: usize, timeout: Duration) -> bool {
         let bit = 1u16 << doorbell;
@@ -197,5 +204,8 @@ impl<P: Port + ?Sized> Port for Arc<P> {
     }
     fn outages(&self) -> u64 {
         (**self).outages()
+    }
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        (**self).descriptors()
     }
 }

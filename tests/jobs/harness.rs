@@ -73,6 +73,20 @@ impl Job {
         Job::with_names(&["fork"], names, tail).then(call).env("NTBRING_SHORTCUTS", "none")
     }
 
+    /// Creates a job with `per_host` ranks on each of some hosts, which have these devices (NTBRING_DEVICE).
+    pub fn with_devices(devices: &[String], per_host: usize, call: &[&str]) -> Job {
+        let call: Vec<String> = [program(call[0]).display().to_string()]
+            .into_iter()
+            .chain(call[1..].iter().map(|a| a.to_string()))
+            .collect();
+        let part = |device: &String| {
+            let options = ["-n", &per_host.to_string(), "-env", "NTBRING_DEVICE", device].map(String::from);
+            options.into_iter().chain(call.clone()).collect::<Vec<_>>()
+        };
+        let parts: Vec<Vec<String>> = devices.iter().map(part).collect();
+        Job::with(&["fork"], devices.len(), per_host, parts.join(&":".to_string()))
+    }
+
     /// As [`Job::new`], with everything after the hosts given by the caller; `{NAME}` stands for a program.
     pub fn raw(hosts: usize, tail: &[&str]) -> Job {
         let fill = |word: &&str| match word.strip_prefix('{').and_then(|w| w.strip_suffix('}')) {

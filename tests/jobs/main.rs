@@ -5,7 +5,10 @@
 //! test` runs them.
 
 mod abort;
+mod adapters;
 mod bad_input;
+#[path = "../common/mod.rs"]
+mod common;
 mod company;
 mod death;
 mod faults;

@@ -17,7 +17,7 @@ use ntbring_pci::relay::{RecordLane, RecordWriter, RelayedGrant};
 use ntbring_pci::{memory, Grant, SlicePort};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,9 @@ pub struct AgentBackend {
 /// A connection to the agent.
 struct Agent {
     path: PathBuf,
-    socket: Mutex<OwnedFd>,
+    socket: OwnedFd,
+    /// Held while a request waits for its reply.
+    asking: Mutex<()>,
     caps: PortCaps,
     watched: Arc<Watched>,
 }
@@ -66,8 +68,7 @@ impl Watched {
 impl Drop for Agent {
     /// Ends the thread that waits for the agent's end.
     fn drop(&mut self) {
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
     }
 }
 
@@ -96,7 +97,8 @@ impl AgentBackend {
             .try_clone()
             .and_then(|socket| ntbring_host::thread::spawn("ntb-agent", move || of_thread.wait(socket)));
         started.map_err(|error| failure(path, format!("starting a thread: {error}")))?;
-        let mut agent = Agent { path: path.into(), socket: Mutex::new(socket), caps: PortCaps::SOFTWARE, watched };
+        let mut agent =
+            Agent { path: path.into(), socket, asking: Mutex::default(), caps: PortCaps::SOFTWARE, watched };
         match agent.ask(&Request::Hello { version: VERSION })? {
             (Reply::Hello { window_max, is_combining, .. }, _) => {
                 (agent.caps.window_max, agent.caps.mapping) = (window_max, mapping(is_combining));
@@ -155,8 +157,9 @@ fn failure(path: &Path, problem: String) -> NtbError {
 impl Agent {
     /// Sends a request and returns the reply. Fails if the agent refuses it or has ended.
     fn ask(&self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), NtbError> {
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = send(socket.as_fd(), request, &[]).and_then(|()| receive_with_descriptors(socket.as_fd()));
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = self.socket.as_fd();
+        let answer = send(socket, request, &[]).and_then(|()| receive_with_descriptors(socket));
         match answer.map_err(|error| self.failure(format!("ntbringd: {error}")))? {
             (Reply::Refused { reason }, _) => Err(self.failure(reason)),
             answer => Ok(answer),
@@ -234,6 +237,12 @@ struct AgentFabric {
     windows: Vec<(PortIndex, Region)>,
 }
 
+impl AgentFabric {
+    fn held<G: Grant + 'static>(&self, grant: G) -> Arc<dyn Grant> {
+        Arc::new(Held { grant, agent: self.agent.clone() })
+    }
+}
+
 impl Bells for AgentFabric {
     fn ring(&self, doorbell: usize) {
         self.registers.interrupt(doorbell);
@@ -258,8 +267,8 @@ impl Fabric for AgentFabric {
         let (grant, mapping): (Arc<dyn Grant>, Mapping) = match self.agent.ask(&request)? {
             (Reply::Window { offset, len, is_combining }, files) => {
                 let [file, event] = self.agent.two(files)?;
-                let (agent, mapping) = (self.agent.clone(), mapping(is_combining));
-                (Arc::new(AgentGrant { agent, file: file.into(), offset, len, mapping, event }), mapping)
+                let mapping = mapping(is_combining);
+                (self.held(MappedGrant { file: file.into(), offset, len, mapping, event }), mapping)
             }
             (Reply::Relayed { len }, files) => {
                 let [file, event] = self.agent.two(files)?;
@@ -267,7 +276,7 @@ impl Fabric for AgentFabric {
                 let memory = memory.map_err(|error| self.agent.cannot_map(&error))?;
                 let writer = RecordWriter::new(memory, event, self.registers.clone(), bank);
                 let writer = writer.ok_or_else(|| self.agent.failure("a lane that is too small".into()))?;
-                (Arc::new(RelayedGrant::new(writer, len)), Mapping::Coherent)
+                (self.held(RelayedGrant::new(writer, len)), Mapping::Coherent)
             }
             (other, _) => return Err(self.agent.unexpected(&other)),
         };
@@ -293,9 +302,30 @@ impl Fabric for AgentFabric {
     }
 }
 
-/// Access to a slice of the neighbour's window.
-struct AgentGrant {
+/// Access to a slice of the neighbour's window, which lasts as long as the connection.
+struct Held<G> {
+    grant: G,
     agent: Arc<Agent>,
+}
+
+impl<G: Grant> Grant for Held<G> {
+    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
+        self.grant.map(offset, len)
+    }
+
+    fn ring(&self) {
+        self.grant.ring();
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let mut all = self.grant.descriptors();
+        all.push(self.agent.socket.as_fd());
+        all
+    }
+}
+
+/// Access through a file that maps the slice.
+struct MappedGrant {
     file: File,
     /// Offset of the slice in the file, bytes.
     offset: u64,
@@ -305,17 +335,24 @@ struct AgentGrant {
     event: OwnedFd,
 }
 
-impl Grant for AgentGrant {
+impl Grant for MappedGrant {
     fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             return Err(NtbError::Aperture { offset, len, size: self.len });
         }
-        let region = memory::map(&self.file, self.offset + offset, len);
-        Ok(OutWindow::mapped(region.map_err(|error| self.agent.cannot_map(&error))?, self.mapping))
+        let region = memory::map(&self.file, self.offset + offset, len).map_err(|error| NtbError::Device {
+            device: "pci".into(),
+            problem: format!("mapping a window: {error}"),
+        })?;
+        Ok(OutWindow::mapped(region, self.mapping))
     }
 
     fn ring(&self) {
         // It fails only if the count is at its maximum, and then the agent has not rung yet.
         let _ = nix::unistd::write(&self.event, &1u64.to_ne_bytes());
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.event.as_fd()]
     }
 }

@@ -66,7 +66,7 @@ impl Faulty {
 }
 
 impl Port for Faulty {
-    left_to_inner! { index incoming incoming_offset scratchpad doorbells clear_doorbells vector }
+    left_to_inner! { index incoming incoming_offset scratchpad doorbells clear_doorbells vector descriptors }
 
     fn caps(&self) -> PortCaps {
         self.inner.caps().modelled()

@@ -9,6 +9,7 @@ use crate::adapter::SliceUse;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -93,6 +94,10 @@ pub trait Grant: Send + Sync {
     fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
     /// Rings the doorbell of the neighbour's chip that belongs to the slice.
     fn ring(&self);
+    /// Returns the descriptors on which the access depends ([`Port::descriptors`]).
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
 }
 
 impl Grant for SliceUse {
@@ -226,5 +231,9 @@ impl Port for SlicePort {
 
     fn outages(&self) -> u64 {
         self.registers.outages(self.bank)
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.grant.descriptors()
     }
 }

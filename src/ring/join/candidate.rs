@@ -12,7 +12,6 @@ use super::kernel_copy::probe_kernel_copies;
 use super::ports::Ports;
 use crate::forwarding::thread_split;
 use crate::layout::{LocalLayout, WindowLayout};
-use crate::link::Link;
 use crate::liveness::{Channel, Monitor};
 use crate::membership::{Adapters, Limits, Membership, Peers, Processors, Shared};
 use crate::policy::LinkPolicy;
@@ -27,7 +26,7 @@ use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::{Backend, Fabric, Windows};
 use ntbring_ntb::notice::Notices;
 use ntbring_ntb::settings::Device;
-use ntbring_ntb::{Port, PortCaps, Side};
+use ntbring_ntb::{Port, PortCaps};
 use ntbring_queue::{entry_max, LINE};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -175,12 +174,21 @@ impl Candidate {
         let offsets = self.meet(policy, &ports, &shared, (&watch, &pids), cards)?;
         self.introduce(fabric.as_ref(), &shared, cards, true)?;
         let limits = self.limits(policy)?;
-        let (mut links, channels) = self.connect(policy, ports, &offsets, fabric.as_ref(), cards)?;
+        let connect = self.connect(policy, fabric.as_ref(), cards);
+        let mut links = connect.links(ports, &offsets)?;
         let table = policy.is_monitored().then(|| shared.table(&topology));
-        let notices = notices(&mut links, &channels, &shared);
+        // Two processes cannot use the same port, so the monitor has channels of its own.
+        let leads = table.is_some() && rank == topology.ranks_of(host)[0];
+        let [channels, for_monitor] = [table.is_some(), leads].map(|needed| match needed {
+            true => connect.channels(&offsets),
+            false => Ok(Vec::new()),
+        });
+        if let Some(notices) = notices(&channels?, &shared) {
+            ask_for_rings(&mut links, &notices);
+        }
         let silence = self.settings.ring.keepalive_timeout;
-        let leads = rank == topology.ranks_of(host)[0];
-        let monitor = table.clone().zip(notices).filter(|_| leads).map(|(table, notices)| {
+        let channels = for_monitor?;
+        let monitor = table.clone().zip(notices(&channels, &shared)).map(|(table, notices)| {
             Monitor::new(&topology, host, &pids, (channels, notices), table, silence, fabric.leftover())
         });
         let kernel_copy = match self.settings.kernel_copies {
@@ -309,25 +317,10 @@ impl Candidate {
         Ok(Limits { packet, block: WindowLayout::block_max(topology, window) })
     }
 
-    /// Creates the links over the ports, and the monitor's channels beside them if hosts have monitors.
-    fn connect(
-        &self,
-        policy: LinkPolicy,
-        ports: Vec<Arc<dyn Port>>,
-        offsets: &[u64],
-        fabric: &dyn Fabric,
-        cards: Cards,
-    ) -> Result<(Vec<Link>, Vec<Channel>), JoinError> {
+    /// Returns the parameters of links.
+    fn connect<'a>(&'a self, policy: LinkPolicy, fabric: &'a dyn Fabric, cards: Cards<'a>) -> Connect<'a> {
         let (topology, window) = (&*self.topology, self.windows.bytes);
-        let connect = Connect { topology, host: topology.host_of(self.rank), window, policy, fabric, cards };
-        let (mut links, mut channels) = (Vec::new(), Vec::new());
-        for ((side, port), &offset) in Side::BOTH.into_iter().zip(ports).zip(offsets) {
-            if policy.is_monitored() {
-                channels.push(connect.channel(side, offset)?);
-            }
-            links.push(connect.link(side, port, offset)?);
-        }
-        Ok((links, channels))
+        Connect { topology, host: topology.host_of(self.rank), window, policy, fabric, cards }
     }
 
     /// Returns the ranks and cores of this machine.
@@ -343,13 +336,10 @@ impl Candidate {
     }
 }
 
-/// Creates the state of requests for notifications between a host and its neighbours, if it has channels to both. Ports
-/// then ring a doorbell only if the neighbour has requested that.
-fn notices(links: &mut [Link], channels: &[Channel], shared: &Shared) -> Option<Arc<Notices>> {
+/// Returns the requests for notifications between a host and its neighbours, if there are channels to both.
+fn notices(channels: &[Channel], shared: &Shared) -> Option<Arc<Notices>> {
     let [left, right] = channels else { return None };
-    let notices = Arc::new(Notices::new(shared.notices(), [left.notices(), right.notices()]));
-    ask_for_rings(links, &notices);
-    Some(notices)
+    Some(Arc::new(Notices::new(shared.notices(), [left.notices(), right.notices()])))
 }
 
 /// Returns the size of the windows of a host whose adapters have these capabilities: that of the setting, or else the

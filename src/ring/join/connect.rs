@@ -31,8 +31,18 @@ impl Connect<'_> {
         Ok(WindowLayout::new(self.topology, host, side, self.window, self.policy.reroutes())?)
     }
 
-    /// Creates the link on `side` over its port, whose neighbour provides its window at `offset`.
-    pub fn link(&self, side: Side, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
+    /// Creates the links over the ports, whose neighbours provide their windows at these offsets.
+    pub fn links(&self, ports: Vec<Arc<dyn Port>>, offsets: &[u64]) -> Result<Vec<Link>, JoinError> {
+        let ports = Side::BOTH.into_iter().zip(ports).zip(offsets);
+        ports.map(|((side, port), &offset)| self.link(side, port, offset)).collect()
+    }
+
+    /// Creates channels beside the links, over ports that nothing else uses.
+    pub fn channels(&self, offsets: &[u64]) -> Result<Vec<Channel>, JoinError> {
+        Side::BOTH.into_iter().zip(offsets).map(|(side, &offset)| self.channel(side, offset)).collect()
+    }
+
+    fn link(&self, side: Side, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
         let neighbour = self.topology.neighbour(self.host, side);
         let caps = port.caps();
         if offset % caps.window_align != 0 || caps.window_for(self.window) != Some(self.window) {
@@ -79,7 +89,7 @@ impl Connect<'_> {
     }
 
     /// Returns the tables of liveness and of notices beside a link, reached past the port's decorators.
-    pub fn channel(&self, side: Side, offset: u64) -> Result<Channel, JoinError> {
+    fn channel(&self, side: Side, offset: u64) -> Result<Channel, JoinError> {
         let neighbour = self.topology.neighbour(self.host, side);
         let bare = open(self.fabric, self.topology, self.host, side, self.cards)?;
         let plans = [self.layout(self.host, side)?, self.layout(neighbour, side.opposite())?];

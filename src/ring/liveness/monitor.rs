@@ -12,6 +12,7 @@ use ntbring_ntb::demux::Demux;
 use ntbring_ntb::fabric::OpenPort;
 use ntbring_ntb::notice::{self, Echo, Notices, Tables};
 use ntbring_ntb::{LinkState, NtbError, Port, Side};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -122,8 +123,13 @@ impl Monitor {
         }
     }
 
+    /// Returns the descriptors that the process of [`Monitor::run`] needs.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.channels.iter().flat_map(|channel| channel.port.descriptors()).collect()
+    }
+
     /// Runs until all ranks of the host have ended, or have left the job. To be called in a process of its own, without
-    /// any thread or descriptor of the ranks.
+    /// any thread of the ranks.
     pub fn run(mut self) {
         let mut watch = loop {
             match Watch::new(self.living.iter().copied()) {

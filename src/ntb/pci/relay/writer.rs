@@ -9,7 +9,7 @@ use ntbring_ntb::software::{Bank, Registers};
 use ntbring_ntb::{LinkState, NtbError};
 use ntbring_queue::Producer;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{fence, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -126,6 +126,10 @@ impl Grant for RelayedGrant {
 
     fn ring(&self) {
         self.writer.push(Kind::Ring, None, &[]);
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.writer.event.as_fd()]
     }
 }
 
