@@ -53,6 +53,35 @@ fn messages_pass_over_adapters_of_every_chip() {
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn all_kinds_of_communication_pass_over_adapters() {
+    let hosts = Hosts::new(Model::Skx, 3);
+    for program in [
+        "derived_types",
+        "flood",
+        "large",
+        "layout",
+        "nonblocking_collectives",
+        "one_sided",
+        "persistent",
+        "probe",
+        "random_traffic",
+        "ring_collectives",
+        "send_modes",
+        "sizes",
+        "small_collectives",
+        "thread_multiple",
+        "window_atomics",
+        "window_operations",
+        "window_passive",
+    ] {
+        eprintln!("{program}");
+        hosts.job(&[0, 1, 2], 2, &[program]).run().ok();
+    }
+    hosts.ring.check();
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn two_jobs_share_a_ring_and_meet_over_hosts_of_the_other() {
     let hosts = Hosts::new(Model::Skx, 4);
     for (per_host, program) in [(1, "any_source"), (2, "any_source"), (2, "ring_collectives")] {

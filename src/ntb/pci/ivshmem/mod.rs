@@ -32,7 +32,7 @@ const SILENCE: Duration = Duration::from_secs(6);
 
 const NEEDS_SERVER: &str =
     "Give the machine `-device ivshmem-doorbell,vectors=1,chardev=ID` with a socket of an ivshmem \
-                            server (docs/hardware.md): without one, no machine can interrupt the other";
+                            server (docs/virtual-machines.md): without one, no machine can interrupt the other";
 const TOO_SMALL: &str = "Start the ivshmem server with a larger memory, a power of two";
 const OLD: &str = "Use QEMU 2.6 or later";
 const FOREIGN: &str = "Give the cable a memory of its own, and restart its server with it";
