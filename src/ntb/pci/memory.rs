@@ -3,6 +3,7 @@
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{fallocate, fcntl, FallocateFlags, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
+use nix::sys::statfs::{fstatfs, HUGETLBFS_MAGIC};
 use ntbring_memory::Region;
 use std::fs::File;
 use std::io;
@@ -23,17 +24,23 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Allocates `size` bytes, all zero: in huge pages if the size is a multiple of 2 MiB and the host has some free.
+    /// Allocates `size` bytes, all zero: from 2 MiB on in huge pages, if the host has enough of them free.
     pub fn allocate(size: u64) -> io::Result<SharedMemory> {
-        let huge = if size % HUGE == 0 { Self::with(size, MemFdCreateFlag::MFD_HUGETLB).ok() } else { None };
-        huge.map_or_else(|| Self::with(size, MemFdCreateFlag::empty()), Ok)
+        let huge = if size >= HUGE {
+            Self::with(size, HUGE, MemFdCreateFlag::MFD_HUGETLB | MemFdCreateFlag::MFD_HUGE_2MB).ok()
+        } else {
+            None
+        };
+        huge.map_or_else(|| Self::with(size, 1, MemFdCreateFlag::empty()), Ok)
     }
 
-    fn with(size: u64, flags: MemFdCreateFlag) -> io::Result<SharedMemory> {
+    /// Allocates `size` bytes in a file whose size is a multiple of `unit`.
+    fn with(size: u64, unit: u64, flags: MemFdCreateFlag) -> io::Result<SharedMemory> {
         let flags = flags | MemFdCreateFlag::MFD_CLOEXEC | MemFdCreateFlag::MFD_ALLOW_SEALING;
         let file = File::from(memfd_create(c"ntbring-window", flags)?);
-        file.set_len(size)?;
-        fallocate(file.as_raw_fd(), FallocateFlags::empty(), 0, size as i64)?;
+        let all = size.checked_next_multiple_of(unit).ok_or(io::ErrorKind::InvalidInput)?;
+        file.set_len(all)?;
+        fallocate(file.as_raw_fd(), FallocateFlags::empty(), 0, all as i64)?;
         // A process that has the descriptor cannot take memory away from the others.
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(file.as_raw_fd(), FcntlArg::F_ADD_SEALS(seals))?;
@@ -77,8 +84,34 @@ impl SharedMemory {
 /// Maps `len` bytes at `offset` of a file, both multiples of a page.
 pub fn map(file: &File, offset: u64, len: u64) -> io::Result<Region> {
     let len = usize::try_from(len).map_err(io::Error::other)?;
-    let map: MmapRaw = MmapOptions::new().offset(offset).len(len).map_raw(file)?;
+    // Huge pages are unmapped only as a whole.
+    let unit = if fstatfs(file)?.filesystem_type() == HUGETLBFS_MAGIC { HUGE as usize } else { 1 };
+    let all = len.checked_next_multiple_of(unit).ok_or(io::ErrorKind::InvalidInput)?;
+    let map: MmapRaw = MmapOptions::new().offset(offset).len(all).map_raw(file)?;
     let base = map.as_mut_ptr();
     // SAFETY: the mapping lives as long as its owner, and no reference to it exists; it starts at a page.
     Ok(unsafe { Region::new(base, len, Arc::new(map)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_any_size_is_zero_and_shared_by_its_file() {
+        // With free huge pages (sysctl vm.nr_hugepages) the two larger ones lie in them.
+        for size in [4096, HUGE - 4096, HUGE, HUGE + 4096] {
+            let memory = SharedMemory::allocate(size).unwrap();
+            assert_eq!(memory.region().len() as u64, size);
+            let last = size as usize - 8;
+            assert_eq!(memory.region().word(last).load(Ordering::Relaxed), 0);
+            let again = map(&File::from(memory.file().try_clone_to_owned().unwrap()), 0, size).unwrap();
+            memory.region().word(last).store(7, Ordering::Relaxed);
+            assert_eq!(again.word(last).load(Ordering::Relaxed), 7);
+            let address = again.word(0).as_ptr() as usize;
+            drop(again);
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            assert!(!maps.contains(&format!("{address:x}-")), "the mapping is left");
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! One function that is bound to vfio-pci.
 
 use super::calls::{self, Call};
+use super::combining;
 use super::container::Container;
+use super::interrupts;
 use crate::error::PciError;
-use crate::function::{Alarm, Bar, Function, InterruptKind, Interrupts};
+use crate::function::{Alarm, Bar, Function, Interrupts};
 use crate::identity::Identity;
 use crate::memory::{self, SharedMemory};
 use crate::registers::{Registers, Space, Width};
@@ -14,9 +16,8 @@ use ntbring_memory::{Mapping, OutWindow, Region};
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use vfio_bindings::bindings::vfio;
 
@@ -76,6 +77,7 @@ impl VfioFunction {
             *place = region(index)?;
         }
         let device = File::from(device);
+        let alarms = interrupts::alarms(device.as_fd(), identity);
         let registers = match regions[0] {
             VfioRegion { can_map: true, size, offset } => {
                 let map = MmapOptions::new().offset(offset).len(size as usize).map_raw(&device);
@@ -97,9 +99,9 @@ impl VfioFunction {
             more_registers,
             system,
             combining,
-            alarms: Vec::new(),
+            alarms,
         };
-        let mut this = this.with_bars(&function.resources()).with_alarms();
+        let mut this = this.with_bars(&function.resources());
         this.enable_memory();
         for bar in this.bars.into_iter().flatten().filter(|bar| bar.index != 0 && bar.size >= WINDOW_MIN) {
             if !bar.is_prefetchable {
@@ -110,14 +112,14 @@ impl VfioFunction {
                 );
                 continue;
             }
-            match combining_file(function, bar) {
+            match combining::file(function, bar) {
                 Ok(file) => this.combining[usize::from(bar.index)] = Some(file),
                 Err(error) => log::warn!(
                     "{identity}: memory range {} is mapped uncached, which is many times slower: \
                      {}: {error}{}",
                     bar.index,
-                    combining_path(function, bar).display(),
-                    why_uncached(&error)
+                    combining::path(function, bar).display(),
+                    combining::remedy(&error)
                 ),
             }
         }
@@ -136,24 +138,6 @@ impl VfioFunction {
                 self.bars[index] = Some(Bar { index: index as u8, address, size, is_64bit, is_prefetchable });
             }
             index += if is_64bit { 2 } else { 1 };
-        }
-        self
-    }
-
-    /// Asks the kernel for its announcements; functions without error reporting have fewer.
-    fn with_alarms(mut self) -> VfioFunction {
-        let kinds = [(Alarm::Error, vfio::VFIO_PCI_ERR_IRQ_INDEX), (Alarm::Removal, vfio::VFIO_PCI_REQ_IRQ_INDEX)];
-        let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
-        for (alarm, index) in kinds {
-            let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(io::Error::from);
-            let asked = event.and_then(|event| {
-                self.set_interrupts(index, flags, 1, &[event.as_fd().as_raw_fd()])?;
-                Ok(event)
-            });
-            match asked {
-                Ok(event) => self.alarms.push((alarm, event)),
-                Err(error) => log::debug!("{}: the kernel does not announce {alarm:?}: {error}", self.identity),
-            }
         }
         self
     }
@@ -185,50 +169,6 @@ impl VfioFunction {
 
     fn error(&self, operation: &'static str, source: io::Error, help: String) -> PciError {
         PciError::System { identity: self.identity, operation, source, help }
-    }
-
-    /// Returns the number of vectors of a kind of interrupts.
-    fn vectors(&self, index: u32) -> io::Result<u32> {
-        let argsz = size_of::<vfio::vfio_irq_info>() as u32;
-        let mut info = vfio::vfio_irq_info { argsz, index, ..Default::default() };
-        // SAFETY: it is the structure of this call.
-        unsafe { calls::with_struct(self.device.as_fd(), Call::DeviceGetIrqInfo, &mut info) }?;
-        Ok(if info.flags & vfio::VFIO_IRQ_INFO_EVENTFD != 0 { info.count } else { 0 })
-    }
-
-    /// Executes an action on interrupts, with data that follow the header.
-    fn set_interrupts(&self, index: u32, flags: u32, count: u32, data: &[i32]) -> io::Result<()> {
-        let header = size_of::<vfio::vfio_irq_set>();
-        let argsz = header + size_of_val(data);
-        // The structure has 32-bit fields, and so have the data.
-        let mut words = vec![argsz as u32, flags, index, 0, count];
-        debug_assert_eq!(words.len() * 4, header);
-        words.extend(data.iter().map(|&fd| fd as u32));
-        // SAFETY: the buffer has the layout of the structure of this call, and `argsz` bytes.
-        unsafe { calls::with_struct(self.device.as_fd(), Call::DeviceSetIrqs, words.as_mut_ptr()) }.map(drop)
-    }
-}
-
-fn combining_path(function: &SysFunction, bar: Bar) -> PathBuf {
-    function.file(&format!("resource{}_wc", bar.index))
-}
-
-/// Opens the file that maps a memory range write-combining. vfio-pci must not have mapped the range before: the kernel
-/// would silently map it uncached.
-fn combining_file(function: &SysFunction, bar: Bar) -> io::Result<File> {
-    let file = File::options().read(true).write(true).open(combining_path(function, bar))?;
-    // The kernel decides when it is mapped.
-    MmapOptions::new().len(4096).map_raw(&file)?;
-    Ok(file)
-}
-
-/// Returns the remedy for a memory range that cannot be mapped write-combining, after a semicolon.
-fn why_uncached(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EPERM) => "; the kernel is locked down (Secure Boot): /sys/kernel/security/lockdown",
-        Some(libc::EACCES) => "; only root may map it",
-        Some(libc::EINVAL) => "; another driver has claimed it: boot with iomem=relaxed, or end the other program",
-        _ => "",
     }
 }
 
@@ -383,28 +323,8 @@ impl Function for VfioFunction {
     fn interrupts(&self, wanted: usize, least: usize) -> Result<Interrupts, PciError> {
         let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         let event = event.map_err(|error| self.error("creating an event descriptor", error.into(), String::new()))?;
-        let kinds = [
-            (InterruptKind::MsiX, vfio::VFIO_PCI_MSIX_IRQ_INDEX, wanted, least),
-            (InterruptKind::Line, vfio::VFIO_PCI_INTX_IRQ_INDEX, 1, 1),
-            (InterruptKind::Msi, vfio::VFIO_PCI_MSI_IRQ_INDEX, 1, 1),
-        ];
-        let enable = || {
-            let mut failure = io::Error::other("it has no interrupts");
-            for (kind, index, wanted, least) in kinds {
-                let count = self.vectors(index)?.min(wanted as u32);
-                if count as usize >= least {
-                    let flags = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
-                    let events = vec![event.as_fd().as_raw_fd(); count as usize];
-                    // A line that cannot be masked and that another device shares is busy.
-                    match self.set_interrupts(index, flags, count, &events) {
-                        Ok(()) => return Ok(kind),
-                        Err(error) => failure = error,
-                    }
-                }
-            }
-            Err(failure)
-        };
-        let kind = enable().map_err(|source| self.error("enabling its interrupts", source, String::new()))?;
+        let kind = interrupts::enable(self.device.as_fd(), event.as_fd(), wanted, least);
+        let kind = kind.map_err(|source| self.error("enabling its interrupts", source, String::new()))?;
         Ok(Interrupts { kind, event })
     }
 
@@ -414,20 +334,8 @@ impl Function for VfioFunction {
 
     fn unmask_line(&self) {
         let flags = vfio::VFIO_IRQ_SET_DATA_NONE | vfio::VFIO_IRQ_SET_ACTION_UNMASK;
-        if let Err(error) = self.set_interrupts(vfio::VFIO_PCI_INTX_IRQ_INDEX, flags, 1, &[]) {
+        if let Err(error) = interrupts::set(self.device.as_fd(), vfio::VFIO_PCI_INTX_IRQ_INDEX, flags, 1, &[]) {
             log::warn!("{}: unmasking its interrupt: {error}", self.identity);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_refusal_of_the_kernel_has_its_remedy() {
-        let remedy = |code| why_uncached(&io::Error::from_raw_os_error(code));
-        assert!(remedy(libc::EPERM).contains("Secure Boot") && remedy(libc::EINVAL).contains("iomem=relaxed"));
-        assert!(remedy(libc::EACCES).contains("root") && remedy(libc::ENOENT).is_empty());
     }
 }

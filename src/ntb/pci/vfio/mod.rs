@@ -3,7 +3,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `container` | the memory of this process that the functions reach |
-//! | `device` | one function: regions, interrupts, and [`crate::Function`] over them |
+//! | `device` | one function: regions, and [`crate::Function`] over them |
+//! | `interrupts`, `combining` | its interrupts; write-combining mappings of its windows |
 //! | `open` | opening functions, and the reasons for which one cannot be used |
 //! | `opening` | parts that both ways of opening functions share |
 //! | `group`, `cdev` | the kernel's two interfaces for that: IOMMU groups, and files of functions with iommufd |
@@ -14,9 +15,11 @@
 
 mod calls;
 mod cdev;
+mod combining;
 mod container;
 mod device;
 mod group;
+mod interrupts;
 mod open;
 mod opening;
 
