@@ -18,7 +18,7 @@ use crate::{paths, process, ui};
 /// Memory of each machine, MiB.
 const MEMORY: u32 = 512;
 
-/// PCI device number of a machine's first adapter.
+/// PCI device number of a machine's first adapter, or of the root port behind which it is.
 const FIRST_DEVICE: u32 = 5;
 
 /// The chip that QEMU has itself: memory that two machines share.
@@ -89,7 +89,11 @@ impl Config {
 
     /// Returns the PCI addresses of the adapters, as the machine's kernel shows them.
     pub fn addresses(&self) -> Vec<String> {
-        (FIRST_DEVICE..).take(self.adapters.len()).map(|device| format!("0000:00:{device:02x}.0")).collect()
+        let address = |number: u32| match self.chip == IVSHMEM {
+            true => format!("0000:00:{:02x}.0", FIRST_DEVICE + number),
+            false => format!("0000:{:02x}:00.0", 1 + number),
+        };
+        (0..).take(self.adapters.len()).map(address).collect()
     }
 
     /// Starts the machine.
@@ -142,9 +146,13 @@ impl Config {
                 command.args(["-chardev", &socket, "-device", &adapter]);
                 continue;
             }
+            // A bus of its own: the requests of a PEX 87xx have all numbers of its bus, so Linux puts them into one IOMMU
+            // group.
+            let port = format!("pcie-root-port,id=port{device},bus=pcie.0,chassis={device},addr={device}");
+            command.args(["-device", &port]);
             // Reads wait for all earlier writes, which are slow in a model: they need much time.
             command.arg("-device").arg(format!(
-                r#"{{"driver":"vfio-user-pci","bus":"pcie.0","addr":"{device}","x-msg-timeout":120000,"socket":{{"type":"unix","path":"{}"}}}}"#,
+                r#"{{"driver":"vfio-user-pci","bus":"port{device}","x-msg-timeout":120000,"socket":{{"type":"unix","path":"{}"}}}}"#,
                 socket.display()
             ));
         }
