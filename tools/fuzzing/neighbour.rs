@@ -120,7 +120,7 @@ impl Hostile {
     fn new(chip: Arc<dyn Chip>, introduction: Introduction) -> Hostile {
         let limits = chip.limits();
         let memory = Region::anonymous(WINDOW as usize);
-        let iova = chip.function().free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
+        let iova = chip.function().reserve_addresses(limits.incoming, limits.iova_align, limits.iova_below);
         let iova = iova.expect("free addresses");
         let window = chip.function().window(limits.aperture.bar, limits.aperture.offset, WINDOW).expect("a window");
         chip.initialize().expect("an initial state");

@@ -129,7 +129,7 @@ impl Function for Plugged {
         Ok(())
     }
 
-    fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
+    fn reserve_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
         let address = 3 * align;
         (address + size <= below.unwrap_or(u64::MAX)).then_some(address)
     }

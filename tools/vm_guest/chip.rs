@@ -27,7 +27,7 @@ pub fn control(address: &str) -> Result<()> {
     let (function, limits) = (chip.function(), chip.limits());
     let size = limits.incoming.min(limits.aperture.size).min(SIZE_MAX);
     let memory = SharedMemory::allocate(size)?;
-    let iova = function.free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
+    let iova = function.reserve_addresses(limits.incoming, limits.iova_align, limits.iova_below);
     let iova = iova.context("no free bus addresses")?;
     chip.initialize()?;
     function.map_memory(memory.region(), iova)?;

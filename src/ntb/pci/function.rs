@@ -70,9 +70,9 @@ pub trait Function: Registers {
     /// Makes registers accessible that lie behind another memory range than BAR 0: `len` bytes at `offset`, whole pages. It
     /// is called before the range is mapped or accessed, since it must not keep the rest from being write-combining.
     fn map_registers(&self, bar: u8, offset: u64, len: u64) -> Result<(), PciError>;
-    /// Returns free bus addresses for `size` bytes of memory, at a multiple of `align` and below `below`; None if there
+    /// Reserves bus addresses for `size` bytes of memory, at a multiple of `align` and below `below`; None if there
     /// are none.
-    fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64>;
+    fn reserve_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64>;
     /// Makes `memory` accessible to the function at the bus addresses from `iova` on. It stays so until
     /// [`Function::unmap_memory`].
     fn map_memory(&self, memory: &Region, iova: u64) -> Result<(), PciError>;

@@ -167,7 +167,8 @@ fn start_slurm(ring: &Ring, place: &Path) -> Result<()> {
             "mkdir -p -m 755 /run/munge /run/slurm/state /run/slurm/spool && cp {key} /run/munge/key && \
              chmod 400 /run/munge/key && /usr/sbin/munged --force --key-file /run/munge/key \
              --socket /run/munge/munge.socket.2 --pid-file /run/munge/pid --log-file /run/munge/log \
-             --seed-file /run/munge/seed && {controller}{configuration} /usr/sbin/slurmd",
+             --seed-file /run/munge/seed && {controller}{configuration} /usr/sbin/slurmd || \
+             {{ cat /run/munge/log /run/slurm/*.log; false; }}",
             key = place.join("key").display()
         )
     })?;

@@ -123,7 +123,7 @@ impl Adapter {
             None => {
                 let page =
                     SharedMemory::allocate(CONTROL).map_err(|source| system("allocating memory for it", source))?;
-                let iova = function.free_addresses(limits.incoming, limits.iova_align, limits.iova_below);
+                let iova = function.reserve_addresses(limits.incoming, limits.iova_align, limits.iova_below);
                 (page, iova.ok_or(PciError::NoAddresses { identity, size: limits.incoming })?)
             }
         };

@@ -3,7 +3,7 @@
 
 use ntbring_memory::{InWindow, Region};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A range of bus addresses, first and last.
 pub(super) type Addresses = (u64, u64);
@@ -32,7 +32,15 @@ pub struct Container {
     iommu: Box<dyn Iommu>,
     /// Ranges of bus addresses that the IOMMU translates.
     allowed: Vec<Addresses>,
-    used: Mutex<Vec<Addresses>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Bus addresses that a function has, with or without memory.
+    reserved: Vec<Addresses>,
+    /// Bus addresses at which memory is mapped.
+    mapped: Vec<Addresses>,
 }
 
 impl Container {
@@ -43,13 +51,20 @@ impl Container {
         if allowed.is_empty() {
             allowed.push(USUAL);
         }
-        Ok(Container { iommu, allowed, used: Mutex::default() })
+        Ok(Container { iommu, allowed, state: Mutex::default() })
     }
 
-    /// Returns bus addresses for `size` bytes at a multiple of `align` and below `below`; None if there are none.
-    pub fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        free(&self.allowed, &[&used[..], &[INTERRUPTS]].concat(), size, align, below)
+    /// Reserves bus addresses for `size` bytes at a multiple of `align` and below `below`, for as long as the map exists;
+    /// None if there are none.
+    pub fn reserve_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
+        let mut state = self.state();
+        let iova = free(&self.allowed, &[&state.reserved[..], &[INTERRUPTS]].concat(), size, align, below)?;
+        state.reserved.push((iova, iova + (size - 1)));
+        Some(iova)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the functions reach `memory` at the bus addresses from `iova` on.
@@ -57,15 +72,15 @@ impl Container {
         let (window, size) = (InWindow::new(memory.clone()), memory.len() as u64);
         // SAFETY: the caller keeps the memory mapped until it is withdrawn.
         unsafe { self.iommu.map(window.address(0, memory.len()) as u64, size, iova) }?;
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).push((iova, iova + (size - 1)));
+        self.state().mapped.push((iova, iova + (size - 1)));
         Ok(())
     }
 
     /// Withdraws the memory that was mapped at `iova`.
     pub fn unmap(&self, iova: u64) -> io::Result<()> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = used.iter().position(|&(first, _)| first == iova) else { return Ok(()) };
-        let (first, last) = used.swap_remove(at);
+        let mut state = self.state();
+        let Some(at) = state.mapped.iter().position(|&(first, _)| first == iova) else { return Ok(()) };
+        let (first, last) = state.mapped.swap_remove(at);
         self.iommu.unmap(iova, last - first + 1)
     }
 }
@@ -94,6 +109,34 @@ fn free(allowed: &[Addresses], used: &[Addresses], size: u64, align: u64, below:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An IOMMU that maps nothing.
+    struct Nothing;
+
+    impl Iommu for Nothing {
+        fn ranges(&self) -> io::Result<Vec<Addresses>> {
+            Ok(Vec::new())
+        }
+
+        unsafe fn map(&self, _address: u64, _size: u64, _iova: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn unmap(&self, _iova: u64, _size: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn two_functions_have_different_addresses_however_little_memory_is_mapped() {
+        let container = Container::new(Box::new(Nothing)).unwrap();
+        let first = container.reserve_addresses(4 << 20, 4096, None).unwrap();
+        container.map(&Region::anonymous(4096), first).unwrap();
+        let second = container.reserve_addresses(4 << 20, 4096, None).unwrap();
+        assert!(second >= first + (4 << 20));
+        container.unmap(first).unwrap();
+        assert!(container.reserve_addresses(4 << 20, 4096, None).unwrap() >= second + (4 << 20));
+    }
 
     #[test]
     fn bus_addresses_are_aligned_free_and_below_the_limit() {

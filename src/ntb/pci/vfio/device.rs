@@ -293,8 +293,8 @@ impl Function for VfioFunction {
         Ok(())
     }
 
-    fn free_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
-        self.container.free_addresses(size, align, below)
+    fn reserve_addresses(&self, size: u64, align: u64, below: Option<u64>) -> Option<u64> {
+        self.container.reserve_addresses(size, align, below)
     }
 
     fn map_memory(&self, memory: &Region, iova: u64) -> Result<(), PciError> {
