@@ -122,8 +122,8 @@ impl Adapter {
         let size = state.peer?.bytes.min(self.limits.aperture.size);
         let granted = state.ledger.granted(&self.page, key).filter(|granted| granted.user == user)?;
         let Range { offset, len } = granted.range;
-        if offset < CONTROL || offset.checked_add(len).is_none_or(|end| end > size) {
-            log::warn!("port {}: the neighbour publishes {len} bytes at {offset}, beyond its window", self.port);
+        if len == 0 || offset < CONTROL || offset.checked_add(len).is_none_or(|end| end > size) {
+            log::warn!("port {}: the neighbour publishes {len} bytes at {offset}: not in its window", self.port);
             return None;
         }
         state.ledger.begin(key);
