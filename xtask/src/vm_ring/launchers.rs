@@ -154,6 +154,8 @@ fn slurm_files(place: &Path, guests: u32) -> Result<()> {
     ];
     let nodes = format!("NodeName=node[0-{}] CPUs=1 State=UNKNOWN", guests - 1);
     let partition = "PartitionName=ring Nodes=ALL Default=YES State=UP";
+    // Slurm looks at control groups even if no plugin uses them; the first version needs no systemd.
+    fs::write(place.join("cgroup.conf"), "CgroupPlugin=cgroup/v1\nCgroupAutomount=yes\n")?;
     fs::write(place.join("slurm.conf"), format!("{}\n{nodes}\n{partition}\n", lines.join("\n")))?;
     Ok(())
 }
@@ -164,7 +166,8 @@ fn start_slurm(ring: &Ring, place: &Path) -> Result<()> {
     ring.everywhere(|id| {
         let controller = if id == 0 { format!("{configuration} /usr/sbin/slurmctld && ") } else { String::new() };
         format!(
-            "mkdir -p -m 755 /run/munge /run/slurm/state /run/slurm/spool && cp {key} /run/munge/key && \
+            "mount -t tmpfs none /sys/fs/cgroup; \
+             mkdir -p -m 755 /run/munge /run/slurm/state /run/slurm/spool && cp {key} /run/munge/key && \
              chmod 400 /run/munge/key && /usr/sbin/munged --force --key-file /run/munge/key \
              --socket /run/munge/munge.socket.2 --pid-file /run/munge/pid --log-file /run/munge/log \
              --seed-file /run/munge/seed && {controller}{configuration} /usr/sbin/slurmd || \
