@@ -26,6 +26,9 @@ const SUCCESSOR: u64 = 8;
 /// Size of all windows, bytes.
 const WINDOW: u64 = 1 << 20;
 
+/// The most jobs that ask for windows.
+const ALLOTS: usize = 2;
+
 /// The user of all jobs.
 const USER: u32 = 1000;
 
@@ -52,6 +55,8 @@ struct World {
     host: Arc<HostAdapters>,
     behind: Arc<HostAdapters>,
     hostile: Hostile,
+    /// Number of jobs that have asked for windows.
+    allots: usize,
 }
 
 impl World {
@@ -66,7 +71,7 @@ impl World {
         let host = HostAdapters::new(HOST, adapters).expect("threads");
         let behind = HostAdapters::new(BEHIND, vec![open(far, 1, BEHIND)]).expect("threads");
         let hostile = Hostile::new(identify(left.clone()).expect("a driver"), introduction);
-        (World { host, behind, hostile }, left)
+        (World { host, behind, hostile, allots: 0 }, left)
     }
 
     /// Serves all hosts until the links are up, if they come up.
@@ -307,7 +312,12 @@ fn act(
             let is_plugged = script.byte() < 128;
             cable.lock().set_cable(is_plugged);
         }
-        _ => jobs.extend(world.host.allot(windows, USER).ok().filter(|_| jobs.len() < 3)),
+        // A job waits for room for some seconds.
+        _ if world.allots < ALLOTS => {
+            world.allots += 1;
+            jobs.extend(world.host.allot(windows, USER).ok());
+        }
+        _ => {}
     }
 }
 
@@ -336,7 +346,7 @@ fn route(world: &World, script: &mut Script, key: u64) -> Announcement {
 
 /// Replaces the neighbour's agent by an honest one, which must be served.
 fn succeed(world: World, function: Arc<Plugged>, cable: &Cable, free: u64) {
-    let World { host, behind, hostile } = world;
+    let World { host, behind, hostile, .. } = world;
     cable.lock().set_cable(true);
     // Otherwise AMD's chips make the successor wait for a second.
     hostile.chip.disable_link();
