@@ -178,8 +178,9 @@ impl Candidate {
         let mut links = connect.links(ports, &offsets)?;
         let table = policy.is_monitored().then(|| shared.table(&topology));
         // Two processes cannot use the same port, so the monitor has channels of its own.
-        let leads = table.is_some() && rank == topology.ranks_of(host)[0];
-        let [channels, for_monitor] = [table.is_some(), leads].map(|needed| match needed {
+        let leads = rank == topology.ranks_of(host)[0];
+        let is_monitored = table.is_some();
+        let [channels, for_monitor] = [is_monitored, is_monitored && leads].map(|needed| match needed {
             true => connect.channels(&offsets),
             false => Ok(Vec::new()),
         });
