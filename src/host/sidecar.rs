@@ -15,10 +15,11 @@ const FIRST: libc::c_uint = 3;
 /// Runs `body` in a new process that outlives this one and ends when `body` returns or panics.
 ///
 /// The new process has this one's memory as it is now, but none of its threads, and of its descriptors only those that
-/// `keep` returns for the state that `body` is given. It is no child of this process, and it is in a session of its own: the program's waits for its children do not return it, readers of this
-/// process's output reach the end of the output while it still runs, and signals to this process's group or terminal do
-/// not reach it. Only SIGKILL ends it. The program may see one SIGCHLD. `body` must not use anything that a thread of
-/// this process may have locked, such as a logger. Fails if no process can be created.
+/// `keep` returns for the state that `body` is given. It is no child of this process, and it is in a session of its own:
+/// the program's waits for its children do not return it, readers of this process's output reach the end of the output
+/// while it still runs, and signals to this process's group or terminal do not reach it. Only SIGKILL ends it. The program
+/// may see one SIGCHLD. `body` must not use anything that a thread of this process may have locked, such as a logger.
+/// Fails if no process can be created.
 pub fn start<S>(
     name: &CStr,
     state: S,
@@ -63,7 +64,7 @@ pub fn start<S>(
 /// Closes the connections of this process to the one from which it was forked: session, descriptors and name.
 fn settle(name: &CStr, null: &File, keep: &[RawFd]) -> nix::Result<()> {
     setsid()?;
-    for standard in 0..FIRST as i32 {
+    for standard in (0..FIRST as i32).filter(|standard| !keep.contains(standard)) {
         dup2(null.as_raw_fd(), standard)?;
     }
     let mut from = FIRST;
@@ -82,12 +83,13 @@ fn settle(name: &CStr, null: &File, keep: &[RawFd]) -> nix::Result<()> {
 
 /// Closes the descriptors from `first` to `last`. Returns false if the kernel cannot do that at once.
 fn close_range(first: libc::c_uint, last: libc::c_uint) -> bool {
-    // SAFETY: the system call takes no pointers; this process has no other thread that might use a descriptor, and
-    // nothing uses those in the range after this.
+    // SAFETY: the system call takes no pointers; this process has no other thread that might use a descriptor, and the
+    // state that it keeps needs none of those in the range.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
 }
 
-/// Closes all descriptors but the standard ones and those in `keep`, on kernels without the system call that closes a range of them.
+/// Closes all descriptors but the standard ones and those in `keep`, on kernels without the system call that closes a
+/// range of them.
 fn close_all(keep: &[RawFd]) {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -28,6 +28,7 @@ macro_rules! left_to_inner {
         fn vector(&self, doorbell: usize) -> std::sync::Arc<dyn $crate::Vector> { self.inner.vector(doorbell) }
     };
     (@ link) => { fn link(&self) -> $crate::LinkState { self.inner.link() } };
+    (@ lose_rather_than_wait) => { fn lose_rather_than_wait(&self) { self.inner.lose_rather_than_wait() } };
     (@ descriptors) => { fn descriptors(&self) -> Vec<std::os::fd::BorrowedFd<'_>> { self.inner.descriptors() } };
     (@ outages) => { fn outages(&self) -> u64 { self.inner.outages() } };
 }

@@ -34,7 +34,9 @@ impl Demux {
 }
 
 impl Port for Demux {
-    left_to_inner! { index shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages descriptors }
+    left_to_inner! {
+        index shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages descriptors lose_rather_than_wait
+    }
 
     fn caps(&self) -> PortCaps {
         PortCaps { doorbells: DOORBELLS, ..self.inner.caps() }

@@ -88,7 +88,9 @@ impl NarrowPort {
 }
 
 impl Port for NarrowPort {
-    left_to_inner! { index shortcuts incoming incoming_offset doorbells clear_doorbells link outages descriptors }
+    left_to_inner! {
+        index shortcuts incoming incoming_offset doorbells clear_doorbells link outages descriptors lose_rather_than_wait
+    }
 
     fn caps(&self) -> PortCaps {
         self.caps

@@ -179,7 +179,7 @@ struct OnRequest {
 impl Port for OnRequest {
     left_to_inner! {
         index caps shortcuts incoming copy_engine incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells
-        link outages descriptors
+        link outages descriptors lose_rather_than_wait
     }
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {

@@ -135,6 +135,9 @@ pub trait Port: Send + Sync {
         Vec::new()
     }
 
+    /// Makes writes be lost, from now on, that would have to wait for another process to make room.
+    fn lose_rather_than_wait(&self) {}
+
     /// Waits until the doorbell has rung, clears it and returns true. Returns false after `timeout`.
     fn wait(&self, doorbell: usize, timeout: Duration) -> bool {
         let bit = 1u16 << doorbell;
@@ -207,5 +210,8 @@ impl<P: Port + ?Sized> Port for Arc<P> {
     }
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         (**self).descriptors()
+    }
+    fn lose_rather_than_wait(&self) {
+        (**self).lose_rather_than_wait()
     }
 }

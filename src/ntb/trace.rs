@@ -79,7 +79,7 @@ impl WriteSink for Sink {
 impl<P: Port> Port for Trace<P> {
     left_to_inner! {
         index shortcuts incoming incoming_offset scratchpad doorbells clear_doorbells vector link
-        outages descriptors
+        outages descriptors lose_rather_than_wait
     }
     fn caps(&self) -> PortCaps {
         PortCaps { async_copies: None, ..self.inner.caps() }

@@ -97,7 +97,7 @@ impl WriteSink for Sink {
 impl<P: Port> Port for Weak<P> {
     left_to_inner! {
         index incoming incoming_offset scratchpad peer_scratchpad ring doorbells clear_doorbells vector
-        link outages descriptors
+        link outages descriptors lose_rather_than_wait
     }
     fn caps(&self) -> PortCaps {
         PortCaps { async_copies: Some(COPIES), ..self.inner.caps().modelled() }

@@ -2,9 +2,8 @@
 
 use crate::message::{receive_with_descriptors, send, Reply, Request, VERSION};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sys::socket::{
-    connect, setsockopt, shutdown, socket, sockopt, AddressFamily, Shutdown, SockFlag, SockType, UnixAddr,
-};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{connect, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockType, UnixAddr};
 use nix::sys::time::{TimeVal, TimeValLike};
 use ntbring_host::FileTag;
 use ntbring_memory::{Mapping, OutWindow, Region};
@@ -41,8 +40,9 @@ struct Agent {
 }
 
 /// What a thread does when the agent ends.
-#[derive(Default)]
 struct Watched {
+    /// Becomes readable when the thread is to end.
+    over: EventFd,
     /// True if the agent has ended.
     is_gone: AtomicBool,
     /// The register pages of this process.
@@ -50,12 +50,16 @@ struct Watched {
 }
 
 impl Watched {
-    /// Waits until the agent has ended, or this process has disconnected. Then takes the links down and wakes all
-    /// threads that sleep, so that they look at [`Fabric::failure`].
+    /// Waits until the agent has ended, or this process has disconnected. If the agent has ended, it takes the links down
+    /// and wakes all threads that sleep, so that they look at [`Fabric::failure`].
     fn wait(&self, socket: OwnedFd) {
         // The end of a connection is always reported.
-        let mut sockets = [PollFd::new(socket.as_fd(), PollFlags::empty())];
-        while matches!(poll(&mut sockets, PollTimeout::NONE), Err(nix::Error::EINTR)) {}
+        let mut descriptors =
+            [PollFd::new(socket.as_fd(), PollFlags::empty()), PollFd::new(self.over.as_fd(), PollFlags::POLLIN)];
+        while matches!(poll(&mut descriptors, PollTimeout::NONE), Err(nix::Error::EINTR)) {}
+        if descriptors[0].revents().is_none_or(|events| events.is_empty()) {
+            return;
+        }
         self.is_gone.store(true, Ordering::Release);
         for registers in self.registers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let banks = registers.ports().ports().iter().filter_map(|&port| registers.bank(port)).collect::<Vec<_>>();
@@ -66,9 +70,11 @@ impl Watched {
 }
 
 impl Drop for Agent {
-    /// Ends the thread that waits for the agent's end.
+    /// Ends the thread that waits for the agent's end. The connection ends when the host's monitor, which may have a copy
+    /// of the socket, has ended as well.
     fn drop(&mut self) {
-        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+        // It fails only if the count is at its maximum, and then the thread has been told.
+        let _ = self.watched.over.arm();
     }
 }
 
@@ -91,7 +97,9 @@ impl AgentBackend {
             };
             failure(path, format!("connecting to ntbringd: {error}{why}"))
         })?;
-        let watched = Arc::new(Watched::default());
+        let over = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+        let over = over.map_err(|error| failure(path, format!("creating an event descriptor: {error}")))?;
+        let watched = Arc::new(Watched { over, is_gone: false.into(), registers: Mutex::default() });
         let of_thread = watched.clone();
         let started = socket
             .try_clone()
@@ -317,6 +325,10 @@ impl<G: Grant> Grant for Held<G> {
         self.grant.ring();
     }
 
+    fn lose_rather_than_wait(&self) {
+        self.grant.lose_rather_than_wait();
+    }
+
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         let mut all = self.grant.descriptors();
         all.push(self.agent.socket.as_fd());
@@ -353,6 +365,6 @@ impl Grant for MappedGrant {
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        vec![self.event.as_fd()]
+        vec![self.file.as_fd(), self.event.as_fd()]
     }
 }

@@ -94,6 +94,8 @@ pub trait Grant: Send + Sync {
     fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
     /// Rings the doorbell of the neighbour's chip that belongs to the slice.
     fn ring(&self);
+    /// See [`Port::lose_rather_than_wait`].
+    fn lose_rather_than_wait(&self) {}
     /// Returns the descriptors on which the access depends ([`Port::descriptors`]).
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
@@ -235,5 +237,9 @@ impl Port for SlicePort {
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.grant.descriptors()
+    }
+
+    fn lose_rather_than_wait(&self) {
+        self.grant.lose_rather_than_wait();
     }
 }

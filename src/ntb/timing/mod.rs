@@ -151,7 +151,7 @@ impl ReadGate for Gate {
 }
 
 impl<P: Port + Accounts> Port for Timing<P> {
-    left_to_inner! { index incoming_offset link outages descriptors }
+    left_to_inner! { index incoming_offset link outages descriptors lose_rather_than_wait }
 
     fn caps(&self) -> PortCaps {
         let inner = self.inner.caps();

@@ -10,7 +10,7 @@ use ntbring_ntb::{LinkState, NtbError};
 use ntbring_queue::Producer;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{fence, Ordering};
+use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,8 @@ pub struct RecordWriter {
     /// The registers that tell if the link is up: while it is down, writes are lost.
     registers: Registers,
     bank: Bank,
+    /// True if writes are lost for which there is no room.
+    is_lossy: AtomicBool,
 }
 
 impl RecordWriter {
@@ -53,7 +55,8 @@ impl RecordWriter {
     pub fn new(memory: Region, event: OwnedFd, registers: Registers, bank: Bank) -> Option<Arc<RecordWriter>> {
         let lane = LocalLane::new(memory)?;
         let producer = Producer::new(OutWindow::new(lane.lane()), InWindow::new(lane.credit()));
-        Some(Arc::new(RecordWriter { lane, producer: Mutex::new(producer), event, registers, bank }))
+        let (producer, is_lossy) = (Mutex::new(producer), false.into());
+        Some(Arc::new(RecordWriter { lane, producer, event, registers, bank, is_lossy }))
     }
 
     fn push(&self, kind: Kind, offset: Option<usize>, bytes: &[u8]) {
@@ -70,7 +73,7 @@ impl RecordWriter {
                 slot.commit(kind as u8, len, 0);
                 break;
             }
-            if self.registers.link(self.bank) == LinkState::Down {
+            if self.is_lossy.load(Ordering::Relaxed) || self.registers.link(self.bank) == LinkState::Down {
                 // As at a link that is down: the write is lost.
                 return;
             }
@@ -126,6 +129,10 @@ impl Grant for RelayedGrant {
 
     fn ring(&self) {
         self.writer.push(Kind::Ring, None, &[]);
+    }
+
+    fn lose_rather_than_wait(&self) {
+        self.writer.is_lossy.store(true, Ordering::Relaxed);
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
