@@ -98,7 +98,7 @@ pub fn run(setting: &Setting, selection: &Selection, guests: u32) -> Result<Tall
 
 /// Runs all programs that fit, and lists those that are left out.
 fn every(ring: &Ring, selection: &Selection) -> Result<Tally> {
-    let (mut tally, mut left_out) = (Tally::default(), 0);
+    let (mut tally, mut left_out) = (Tally::default(), 0u32);
     let budget = Budget::new(selection.budget);
     for program in mpi_programs::list()? {
         let limit = budget.left(selection.limit);
@@ -110,8 +110,11 @@ fn every(ring: &Ring, selection: &Selection) -> Result<Tally> {
         }
         let mut job = ring.job(&program.name, selection.ranks, limit.unwrap_or(selection.limit));
         job.args = program.args.clone();
+        job.is_cut = job.limit < selection.limit;
         job.env = program.env.clone().into_iter().collect();
-        tally += one(ring, &program.call(), &[job], &says_ok(&program.name))?;
+        let one = one(ring, &program.call(), &[job], &says_ok(&program.name))?;
+        left_out += u32::from(one.passed + one.failed == 0);
+        tally += one;
     }
     println!(
         "  {} programs were run in {}, {left_out} left out",
@@ -179,6 +182,11 @@ pub fn one(ring: &Ring, what: &str, jobs: &[Job], complaint: &dyn Fn(&Answer) ->
     for (job, running) in jobs.iter().zip(running) {
         let (answer, _) = running.wait()?;
         let failure = failure(&answer).or_else(|| complaint(&answer));
+        // 124 is the status of a command that the machine has ended at its time limit.
+        if job.is_cut && answer.status == Some(124) {
+            println!("  {what:<44} left out: the time for the whole run was over before its end");
+            continue;
+        }
         let hosts: Vec<String> = job.hosts.iter().map(ToString::to_string).collect();
         let on = format!("on {}", hosts.join("+"));
         let outcome = failure.as_ref().map_or("passed".to_string(), |why| format!("FAILED: {why}"));

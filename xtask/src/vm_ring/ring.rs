@@ -57,6 +57,8 @@ pub struct Job {
     pub directory: Option<PathBuf>,
     /// Longest time.
     pub limit: Duration,
+    /// True if the limit is what is left of the time for many jobs: this one has not failed if it needs more.
+    pub is_cut: bool,
 }
 
 impl Job {
