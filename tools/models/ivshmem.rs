@@ -49,7 +49,7 @@ impl Ivshmem {
             config.add(&CAPABILITIES);
             Side::new(config, REGISTERS, CAPABILITIES.vectors)
         });
-        let memory = SharedMemory::allocate(size).expect("memory");
+        let memory = SharedMemory::in_small_pages(size).expect("memory");
         Ivshmem { sides, memory, is_plugged: true, next_id: 0 }
     }
 

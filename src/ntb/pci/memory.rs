@@ -31,7 +31,12 @@ impl SharedMemory {
         } else {
             None
         };
-        huge.map_or_else(|| Self::with(size, 1, MemFdCreateFlag::empty()), Ok)
+        huge.map_or_else(|| Self::in_small_pages(size), Ok)
+    }
+
+    /// Allocates `size` bytes, all zero, of which any pages of 4 KiB can be mapped.
+    pub fn in_small_pages(size: u64) -> io::Result<SharedMemory> {
+        Self::with(size, 1, MemFdCreateFlag::empty())
     }
 
     /// Allocates `size` bytes in a file whose size is a multiple of `unit`.
@@ -81,7 +86,7 @@ impl SharedMemory {
     }
 }
 
-/// Maps `len` bytes at `offset` of a file, both multiples of a page.
+/// Maps `len` bytes at `offset` of a file; the offset is a multiple of the file's pages, and the length of 4 KiB.
 pub fn map(file: &File, offset: u64, len: u64) -> io::Result<Region> {
     let len = usize::try_from(len).map_err(io::Error::other)?;
     // Huge pages are unmapped only as a whole.

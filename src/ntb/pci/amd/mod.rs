@@ -270,7 +270,7 @@ impl Chip for Amd {
 
     fn causes_of_silence(&self) -> &'static str {
         "the window in the BIOS of the primary host is off or smaller than the range that the secondary one shows; bus \
-         mastering is off; the IOMMU of the neighbour refuses the writes (its kernel log says so; kernels before 5.5 \
+         mastering is off; the IOMMU of the receiving host refuses the writes (its kernel log says so; kernels before 5.5 \
          refuse them on some of these chips); another driver is bound to one of the functions"
     }
 }

@@ -216,7 +216,7 @@ impl<G: Generation> Chip for Xeon<G> {
     }
 
     fn causes_of_silence(&self) -> &'static str {
-        "the windows of both hosts have different sizes in the BIOS; bus mastering is off; the IOMMU of the neighbour \
+        "the windows of both hosts have different sizes in the BIOS; bus mastering is off; the IOMMU of the receiving host \
          refuses the writes (its kernel log says so); another driver is bound to one of the functions"
     }
 }

@@ -279,7 +279,7 @@ impl Chip for Plx {
     fn causes_of_silence(&self) -> &'static str {
         "the two switches have different memory ranges, or one uses its NTB 0 and the other its NTB 1; the processors' \
          writes carry a requester id that is not in the table of the switch; bus mastering is off; the IOMMU of the \
-         neighbour refuses the writes (its kernel log says so; Linux before 5.5 does not know the ids behind the \
+         receiving host refuses the writes (its kernel log says so; Linux before 5.5 does not know the ids behind the \
          switch); another driver is bound to one of the functions"
     }
 }

@@ -12,8 +12,8 @@ use vfio_bindings::bindings::vfio;
 /// Signals an event descriptor.
 const SIGNAL: u32 = vfio::VFIO_IRQ_SET_DATA_EVENTFD | vfio::VFIO_IRQ_SET_ACTION_TRIGGER;
 
-/// Makes all vectors of the best kind of interrupts that a function has signal `event`: at most `wanted` vectors, and at
-/// least `least` if it has more than one.
+/// Makes the interrupts of a function signal `event`: `least` to `wanted` vectors of MSI-X, or else its line, or else one
+/// vector of MSI.
 pub fn enable(device: BorrowedFd, event: BorrowedFd, wanted: usize, least: usize) -> io::Result<InterruptKind> {
     let kinds = [
         (InterruptKind::MsiX, vfio::VFIO_PCI_MSIX_IRQ_INDEX, wanted, least),
