@@ -18,8 +18,9 @@ const SMALL: usize = 8;
 const LARGE: usize = 1 << 20;
 const WINDOW: usize = 8;
 const BATCHES: usize = 9;
-/// Number of batches, and the time after which this number is enough: where a megabyte takes a second.
+/// Fewest batches.
 const BATCHES_LEAST: usize = 3;
+/// Time after which they suffice: on slow links, such as those of virtual machines.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Intended largest duration of a batch, however slow the route is.
 const BATCH_TIME: Duration = Duration::from_millis(40);
