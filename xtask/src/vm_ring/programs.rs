@@ -24,6 +24,10 @@ const LEFT_OUT: [(&str, &str); 10] = [
     ("ring_collectives", "much data"),
 ];
 
+/// Programs that start further jobs: the windows of the machines, 4 MiB each, have room for two of the usual size.
+const SPAWNING: [&str; 2] = ["dynamic", "spawn_loop"];
+const SPAWNING_WINDOW: &str = "768K";
+
 /// Variables that only emulated ports understand.
 const EMULATED: [&str; 3] = ["NTBRING_WEAK", "NTBRING_FAULT", "NTBRING_LINK_MODEL"];
 
@@ -85,7 +89,7 @@ pub fn run(setting: &Setting, selection: &Selection, guests: u32) -> Result<Tall
     }
     let mut tally = Tally::default();
     for name in selection.named {
-        let whole = ring.job(name, selection.ranks, selection.limit);
+        let whole = job(&ring, name, selection.ranks, selection.limit);
         let parts = selection.jobs.iter().map(|hosts| Job { hosts: hosts.clone(), ..whole.clone() });
         let mut jobs: Vec<Job> = parts.collect();
         if jobs.is_empty() {
@@ -94,6 +98,15 @@ pub fn run(setting: &Setting, selection: &Selection, guests: u32) -> Result<Tall
         tally += one(&ring, name, &jobs, &says_ok(name))?;
     }
     Ok(tally)
+}
+
+/// Returns a job of a program on all machines.
+fn job(ring: &Ring, program: &str, ranks: u32, limit: Duration) -> Job {
+    let mut job = ring.job(program, ranks, limit);
+    if SPAWNING.contains(&program) {
+        job.env.push(("NTBRING_WINDOW".into(), SPAWNING_WINDOW.into()));
+    }
+    job
 }
 
 /// Runs all programs that fit, and lists those that are left out.
@@ -108,10 +121,10 @@ fn every(ring: &Ring, selection: &Selection) -> Result<Tally> {
             left_out += 1;
             continue;
         }
-        let mut job = ring.job(&program.name, selection.ranks, limit.unwrap_or(selection.limit));
+        let mut job = self::job(ring, &program.name, selection.ranks, limit.unwrap_or(selection.limit));
         job.args = program.args.clone();
         job.is_cut = job.limit < selection.limit;
-        job.env = program.env.clone().into_iter().collect();
+        job.env.extend(program.env.clone());
         let one = one(ring, &program.call(), &[job], &says_ok(&program.name))?;
         left_out += u32::from(one.passed + one.failed == 0);
         tally += one;
