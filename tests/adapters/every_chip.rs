@@ -192,7 +192,8 @@ fn a_function_that_is_gone_is_noticed(model: Model) {
 fn a_silent_link_has_causes_that_can_be_looked_for(model: Model) {
     let pair = Pair::new(model.cable(WINDOW));
     let causes = pair.chip(End::A).unwrap().causes_of_silence();
-    for cause in ["IOMMU of the neighbour", "its kernel log says so", "bus mastering", "another driver", "window"] {
+    for cause in ["IOMMU of the receiving host", "its kernel log says so", "bus mastering", "another driver", "window"]
+    {
         assert!(causes.contains(cause) || cause == "window" && causes.contains("ranges"), "{cause}: {causes}");
     }
     let needs_kernel = !matches!(model, Model::Skx | Model::Icx | Model::Spr);

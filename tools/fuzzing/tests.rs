@@ -1,13 +1,16 @@
 //! Short runs of all fuzzers, with fixed seeds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 
 /// Number of panics in all threads of the program.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs a fuzzer on `rounds` inputs of random bytes, and of a few values that are often special.
 fn run(target: fn(&[u8]), rounds: usize, most: usize) {
+    // One after the other: a fuzzer may count the descriptors and threads of the process.
+    static RUNNING: Mutex<()> = Mutex::new(());
+    let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     static COUNT: Once = Once::new();
     COUNT.call_once(|| {
         let before = std::panic::take_hook();
