@@ -5,7 +5,7 @@ use crate::common::models::{Model, ModelRing};
 use crate::harness::*;
 use ntbring_agent::{Policy, Server};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Size of the windows, bytes.
@@ -97,17 +97,6 @@ fn a_killed_rank_is_named_by_those_that_only_adapters_connect_with_it() {
     for (per_host, victim) in [(1, 1), (2, 2), (2, 3)] {
         let hosts = Hosts::new(Model::Skx, 3);
         let job = hosts.job(&[0, 1, 2], per_host, &["random_traffic", "1", "100000000"]);
-        let job = job.option("-disable-auto-cleanup").start();
-        let ranks = job.ranks(3 * per_host);
-        std::thread::sleep(JOINED);
-        let killed = Instant::now();
-        signal(ranks[victim].1, libc::SIGKILL);
-        while job.processes().len() > 1 && killed.elapsed() < Duration::from_secs(12) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let took = killed.elapsed();
-        let name = format!("rank {victim} on host 1 (process {}) has died", ranks[victim].1);
-        job.end(Duration::from_secs(40)).failed_saying(&[&name]);
-        assert!(took < Duration::from_secs(10), "the others took {took:?} to end");
+        a_killed_rank_is_named_by_the_others(job, (3, per_host), victim);
     }
 }

@@ -8,19 +8,7 @@ use std::time::{Duration, Instant};
 fn a_killed_peer_is_named_by_the_others() {
     for (hosts, per_host, victim) in [(2, 1, 1), (4, 1, 2), (2, 2, 3)] {
         let before = shm();
-        let job = busy(hosts, per_host).option("-disable-auto-cleanup").start();
-        let ranks = job.ranks(hosts * per_host);
-        std::thread::sleep(JOINED);
-        let killed = Instant::now();
-        signal(ranks[victim].1, libc::SIGKILL);
-        while job.processes().len() > 1 && killed.elapsed() < Duration::from_secs(12) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let took = killed.elapsed();
-        let ended = job.end(Duration::from_secs(40));
-        let name = format!("rank {victim} on host {} (process {}) has died", victim / per_host, ranks[victim].1);
-        ended.failed_saying(&[&name]);
-        assert!(took < Duration::from_secs(10), "the others took {took:?} to end");
+        a_killed_rank_is_named_by_the_others(busy(hosts, per_host), (hosts, per_host), victim);
         nothing_left(&before);
     }
 }

@@ -37,6 +37,22 @@ pub fn busy(hosts: usize, per_host: usize) -> Job {
     Job::new(hosts, per_host, &["random_traffic", "1", "100000000"])
 }
 
+/// Kills a rank of a job of so many hosts with so many ranks each, and checks that the others end soon and name it.
+pub fn a_killed_rank_is_named_by_the_others(job: Job, (hosts, per_host): (usize, usize), victim: usize) {
+    let job = job.option("-disable-auto-cleanup").start();
+    let ranks = job.ranks(hosts * per_host);
+    std::thread::sleep(JOINED);
+    let killed = Instant::now();
+    signal(ranks[victim].1, libc::SIGKILL);
+    while !job.processes().is_empty() && killed.elapsed() < Duration::from_secs(12) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let took = killed.elapsed();
+    let name = format!("rank {victim} on host {} (process {}) has died", victim / per_host, ranks[victim].1);
+    job.end(Duration::from_secs(40)).failed_saying(&[&name]);
+    assert!(took < Duration::from_secs(10), "the others took {took:?} to end");
+}
+
 /// A job that is to be started.
 pub struct Job {
     command: Command,

@@ -66,7 +66,9 @@ impl Faulty {
 }
 
 impl Port for Faulty {
-    left_to_inner! { index incoming incoming_offset scratchpad doorbells clear_doorbells vector descriptors lose_rather_than_wait }
+    left_to_inner! {
+        index incoming incoming_offset scratchpad doorbells clear_doorbells vector descriptors lose_rather_than_wait
+    }
 
     fn caps(&self) -> PortCaps {
         self.inner.caps().modelled()
