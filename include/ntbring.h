@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 21
+#define NTBRING_ABI_VERSION 22
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -499,6 +499,61 @@ int ntbring_schedule_begin(const ntbring_collective_t * collective, ntbring_sche
 /* Writes the next step, which the caller carries out before the next call, or returns NTBRING_NONE
  * after the last. */
 int ntbring_schedule_next(ntbring_schedule_t * schedule, ntbring_step_t * step);
+
+/* The process manager (mpiexec, srun). It gives a process one connection, of the protocol PMI-1,
+ * which MPI and OpenSHMEM in the same process share. These functions need no endpoint, and any
+ * thread may call them; those that ask the process manager wait for their turn and its answer. */
+
+typedef struct ntbring_pmi_job {
+    int32_t rank;               /* rank of this process, 0 .. size-1 */
+    int32_t size;               /* number of ranks in the job */
+    int32_t spawned;            /* 1 if MPI_Comm_spawn has started the job, else 0 */
+    int32_t fd;                 /* the connection; -1: there is no process manager, and the job is
+                                 * this process alone */
+    int32_t kvsname_max;        /* the name of the key-value space has fewer bytes than this, */
+    int32_t keylen_max;         /* a key fewer than this, */
+    int32_t vallen_max;         /* and a value fewer than this */
+} ntbring_pmi_job_t;
+
+/* Opens the session with the process manager. The first call connects; later calls only count. */
+int ntbring_pmi_open(ntbring_pmi_job_t * job);
+
+/* Closes the session once. The last close tells the process manager that this process is done,
+ * after which the session cannot be opened again. ntbring_pmi_keep puts that off. */
+int ntbring_pmi_close(void);
+
+/* From now on the process manager is told that this process is done only when the process ends (by
+ * exit or a return from main) with a closed session, so that the session can be opened again after
+ * the last close. A process that ends otherwise (by _exit or a signal) or with an open session is
+ * taken for one that has failed, and the process manager ends the job. */
+void ntbring_pmi_keep(void);
+
+/* Publishes a value, which all processes can get after a barrier. Key and value must consist of
+ * visible ASCII characters, and the key must have no '='. */
+int ntbring_pmi_put(const char *key, const char *value);
+
+/* Writes the value of a key, which ends with a zero byte. size: room in value. It is an error if
+ * nobody has published the key. */
+int ntbring_pmi_get(const char *key, char *value, uint64_t size);
+
+/* Waits until all processes of the job are in this barrier, for any time. It does not matter which
+ * user of the session calls it: MPICH's own barriers during its start and end are the same ones. */
+int ntbring_pmi_barrier(void);
+
+/* Asks the process manager to end the job with an exit code, even while another thread has the
+ * turn. Returns only if there is no process manager, or if it has not ended this process within 10
+ * seconds; the caller then ends the process. */
+int ntbring_pmi_abort(int32_t code);
+
+/* Writes the host of each rank (size entries), and the number of hosts. They are numbered as in
+ * ntbring_job_t; MPICH's variables MPIR_CVAR_NOLOCAL and MPIR_CVAR_NUM_CLIQUES split them. */
+int ntbring_pmi_hosts(int32_t * host_of, int32_t * hosts);
+
+/* Takes and gives back the turn, for a client that asks its own questions on the connection. It
+ * must write complete lines, and read the whole answer before it gives the turn back. The holder
+ * must call no other function of this section but ntbring_pmi_abort. */
+void ntbring_pmi_lock(void);
+void ntbring_pmi_unlock(void);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,
  * value until the endpoint is closed. */

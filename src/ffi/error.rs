@@ -2,6 +2,7 @@
 
 use super::abi::*;
 use ::ntbring_endpoint::EndpointError;
+use ntbring_pmi::PmiError;
 use ntbring_ring::JoinError;
 use ntbring_settings::SettingError;
 use std::any::Any;
@@ -92,6 +93,24 @@ impl From<JoinError> for Failure {
             | JoinError::Unfit { .. } => NTBRING_ERR_SETTING,
             JoinError::Timeout { .. } | JoinError::Died { .. } | JoinError::Leader(_) => NTBRING_ERR_PEER,
             JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,
+        };
+        Failure { code, text: error.to_string() }
+    }
+}
+
+impl From<PmiError> for Failure {
+    fn from(error: PmiError) -> Failure {
+        let code = match &error {
+            PmiError::Word { .. } | PmiError::TooLong { .. } | PmiError::NoKey { .. } | PmiError::NotOpen => {
+                NTBRING_ERR_ARGUMENT
+            }
+            PmiError::Variable { .. } => NTBRING_ERR_SETTING,
+            PmiError::Descriptor { .. }
+            | PmiError::Connect { .. }
+            | PmiError::Finalized
+            | PmiError::NoMapping { .. } => NTBRING_ERR_RESOURCE,
+            PmiError::Io { .. } | PmiError::Closed { .. } | PmiError::Broken => NTBRING_ERR_PEER,
+            PmiError::Malformed { .. } | PmiError::Refused { .. } | PmiError::Mapping { .. } => NTBRING_ERR_PROTOCOL,
         };
         Failure { code, text: error.to_string() }
     }

@@ -14,6 +14,7 @@ mod handle;
 mod messages;
 mod offers;
 mod peers;
+mod pmi;
 mod progress_thread;
 mod schedules;
 mod segments;

@@ -12,6 +12,10 @@ use super::peers::{
     ntbring_dpm_receive, ntbring_dpm_send, ntbring_dpm_withdraw, ntbring_peer_add, ntbring_peer_address,
     ntbring_peer_drop,
 };
+use super::pmi::{
+    ntbring_pmi_abort, ntbring_pmi_barrier, ntbring_pmi_close, ntbring_pmi_get, ntbring_pmi_hosts, ntbring_pmi_keep,
+    ntbring_pmi_lock, ntbring_pmi_open, ntbring_pmi_put, ntbring_pmi_unlock,
+};
 use super::schedules::{ntbring_schedule_begin, ntbring_schedule_next};
 use super::segments::{
     ntbring_can_compute, ntbring_is_mappable, ntbring_is_served, ntbring_remote, ntbring_segment_acquire,
@@ -90,6 +94,16 @@ same_type! {
     ntbring_alltoall_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_schedule_begin: unsafe extern "C" fn(*const ntbring_collective_t, *mut ntbring_schedule_t) -> i32,
     ntbring_schedule_next: unsafe extern "C" fn(*mut ntbring_schedule_t, *mut ntbring_step_t) -> i32,
+    ntbring_pmi_open: unsafe extern "C" fn(*mut ntbring_pmi_job_t) -> i32,
+    ntbring_pmi_close: unsafe extern "C" fn() -> i32,
+    ntbring_pmi_keep: unsafe extern "C" fn(),
+    ntbring_pmi_put: unsafe extern "C" fn(*const c_char, *const c_char) -> i32,
+    ntbring_pmi_get: unsafe extern "C" fn(*const c_char, *mut c_char, u64) -> i32,
+    ntbring_pmi_barrier: unsafe extern "C" fn() -> i32,
+    ntbring_pmi_abort: unsafe extern "C" fn(i32) -> i32,
+    ntbring_pmi_hosts: unsafe extern "C" fn(*mut i32, *mut i32) -> i32,
+    ntbring_pmi_lock: unsafe extern "C" fn(),
+    ntbring_pmi_unlock: unsafe extern "C" fn(),
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }
