@@ -1,6 +1,7 @@
 //! Tests that compare the definitions with the header and violate the contract on purpose.
 
 mod external_peers;
+mod pmi;
 mod schedules;
 
 use super::groups::{
