@@ -291,6 +291,44 @@ int ntbring_segment_open(ntbring_endpoint_t * endpoint, int32_t rank,
                          const ntbring_segment_address_t * address,
                          ntbring_segment_t ** segment, void **base);
 
+/* Allocates a segment of size bytes of which only the first `backed` bytes are reserved. The others
+ * must not be accessed, by any rank, before ntbring_segment_grow has reserved them. It must not be
+ * sealed. */
+int ntbring_segment_create_growing(ntbring_endpoint_t * endpoint, uint64_t size, uint64_t backed,
+                                   ntbring_segment_t ** segment, void **base,
+                                   ntbring_segment_address_t * address);
+
+/* Reserves len bytes at `from` of a segment that this rank has created, or fails with
+ * NTBRING_ERR_RESOURCE. Bytes that are reserved already keep their contents. */
+int ntbring_segment_grow(ntbring_segment_t * segment, uint64_t from, uint64_t len);
+
+/* Replaces this process's memory at an address by a segment that this rank has created and not
+ * sealed: copies its contents into the segment, and maps the segment there. The address and the size
+ * of the segment must be multiples of the page size, and no other thread may access the memory
+ * during the call. The memory stays mapped when the segment is freed. */
+int ntbring_segment_take_place_of(ntbring_segment_t * segment, void *address);
+
+/* The bell of a segment. Threads of any process that wait until bytes of the segment change sleep on
+ * it. A rank that changes bytes of a mapped segment looks at the number of sleepers afterwards, and
+ * rings if it is not 0; hosts do so for the operations that they perform. */
+
+/* Writes the address of the number of sleepers, which is valid until the segment is freed. Returns 1
+ * if a rank must execute a full memory barrier between its change and its look at it, and 0 if a
+ * compiler barrier suffices. */
+int ntbring_segment_sleepers(ntbring_segment_t * segment, const uint32_t ** sleepers);
+
+/* Wakes all sleepers. */
+int ntbring_segment_ring(ntbring_segment_t * segment);
+
+/* Returns a value other than 0 if a thread shall not sleep. It must not call back into this
+ * library. */
+typedef int32_t(*ntbring_is_over_fn) (void *cookie);
+
+/* Sleeps until the bell rings, at most about max_us microseconds. is_over is called once this thread
+ * counts as a sleeper. Any thread may call it. */
+int ntbring_segment_sleep(ntbring_segment_t * segment, uint32_t max_us, ntbring_is_over_fn is_over,
+                          void *cookie);
+
 /* Prevents other processes from opening this segment from now on. To be called when all ranks that
  * need it have opened it. */
 int ntbring_segment_seal(ntbring_segment_t * segment);
@@ -326,6 +364,9 @@ int ntbring_is_served(ntbring_endpoint_t * endpoint, int32_t rank);
 #define NTBRING_REMOTE_ACQUIRE 5        /* takes the second lock, waiting for it
                                          * (ntbring_segment_acquire); op: 1 exclusive, 0 shared */
 #define NTBRING_REMOTE_RELEASE 6        /* ntbring_segment_release; op: 1 exclusive, 0 shared */
+#define NTBRING_REMOTE_ATOMIC 7 /* as FETCH, on one aligned integer of 4 or 8 bytes; op: SUM, BAND,
+                                 * BOR, BXOR, REPLACE, NO_OP */
+#define NTBRING_REMOTE_ATOMIC_SWAP 8    /* as SWAP, on one aligned integer of 4 or 8 bytes */
 
 #define NTBRING_OP_SUM 0
 #define NTBRING_OP_PROD 1
@@ -362,10 +403,13 @@ typedef struct ntbring_remote {
     uint8_t action;             /* NTBRING_REMOTE_* */
     uint8_t op;                 /* NTBRING_OP_* */
     uint8_t type;               /* NTBRING_TYPE_* */
+    uint8_t reports_sent;       /* nonzero: if ntbring_remote returns NTBRING_PENDING, an
+                                 * NTBRING_EVENT_SENT with the cookie follows when data may be
+                                 * reused, before the NTBRING_EVENT_REMOTE */
     ntbring_segment_address_t segment;
     uint64_t offset;            /* bytes */
     uint64_t size;              /* bytes; 0 for ACQUIRE and RELEASE */
-    const void *data;           /* data and result must stay valid until the event */
+    const void *data;           /* data and result must stay valid until the events */
     void *result;
     void *cookie;               /* returned in NTBRING_EVENT_REMOTE */
 } ntbring_remote_t;
@@ -373,10 +417,12 @@ typedef struct ntbring_remote {
 /* Returns 1 if hosts can perform an operation on numbers of a type, and 0 otherwise. */
 int ntbring_can_compute(uint8_t op, uint8_t type);
 
-/* Begins an operation on a segment of a rank that is served. Returns NTBRING_PENDING; an
- * NTBRING_EVENT_REMOTE follows when the operation is complete, which does not depend on that rank's
- * progress. ACCUMULATE, FETCH and SWAP take the segment's lock, and those to one rank are performed
- * in the order of the calls. If the operation fails, ntbring_poll returns an error before the
+/* Begins an operation on a segment of a rank that is served. An NTBRING_EVENT_REMOTE follows when the
+ * operation is complete, which does not depend on that rank's progress. NTBRING_OK: data may be
+ * reused. ACCUMULATE, FETCH and SWAP take the segment's lock, and those to one rank are performed in
+ * the order of the calls. PUT, GET, ATOMIC and ATOMIC_SWAP to one rank are performed in the order of
+ * the calls, too; ATOMIC and ATOMIC_SWAP are atomic with respect to each other and to atomic
+ * instructions of processors. If the operation fails, ntbring_poll returns an error before the
  * event. */
 int ntbring_remote(ntbring_endpoint_t * endpoint, const ntbring_remote_t * remote);
 

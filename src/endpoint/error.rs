@@ -96,6 +96,9 @@ pub enum EndpointError {
     /// A segment could not be created or opened.
     #[error("{0}")]
     Segment(HostError),
+    /// Memory of a segment could not be reserved or mapped.
+    #[error("memory cannot be reserved: {0}")]
+    Memory(std::io::Error),
     /// The holder of a segment's lock has died, so the lock will never be released.
     #[error(
         "rank {rank} (process {pid}) has died in the middle of an accumulate: the window it was working on \

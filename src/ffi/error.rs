@@ -129,6 +129,7 @@ impl From<EndpointError> for Failure {
             | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,
             EndpointError::ExternalPeer(_)
             | EndpointError::Segment(_)
+            | EndpointError::Memory(_)
             | EndpointError::Unserved(_)
             | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,

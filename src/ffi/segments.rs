@@ -3,12 +3,13 @@
 use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::Handle;
-use ::ntbring_endpoint::Operation;
-use ntbring_host::Segment;
+use ::ntbring_endpoint::{EndpointError, Operation};
+use ntbring_host::{barrier, Segment};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_rma::Action;
 use ntbring_rma::{address, words};
 use std::ffi::c_void;
+use std::time::Duration;
 
 /// Returns the segment behind a pointer.
 ///
@@ -89,6 +90,121 @@ pub unsafe extern "C" fn ntbring_segment_open(
         }
         Ok(NTBRING_OK as i32)
     })
+}
+
+/// Creates a segment that grows. See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected; `created`, `base` and `address` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_create_growing(
+    endpoint: *mut ntbring_endpoint_t,
+    size: u64,
+    backed: u64,
+    created: *mut *mut ntbring_segment_t,
+    base: *mut *mut c_void,
+    address: *mut ntbring_segment_address_t,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
+        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
+        if created.is_null() || base.is_null() || address.is_null() || size == 0 {
+            return Err(argument("size must not be 0, and created, base and address must not be NULL"));
+        }
+        let (segment, at) = endpoint.create_growing_segment(size, backed)?;
+        // SAFETY: not null, and the caller guarantees writable memory.
+        unsafe {
+            *base = segment.base().cast();
+            *address = ntbring_segment_address { words: words(&at) };
+            *created = Box::into_raw(Box::new(segment)).cast();
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// Reserves further bytes of a segment. See `include/ntbring.h`.
+///
+/// # Safety
+/// `grown` must be a segment that is not freed yet.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_grow(grown: *mut ntbring_segment_t, from: u64, len: u64) -> i32 {
+    guard(|| {
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
+        unsafe { segment(grown) }?.grow(from, len).map_err(resource)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// Maps a segment over memory of this process. See `include/ntbring.h`.
+///
+/// # Safety
+/// `placed` must be a segment that is not freed yet; the memory at `at` must be as the header says.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_take_place_of(placed: *mut ntbring_segment_t, at: *mut c_void) -> i32 {
+    guard(|| {
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
+        let segment = unsafe { segment(placed) }?;
+        // SAFETY: the caller guarantees mapped memory that no other thread accesses.
+        unsafe { segment.take_place_of(at.cast()) }.map_err(resource)?;
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// Returns the address of a segment's number of sleepers. See `include/ntbring.h`.
+///
+/// # Safety
+/// `owner` must be a segment that is not freed yet; `sleepers` must be writable.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_sleepers(owner: *mut ntbring_segment_t, sleepers: *mut *const u32) -> i32 {
+    guard(|| {
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
+        let segment = unsafe { segment(owner) }?;
+        if sleepers.is_null() {
+            return Err(argument("sleepers must not be NULL"));
+        }
+        // SAFETY: not null, and the caller guarantees writable memory.
+        unsafe { *sleepers = segment.sleepers().as_ptr() };
+        Ok(i32::from(!barrier::available()))
+    })
+}
+
+/// Wakes the sleepers of a segment. See `include/ntbring.h`.
+///
+/// # Safety
+/// `rung` must be a segment that is not freed yet.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_ring(rung: *mut ntbring_segment_t) -> i32 {
+    guard(|| {
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
+        unsafe { segment(rung) }?.ring();
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// Sleeps until the bell of a segment rings. See `include/ntbring.h`.
+///
+/// # Safety
+/// `owner` must be a segment that is not freed yet; `is_over` must be valid with `cookie`.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_segment_sleep(
+    owner: *mut ntbring_segment_t,
+    max_us: u32,
+    is_over: ntbring_is_over_fn,
+    cookie: *mut c_void,
+) -> i32 {
+    guard(|| {
+        // SAFETY: the segment is NULL or has not been freed (contract of this function).
+        let segment = unsafe { segment(owner) }?;
+        let is_over = is_over.ok_or_else(|| argument("is_over must not be NULL"))?;
+        // SAFETY: the caller guarantees that the function may be called with this cookie.
+        segment.sleep(Duration::from_micros(max_us.into()), || unsafe { is_over(cookie) } != 0);
+        Ok(NTBRING_OK as i32)
+    })
+}
+
+/// Converts the failure to reserve or map memory.
+fn resource(cause: std::io::Error) -> Failure {
+    EndpointError::Memory(cause).into()
 }
 
 /// Prevents other processes from opening a segment from now on. See `include/ntbring.h`.
@@ -211,7 +327,7 @@ pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remot
         if operands > 0 && r.data.is_null() || result > 0 && r.result.is_null() {
             return Err(argument("data and result must not be NULL where the operation uses them"));
         }
-        endpoint.begin(Operation {
+        let sent = endpoint.begin(Operation {
             dest: r.dest as u32,
             action,
             segment: address(r.segment.words).file.token,
@@ -222,8 +338,9 @@ pub unsafe extern "C" fn ntbring_remote(endpoint: *mut ntbring_endpoint_t, remot
             // SAFETY: as above.
             result: (result > 0).then(|| unsafe { ForeignRoom::new(r.result.cast(), result) }),
             cookie: r.cookie as usize,
+            reports_sent: r.reports_sent != 0,
         })?;
-        Ok(NTBRING_PENDING as i32)
+        Ok(if sent { NTBRING_OK as i32 } else { NTBRING_PENDING as i32 })
     })
 }
 

@@ -90,23 +90,40 @@ impl MemoryFile {
         Self::allocate(unnamed(dir).map_err(no_space)?, dir, size)
     }
 
+    /// Creates a memory file of `size` bytes in `dir` of which only the first `backed` are allocated. The rest must not
+    /// be accessed before [`MemoryFile::back`] has allocated it.
+    pub fn create_sparse(dir: &Path, size: u64, backed: u64) -> Result<(MemoryFile, FileAddress), HostError> {
+        let no_space = |cause| HostError::NoSpace { bytes: backed, dir: dir.display().to_string(), cause };
+        let file = unnamed(dir).map_err(no_space)?;
+        file.set_len(size).map_err(no_space)?;
+        back(&file, 0, backed).map_err(no_space)?;
+        Self::begin(file, size).map_err(no_space)
+    }
+
     /// Allocates all pages of a new file in `dir`, and writes its header.
     pub(crate) fn allocate(file: File, dir: &Path, size: u64) -> Result<(MemoryFile, FileAddress), HostError> {
         let no_space = |cause| HostError::NoSpace { bytes: size, dir: dir.display().to_string(), cause };
-        memory_limit::check(size).map_err(no_space)?;
-        loop {
-            // SAFETY: the system call takes no pointers, and `file` owns the descriptor.
-            match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size as libc::off_t) } {
-                0 => break,
-                libc::EINTR => continue,
-                code => return Err(no_space(io::Error::from_raw_os_error(code))),
-            }
-        }
-        let token = random().map_err(no_space)?;
-        let inode = file.metadata().map_err(no_space)?.ino();
+        back(&file, 0, size).map_err(no_space)?;
+        Self::begin(file, size).map_err(no_space)
+    }
+
+    /// Allocates the pages of `len` bytes at `from`, which stay allocated. Pages that are allocated already keep their
+    /// contents.
+    pub fn back(&self, from: u64, len: u64) -> io::Result<()> {
+        back(&self.file, from, len)
+    }
+
+    /// Writes the header of a new file whose first page is allocated.
+    fn begin(file: File, size: u64) -> io::Result<(MemoryFile, FileAddress)> {
+        let no_space = |error| match error {
+            HostError::Open { cause, .. } => cause,
+            other => io::Error::other(other.to_string()),
+        };
+        let token = random()?;
+        let inode = file.metadata()?.ino();
         let address = FileAddress { pid: std::process::id(), fd: file.as_raw_fd() as u32, inode, token };
         let memory = MemoryFile { file, pid: address.pid, size };
-        let header = OutWindow::new(memory.first_page()?);
+        let header = OutWindow::new(memory.first_page().map_err(no_space)?);
         header.store(TOKEN_AT, token);
         header.store(SIZE_AT, size);
         header.store(MAGIC_AT, MAGIC);
@@ -196,6 +213,21 @@ impl MemoryFile {
         Ok(unsafe { Region::new(base, len as usize, Arc::new(map)) })
     }
 
+    /// Maps `len` bytes at `offset` of the file over this process's memory at `at`.
+    ///
+    /// # Safety
+    /// As for [`crate::Segment::take_place_of`].
+    pub(crate) unsafe fn map_over(&self, offset: u64, len: usize, at: *mut u8) -> io::Result<()> {
+        let (access, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
+        let file = self.file.as_raw_fd();
+        // SAFETY: the caller gives up the pages there, which the mapping replaces; `file` is an open descriptor.
+        let mapped = unsafe { libc::mmap(at.cast(), len, access, how, file, offset as libc::off_t) };
+        match mapped == libc::MAP_FAILED {
+            true => Err(io::Error::last_os_error()),
+            false => Ok(()),
+        }
+    }
+
     /// Maps the first page, which begins with the header of [`HEADER`] bytes.
     pub fn first_page(&self) -> Result<Region, HostError> {
         self.map(0, PAGE as u64)
@@ -253,6 +285,19 @@ pub(crate) fn unnamed(dir: &Path) -> io::Result<File> {
         return Ok(memfd_create(c"ntbring", MemFdCreateFlag::MFD_CLOEXEC)?.into());
     }
     OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC).open(dir)
+}
+
+/// Allocates `len` bytes of a file at `from`, unless they exceed a memory limit of this process.
+fn back(file: &File, from: u64, len: u64) -> io::Result<()> {
+    memory_limit::check(len)?;
+    loop {
+        // SAFETY: the system call takes no pointers, and `file` owns the descriptor.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), from as libc::off_t, len as libc::off_t) } {
+            0 => return Ok(()),
+            libc::EINTR => continue,
+            code => return Err(io::Error::from_raw_os_error(code)),
+        }
+    }
 }
 
 fn random() -> io::Result<u64> {

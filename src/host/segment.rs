@@ -2,16 +2,21 @@
 
 use crate::memory_file::{FileAddress, MemoryFile, HEADER, PAGE};
 use crate::window_lock;
-use crate::HostError;
+use crate::{barrier, futex, HostError};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Offset of the lock of the segment's bytes in the file's first page: a 32-bit word on a cache line of its own.
 const LOCK: usize = HEADER;
 /// Offset of the shared/exclusive lock of the RMA window that the segment is part of: likewise a word on its own line.
 const HOLDERS: usize = 2 * HEADER;
+/// Offsets of the bell's words, 32 bits each, on a line of their own: the number of threads that sleep until bytes of
+/// the segment change, and the number of rings, on which they sleep.
+const SLEEPERS: usize = 3 * HEADER;
+const RINGS: usize = SLEEPERS + 4;
 
 /// The address of a segment, with which another process of the host opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,42 @@ impl Segment {
         let mut segment = Self::with(&memory, pages, size, file.token)?;
         segment.memory = Some(memory);
         Ok((segment, SegmentAddress { file, size }))
+    }
+
+    /// Creates a segment of `size` bytes in `dir` of which only the first `backed` are allocated. The other bytes must
+    /// not be accessed before [`Segment::grow`] has allocated them. It must not be sealed.
+    pub fn create_growing(dir: &Path, size: u64, backed: u64) -> Result<(Segment, SegmentAddress), HostError> {
+        let no_space = |cause| HostError::NoSpace { bytes: backed, dir: dir.display().to_string(), cause };
+        let pages = pages(size).ok_or_else(|| no_space(io::ErrorKind::OutOfMemory.into()))?;
+        let backed = backed.min(size);
+        let (memory, file) = MemoryFile::create_sparse(dir, PAGE as u64 + pages, PAGE as u64 + backed)?;
+        let mut segment = Self::with(&memory, pages, size, file.token)?;
+        segment.memory = Some(memory);
+        Ok((segment, SegmentAddress { file, size }))
+    }
+
+    /// Allocates `len` bytes at `from` of a segment that this process has created and not sealed.
+    pub fn grow(&self, from: u64, len: u64) -> io::Result<()> {
+        let inside = from <= self.size && len <= self.size - from;
+        match &self.memory {
+            Some(memory) if inside => memory.back(PAGE as u64 + from, len),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Replaces this process's memory at `at` by the segment: copies its contents there first. The segment must be this
+    /// process's own, not sealed, and a multiple of the page size.
+    ///
+    /// # Safety
+    /// The bytes from `at` to the segment's size behind it must be mapped, readable and writable memory that starts at
+    /// a page, and no other thread may access them during the call. They are never unmapped again.
+    pub unsafe fn take_place_of(&self, at: *mut u8) -> io::Result<()> {
+        let memory = self.memory.as_ref().filter(|_| self.size == self.bytes.len() as u64);
+        let memory = memory.ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: the caller guarantees readable bytes; the copy ends before they are replaced.
+        self.sink().write(0, unsafe { ntbring_memory::ForeignBytes::new(at, self.bytes.len()) });
+        // SAFETY: the caller's guarantee.
+        unsafe { memory.map_over(PAGE as u64, self.bytes.len(), at) }
     }
 
     /// Opens a segment that another process has created and not sealed.
@@ -80,6 +121,47 @@ impl Segment {
     /// Returns the segment's bytes as a writable window.
     pub fn sink(&self) -> OutWindow {
         OutWindow::new(self.bytes.clone())
+    }
+
+    /// Returns the segment's bytes, for atomic access.
+    pub fn bytes(&self) -> &Region {
+        &self.bytes
+    }
+
+    /// Returns the number of threads that sleep until bytes of the segment change. A process that changes them looks at
+    /// it after the change and a [`barrier::light`], and calls [`Segment::ring`] if it is not 0.
+    pub fn sleepers(&self) -> &AtomicU32 {
+        self.first_page.register(SLEEPERS)
+    }
+
+    /// Wakes all threads that sleep until bytes of the segment change.
+    pub fn ring(&self) {
+        let rings = self.first_page.register(RINGS);
+        rings.fetch_add(1, Ordering::Release);
+        futex::wake(rings);
+    }
+
+    /// Wakes the threads that sleep until bytes of the segment change, if there are any. `paired`: as for
+    /// [`barrier::light`].
+    #[inline]
+    pub fn ring_sleepers(&self, paired: bool) {
+        barrier::light(paired);
+        if self.sleepers().load(Ordering::Relaxed) != 0 {
+            self.ring();
+        }
+    }
+
+    /// Sleeps until [`Segment::ring`] is called, for at most `max`, unless `is_over` returns true once the number of
+    /// sleepers has been raised.
+    pub fn sleep(&self, max: Duration, is_over: impl FnOnce() -> bool) {
+        let rings = self.first_page.register(RINGS);
+        self.sleepers().fetch_add(1, Ordering::SeqCst);
+        let before = rings.load(Ordering::Acquire);
+        barrier::heavy();
+        if !is_over() {
+            futex::wait(rings, before, max);
+        }
+        self.sleepers().fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Closes the file: no further process can open the segment. Existing mappings stay valid.
@@ -181,6 +263,62 @@ mod tests {
         let wrong = SegmentAddress { file: FileAddress { token: address.file.token ^ 1, ..address.file }, ..address };
         assert!(Segment::open(&wrong).is_err());
         drop(own);
+    }
+
+    #[test]
+    fn a_segment_grows_and_what_was_written_stays() {
+        let mut reserve = 1 << 30;
+        let (own, address) = loop {
+            match Segment::create_growing(Path::new("/dev/shm"), reserve, 4096) {
+                Ok(created) => break created,
+                Err(_) => reserve /= 2,
+            }
+        };
+        let other = Segment::open(&address).unwrap();
+        OutWindow::new(own.bytes.clone()).store(4088, 5);
+        own.grow(4096, 8192).unwrap();
+        own.grow(0, 8192).unwrap();
+        OutWindow::new(other.bytes.clone()).store(12280, 6);
+        let read = |at| InWindow::new(own.bytes.clone()).load(at);
+        assert_eq!((read(4088), read(4096), read(12280)), (5, 0, 6));
+        assert!(own.grow(reserve, 1).is_err() && other.grow(0, 1).is_err());
+    }
+
+    #[test]
+    fn memory_that_a_segment_takes_the_place_of_keeps_its_contents_and_is_shared() {
+        let (own, address) = create(2 * PAGE as u64);
+        let other = Segment::open(&address).unwrap();
+        let map = memmap2::MmapMut::map_anon(2 * PAGE).unwrap();
+        let at = map.as_ptr().cast_mut();
+        std::mem::forget(map);
+        // SAFETY: the pages were just mapped, nothing else uses them, and they are never unmapped.
+        unsafe {
+            at.add(PAGE).write(77);
+            own.take_place_of(at).unwrap();
+            assert_eq!(other.source().load(PAGE), 77);
+            other.sink().store(8, 99);
+            assert_eq!(at.cast::<u64>().add(1).read_volatile(), 99);
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_by_a_ring_and_does_not_sleep_if_it_is_over() {
+        let (own, address) = create(8);
+        let other = Segment::open(&address).unwrap();
+        let paired = barrier::available();
+        own.sleep(Duration::from_secs(100), || true);
+        let sleeper = std::thread::spawn(move || {
+            while other.source().load(0) == 0 {
+                other.sleep(Duration::from_secs(100), || other.source().load(0) != 0);
+            }
+        });
+        while own.sleepers().load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        own.sink().store(0, 1);
+        own.ring_sleepers(paired);
+        sleeper.join().unwrap();
+        assert_eq!(own.sleepers().load(Ordering::Relaxed), 0);
     }
 
     #[test]

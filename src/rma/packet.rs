@@ -12,8 +12,12 @@ pub const REQUEST: u8 = 9;
 /// Entry kind of a reply, without the route bit.
 pub const REPLY: u8 = 10;
 
-/// Maximum number of unanswered requests from one rank to another.
-pub const OPEN_MAX: usize = 8;
+/// Maximum number of unanswered requests from one rank to another: enough for small puts to fill the time of a round
+/// trip over several hosts.
+pub const OPEN_MAX: usize = 64;
+
+/// Maximum number of requests, of the largest size, whose replies carry bytes and may be open from one rank to another.
+pub const GETS_MAX: usize = 8;
 
 /// Largest operand of a compare-and-swap, bytes.
 pub const SWAP_MAX: u64 = 16;
@@ -40,6 +44,11 @@ pub enum Action {
     Acquire(bool),
     /// Releases the window's lock, which is held exclusively if true, else shared.
     Release(bool),
+    /// As `Fetch`, but on one integer of 4 or 8 bytes, by an atomic instruction of the processor, without the segment's
+    /// lock, in order with puts.
+    Atomic(Op, Kind),
+    /// As `Swap`, but on one integer of 4 or 8 bytes, like `Atomic`.
+    AtomicSwap,
 }
 
 impl Action {
@@ -57,6 +66,8 @@ impl Action {
             4 => Action::Swap,
             5 if op <= 1 => Action::Acquire(op == 1),
             6 if op <= 1 => Action::Release(op == 1),
+            7 => numbers().filter(|&(op, kind)| has_instruction(op, kind)).map(|(op, kind)| Action::Atomic(op, kind))?,
+            8 => Action::AtomicSwap,
             _ => return None,
         })
     }
@@ -70,6 +81,8 @@ impl Action {
             Action::Swap => [4, 0, 0],
             Action::Acquire(alone) => [5, alone.into(), 0],
             Action::Release(alone) => [6, alone.into(), 0],
+            Action::Atomic(op, kind) => [7, op as u8, kind as u8],
+            Action::AtomicSwap => [8, 0, 0],
         }
     }
 
@@ -77,8 +90,8 @@ impl Action {
     pub fn operands(self, len: u64) -> u64 {
         match self {
             Action::Put | Action::Accumulate(..) => len,
-            Action::Fetch(op, _) if op != Op::Keep => len,
-            Action::Swap => 2 * len,
+            Action::Fetch(op, _) | Action::Atomic(op, _) if op != Op::Keep => len,
+            Action::Swap | Action::AtomicSwap => 2 * len,
             _ => 0,
         }
     }
@@ -86,12 +99,12 @@ impl Action {
     /// Returns the number of bytes that the reply to an action on `len` bytes carries.
     pub fn result(self, len: u64) -> u64 {
         match self {
-            Action::Get | Action::Fetch(..) | Action::Swap => len,
+            Action::Get | Action::Fetch(..) | Action::Swap | Action::Atomic(..) | Action::AtomicSwap => len,
             _ => 0,
         }
     }
 
-    /// Returns true if the action is one of those that are atomic with respect to each other.
+    /// Returns true if the action is one of those that the segment's lock makes atomic with respect to each other.
     pub fn is_atomic(self) -> bool {
         matches!(self, Action::Accumulate(..) | Action::Fetch(..) | Action::Swap)
     }
@@ -102,9 +115,17 @@ impl Action {
             Action::Put | Action::Get => true,
             Action::Accumulate(_, kind) | Action::Fetch(_, kind) => len % kind.size() as u64 == 0,
             Action::Swap => len <= SWAP_MAX,
+            Action::Atomic(_, kind) => len == kind.size() as u64,
+            Action::AtomicSwap => matches!(len, 4 | 8),
             Action::Acquire(_) | Action::Release(_) => len == 0,
         }
     }
+}
+
+/// Returns true if processors have an atomic instruction for the operation, or one of which it can be made.
+fn has_instruction(op: Op, kind: Kind) -> bool {
+    matches!(kind, Kind::I32 | Kind::U32 | Kind::I64 | Kind::U64)
+        && matches!(op, Op::Sum | Op::BitAnd | Op::BitOr | Op::BitXor | Op::Replace | Op::Keep)
 }
 
 /// Head of a request, without its route.

@@ -3,10 +3,11 @@
 //! Nothing here blocks: a request that needs a lock which is held is queued in order, and tried again at every step.
 //! The queues are bounded, since a rank may only have [`OPEN_MAX`] requests open to another.
 
+use super::instructions;
 use super::operate::accumulate;
 use super::packet::{Action, Reply, Request, Status, OPEN_MAX};
 use super::registry::{Change, Registry};
-use ntbring_host::Segment;
+use ntbring_host::{barrier, Segment};
 use ntbring_memory::InWindow;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
@@ -82,6 +83,8 @@ pub struct Server {
     waiting: usize,
     /// Time of the latest check for dead lock holders.
     checked: Instant,
+    /// True if sleepers execute the expensive side of the memory barrier.
+    paired: bool,
     /// Replies to be sent.
     pub answers: VecDeque<Answer>,
 }
@@ -99,6 +102,7 @@ impl Server {
             result_max: packet_max.saturating_sub(Reply::LEN) as u64,
             waiting: 0,
             checked: now,
+            paired: barrier::available(),
             answers: VecDeque::new(),
         }
     }
@@ -160,6 +164,7 @@ impl Server {
         }
         if request.action == Action::Put {
             served.segment.sink().write(request.offset as usize, lane.foreign(at, operands));
+            served.segment.ring_sleepers(self.paired);
             self.answer((from, to), request.id, Status::Done, Bytes::new());
             return true;
         }
@@ -170,7 +175,8 @@ impl Server {
             Action::Acquire(_) => served.acquires.push_back(pending),
             action if action.is_atomic() => served.atomics.push_back(pending),
             action => {
-                let answer = served.at_once(from, action, &request);
+                let answer = served.at_once(from, action, &request, &pending.operands);
+                served.segment.ring_sleepers(self.paired);
                 self.answer((from, to), request.id, answer.0, answer.1);
                 if matches!(action, Action::Release(_)) {
                     self.retry(request.segment);
@@ -267,8 +273,19 @@ impl Served {
     }
 
     /// Carries out an action of rank `from` that needs no lock.
-    fn at_once(&mut self, from: u32, action: Action, request: &Request) -> (Status, Bytes) {
+    fn at_once(&mut self, from: u32, action: Action, request: &Request, operands: &[u8]) -> (Status, Bytes) {
+        let (at, len) = (request.offset as usize, request.len as usize);
+        let is_aligned = len > 0 && at % len == 0;
         match action {
+            Action::Atomic(..) | Action::AtomicSwap if !is_aligned => (Status::Impossible, Bytes::new()),
+            Action::Atomic(op, _) => {
+                let before = instructions::operate(self.segment.bytes(), at, len, op, operands);
+                (Status::Done, Bytes::from_slice(&before[..len]))
+            }
+            Action::AtomicSwap => {
+                let before = instructions::swap(self.segment.bytes(), at, len, operands);
+                (Status::Done, Bytes::from_slice(&before[..len]))
+            }
             Action::Release(alone) if !self.segment.release(alone) => (Status::Impossible, Bytes::new()),
             Action::Release(alone) => {
                 if let Some(at) = self.sharers.iter().position(|&sharer| sharer == from && !alone) {

@@ -40,6 +40,7 @@ impl Client<'_, '_> {
             // SAFETY: both buffers stay allocated until the event has come.
             result: (!result.is_empty()).then(|| unsafe { ForeignRoom::new(result.as_mut_ptr(), result.len()) }),
             cookie: 77,
+            reports_sent: false,
         };
         self.rank.endpoint.begin(operation).map_err(|e| e.to_string())?;
         let mut outcome = Ok(());

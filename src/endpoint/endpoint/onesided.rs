@@ -3,6 +3,7 @@
 use super::Endpoint;
 use crate::error::EndpointError;
 use crate::onesided::Operation;
+use crate::Event;
 use ntbring_host::{Segment, SegmentAddress};
 
 impl Endpoint {
@@ -14,6 +15,15 @@ impl Endpoint {
     /// Creates a segment of this rank. Its host performs operations on it for ranks that cannot map it.
     pub fn create_segment(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
         self.onesided.segments.create(size, self.background.forwarder_threads.as_ref())
+    }
+
+    /// Creates a segment of this rank of which only the first `backed` bytes are allocated.
+    pub fn create_growing_segment(
+        &mut self,
+        size: u64,
+        backed: u64,
+    ) -> Result<(Segment, SegmentAddress), EndpointError> {
+        self.onesided.segments.create_growing(size, backed, self.background.forwarder_threads.as_ref())
     }
 
     /// Deregisters a segment. To be called before it is destroyed.
@@ -49,20 +59,34 @@ impl Endpoint {
         served && (rank as usize) < self.members.topology().size() && !self.is_mappable(rank)
     }
 
-    /// Begins an operation. An [`crate::Event::Remote`] reports its end.
-    pub fn begin(&mut self, what: Operation) -> Result<(), EndpointError> {
+    /// Begins an operation. An [`crate::Event::Remote`] reports its end. Returns true if its operands are not used any
+    /// more.
+    pub fn begin(&mut self, what: Operation) -> Result<bool, EndpointError> {
         what.check(self.is_served(what.dest))?;
         self.onesided.remotes.begun += 1;
         if self.out.is_lost(what.dest) {
-            return Ok(());
+            return Ok(true);
         }
-        self.onesided.remotes.begin(what);
-        self.request_some();
-        Ok(())
+        let number = self.onesided.remotes.begin(what);
+        self.send_requests();
+        let all = self.onesided.remotes.has_sent(number);
+        self.report_sent();
+        Ok(all)
     }
 
     /// Sends as many waiting requests as the limits allow. Returns true if any was sent.
     pub(super) fn request_some(&mut self) -> bool {
+        let any = self.send_requests();
+        self.report_sent();
+        any
+    }
+
+    fn send_requests(&mut self) -> bool {
         self.onesided.remotes.send_some(|dest, request, operands| self.out.request(dest, request, operands))
+    }
+
+    /// Makes the events of operations whose operands are not used any more.
+    fn report_sent(&mut self) {
+        self.events.extend(self.onesided.remotes.take_sent().map(|cookie| Event::Sent { cookie, handler: 0 }));
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::error::EndpointError;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_rma::{Action, Reply, Request, Status, GRAIN, OPEN_MAX};
+use ntbring_rma::{Action, Reply, Request, Status, GETS_MAX, GRAIN, OPEN_MAX};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -29,6 +29,9 @@ pub struct Operation {
     pub result: Option<ForeignRoom<'static>>,
     /// The cookie of the [`crate::Event::Remote`].
     pub cookie: usize,
+    /// True if a [`crate::Event::Sent`] with the cookie is to report that the operands are not used any more, if they
+    /// are in use when [`crate::Endpoint::begin`] returns.
+    pub reports_sent: bool,
 }
 
 impl Operation {
@@ -69,7 +72,16 @@ struct Queue {
     waiting: VecDeque<usize>,
     /// Number of outstanding requests.
     open: usize,
+    /// Number of bytes that their replies carry.
+    results: u64,
     listed: bool,
+}
+
+impl Queue {
+    /// True if a further request may be sent, as far as the limits are concerned.
+    fn has_credit(&self, piece: u64) -> bool {
+        self.open < OPEN_MAX && self.results < GETS_MAX as u64 * piece
+    }
 }
 
 /// The reply to a request, as far as the operation is concerned.
@@ -94,6 +106,8 @@ pub struct Remotes {
     pieces: Slab<Fragment>,
     /// Maximum number of bytes of a request.
     piece: u64,
+    /// Numbers of operations that report it and whose operands are not used any more.
+    sent: Vec<usize>,
     /// Number of operations begun.
     pub begun: u64,
 }
@@ -107,6 +121,7 @@ impl Remotes {
             operations: Slab::new(),
             pieces: Slab::new(),
             piece: (chunk / GRAIN * GRAIN).max(GRAIN) as u64,
+            sent: Vec::new(),
             begun: 0,
         }
     }
@@ -139,17 +154,31 @@ impl Remotes {
     }
 
     fn list(&mut self, dest: u32) {
+        let piece = self.piece;
         let queue = &mut self.queues[dest as usize];
-        if !queue.listed && !queue.waiting.is_empty() && queue.open < OPEN_MAX {
+        if !queue.listed && !queue.waiting.is_empty() && queue.has_credit(piece) {
             queue.listed = true;
             self.work.push_back(dest);
         }
     }
-    /// Begins an operation. Its requests are sent by [`Remotes::send_some`].
-    pub fn begin(&mut self, what: Operation) {
+    /// Begins an operation and returns its number. Its requests are sent by [`Remotes::send_some`].
+    pub fn begin(&mut self, what: Operation) -> usize {
         let number = self.operations.insert(Open { what, sent: 0, all: false, open: 0 });
         self.queues[what.dest as usize].waiting.push_back(number);
         self.list(what.dest);
+        number
+    }
+
+    /// True if an operation that was just begun does not use its operands any more. It does not report that then.
+    pub fn has_sent(&mut self, number: usize) -> bool {
+        self.sent.retain(|&sent| sent != number);
+        self.operations[number].all
+    }
+
+    /// Removes and returns the cookies of the operations whose operands are not used any more, and which report that.
+    pub fn take_sent(&mut self) -> impl Iterator<Item = usize> + '_ {
+        let operations = &self.operations;
+        self.sent.drain(..).map(|number| operations[number].what.cookie)
     }
 
     /// Sends as many waiting requests as the limits allow; `send` returns false if there is no room for one. Returns
@@ -160,7 +189,7 @@ impl Remotes {
             let Some(dest) = self.work.pop_front() else { break };
             loop {
                 let queue = &mut self.queues[dest as usize];
-                if queue.waiting.is_empty() || queue.open >= OPEN_MAX {
+                if queue.waiting.is_empty() || !queue.has_credit(self.piece) {
                     queue.listed = false;
                     break;
                 }
@@ -176,7 +205,7 @@ impl Remotes {
 
     /// Sends the next request to a rank. Returns false if there is no room for it.
     fn send_next(&mut self, dest: u32, send: &mut impl FnMut(u32, &Request, ForeignBytes<'static>) -> bool) -> bool {
-        let Remotes { queues, operations, pieces, piece, .. } = self;
+        let Remotes { queues, operations, pieces, piece, sent: reported, .. } = self;
         let queue = &mut queues[dest as usize];
         let Some(&number) = queue.waiting.front() else { return true };
         let Open { what, sent, all, open } = &mut operations[number];
@@ -197,9 +226,13 @@ impl Remotes {
         *sent += len;
         *open += 1;
         queue.open += 1;
+        queue.results += what.action.result(len);
         if *sent == what.len {
             *all = true;
             queue.waiting.pop_front();
+            if what.reports_sent {
+                reported.push(number);
+            }
         }
         true
     }
@@ -225,6 +258,7 @@ impl Remotes {
         let Open { what, all, open, .. } = &mut operations[operation];
         *open -= 1;
         queues[src as usize].open -= 1;
+        queues[src as usize].results -= what.action.result(len);
         let (dest, ended) = (what.dest, (*all && *open == 0).then_some(what.cookie));
         let mut result = match reply.status {
             Status::Done => Ok(()),
@@ -262,7 +296,7 @@ mod tests {
 
     fn operation(dest: u32, action: Action, len: u64, cookie: usize) -> Operation {
         let (operands, result) = (ForeignBytes::EMPTY, None);
-        Operation { dest, action, segment: 1, offset: 0, len, operands, result, cookie }
+        Operation { dest, action, segment: 1, offset: 0, len, operands, result, cookie, reports_sent: false }
     }
 
     /// Sends all that may be sent. Returns the requests.

@@ -35,7 +35,27 @@ impl Segments {
         size: u64,
         forwarder_threads: Option<&ForwarderThreads>,
     ) -> Result<(Segment, SegmentAddress), EndpointError> {
-        let (segment, address) = Segment::create(&self.dir, size).map_err(EndpointError::Segment)?;
+        let created = Segment::create(&self.dir, size).map_err(EndpointError::Segment)?;
+        self.publish(created, forwarder_threads)
+    }
+
+    /// Creates a segment of this rank, like [`Segments::create`], of which only the first `backed` bytes are allocated.
+    pub fn create_growing(
+        &mut self,
+        size: u64,
+        backed: u64,
+        forwarder_threads: Option<&ForwarderThreads>,
+    ) -> Result<(Segment, SegmentAddress), EndpointError> {
+        let created = Segment::create_growing(&self.dir, size, backed).map_err(EndpointError::Segment)?;
+        self.publish(created, forwarder_threads)
+    }
+
+    /// Registers a segment with the host's forwarder.
+    fn publish(
+        &mut self,
+        (segment, address): (Segment, SegmentAddress),
+        forwarder_threads: Option<&ForwarderThreads>,
+    ) -> Result<(Segment, SegmentAddress), EndpointError> {
         if self.members.is_served() {
             if !self.request(Change::Register(address), forwarder_threads)? {
                 return Err(EndpointError::Unserved(self.members.host()));

@@ -10,6 +10,10 @@ fn actions() -> impl Strategy<Value = Action> {
     prop_oneof![
         Just(Action::Put),
         Just(Action::Get),
+        Just(Action::AtomicSwap),
+        numbers
+            .clone()
+            .prop_filter_map("not all are instructions", |(op, kind)| Action::parse(7, op as u8, kind as u8)),
         numbers.clone().prop_map(|(op, kind)| Action::Accumulate(op, kind)),
         numbers.prop_map(|(op, kind)| Action::Fetch(op, kind)),
         Just(Action::Swap),
@@ -23,6 +27,8 @@ proptest! {
     fn requests_survive_their_bytes(id: u32, action in actions(), segment: u64, offset: u64, count in 0u64..1000) {
         let len = match action {
             Action::Swap => count % (SWAP_MAX + 1),
+            Action::AtomicSwap => 4 << (count % 2),
+            Action::Atomic(_, kind) => kind.size() as u64,
             Action::Acquire(_) | Action::Release(_) => 0,
             _ => count * GRAIN as u64,
         };
@@ -33,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_parsed_makes_sense(bytes: [u8; Request::LEN], few in 0usize..64, len: u64, action in 0u8..8) {
+    fn whatever_is_parsed_makes_sense(bytes: [u8; Request::LEN], few in 0usize..64, len: u64, action in 0u8..10) {
         let mut bytes = bytes;
         // Makes nearly valid requests likely.
         bytes[4] = action;
