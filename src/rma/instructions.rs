@@ -69,7 +69,8 @@ mod tests {
         for (len, kind) in [(4, Kind::U32), (8, Kind::U64)] {
             for op in [Op::Sum, Op::BitAnd, Op::BitOr, Op::BitXor, Op::Replace, Op::Keep] {
                 let region = Region::anonymous(32);
-                let (before, operand) = (0xfedc_ba98_7654_3210_u64.to_ne_bytes(), 0x1234_5678_9abc_def0_u64.to_ne_bytes());
+                let (before, operand) =
+                    (0xfedc_ba98_7654_3210_u64.to_ne_bytes(), 0x1234_5678_9abc_def0_u64.to_ne_bytes());
                 ntbring_memory::OutWindow::new(region.clone()).write_bytes(16, &before[..len]);
                 let mut after = before;
                 accumulate(op, kind, &mut after[..len], &operand[..len]);

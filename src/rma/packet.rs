@@ -66,7 +66,9 @@ impl Action {
             4 => Action::Swap,
             5 if op <= 1 => Action::Acquire(op == 1),
             6 if op <= 1 => Action::Release(op == 1),
-            7 => numbers().filter(|&(op, kind)| has_instruction(op, kind)).map(|(op, kind)| Action::Atomic(op, kind))?,
+            7 => {
+                numbers().filter(|&(op, kind)| has_instruction(op, kind)).map(|(op, kind)| Action::Atomic(op, kind))?
+            }
             8 => Action::AtomicSwap,
             _ => return None,
         })

@@ -1,0 +1,32 @@
+//! The barrier: flags of all to all for few PEs, which takes one round; otherwise by dissemination.
+
+use crate::teams::{Flag, Group};
+use crate::world::World;
+
+/// Largest number of PEs for a barrier of one round.
+const ONE_ROUND: usize = 8;
+
+/// Waits until all PEs of a team have called it.
+pub fn synchronise(world: &World, group: &Group) {
+    let (n, me, area) = (group.n(), group.me(), group.area());
+    if n == 1 {
+        return;
+    }
+    let _turn = group.turn();
+    let number = area.begin_barrier();
+    let raise = |at: usize, flag| area.raise(world, &world.peers[group.members()[at]], at, flag, number);
+    if n <= ONE_ROUND {
+        let others = || (1..n).map(|i| (me + i) % n);
+        others().for_each(|other| raise(other, Flag::Of(me)));
+        return others().for_each(|other| area.wait(world, Flag::Of(other), number));
+    }
+    let mut distance = 1;
+    for round in 0.. {
+        raise((me + distance) % n, Flag::Round(round));
+        area.wait(world, Flag::Round(round), number);
+        distance *= 2;
+        if distance >= n {
+            return;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Exchange of small blocks: each PE of a team has a block for each PE. It is also a barrier.
+//!
+//! A PE writes its block into its slot at the receiver, and raises the slot's flag. There are slots for even and for odd
+//! exchanges: a PE that begins an exchange has ended the one before, for which all PEs have sent, and so had ended the
+//! one before that.
+
+use crate::teams::Group;
+use crate::world::World;
+
+pub use crate::teams::BLOCK_MAX;
+
+/// Exchanges blocks of at most [`BLOCK_MAX`] bytes. `block` returns the block for a PE of the team, and `take` gets the
+/// block of a PE, of `len` bytes, by a function that copies it. This PE's own block is not passed through it.
+pub fn exchange<'a>(
+    world: &World,
+    group: &Group,
+    block: impl Fn(usize) -> &'a [u8],
+    mut take: impl FnMut(usize, &dyn Fn(&mut [u8])),
+) {
+    let (n, me, area) = (group.n(), group.me(), group.area());
+    if n == 1 {
+        return;
+    }
+    let _turn = group.turn();
+    let number = area.begin_exchange();
+    let others = || (1..n).map(|i| (me + i) % n);
+    others().for_each(|other| area.post(world, &world.peers[group.members()[other]], other, number, block(other)));
+    others().for_each(|other| take(other, &|to| area.receive(world, other, number, to)));
+}
+
+/// Exchanges two words, the same ones for all PEs. Returns those of all PEs of the team.
+pub fn exchange_words(world: &World, group: &Group, words: [u64; 2]) -> Vec<[u64; 2]> {
+    let mut all = vec![words; group.n()];
+    let bytes = words.map(u64::to_ne_bytes).concat();
+    exchange(
+        world,
+        group,
+        |_| &bytes,
+        |from, read| {
+            let mut bytes = [0; 16];
+            read(&mut bytes);
+            let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
+            all[from] = [word(0), word(8)];
+        },
+    );
+    all
+}

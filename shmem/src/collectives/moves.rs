@@ -1,0 +1,185 @@
+//! Collectives that move elements and do not combine them.
+
+use super::barrier::synchronise;
+use super::exchange::{exchange, exchange_words, BLOCK_MAX};
+use crate::fail;
+use crate::handles::Ctx;
+use crate::reach::{self, copy, Mode};
+use crate::rma::size;
+use crate::teams::Group;
+use crate::world::World;
+use std::ffi::c_int;
+use std::slice;
+
+/// The job, and the name of the C function.
+pub type Call<'a> = (&'a World, &'static str);
+
+/// Returns the bytes at an address.
+///
+/// # Safety
+/// They must be readable for the lifetime.
+pub unsafe fn bytes<'a>(at: *const u8, len: usize) -> &'a [u8] {
+    match len {
+        0 => &[],
+        // SAFETY: the caller's guarantee.
+        _ => unsafe { slice::from_raw_parts(at, len) },
+    }
+}
+
+/// Reads `len` bytes at a symmetric address of a PE of the team.
+///
+/// # Safety
+/// `to` must be writable.
+unsafe fn pull((world, name): Call, group: &Group, from: usize, source: *const u8, to: *mut u8, len: usize) {
+    if len == 0 {
+        return;
+    }
+    let place = world.locate(name, "source", source as usize, len);
+    let peer = &world.peers[group.members()[from]];
+    // SAFETY: the place has the bytes (checked); the caller guarantees the destination.
+    unsafe { reach::get(world, Ctx::DEFAULT, peer, place, to, len, Mode::Blocking) };
+}
+
+/// The root's bytes become those of all PEs, of the root itself only if `at_root`.
+///
+/// # Safety
+/// As the specification of the C function says.
+pub unsafe fn broadcast_in(
+    (world, name): Call,
+    group: &Group,
+    dest: *mut u8,
+    source: *const u8,
+    len: usize,
+    root: c_int,
+    at_root: bool,
+) {
+    let Some(root) = usize::try_from(root).ok().filter(|&root| root < group.n()) else {
+        fail::call(name, format_args!("PE_root: {root} is not one of the team's PEs, 0 to {}", group.n() - 1));
+    };
+    let is_root = group.me() == root;
+    // SAFETY: the program guarantees both buffers.
+    unsafe {
+        if is_root && at_root && dest.cast_const() != source {
+            copy(source, dest, len);
+        }
+        if len <= BLOCK_MAX {
+            let own = bytes(source, if is_root { len } else { 0 });
+            return exchange(
+                world,
+                group,
+                |_| own,
+                |from, read| if from == root { read(slice::from_raw_parts_mut(dest, len)) } else { read(&mut []) },
+            );
+        }
+        synchronise(world, group);
+        if !is_root {
+            pull((world, name), group, root, source, dest, len);
+        }
+        synchronise(world, group);
+    }
+}
+
+/// Concatenates blocks of `len` bytes.
+///
+/// # Safety
+/// As the specification of the C function says.
+pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, source: *const u8, len: usize) {
+    let me = group.me();
+    // SAFETY: the program guarantees both buffers, of which the destination has room for all blocks.
+    unsafe {
+        if len <= BLOCK_MAX {
+            // The source may lie in the destination, where its copy goes.
+            let own = bytes(source, len).to_vec();
+            exchange(world, group, |_| &own, |from, read| read(block(dest, from, len)));
+            return block(dest, me, len).copy_from_slice(&own);
+        }
+        synchronise(world, group);
+        for from in (1..group.n()).map(|i| (me + i) % group.n()) {
+            pull((world, name), group, from, source, dest.add(from * len), len);
+        }
+        copy(source, dest.add(me * len), len);
+        synchronise(world, group);
+    }
+}
+
+/// Returns the block with a number.
+unsafe fn block<'a>(dest: *mut u8, number: usize, len: usize) -> &'a mut [u8] {
+    match len {
+        0 => &mut [],
+        // SAFETY: the caller guarantees room for the block.
+        _ => unsafe { slice::from_raw_parts_mut(dest.add(number * len), len) },
+    }
+}
+
+/// Concatenates blocks, of which this PE's has `len` bytes.
+///
+/// # Safety
+/// As the specification of the C function says.
+pub unsafe fn collect_in((world, name): Call, group: &Group, dest: *mut u8, source: *const u8, len: usize) {
+    let me = group.me();
+    let lengths = exchange_words(world, group, [len as u64, 0]);
+    let mut at = 0;
+    for (from, &[length, _]) in lengths.iter().enumerate() {
+        let length = length as usize;
+        // SAFETY: the program guarantees both buffers, of which the destination has room for all blocks.
+        unsafe {
+            match from == me {
+                true => copy(source, dest.add(at), length),
+                false => pull((world, name), group, from, source, dest.add(at), length),
+            }
+        }
+        at += length;
+    }
+    synchronise(world, group);
+}
+
+/// Distances between consecutive elements, and the number of elements of a block.
+#[derive(Clone, Copy)]
+pub struct Spread {
+    /// Distance in the destination, in elements.
+    pub dest: isize,
+    /// Distance in the source, in elements.
+    pub source: isize,
+    /// Elements for each PE.
+    pub n: usize,
+}
+
+/// Each PE sends a block to each PE of the team.
+///
+/// # Safety
+/// As the specification of the C function says.
+pub unsafe fn alltoall_in<T: Copy>(
+    (world, name): Call,
+    group: &Group,
+    dest: *mut T,
+    source: *const T,
+    Spread { dest: dst, source: sst, n }: Spread,
+) {
+    let (me, total) = (group.me(), size::<T>(name, n));
+    if dst < 1 || sst < 1 {
+        fail::call(name, format_args!("dst, sst: distances of {dst} and {sst} elements are impossible"));
+    }
+    // SAFETY: the program guarantees both buffers, with room for the blocks of all PEs at these distances.
+    unsafe {
+        let to_dest = |from: usize, i: usize| dest.offset((from * n + i) as isize * dst);
+        let from_source = |to: usize, i: usize| source.offset((to * n + i) as isize * sst);
+        if dst == 1 && sst == 1 && total <= BLOCK_MAX {
+            let own = |to: usize| bytes(from_source(to, 0).cast(), total);
+            exchange(world, group, own, |from, read| read(block(dest.cast(), from, total)));
+            return copy(from_source(me, 0).cast(), to_dest(me, 0).cast(), total);
+        }
+        synchronise(world, group);
+        for from in (1..group.n()).map(|i| (me + i) % group.n()) {
+            if dst == 1 && sst == 1 {
+                pull((world, name), group, from, from_source(me, 0).cast(), to_dest(from, 0).cast(), total);
+                continue;
+            }
+            for i in 0..n {
+                let (from_there, to_here) = (from_source(me, i).cast(), to_dest(from, i).cast());
+                pull((world, name), group, from, from_there, to_here, size_of::<T>());
+            }
+        }
+        (0..n).for_each(|i| to_dest(me, i).write(from_source(me, i).read()));
+        synchronise(world, group);
+    }
+}

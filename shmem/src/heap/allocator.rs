@@ -1,0 +1,136 @@
+//! A best-fit allocator of ranges of numbers, with its book-keeping outside of the memory that it manages.
+//!
+//! It is deterministic: PEs that make the same calls get the same ranges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sizes are multiples of this, bytes, and so are the offsets of all ranges.
+const GRAIN: usize = 64;
+
+/// Allocated and free ranges of `0..size`.
+pub struct Allocator {
+    size: usize,
+    /// Free ranges: offset and length. No two of them touch.
+    free: BTreeMap<usize, usize>,
+    /// The same by length and offset.
+    by_length: BTreeSet<(usize, usize)>,
+    /// Allocated ranges: offset and requested length.
+    used: BTreeMap<usize, usize>,
+}
+
+impl Allocator {
+    /// Creates the allocator of a range of `size` bytes.
+    pub fn new(size: usize) -> Allocator {
+        let size = size / GRAIN * GRAIN;
+        let mut new = Allocator { size, free: BTreeMap::new(), by_length: BTreeSet::new(), used: BTreeMap::new() };
+        new.insert(0, size);
+        new
+    }
+
+    /// Allocates `len` bytes at a multiple of `align`, a power of two. Returns their offset; None if there is no room.
+    pub fn allocate(&mut self, len: usize, align: usize) -> Option<usize> {
+        let padded = len.max(1).checked_next_multiple_of(GRAIN)?;
+        let align = align.max(GRAIN);
+        let fits = |&&(length, offset): &&(usize, usize)| {
+            offset
+                .checked_next_multiple_of(align)
+                .is_some_and(|at| at - offset <= length && padded <= length - (at - offset))
+        };
+        let &(length, offset) = self.by_length.range((padded, 0)..).find(fits)?;
+        let at = offset.next_multiple_of(align);
+        self.remove(offset, length);
+        self.insert(offset, at - offset);
+        self.insert(at + padded, offset + length - at - padded);
+        self.used.insert(at, len);
+        Some(at)
+    }
+
+    /// Frees the range at `offset`. Returns its length; None if no range begins there.
+    pub fn free(&mut self, offset: usize) -> Option<usize> {
+        let len = self.used.remove(&offset)?;
+        let (mut from, mut to) = (offset, offset + len.max(1).next_multiple_of(GRAIN));
+        if let Some((&before, &length)) = self.free.range(..from).next_back().filter(|&(&o, &l)| o + l == from) {
+            self.remove(before, length);
+            from = before;
+        }
+        if let Some(&length) = self.free.get(&to) {
+            self.remove(to, length);
+            to += length;
+        }
+        self.insert(from, to - from);
+        Some(len)
+    }
+
+    /// Returns the requested length of the range at `offset`; None if no range begins there.
+    pub fn len_of(&self, offset: usize) -> Option<usize> {
+        self.used.get(&offset).copied()
+    }
+
+    /// Returns the number of bytes that are allocated.
+    pub fn used(&self) -> usize {
+        self.size - self.free.values().sum::<usize>()
+    }
+
+    /// Returns the length of the largest free range.
+    pub fn largest_free(&self) -> usize {
+        self.by_length.last().map_or(0, |&(length, _)| length)
+    }
+
+    fn insert(&mut self, offset: usize, length: usize) {
+        if length > 0 {
+            self.free.insert(offset, length);
+            self.by_length.insert((length, offset));
+        }
+    }
+
+    fn remove(&mut self, offset: usize, length: usize) {
+        self.free.remove(&offset);
+        self.by_length.remove(&(length, offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranges_never_overlap_and_everything_comes_back(
+            steps in prop::collection::vec((0usize..5000, 0u32..13, any::<prop::sample::Index>(), any::<bool>()), 1..200)
+        ) {
+            const SIZE: usize = 1 << 16;
+            let mut allocator = Allocator::new(SIZE);
+            let mut held: Vec<(usize, usize)> = Vec::new();
+            for (len, align, which, frees) in steps {
+                if frees && !held.is_empty() {
+                    let (at, len) = held.swap_remove(which.index(held.len()));
+                    prop_assert_eq!(allocator.len_of(at), Some(len));
+                    prop_assert_eq!(allocator.free(at), Some(len));
+                    prop_assert_eq!(allocator.free(at), None);
+                } else if let Some(at) = allocator.allocate(len, 1 << align) {
+                    prop_assert!(at % (1 << align) == 0 && at + len <= SIZE);
+                    let apart = |&(other, n): &(usize, usize)| at + len.max(1) <= other || other + n.max(1) <= at;
+                    prop_assert!(held.iter().all(apart));
+                    held.push((at, len));
+                } else {
+                    prop_assert!(allocator.largest_free() < len.max(1).next_multiple_of(GRAIN) + (1 << align));
+                }
+                let padded: usize = held.iter().map(|&(_, n)| n.max(1).next_multiple_of(GRAIN)).sum();
+                prop_assert_eq!(allocator.used(), padded);
+            }
+            held.iter().for_each(|&(at, _)| assert!(allocator.free(at).is_some()));
+            prop_assert_eq!((allocator.used(), allocator.largest_free()), (0, SIZE));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut allocator = Allocator::new(1024);
+        assert_eq!(allocator.allocate(usize::MAX, 1), None);
+        assert_eq!(allocator.allocate(1025, 1), None);
+        assert_eq!(allocator.allocate(1024, 4096), Some(0));
+        assert_eq!(allocator.allocate(1, 1), None);
+        assert_eq!(allocator.free(64), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! The functions of the symmetric heap. All PEs call them with the same arguments, so that their heaps stay alike.
+
+use crate::collectives::{exchange_words, synchronise};
+use crate::fail;
+use crate::handles::Ctx;
+use crate::order;
+use crate::reach::copy;
+use crate::world::{world, Memory, World};
+use std::ffi::{c_long, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+use crate::heap::Allocator;
+
+/// Alignment of allocations without a wish of their own, bytes.
+const ALIGN: usize = 64;
+
+/// The heap is backed in steps of this many bytes, at least.
+const STEP: usize = 1 << 20;
+/// And of this many, at most, beyond what is needed.
+const STEP_MAX: usize = 64 << 20;
+
+fn allocator(world: &World) -> MutexGuard<'_, Allocator> {
+    world.heap.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Backs the heap up to `end`. Returns libntbring's error text if that fails.
+fn back(world: &World, end: usize) -> Result<(), String> {
+    let backed = world.heap_backed.load(Ordering::Relaxed);
+    if end <= backed {
+        return Ok(());
+    }
+    let (segment, size) = (world.segment(Memory::Heap), world.heap_size);
+    let ample = (end.max(backed + backed.clamp(STEP, STEP_MAX))).next_multiple_of(STEP).min(size);
+    let grown = match segment.grow(backed, ample - backed) {
+        Ok(()) => ample,
+        // Perhaps there is memory for what is needed.
+        Err(_) => segment.grow(backed, end - backed).map(|()| end)?,
+    };
+    world.heap_backed.store(grown, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Allocates `len` bytes at every PE. Returns NULL at all of them if one has no memory. Every PE has returned from
+/// [`back`] when this function returns, so all may be written to.
+fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed: bool) -> *mut c_void {
+    let mut heap = allocator(world);
+    let found = heap.allocate(len, align);
+    let result = match found {
+        Some(at) => back(world, at + len),
+        None => Err(format!("SHMEM_SYMMETRIC_SIZE is {} bytes", world.heap_size)),
+    };
+    let to = found.map_or(ptr::null_mut(), |at| (world.heap_base + at) as *mut c_void);
+    if zeroed && result.is_ok() {
+        // SAFETY: the range was just allocated and backed, and no other PE knows it yet.
+        unsafe { ptr::write_bytes(to.cast::<u8>(), 0, len) };
+    }
+    let answers = exchange_words(world, world.teams.world(), [len as u64, result.is_ok().into()]);
+    if let Some((pe, &[other, _])) = answers.iter().enumerate().find(|(_, &[other, _])| other != len as u64) {
+        fail::call(name, format_args!("size: this PE asks for {len} bytes, PE {pe} for {other}; all PEs must agree"));
+    }
+    if answers.iter().all(|&[_, ok]| ok != 0) {
+        return to;
+    }
+    if let Some(at) = found {
+        heap.free(at);
+    }
+    if world.settings.debug {
+        let cause = match result {
+            Err(cause) => cause,
+            Ok(()) => "another PE has no memory".to_string(),
+        };
+        eprintln!(
+            "ntbring: OpenSHMEM, PE {}: {name}: {len} bytes cannot be allocated: {cause} (in use: {} bytes; largest \
+             free part: {} bytes)",
+            world.me,
+            heap.used(),
+            heap.largest_free()
+        );
+    }
+    ptr::null_mut()
+}
+
+/// Frees an allocation at every PE, none of which uses it any more.
+fn release(world: &World, name: &'static str, at: *mut c_void) {
+    order::quiet_context(world, Ctx::DEFAULT);
+    synchronise(world, world.teams.world());
+    if allocator(world).free((at as usize).wrapping_sub(world.heap_base)).is_none() {
+        fail::call(name, format_args!("ptr: {at:p} is not an allocation of the symmetric heap, or was freed before"));
+    }
+}
+
+pub unsafe fn malloc(name: &'static str, size: usize) -> *mut c_void {
+    let world = world(name);
+    if size == 0 {
+        return ptr::null_mut();
+    }
+    allocate(world, name, size, ALIGN, false)
+}
+
+pub unsafe fn malloc_with_hints(name: &'static str, size: usize, _hints: c_long) -> *mut c_void {
+    // SAFETY: the program's guarantee.
+    unsafe { malloc(name, size) }
+}
+
+pub unsafe fn calloc(name: &'static str, count: usize, size: usize) -> *mut c_void {
+    let world = world(name);
+    match count.checked_mul(size) {
+        Some(0) => ptr::null_mut(),
+        Some(len) => allocate(world, name, len, ALIGN, true),
+        // More than any memory has.
+        None => allocate(world, name, usize::MAX, ALIGN, false),
+    }
+}
+
+pub unsafe fn align(name: &'static str, alignment: usize, size: usize) -> *mut c_void {
+    let world = world(name);
+    if size == 0 || !alignment.is_power_of_two() {
+        return ptr::null_mut();
+    }
+    allocate(world, name, size, alignment, false)
+}
+
+pub unsafe fn free(name: &'static str, at: *mut c_void) {
+    let world = world(name);
+    if !at.is_null() {
+        release(world, name, at);
+    }
+}
+
+/// Moves an allocation if its size changes, after all PEs have called it. It stays as it is if there is no memory.
+pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut c_void {
+    let world = world(name);
+    if at.is_null() {
+        // SAFETY: the program's guarantee.
+        return unsafe { malloc(name, size) };
+    }
+    if size == 0 {
+        release(world, name, at);
+        return ptr::null_mut();
+    }
+    let Some(len) = allocator(world).len_of((at as usize).wrapping_sub(world.heap_base)) else {
+        fail::call(name, format_args!("ptr: {at:p} is not an allocation of the symmetric heap, or was freed before"));
+    };
+    order::quiet_context(world, Ctx::DEFAULT);
+    synchronise(world, world.teams.world());
+    let new = allocate(world, name, size, ALIGN, false);
+    if !new.is_null() {
+        // SAFETY: both are allocations of at least the smaller size.
+        unsafe { copy(at.cast_const().cast(), new.cast(), len.min(size)) };
+        // Others write to the new allocation only when this PE has filled it.
+        synchronise(world, world.teams.world());
+        allocator(world).free(at as usize - world.heap_base);
+    }
+    new
+}
+
+/// Writes the state of the heap, each number to where it is wanted.
+pub unsafe fn heap_info(
+    name: &'static str,
+    reserved: *mut usize,
+    backed: *mut usize,
+    used: *mut usize,
+    largest_free: *mut usize,
+) {
+    let world = world(name);
+    let heap = allocator(world);
+    let numbers = [world.heap_size, world.heap_backed.load(Ordering::Relaxed), heap.used(), heap.largest_free()];
+    for (to, number) in [reserved, backed, used, largest_free].into_iter().zip(numbers) {
+        if !to.is_null() {
+            // SAFETY: the program guarantees writable memory.
+            unsafe { to.write(number) };
+        }
+    }
+}

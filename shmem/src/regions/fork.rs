@@ -1,0 +1,61 @@
+//! Children of a PE by `fork`: they get globals of their own, as without the library.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Once;
+
+/// Address and size of the globals that are shared memory; the size is 0 if there are none.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static SIZE: AtomicUsize = AtomicUsize::new(0);
+
+/// A private copy, which `fork` passes on to the child.
+static COPY: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes children of this process by `fork` have private globals from now on.
+pub fn keep_private_in_children(base: usize, size: usize) {
+    static HOOK: Once = Once::new();
+    BASE.store(base, Ordering::Relaxed);
+    SIZE.store(size, Ordering::Relaxed);
+    HOOK.call_once(|| {
+        // SAFETY: the functions are valid for the rest of the process: the library is never unloaded while it has
+        // mappings in the place of the program's data.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    });
+}
+
+/// Copies the globals. Without memory the child shares them.
+unsafe extern "C" fn before() {
+    let size = SIZE.load(Ordering::Relaxed);
+    if size == 0 {
+        return;
+    }
+    let (access, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping; the globals are mapped and readable.
+    unsafe {
+        let copy = libc::mmap(ptr::null_mut(), size, access, how, -1, 0);
+        if copy != libc::MAP_FAILED {
+            ptr::copy_nonoverlapping(BASE.load(Ordering::Relaxed) as *const u8, copy.cast(), size);
+            COPY.store(copy as usize, Ordering::Relaxed);
+        }
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    let copy = COPY.swap(0, Ordering::Relaxed);
+    if copy != 0 {
+        // SAFETY: the mapping of `before`.
+        unsafe { libc::munmap(copy as *mut c_void, SIZE.load(Ordering::Relaxed)) };
+    }
+}
+
+/// Moves the copy to the place of the globals.
+unsafe extern "C" fn in_child() {
+    let copy = COPY.swap(0, Ordering::Relaxed);
+    if copy != 0 {
+        let (base, size) = (BASE.load(Ordering::Relaxed) as *mut c_void, SIZE.swap(0, Ordering::Relaxed));
+        let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: the mapping of `before`, which has the size of the shared one that it replaces.
+        unsafe { libc::mremap(copy as *mut c_void, size, size, how, base) };
+    }
+}

@@ -1,0 +1,52 @@
+//! Leaving the ring.
+
+use super::job::{barrier, check};
+use crate::abi::*;
+use crate::world;
+
+/// Leaves the job, all of whose PEs do.
+pub fn leave() {
+    let Some(mut world) = world::end() else { return };
+    let (endpoint, guard) = world.link.endpoint();
+    drop(guard);
+    loop {
+        // SAFETY: the endpoint is connected, and no other thread uses it any more.
+        let rc = unsafe { ntbring_flush(endpoint) };
+        check("messages cannot be delivered", rc);
+        if rc == NTBRING_OK as i32 {
+            break;
+        }
+        world.link.poll();
+        world.link.idle(1000);
+    }
+    // No PE accesses the memory of another one any more.
+    barrier();
+    for peer in &mut world.peers {
+        // SAFETY: as above; nothing uses the mappings any more.
+        peer.mapped.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });
+    }
+    // The globals stay mapped in their place, from which the program uses them.
+    // SAFETY: as above.
+    world.segments.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });
+    // SAFETY: as above; all PEs have come here.
+    check("the ring cannot be left", unsafe { ntbring_linger(endpoint) });
+    barrier();
+    // SAFETY: as above.
+    check("the ring cannot be left", unsafe { ntbring_close(endpoint) });
+    // SAFETY: the session was opened once for this job.
+    check("the process manager cannot be left", unsafe { ntbring_pmi_close() });
+}
+
+/// Keeps the session with the process manager open until the process ends: the library may be initialised again, also
+/// after MPI has used the session. Called when the library is loaded.
+#[cfg(not(test))]
+extern "C" fn keep() {
+    // SAFETY: the function takes no arguments.
+    unsafe { ntbring_pmi_keep() };
+}
+
+/// The loader calls this function. Unit tests have no process manager, and not the real libntbring.
+#[used]
+#[cfg(not(test))]
+#[link_section = ".init_array"]
+static KEEP: extern "C" fn() = keep;
