@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `exports` | the C functions, generated from the table in `shmem/api`: each calls the function of a module below |
-//! | `start`, `settings` | initialisation and finalisation; environment variables |
+//! | `start` | initialisation and finalisation |
 //! | `world` | the job as this PE sees it: PEs, their memory, contexts, teams |
 //! | `regions` | symmetric memory: translation of addresses, the globals of the program |
 //! | `heap`, `memory` | the symmetric heap and its allocator |
@@ -43,7 +43,6 @@ mod reach;
 mod reduce;
 mod regions;
 mod rma;
-mod settings;
 mod signals;
 mod start;
 mod strided;

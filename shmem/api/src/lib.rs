@@ -7,6 +7,7 @@
 //! | [`constants`] | constants, for the library and for the header |
 //! | [`family`], [`mod@functions`] | families of functions: rows of the table; the table |
 //! | [`mod@function`] | functions, which families are expanded to |
+//! | [`environment`] | environment variables of the library |
 //! | `glue` | the Rust glue |
 //! | `header`, `generic`, `cpp` | the headers; names for all types in C11 and in C++ |
 //!
@@ -14,6 +15,7 @@
 
 pub mod constants;
 mod cpp;
+pub mod environment;
 pub mod family;
 pub mod function;
 pub mod functions;

@@ -9,9 +9,9 @@ use crate::heap::Allocator;
 use crate::locks::LocalLocks;
 use crate::reach::Link;
 use crate::regions::{keep_private_in_children, Globals, PAGE};
-use crate::settings::{Settings, VARIABLES};
 use crate::teams::{Area, Group, Introductions, Teams};
 use crate::world::{self, Memory, Peer, Segment, World, MEMORIES};
+use ntbring_shmem_api::environment::{Settings, VARIABLES};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::AtomicUsize;
@@ -47,7 +47,7 @@ pub fn join(name: &'static str, number: u32) {
         // SAFETY: the pages are the executable's own data. No other thread may use them during initialisation, which
         // the description of the library says.
         if let Err(text) = unsafe { segment.take_place_of(globals.base) } {
-            fail::call(name, format_args!("globals cannot be made symmetric (NTBRING_SHMEM_GLOBALS=off): {text}"));
+            fail::call(name, format_args!("globals cannot be made symmetric (SHMEM_GLOBALS=off): {text}"));
         }
         keep_private_in_children(globals.base, globals.size);
     }
@@ -160,7 +160,7 @@ impl OwnMemory {
                     Some(segment)
                 }
                 Err(text) => {
-                    let hint = ["SHMEM_SYMMETRIC_SIZE", "NTBRING_SHMEM_GLOBALS=off", "NTBRING_SHM_DIR"][memory];
+                    let hint = ["SHMEM_SYMMETRIC_SIZE", "SHMEM_GLOBALS=off", "NTBRING_SHM_DIR"][memory];
                     fail::fatal(format_args!("symmetric memory ({hint}): {text}"))
                 }
             }

@@ -1,4 +1,5 @@
-//! Step 3: build libntbring and install it with its header and its tool where MPICH looks for them.
+//! Step 3: build libntbring and install it with its header and its tool where MPICH looks for them, and the OpenSHMEM
+//! library beside it.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{bail, Context, Result};
 
+use super::shmem;
 use super::stamp::{sha256, Digest};
 use crate::{paths, process, ui};
 
@@ -25,6 +27,7 @@ pub fn ensure(prefix: &Path) -> Result<(String, String)> {
         install(&from, &prefix.join(to))?;
         digest = digest.file(&from)?;
     }
+    digest = shmem::ensure(prefix, digest)?;
     let header = paths::root().join("include/ntbring.h");
     install(&header, &prefix.join("include/ntbring.h"))?;
     Ok((sha256(&header)?, digest.finish()))
@@ -40,6 +43,9 @@ pub fn build_command(root: &Path) -> Command {
     // Older source trees have the tool in the library's package.
     if root.join("tools/cli").is_dir() {
         command.args(["--package", "ntbring-cli"]);
+    }
+    if root.join("shmem").is_dir() {
+        command.args(["--package", "ntbshmem", "--package", "ntbshmem-tools"]);
     }
     command
 }

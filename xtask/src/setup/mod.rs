@@ -19,6 +19,7 @@ mod overlay;
 pub mod packages;
 mod profile;
 mod regenerate;
+mod shmem;
 mod smoke;
 mod source;
 pub mod stamp;

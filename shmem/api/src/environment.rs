@@ -14,7 +14,7 @@ pub const VARIABLES: [(&str, &str); 5] = [
     ("SHMEM_DEBUG", "any value: print messages for debugging, for instance if the symmetric heap is full"),
     ("SHMEM_INFO", "any value: print this list when the program starts"),
     ("SHMEM_VERSION", "any value: print the version of the library when the program starts"),
-    ("NTBRING_SHMEM_GLOBALS", "off: global and static objects of the program are not symmetric [on]"),
+    ("SHMEM_GLOBALS", "off: global and static objects of the program are not symmetric [on]"),
 ];
 
 /// A variable with an invalid value.
@@ -53,12 +53,12 @@ impl Settings {
                 what: "give a size above 0 as a number of bytes, which k, m, g or t may follow (as in 512m)",
             })?,
         };
-        let globals = match get("NTBRING_SHMEM_GLOBALS").as_deref() {
+        let globals = match standard("GLOBALS").as_deref() {
             None | Some("on" | "1") => true,
             Some("off" | "0") => false,
             Some(value) => {
                 let value = value.to_string();
-                return Err(BadSetting { name: "NTBRING_SHMEM_GLOBALS", value, what: "give on or off" });
+                return Err(BadSetting { name: "SHMEM_GLOBALS", value, what: "give on or off" });
             }
         };
         let is_set = |name| standard(name).is_some();
@@ -119,9 +119,9 @@ mod tests {
         assert_eq!(with(&[("SMA_SYMMETRIC_SIZE", "1m")]).unwrap().heap, 1 << 20);
         assert_eq!(with(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SHMEM_SYMMETRIC_SIZE", "2m")]).unwrap().heap, 2 << 20);
         assert!(with(&[("SMA_DEBUG", "")]).unwrap().debug);
-        assert!(!with(&[("NTBRING_SHMEM_GLOBALS", "off")]).unwrap().globals);
+        assert!(!with(&[("SHMEM_GLOBALS", "off")]).unwrap().globals);
         let error = with(&[("SHMEM_SYMMETRIC_SIZE", "big")]).unwrap_err().to_string();
         assert!(error.contains("SHMEM_SYMMETRIC_SIZE=big") && error.contains("512m"), "{error}");
-        assert!(with(&[("NTBRING_SHMEM_GLOBALS", "maybe")]).is_err());
+        assert!(with(&[("SHMEM_GLOBALS", "maybe")]).is_err());
     }
 }
