@@ -6,7 +6,7 @@
  *
  * Threads: a function that takes an endpoint must not be called by two threads
  * at the same time for the same endpoint (MPICH's locks ensure it). Exceptions
- * are ntbring_idle and ntbring_group_close, which any thread may call at any time
+ * are ntbring_idle, ntbring_rest and ntbring_group_close, which any thread may call at any time
  * between ntbring_connect and ntbring_close. A process may have several endpoints.
  * Each of them belongs to a ring of its own, with one endpoint of each other
  * process, and different endpoints may be used by different threads at once.
@@ -623,6 +623,12 @@ int ntbring_count(ntbring_endpoint_t * endpoint, uint32_t index, uint64_t * valu
  * It never fails. Returns the number of polls without an event that the caller may make before it
  * has to call it again. */
 uint32_t ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
+
+/* Tells that this process will not poll for a while (rests is 1), because it computes or sleeps
+ * elsewhere, or that it polls again (0). Packets in transit and requests are then handled at once by
+ * the threads of its host. Without the call they take over after about a millisecond. Any thread may
+ * call it. */
+int ntbring_rest(ntbring_endpoint_t * endpoint, int32_t rests);
 
 /* Returns NTBRING_OK once all sent messages will be delivered even if this process ends, and
  * NTBRING_PENDING before: other processes may have to receive them first, which takes any time. The

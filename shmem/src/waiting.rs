@@ -54,6 +54,7 @@ fn keep_waiting(world: &World, memory: Memory, holds: &mut dyn FnMut() -> bool) 
             OVERSUBSCRIBED.store(before.elapsed() > SWITCHED, Ordering::Relaxed);
             continue;
         }
+        world.link.rest();
         world.segment(memory).sleep(SLEEP_US, &mut || holds());
         world.link.poll();
     }

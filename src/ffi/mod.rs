@@ -339,6 +339,21 @@ pub unsafe extern "C" fn ntbring_allow_more(endpoint: *mut ntbring_endpoint_t, s
     })
 }
 
+/// Tells whether this process polls. See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected. Any thread may call it.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_rest(endpoint: *mut ntbring_endpoint_t, rests: i32) -> i32 {
+    guard(|| {
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, as the contract of this function requires.
+        if let Some(idle) = unsafe { Shared::from_raw(endpoint) }?.idle() {
+            idle.rest(rests != 0);
+        }
+        Ok(NTBRING_OK as i32)
+    })
+}
+
 /// Waits after fruitless polls; returns the number of polls that may follow before the next call. See
 /// `include/ntbring.h`.
 ///

@@ -50,12 +50,14 @@ pub struct Link {
     lock: Mutex<()>,
     /// True if the memory of a PE is not mapped.
     pub has_far: bool,
+    /// True if libntbring knows that this PE does not poll.
+    rests: AtomicBool,
 }
 
 impl Link {
     /// Takes over a connected endpoint.
     pub fn new(endpoint: *mut ntbring_endpoint_t, has_far: bool) -> Link {
-        Link { endpoint, lock: Mutex::new(()), has_far }
+        Link { endpoint, lock: Mutex::new(()), has_far, rests: AtomicBool::new(false) }
     }
 
     /// Returns the endpoint for a call that no other thread may disturb.
@@ -81,8 +83,20 @@ impl Link {
         }
     }
 
+    /// To be called when this PE stops polling: the threads of its host handle requests at once then.
+    pub fn rest(&self) {
+        if self.has_far && !self.rests.swap(true, Ordering::Relaxed) {
+            // SAFETY: any thread may call it while the endpoint is connected.
+            unsafe { ntbring_rest(self.endpoint, 1) };
+        }
+    }
+
     /// Handles what has arrived. Returns true if there was anything. Does nothing if another thread is doing it.
     pub fn poll(&self) -> bool {
+        if self.rests.load(Ordering::Relaxed) && self.rests.swap(false, Ordering::Relaxed) {
+            // SAFETY: as above.
+            unsafe { ntbring_rest(self.endpoint, 0) };
+        }
         let Ok(_guard) = self.lock.try_lock() else { return false };
         let mut any = false;
         for _ in 0..EVENTS {

@@ -234,6 +234,15 @@ impl Idle {
         self.spins.store(spins_after(spins, before.elapsed(), quiet), Ordering::Relaxed);
     }
 
+    /// To be called when the rank will not poll for a while (`rests`), and when it polls again.
+    pub fn rest(&self, rests: bool) {
+        match (&self.lease, rests) {
+            (Some(lease), true) => lease.hand_over(),
+            (Some(lease), false) => lease.take_back(),
+            (None, _) => {}
+        }
+    }
+
     fn disarm(&self) {
         if let Ok(mut waiter) = self.waiter.try_lock() {
             if waiter.ticket.take().is_some() {
