@@ -1,6 +1,7 @@
 //! Operations on memory of PEs that is not mapped: requests to their hosts.
 
-use super::link::{request, Operation};
+use super::link::request;
+use super::operation::Operation;
 use super::{AtomicOp, Mode, Word};
 use crate::abi::*;
 use crate::handles::Ctx;
@@ -22,9 +23,9 @@ pub unsafe fn put(world: &World, ctx: Ctx, peer: &Peer, to: Place, source: *cons
     request.reports_sent = u8::from(mode == Mode::Blocking);
     // SAFETY: the source stays valid as the caller guarantees; in blocking mode this function waits until it is not
     // needed any more.
-    let sent = unsafe { world.link.begin(request, &operation) };
-    if !sent && mode == Mode::Blocking {
-        world.link.wait_sent(&operation);
+    unsafe { world.link.begin(request, &operation) };
+    if mode == Mode::Blocking {
+        world.link.wait(|| operation.is_sent());
     }
 }
 
@@ -46,7 +47,7 @@ pub unsafe fn get(world: &World, ctx: Ctx, peer: &Peer, from: Place, dest: *mut 
     // SAFETY: the destination stays valid as the caller guarantees; in blocking mode this function waits for the end.
     unsafe { world.link.begin(request, &operation) };
     if mode == Mode::Blocking {
-        world.link.wait_done(&operation);
+        world.link.wait(|| operation.is_done());
     }
 }
 
@@ -93,7 +94,7 @@ pub fn fetch<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, op: Atom
     let operation = Operation::new(ptr::null(), [operand.bits(), 0, 0]);
     // SAFETY: operands and result lie in the operation, which lives until its end.
     unsafe { world.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
-    world.link.wait_done(&operation);
+    world.link.wait(|| operation.is_done());
     result(&operation)
 }
 
@@ -113,7 +114,7 @@ pub fn compare_swap<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, e
     let operation = Operation::new(ptr::null(), pair(expected, new));
     // SAFETY: as above.
     unsafe { world.link.begin(atomic::<W>(peer, at, None, &operation), &operation) };
-    world.link.wait_done(&operation);
+    world.link.wait(|| operation.is_done());
     result(&operation)
 }
 

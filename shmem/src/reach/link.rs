@@ -1,11 +1,14 @@
 //! This PE's endpoint in the ring.
 
+use super::messages::{Messages, REPLY, REQUEST};
+use super::operation::Operation;
 use crate::abi::*;
 use crate::fail;
-use std::cell::UnsafeCell;
+use crate::world::OwnMemory;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 /// Longest sleep of a PE that waits for an answer, microseconds.
 const SLEEP_US: u32 = 1000;
@@ -13,73 +16,120 @@ const SLEEP_US: u32 = 1000;
 /// Most events that one poll handles.
 const EVENTS: usize = 64;
 
-/// An operation on memory of a far PE.
-pub struct Operation {
-    /// True once the source may be reused.
-    sent: AtomicBool,
-    /// True once the operation is complete.
-    done: AtomicBool,
-    /// Number of operations of the context that are not complete; null if the caller waits for this one.
-    pending: *const AtomicU64,
-    /// Operands that the operation keeps, and what it fetches.
-    bytes: UnsafeCell<[u64; 3]>,
-}
-
-impl Operation {
-    /// Creates an operation. `pending` counts it until it is complete; null if the caller waits for it.
-    pub fn new(pending: *const AtomicU64, bytes: [u64; 3]) -> Arc<Operation> {
-        let (sent, done) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Operation { sent, done, pending, bytes: UnsafeCell::new(bytes) })
-    }
-
-    /// Returns the address of the operands.
-    pub fn operands(&self) -> *const u64 {
-        self.bytes.get().cast_const().cast()
-    }
-
-    /// Returns the address of the word for what is fetched.
-    pub fn result(&self) -> *mut u64 {
-        // SAFETY: the third of three words.
-        unsafe { self.bytes.get().cast::<u64>().add(2) }
-    }
+/// How operations on far PEs get there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// No PE is far.
+    Nobody,
+    /// The PEs' hosts carry out requests.
+    ByHosts,
+    /// The PEs carry out messages, where links may lose what is sent: only messages are carried end to end.
+    ByMessages,
 }
 
 /// The endpoint. Its functions may be called by any thread.
 pub struct Link {
     endpoint: *mut ntbring_endpoint_t,
-    lock: Mutex<()>,
+    /// State of messages; the endpoint belongs to the thread that has locked it.
+    messages: Mutex<Messages>,
+    far: Far,
     /// True if the memory of a PE is not mapped.
     pub has_far: bool,
     /// True if libntbring knows that this PE does not poll.
     rests: AtomicBool,
+    /// Tells the thread that polls for this PE to end.
+    ends: AtomicBool,
+    poller: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A link for another thread.
+struct Shared(*const Link);
+
+// SAFETY: all functions of a link may be called by any thread; the link outlives the thread, which `Link::end` joins.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn link(&self) -> &Link {
+        // SAFETY: as above.
+        unsafe { &*self.0 }
+    }
 }
 
 impl Link {
-    /// Takes over a connected endpoint.
-    pub fn new(endpoint: *mut ntbring_endpoint_t, has_far: bool) -> Link {
-        Link { endpoint, lock: Mutex::new(()), has_far, rests: AtomicBool::new(false) }
+    /// Takes over a connected endpoint. `memory` is this PE's own, on which it carries out messages.
+    pub fn new(endpoint: *mut ntbring_endpoint_t, far: Far, memory: OwnMemory) -> Link {
+        let mut limits = ntbring_limits_t::default();
+        // SAFETY: the endpoint is connected, and the pointer is to a local.
+        if unsafe { ntbring_limits(endpoint, &mut limits) } < 0 {
+            fail::ring("the ring has failed");
+        }
+        Link {
+            endpoint,
+            messages: Mutex::new(Messages::new(endpoint, limits.packed_max as usize, memory)),
+            far,
+            has_far: far != Far::Nobody,
+            rests: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            poller: Mutex::new(None),
+        }
+    }
+
+    /// Starts the thread that polls while this PE computes, if it has to carry out messages. The link must not move any
+    /// more.
+    pub fn begin_polling(&self) {
+        if self.far != Far::ByMessages {
+            return;
+        }
+        let shared = Shared(self);
+        let run = move || {
+            let link = shared.link();
+            while !link.ends.load(Ordering::Acquire) {
+                if !link.poll() {
+                    link.idle(SLEEP_US);
+                }
+            }
+        };
+        match std::thread::Builder::new().name("ntbshmem-poll".to_string()).spawn(run) {
+            Ok(thread) => *self.poller.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+            Err(error) => fail::fatal(format_args!("a thread that polls the ring cannot be started: {error}")),
+        }
+    }
+
+    /// Ends that thread.
+    pub fn end_polling(&self) {
+        self.ends.store(true, Ordering::Release);
+        if let Some(thread) = self.poller.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if thread.join().is_err() {
+                fail::fatal("the thread that polls the ring has failed");
+            }
+        }
     }
 
     /// Returns the endpoint for a call that no other thread may disturb.
-    pub fn endpoint(&self) -> (*mut ntbring_endpoint_t, MutexGuard<'_, ()>) {
-        (self.endpoint, self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn endpoint(&self) -> (*mut ntbring_endpoint_t, MutexGuard<'_, Messages>) {
+        (self.endpoint, self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins an operation. Returns true if its source may be reused.
+    /// Begins an operation.
     ///
     /// # Safety
     /// `data` and `result` of the request must be valid as `ntbring_remote` requires.
-    pub unsafe fn begin(&self, mut request: ntbring_remote_t, operation: &Arc<Operation>) -> bool {
-        if !operation.pending.is_null() {
-            // SAFETY: the counter belongs to a context, which is not destroyed before its operations are complete.
-            unsafe { (*operation.pending).fetch_add(1, Ordering::Relaxed) };
+    pub unsafe fn begin(&self, mut request: ntbring_remote_t, operation: &Arc<Operation>) {
+        let (endpoint, mut messages) = self.endpoint();
+        if self.far == Far::ByMessages {
+            // SAFETY: the caller's guarantee.
+            return unsafe { messages.begin(&request, operation) };
+        }
+        operation.begin(1);
+        if request.reports_sent != 0 {
+            operation.keeps_source();
         }
         request.cookie = Arc::into_raw(operation.clone()).cast_mut().cast();
-        let (endpoint, _guard) = self.endpoint();
         // SAFETY: the endpoint is connected and not in use; the caller guarantees the rest.
         match unsafe { ntbring_remote(endpoint, &request) } {
             rc if rc < 0 => fail::ring("a request to another host has failed"),
-            rc => rc == NTBRING_OK as i32,
+            rc if rc == NTBRING_OK as i32 && request.reports_sent != 0 => operation.has_sent(),
+            _ => {}
         }
     }
 
@@ -97,7 +147,7 @@ impl Link {
             // SAFETY: as above.
             unsafe { ntbring_rest(self.endpoint, 0) };
         }
-        let Ok(_guard) = self.lock.try_lock() else { return false };
+        let Ok(mut messages) = self.messages.try_lock() else { return false };
         let mut any = false;
         for _ in 0..EVENTS {
             let mut event = ntbring_event_t::default();
@@ -107,7 +157,7 @@ impl Link {
                 rc if rc == NTBRING_NONE as i32 => break,
                 _ => any = true,
             }
-            handle(&event);
+            handle(&event, &mut messages);
             // SAFETY: as above; the event was filled in.
             if unsafe { ntbring_release(self.endpoint, &mut event) } < 0 {
                 fail::ring("the ring has failed");
@@ -130,37 +180,27 @@ impl Link {
             }
         }
     }
-
-    /// Waits until the source of an operation may be reused.
-    pub fn wait_sent(&self, operation: &Operation) {
-        self.wait(|| operation.sent.load(Ordering::Acquire));
-    }
-
-    /// Waits until an operation is complete.
-    pub fn wait_done(&self, operation: &Operation) {
-        self.wait(|| operation.done.load(Ordering::Acquire));
-    }
 }
 
-fn handle(event: &ntbring_event_t) {
-    match event.kind {
-        NTBRING_EVENT_REMOTE => {
+fn handle(event: &ntbring_event_t, messages: &mut Messages) {
+    match (event.kind, event.handler) {
+        (NTBRING_EVENT_REMOTE, _) => {
             // SAFETY: the cookie of an operation that `begin` has made, whose one such event this is.
-            let operation = unsafe { Arc::from_raw(event.cookie.cast_const().cast::<Operation>()) };
-            operation.sent.store(true, Ordering::Release);
-            operation.done.store(true, Ordering::Release);
-            if !operation.pending.is_null() {
-                // SAFETY: as in `begin`.
-                unsafe { (*operation.pending).fetch_sub(1, Ordering::Release) };
-            }
+            unsafe { Arc::from_raw(event.cookie.cast_const().cast::<Operation>()) }.has_ended();
         }
-        NTBRING_EVENT_SENT => {
-            // SAFETY: the operation lives until the event above, which follows this one.
-            let operation = unsafe { &*event.cookie.cast_const().cast::<Operation>() };
-            operation.sent.store(true, Ordering::Release);
+        (NTBRING_EVENT_SENT, REPLY) => messages.reply_sent(event.cookie),
+        (NTBRING_EVENT_SENT, REQUEST) => {
+            // SAFETY: the cookie of a part of an operation, whose one such event this is.
+            unsafe { Arc::from_raw(event.cookie.cast_const().cast::<Operation>()) }.has_sent();
         }
-        NTBRING_EVENT_LOST => fail::fatal(fail::ring_error()),
-        kind => fail::fatal(format_args!("an unexpected event {kind} of the ring")),
+        (NTBRING_EVENT_SENT, _) => {
+            // SAFETY: the operation lives until the event NTBRING_EVENT_REMOTE, which follows this one.
+            unsafe { &*event.cookie.cast_const().cast::<Operation>() }.has_sent();
+        }
+        (NTBRING_EVENT_MESSAGE, REQUEST) => messages.carry_out(event),
+        (NTBRING_EVENT_MESSAGE, REPLY) => messages.has_answered(event),
+        (NTBRING_EVENT_LOST, _) => fail::fatal(fail::ring_error()),
+        (kind, handler) => fail::fatal(format_args!("an unexpected event {kind} of the ring (handler {handler})")),
     }
 }
 

@@ -7,10 +7,12 @@
 mod copy;
 mod far;
 mod link;
+mod messages;
 mod near;
+mod operation;
 
 pub use copy::copy;
-pub use link::Link;
+pub use link::{Far, Link};
 pub use near::Word;
 
 use crate::handles::Ctx;

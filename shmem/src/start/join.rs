@@ -7,10 +7,10 @@ use crate::contexts::Contexts;
 use crate::fail;
 use crate::heap::Allocator;
 use crate::locks::LocalLocks;
-use crate::reach::Link;
+use crate::reach::{Far, Link};
 use crate::regions::{keep_private_in_children, Globals, PAGE};
 use crate::teams::{Area, Group, Introductions, Teams};
-use crate::world::{self, Memory, Peer, Segment, World, MEMORIES};
+use crate::world::{self, Memory, OwnMemory, OwnSegment, Peer, Segment, World, MEMORIES};
 use ntbring_shmem_api::environment::{Settings, VARIABLES};
 use std::ffi::c_void;
 use std::ptr;
@@ -37,7 +37,7 @@ pub fn join(name: &'static str, number: u32) {
     let endpoint = connect(&job);
     let heap = (settings.heap as usize).next_multiple_of(PAGE);
     let globals = Globals::find().filter(|_| settings.globals);
-    let own = OwnMemory::create(&job, endpoint, heap, globals);
+    let own = Symmetric::create(&job, endpoint, heap, globals);
     let cards = share(&job, endpoint, &own);
     let (peers, all_near) = map(&job, endpoint, &own, &cards);
     let globals_size = agree_on_globals(&job, &settings, &cards);
@@ -51,8 +51,9 @@ pub fn join(name: &'static str, number: u32) {
         }
         keep_private_in_children(globals.base, globals.size);
     }
-    let has_far = peers.iter().any(|peer| !peer.near);
+    let far = far(endpoint, &peers);
     let base = |memory: Memory| own.segments[memory as usize].as_ref().map_or(0, Segment::base);
+    let own_memory = own.describe();
     let world = World {
         me: job.me,
         heap_base: base(Memory::Heap),
@@ -63,7 +64,7 @@ pub fn join(name: &'static str, number: u32) {
         control_base: base(Memory::Control),
         segments: own.segments,
         all_near,
-        link: Link::new(endpoint, has_far),
+        link: Link::new(endpoint, far, own_memory),
         heap: Mutex::new(Allocator::new(heap)),
         control: Mutex::new(Allocator::new(CONTROL)),
         control_backed: AtomicUsize::new(own.control_backed),
@@ -78,6 +79,19 @@ pub fn join(name: &'static str, number: u32) {
     // No PE accesses the memory of another one before its globals are in their place and its flags are 0.
     job.barrier();
     world::begin(world);
+    if let Some(world) = world::current() {
+        world.link.begin_polling();
+    }
+}
+
+/// Returns how operations on PEs whose memory is not mapped get there.
+fn far(endpoint: *mut ntbring_endpoint_t, peers: &[Peer]) -> Far {
+    match peers.iter().find(|peer| !peer.near) {
+        None => Far::Nobody,
+        // SAFETY: the endpoint is connected. It is the same for all far PEs.
+        Some(peer) if unsafe { ntbring_is_served(endpoint, peer.pe as i32) } == 1 => Far::ByHosts,
+        Some(_) => Far::ByMessages,
+    }
 }
 
 fn check_version(name: &'static str) {
@@ -134,7 +148,7 @@ fn connect(job: &Job) -> *mut ntbring_endpoint_t {
 }
 
 /// The symmetric memory of this PE.
-struct OwnMemory {
+struct Symmetric {
     segments: [Option<Segment>; MEMORIES],
     addresses: [ntbring_segment_address_t; MEMORIES],
     heap: usize,
@@ -142,8 +156,8 @@ struct OwnMemory {
     control_backed: usize,
 }
 
-impl OwnMemory {
-    fn create(job: &Job, endpoint: *mut ntbring_endpoint_t, heap: usize, globals: Option<Globals>) -> OwnMemory {
+impl Symmetric {
+    fn create(job: &Job, endpoint: *mut ntbring_endpoint_t, heap: usize, globals: Option<Globals>) -> Symmetric {
         let control_backed = Introductions::bytes(job.n()) + 2 * Area::bytes(job.n());
         let globals_size = globals.map_or(0, |globals| globals.size);
         let sizes = [(heap, PAGE), (globals_size, globals_size), (CONTROL, control_backed)];
@@ -166,12 +180,21 @@ impl OwnMemory {
             }
         };
         let segments = [create(0), create(1), create(2)];
-        OwnMemory { segments, addresses, heap, globals, control_backed }
+        Symmetric { segments, addresses, heap, globals, control_backed }
+    }
+
+    /// Describes the memory for operations that this PE carries out itself.
+    fn describe(&self) -> OwnMemory {
+        let sizes = [self.heap, self.globals.map_or(0, |globals| globals.size), CONTROL];
+        OwnMemory::new(std::array::from_fn(|memory| {
+            let segment = self.segments[memory].as_ref()?;
+            Some(OwnSegment::of(segment, &self.addresses[memory], sizes[memory]))
+        }))
     }
 }
 
 /// Exchanges the cards of all PEs.
-fn share(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &OwnMemory) -> Vec<Card> {
+fn share(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &Symmetric) -> Vec<Card> {
     // SAFETY: the endpoint is connected.
     let all_near = (0..job.n()).all(|pe| unsafe { ntbring_is_mappable(endpoint, pe as i32) } == 1);
     let card = Card {
@@ -200,7 +223,7 @@ fn share(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &OwnMemory) -> Vec<C
 }
 
 /// Maps the memory of all PEs whose memory can be mapped. Returns the PEs, and true if each can map all others.
-fn map(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &OwnMemory, cards: &[Card]) -> (Box<[Peer]>, bool) {
+fn map(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &Symmetric, cards: &[Card]) -> (Box<[Peer]>, bool) {
     let peer = |pe: usize| {
         let mut peer = Peer {
             pe,
@@ -214,13 +237,6 @@ fn map(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &OwnMemory, cards: &[C
             host: job.host_of[pe],
         };
         if !peer.near {
-            // SAFETY: as above.
-            if unsafe { ntbring_is_served(endpoint, pe as i32) } != 1 {
-                fail::fatal(format_args!(
-                    "the memory of PE {pe} cannot be reached: with NTBRING_RELIABILITY=retry, hosts do not serve \
-                     requests to their memory"
-                ));
-            }
             return peer;
         }
         for memory in 0..MEMORIES {

@@ -21,6 +21,7 @@ pub fn leave() {
     }
     // No PE accesses the memory of another one any more.
     barrier();
+    world.link.end_polling();
     for peer in &mut world.peers {
         // SAFETY: as above; nothing uses the mappings any more.
         peer.mapped.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });

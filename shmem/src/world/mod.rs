@@ -1,8 +1,10 @@
 //! The job as this PE sees it, between initialisation and finalisation.
 
+mod own;
 mod peer;
 mod segment;
 
+pub use own::{OwnMemory, OwnSegment};
 pub use peer::{Peer, Place};
 pub use segment::Segment;
 
