@@ -1,8 +1,8 @@
 //! `cargo xtask run` without a program: runs the demo of `tests/mpi` and prints its results as a table.
 
 use std::fs;
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -56,6 +56,15 @@ pub fn run(installed: &Installed, layout: &Layout) -> Result<ExitCode> {
     let statistics: Vec<Statistics> = read(&statistics)?;
     println!("\n{}\n", table(&lines, &statistics));
     Ok(ExitCode::from(u8::from(!checks(&lines))))
+}
+
+/// Compiles the demo of OpenSHMEM, `examples/shmem/ring.c`. Returns the path of the program.
+pub fn shmem(installed: &Installed) -> Result<PathBuf> {
+    let program = paths::target().join("shmem-demo");
+    let mut compile = Command::new(installed.mpi.prefix().join("bin/oshcc"));
+    compile.arg("-O2").arg(paths::root().join("examples/shmem/ring.c")).arg("-o").arg(&program);
+    process::check_logged(&mut compile, &paths::target().join("demo.log"))?;
+    Ok(program)
 }
 
 /// Prints the results of the checks. Returns false if one of them failed or if there was none.

@@ -24,7 +24,11 @@ pub struct RunArgs {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     ranks: Option<u16>,
 
-    /// Your own MPI program and its arguments, instead of the demo
+    /// Run an OpenSHMEM program, or the demo of OpenSHMEM
+    #[arg(long)]
+    shmem: bool,
+
+    /// Your own program and its arguments, instead of the demo
     #[arg(last = true, value_name = "PROG")]
     program: Vec<OsString>,
 
@@ -44,11 +48,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         bail!("the demo needs at least 2 ranks");
     }
     let installed = setup::ensure(&args.setup)?;
-    if args.program.is_empty() {
-        return demo::run(&installed, &layout);
-    }
     let mut command = installed.mpi.run(&layout, &[]);
-    command.args(&args.program);
+    match args.program.is_empty() {
+        true if args.shmem => command.arg(demo::shmem(&installed)?),
+        true => return demo::run(&installed, &layout),
+        // A program of OpenSHMEM is launched as one of MPI.
+        false => command.args(&args.program),
+    };
     let outcome = process::run_shown(&mut command, None)?;
     let code = outcome.status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
