@@ -293,7 +293,7 @@ int ntbring_segment_open(ntbring_endpoint_t * endpoint, int32_t rank,
 
 /* Allocates a segment of size bytes of which only the first `backed` bytes are reserved. The others
  * must not be accessed, by any rank, before ntbring_segment_grow has reserved them. It must not be
- * sealed. */
+ * sealed. Its base is a multiple of 2 MiB. */
 int ntbring_segment_create_growing(ntbring_endpoint_t * endpoint, uint64_t size, uint64_t backed,
                                    ntbring_segment_t ** segment, void **base,
                                    ntbring_segment_address_t * address);

@@ -98,6 +98,17 @@ impl Contexts {
         Some(Ctx(index + FIRST))
     }
 
+    /// Completes the operations of all contexts of a team, and removes them.
+    pub fn end_team(&self, world: &World, team: &Arc<teams::Group>) {
+        for ctx in (0..MAX).map(|index| Ctx(index + FIRST)) {
+            let of = self.find(ctx).and_then(|context| context.team.as_ref());
+            if of.is_some_and(|of| Arc::ptr_eq(of, team)) {
+                order::quiet_context(world, ctx);
+                self.destroy(ctx);
+            }
+        }
+    }
+
     /// Removes a context, all of whose operations are complete.
     fn destroy(&self, ctx: Ctx) {
         let Some(index) = ctx.0.checked_sub(FIRST).filter(|&index| index < MAX) else { return };
@@ -116,12 +127,14 @@ impl Drop for Contexts {
     }
 }
 
-/// Ends the program if a context does not exist.
+/// Returns true if there is anything to do for a context: `SHMEM_CTX_INVALID` is allowed where this is called. Ends the
+/// program if another context does not exist.
 #[inline(always)]
-pub fn check(world: &World, name: &'static str, ctx: Ctx) {
-    if ctx != Ctx::DEFAULT {
+pub fn is_valid(world: &World, name: &'static str, ctx: Ctx) -> bool {
+    if ctx != Ctx::DEFAULT && ctx != Ctx::INVALID {
         world.contexts.get(name, ctx);
     }
+    ctx != Ctx::INVALID
 }
 
 pub unsafe fn ctx_create(name: &'static str, options: c_long, ctx: *mut Ctx) -> c_int {
@@ -163,10 +176,10 @@ pub unsafe fn ctx_get_team(name: &'static str, ctx: Ctx, team: *mut Team) -> c_i
 
 /// Begins a session, a hint that many operations follow: they need no preparation here.
 pub unsafe fn session_start(name: &'static str, ctx: Ctx, _: c_long, _: *const SessionConfig, _: c_long) {
-    check(world(name), name, ctx);
+    is_valid(world(name), name, ctx);
 }
 
 /// Ends a session.
 pub unsafe fn session_stop(name: &'static str, ctx: Ctx) {
-    check(world(name), name, ctx);
+    is_valid(world(name), name, ctx);
 }

@@ -37,10 +37,13 @@ impl LocalLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(lock)
     }
 
-    fn release(&self, lock: usize) -> bool {
-        let was_held = self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&lock);
+    fn release(&self, lock: usize) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&lock);
         self.freed.notify_all();
-        was_held
+    }
+
+    fn is_held(&self, lock: usize) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(&lock)
     }
 }
 
@@ -136,8 +139,10 @@ pub unsafe fn clear_lock(name: &'static str, lock: *mut c_long) {
     let world = world(name);
     let found = Lock::of(world, name, lock);
     order::quiet_context(world, Ctx::DEFAULT);
-    if !world.locks.release(lock as usize) {
+    if !world.locks.is_held(lock as usize) {
         fail::call(name, "lock: this PE does not have the lock");
     }
     found.clear();
+    // Only now may another thread of this PE enter the queue.
+    world.locks.release(lock as usize);
 }

@@ -16,6 +16,9 @@ use crate::heap::Allocator;
 /// Alignment of allocations without a wish of their own, bytes.
 const ALIGN: usize = 64;
 
+/// Largest alignment: that of the heap itself, which has another address at each PE, bytes.
+const ALIGN_MAX: usize = 2 << 20;
+
 /// The heap is backed in steps of this many bytes, at least.
 const STEP: usize = 1 << 20;
 /// And of this many, at most, beyond what is needed.
@@ -116,7 +119,7 @@ pub unsafe fn calloc(name: &'static str, count: usize, size: usize) -> *mut c_vo
 
 pub unsafe fn align(name: &'static str, alignment: usize, size: usize) -> *mut c_void {
     let world = world(name);
-    if size == 0 || !alignment.is_power_of_two() {
+    if size == 0 || !alignment.is_power_of_two() || alignment > ALIGN_MAX {
         return ptr::null_mut();
     }
     allocate(world, name, size, alignment, false)

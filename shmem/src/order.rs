@@ -23,7 +23,7 @@ fn full_fence() {
 /// are carried out in order, so only stores to mapped memory need a fence.
 #[inline(always)]
 pub unsafe fn fence(name: &'static str, ctx: Ctx) {
-    contexts::check(world(name), name, ctx);
+    contexts::is_valid(world(name), name, ctx);
     memory_fence(Ordering::Release);
 }
 
@@ -31,8 +31,9 @@ pub unsafe fn fence(name: &'static str, ctx: Ctx) {
 #[inline(always)]
 pub unsafe fn quiet(name: &'static str, ctx: Ctx) {
     let world = world(name);
-    contexts::check(world, name, ctx);
-    quiet_context(world, ctx);
+    if contexts::is_valid(world, name, ctx) {
+        quiet_context(world, ctx);
+    }
 }
 
 /// Completes all operations of a context, which exists.
@@ -47,10 +48,12 @@ pub fn quiet_context(world: &World, ctx: Ctx) {
 /// Completes all operations of a context on some PEs; here those on all PEs.
 pub unsafe fn pe_quiet(name: &'static str, ctx: Ctx, pes: *const c_int, n: usize) {
     let world = world(name);
+    if !contexts::is_valid(world, name, ctx) {
+        return;
+    }
     for i in 0..n {
         // SAFETY: the program guarantees `n` elements.
         world.target(name, ctx, unsafe { pes.add(i).read() });
     }
-    contexts::check(world, name, ctx);
     quiet_context(world, ctx);
 }

@@ -213,6 +213,24 @@ impl MemoryFile {
         Ok(unsafe { Region::new(base, len as usize, Arc::new(map)) })
     }
 
+    /// Maps `len` bytes at `offset`, like [`MemoryFile::map`], at an address that is a multiple of `align`, a power of two.
+    pub(crate) fn map_aligned(&self, offset: u64, len: u64, align: usize) -> Result<Region, HostError> {
+        if offset > self.size || len > self.size - offset {
+            return Err(HostError::Beyond { offset, len, size: self.size });
+        }
+        let failed = |cause| HostError::Open { pid: self.pid, cause };
+        // Address space in which the aligned mapping lies; it uses no memory.
+        let space = MmapOptions::new().len(len as usize + align).no_reserve_swap().map_anon().map_err(failed)?;
+        let base = space.as_ptr().cast_mut();
+        let base = base.wrapping_add(base.align_offset(align));
+        // SAFETY: the range lies within `space`, which nothing else uses, and which is unmapped as a whole when the
+        // region's owner is dropped.
+        unsafe { self.map_over(offset, len as usize, base) }.map_err(failed)?;
+        // SAFETY: the mapping is readable and writable, aligned, `len` bytes long, and lives as long as `space`; no
+        // references into it exist.
+        Ok(unsafe { Region::new(base, len as usize, Arc::new(space)) })
+    }
+
     /// Maps `len` bytes at `offset` of the file over this process's memory at `at`.
     ///
     /// # Safety

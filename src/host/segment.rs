@@ -18,6 +18,9 @@ const HOLDERS: usize = 2 * HEADER;
 const SLEEPERS: usize = 3 * HEADER;
 const RINGS: usize = SLEEPERS + 4;
 
+/// Alignment of growing segments in the process that creates them, bytes.
+pub const ALIGN: usize = 2 << 20;
+
 /// The address of a segment, with which another process of the host opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentAddress {
@@ -52,14 +55,16 @@ impl Segment {
     }
 
     /// Creates a segment of `size` bytes in `dir` of which only the first `backed` are allocated. The other bytes must
-    /// not be accessed before [`Segment::grow`] has allocated them. It must not be sealed.
+    /// not be accessed before [`Segment::grow`] has allocated them. It must not be sealed. It begins at a multiple of
+    /// [`ALIGN`] bytes in this process.
     pub fn create_growing(dir: &Path, size: u64, backed: u64) -> Result<(Segment, SegmentAddress), HostError> {
         let no_space = |cause| HostError::NoSpace { bytes: backed, dir: dir.display().to_string(), cause };
         let pages = pages(size).ok_or_else(|| no_space(io::ErrorKind::OutOfMemory.into()))?;
         let backed = backed.min(size);
         let (memory, file) = MemoryFile::create_sparse(dir, PAGE as u64 + pages, PAGE as u64 + backed)?;
-        let mut segment = Self::with(&memory, pages, size, file.token)?;
-        segment.memory = Some(memory);
+        let bytes = memory.map_aligned(PAGE as u64, pages, ALIGN)?;
+        let (first_page, token) = (memory.first_page()?, file.token);
+        let segment = Segment { memory: Some(memory), first_page, bytes, size, token };
         Ok((segment, SegmentAddress { file, size }))
     }
 
@@ -274,6 +279,7 @@ mod tests {
                 Err(_) => reserve /= 2,
             }
         };
+        assert_eq!(own.base() as usize % ALIGN, 0);
         let other = Segment::open(&address).unwrap();
         OutWindow::new(own.bytes.clone()).store(4088, 5);
         own.grow(4096, 8192).unwrap();

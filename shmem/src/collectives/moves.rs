@@ -2,6 +2,8 @@
 
 use super::barrier::synchronise;
 use super::exchange::{exchange, exchange_words, BLOCK_MAX};
+use super::schedule::{self, Collective};
+use crate::abi::{NTBRING_ALLGATHER, NTBRING_ALLTOALL, NTBRING_BCAST};
 use crate::fail;
 use crate::handles::Ctx;
 use crate::reach::{self, copy, Mode};
@@ -71,6 +73,12 @@ pub unsafe fn broadcast_in(
                 |from, read| if from == root { read(slice::from_raw_parts_mut(dest, len)) } else { read(&mut []) },
             );
         }
+        // The root's own destination is filled, or stays as it is.
+        let (input, output) = if is_root { (source, source.cast_mut()) } else { (dest.cast_const(), dest) };
+        let collective = Collective { kind: NTBRING_BCAST, root, input, output, n: len };
+        if schedule::run(world, group, &collective, |_, _| {}) {
+            return;
+        }
         synchronise(world, group);
         if !is_root {
             pull((world, name), group, root, source, dest, len);
@@ -92,6 +100,10 @@ pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, sou
             let own = bytes(source, len).to_vec();
             exchange(world, group, |_| &own, |from, read| read(block(dest, from, len)));
             return block(dest, me, len).copy_from_slice(&own);
+        }
+        let collective = Collective { kind: NTBRING_ALLGATHER, root: 0, input: source, output: dest, n: len };
+        if schedule::run(world, group, &collective, |_, _| {}) {
+            return;
         }
         synchronise(world, group);
         for from in (1..group.n()).map(|i| (me + i) % group.n()) {
@@ -167,6 +179,10 @@ pub unsafe fn alltoall_in<T: Copy>(
             let own = |to: usize| bytes(from_source(to, 0).cast(), total);
             exchange(world, group, own, |from, read| read(block(dest.cast(), from, total)));
             return copy(from_source(me, 0).cast(), to_dest(me, 0).cast(), total);
+        }
+        let collective = Collective { kind: NTBRING_ALLTOALL, root: 0, input: source, output: dest, n };
+        if dst == 1 && sst == 1 && schedule::run(world, group, &collective, |_, _| {}) {
+            return;
         }
         synchronise(world, group);
         for from in (1..group.n()).map(|i| (me + i) % group.n()) {

@@ -3,6 +3,8 @@
 use super::barrier::synchronise;
 use super::exchange::{exchange, BLOCK_MAX};
 use super::moves::{bytes, Call};
+use super::schedule::{self, Collective};
+use crate::abi::NTBRING_ALLREDUCE;
 use crate::handles::Ctx;
 use crate::reach::{self, copy, Mode};
 use crate::reduce::{combine, Reduction, Sum, Zero};
@@ -89,6 +91,10 @@ pub unsafe fn reduce_in<T: Copy, R: Reduction<T>>(call: Call, group: &Group, des
             let (first, others) = all.split_at_mut(n);
             others.chunks_exact(n.max(1)).for_each(|other| combine::<T, R>(first, other));
             return copy(first.as_ptr().cast(), dest.cast(), total);
+        }
+        let collective = Collective { kind: NTBRING_ALLREDUCE, root: 0, input: source, output: dest, n };
+        if schedule::run(world, group, &collective, combine::<T, R>) {
+            return;
         }
         let [to, from] = [("dest", dest as usize), ("source", source as usize)]
             .map(|(what, address)| world.locate(name, what, address, total));

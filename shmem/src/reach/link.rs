@@ -1,7 +1,8 @@
 //! This PE's endpoint in the ring.
 
-use super::messages::{Messages, REPLY, REQUEST};
+use super::messages::{Messages, OFFER, REPLY, REQUEST};
 use super::operation::Operation;
+use super::transfer::{Transfer, Transfers};
 use crate::abi::*;
 use crate::fail;
 use crate::world::OwnMemory;
@@ -133,6 +134,44 @@ impl Link {
         }
     }
 
+    /// Offers `len` bytes, which must not be 0, to a PE that awaits them under a tag.
+    ///
+    /// # Safety
+    /// They must stay valid until the transfer has ended.
+    pub unsafe fn offer(&self, to: usize, tag: u64, data: *const u8, len: usize) -> Transfer {
+        let operation = Operation::new(ptr::null(), [0; 3]);
+        operation.begin(1);
+        // SAFETY: the caller's guarantee.
+        unsafe { self.endpoint().1.offer(to, tag, (data, len), &operation) };
+        Transfer::offered(operation)
+    }
+
+    /// Waits until a transfer has ended; begins to fetch what is offered for the others meanwhile.
+    pub fn complete(&self, transfers: &mut Transfers, number: usize) {
+        let Transfers { begun, awaited } = transfers;
+        let has_ended = |transfer: &Option<Transfer>| transfer.as_ref().is_none_or(Transfer::has_ended);
+        loop {
+            let (_, mut messages) = self.endpoint();
+            awaited.retain(|&number| {
+                let transfer = begun[number].as_mut();
+                transfer.is_some_and(|transfer| {
+                    messages.fetch(transfer);
+                    transfer.is_awaited()
+                })
+            });
+            drop(messages);
+            if begun.get(number).is_none_or(has_ended) {
+                break;
+            }
+            if !self.poll() {
+                self.idle(SLEEP_US);
+            }
+        }
+        if let Some(transfer) = begun.get_mut(number) {
+            *transfer = None;
+        }
+    }
+
     /// To be called when this PE stops polling: the threads of its host handle requests at once then.
     pub fn rest(&self) {
         if self.has_far && !self.rests.swap(true, Ordering::Relaxed) {
@@ -199,6 +238,11 @@ fn handle(event: &ntbring_event_t, messages: &mut Messages) {
         }
         (NTBRING_EVENT_MESSAGE, REQUEST) => messages.carry_out(event),
         (NTBRING_EVENT_MESSAGE, REPLY) => messages.has_answered(event),
+        (NTBRING_EVENT_OFFER, OFFER) => messages.has_offered(event),
+        (NTBRING_EVENT_TAKEN | NTBRING_EVENT_FETCHED, _) => {
+            // SAFETY: the cookie of a transfer, whose one such event this is.
+            unsafe { Arc::from_raw(event.cookie.cast_const().cast::<Operation>()) }.has_ended();
+        }
         (NTBRING_EVENT_LOST, _) => fail::fatal(fail::ring_error()),
         (kind, handler) => fail::fatal(format_args!("an unexpected event {kind} of the ring (handler {handler})")),
     }

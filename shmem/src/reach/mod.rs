@@ -10,10 +10,12 @@ mod link;
 mod messages;
 mod near;
 mod operation;
+mod transfer;
 
 pub use copy::copy;
 pub use link::{Far, Link};
 pub use near::Word;
+pub use transfer::{Transfer, Transfers};
 
 use crate::handles::Ctx;
 use crate::world::{Peer, Place, World};

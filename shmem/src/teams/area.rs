@@ -72,6 +72,11 @@ impl Area {
         world.control.lock().unwrap_or_else(PoisonError::into_inner).free(self.parts[self.me]);
     }
 
+    /// Returns the offset of a PE's part in its control memory: no other team has it.
+    pub fn part(&self, pe: usize) -> usize {
+        self.parts[pe]
+    }
+
     /// Begins a barrier and returns its number, from 1.
     pub fn begin_barrier(&self) -> u64 {
         self.barriers.fetch_add(1, Ordering::Relaxed) + 1

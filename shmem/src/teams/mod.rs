@@ -64,6 +64,7 @@ pub unsafe fn destroy(name: &'static str, team: Team) {
     let group = get(world, name, team);
     // No PE of the team accesses this PE's part of the team's memory after that.
     collectives::synchronise(world, &group);
+    world.contexts.end_team(world, &group);
     world.teams.remove(team);
     group.area().free(world);
 }

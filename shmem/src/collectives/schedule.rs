@@ -1,0 +1,104 @@
+//! Large collectives of teams with one PE on each host, whose memory not all can map: the schedules of libntbring, in which
+//! data pass from neighbour to neighbour.
+
+use crate::abi::*;
+use crate::fail;
+use crate::reach::{copy, Transfer, Transfers};
+use crate::teams::Group;
+use crate::world::World;
+
+/// A collective.
+pub struct Collective<T> {
+    /// `NTBRING_BCAST` and so on.
+    pub kind: u32,
+    /// The root's number in the team; 0 if there is none.
+    pub root: usize,
+    /// This PE's contribution.
+    pub input: *const T,
+    /// Where the result goes. It may be the input.
+    pub output: *mut T,
+    /// Elements of a vector, or of one PE's block.
+    pub n: usize,
+}
+
+/// Returns true if a team has one PE on each host, in their order, and not all memory is mapped.
+fn is_ring(world: &World, group: &Group) -> bool {
+    let hosts = world.peers.iter().map(|peer| peer.host + 1).max().unwrap_or(0);
+    let in_order = || group.members().iter().zip(0..).all(|(&pe, host)| world.peers[pe].host == host);
+    !world.all_near && group.n() == hosts as usize && group.n() > 2 && in_order()
+}
+
+/// Runs a collective by a schedule, if there is one for it. `combine` combines elements with those at another place,
+/// which get the results. Returns false if nothing was done.
+///
+/// # Safety
+/// The buffers must be as large as the collective needs.
+pub unsafe fn run<T: Copy>(
+    world: &World,
+    group: &Group,
+    collective: &Collective<T>,
+    combine: impl Fn(&mut [T], &[T]),
+) -> bool {
+    if !is_ring(world, group) {
+        return false;
+    }
+    let description = ntbring_collective_t {
+        kind: collective.kind as i32,
+        ranks: group.n() as i32,
+        rank: group.me() as i32,
+        root: collective.root as i32,
+        elements: collective.n as u64,
+        element_size: size_of::<T>() as u64,
+        in_place: (collective.input == collective.output.cast_const()).into(),
+        can_exchange: 0,
+    };
+    let mut schedule = ntbring_schedule_t::default();
+    // SAFETY: both are locals.
+    match unsafe { ntbring_schedule_begin(&description, &mut schedule) } {
+        rc if rc < 0 => fail::ring("a collective cannot begin"),
+        rc if rc != NTBRING_OK as i32 => return false,
+        _ => {}
+    }
+    let _turn = group.turn();
+    let mut scratch: Vec<T> = Vec::with_capacity(schedule.scratch as usize);
+    let scratch = scratch.as_mut_ptr();
+    let mut transfers = Transfers::default();
+    let mut step = ntbring_step_t::default();
+    // SAFETY: the schedule was begun, and the step is a local.
+    while unsafe { ntbring_schedule_next(&mut schedule, &mut step) } == NTBRING_SOME as i32 {
+        let at = |buffer: u32, offset: u64| {
+            let base = match buffer {
+                NTBRING_INPUT => collective.input.cast_mut(),
+                NTBRING_OUTPUT => collective.output,
+                _ => scratch,
+            };
+            base.wrapping_add(offset as usize)
+        };
+        let (from, to) = (at(step.from, step.from_offset), at(step.to, step.to_offset));
+        let (count, number) = (step.count as usize, step.request as usize);
+        let len = count * size_of::<T>();
+        let mut begin = |transfer: Transfer| transfers.add(number, transfer);
+        let peer = step.peer as usize;
+        match step.action {
+            _ if count == 0 && step.action != NTBRING_STEP_SENT && step.action != NTBRING_STEP_RECEIVED => {}
+            // SAFETY: the steps stay within the buffers, which are kept until the transfers have ended.
+            NTBRING_STEP_SEND => begin(unsafe {
+                let tag = group.area().part(peer);
+                world.link.offer(group.members()[peer], tag as u64, from.cast(), len)
+            }),
+            NTBRING_STEP_RECEIVE => {
+                begin(Transfer::awaited(group.members()[peer], group.area().part(group.me()) as u64, to.cast(), len));
+            }
+            NTBRING_STEP_SENT | NTBRING_STEP_RECEIVED => {
+                world.link.complete(&mut transfers, number);
+            }
+            // SAFETY: as above.
+            NTBRING_STEP_COPY => unsafe { copy(from.cast_const().cast(), to.cast(), len) },
+            // SAFETY: as above; the two ranges do not overlap.
+            _ => unsafe {
+                combine(std::slice::from_raw_parts_mut(to, count), std::slice::from_raw_parts(from, count));
+            },
+        }
+    }
+    true
+}
