@@ -1,5 +1,5 @@
-//! The memory limit of the control group. The kernel does not refuse an allocation beyond the limit: it kills the
-//! process without an error message, so the limit is checked before.
+//! The memory limit of the control group, and the memory of the machine. The kernel does not refuse an allocation of
+//! shared memory beyond them: it kills processes without an error message, so they are checked before.
 
 use crate::cgroup::{self, Group};
 use std::fs;
@@ -25,8 +25,21 @@ const V1: Version = Version {
 const V2: Version =
     Version { folder: "", limit: "memory.max", used: "memory.current", idle: ["inactive_file", "active_file"] };
 
-/// Fails if `bytes` more bytes would exceed the memory limit of a control group of this process.
+/// Allocations from this size on are compared with the memory of the machine, bytes.
+const LARGE: u64 = 16 << 20;
+
+/// Memory of the machine that large allocations leave to others: this part of what is available.
+const MARGIN: u64 = 20;
+
+/// Fails if `bytes` more bytes would exceed the memory limit of a control group of this process, or if there are many and
+/// the machine does not have them.
 pub fn check(bytes: u64) -> io::Result<()> {
+    let left =
+        if bytes < LARGE { None } else { fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text)) };
+    if let Some(left) = left.map(|left| left - left / MARGIN).filter(|&left| left < bytes) {
+        let text = format!("the machine has {left} bytes of memory left for it");
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
+    }
     match tightest(Path::new(cgroup::MOUNTED), &cgroup::own()) {
         Some((left, file)) if left < bytes => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
@@ -34,6 +47,15 @@ pub fn check(bytes: u64) -> io::Result<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Returns the number of bytes that the machine can still give to programs, from the text of `/proc/meminfo`.
+fn available(meminfo: &str) -> Option<u64> {
+    let field = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    Some((field("MemAvailable")? + field("SwapFree").unwrap_or(0)) * 1024)
 }
 
 /// Returns the smallest remaining allowance of these groups and their ancestors, bytes, and the file with that limit;
@@ -105,7 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_little_is_allowed() {
+    fn what_is_little_is_allowed_and_what_no_machine_has_is_refused() {
         check(1).unwrap();
+        assert_eq!(check(1 << 60).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    fn available_memory_and_swap_space_count() {
+        let text = "MemTotal:  900 kB\nMemFree: 1 kB\nMemAvailable:   50 kB\nSwapFree:  7 kB\n";
+        assert_eq!((available(text), available("MemTotal: 1 kB\n")), (Some(57 << 10), None));
     }
 }

@@ -18,6 +18,7 @@ mod process;
 mod prose;
 mod run;
 mod setup;
+mod shmem_test;
 mod sim;
 mod test;
 mod ui;
@@ -54,6 +55,9 @@ enum Command {
 
     /// Run the MPI programs of tests/mpi, each on several rings
     MpiTest(mpi_programs::MpiTestArgs),
+
+    /// Run the OpenSHMEM programs of tests/shmem, each on several rings
+    ShmemTest(shmem_test::ShmemTestArgs),
 
     /// Run MPICH's own test suite on the ring
     MpichTest(mpich_test::MpichTestArgs),
@@ -105,6 +109,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Setup(args) => setup::run(&args).map(|_| ExitCode::SUCCESS),
         Command::Install(args) => install::run(&args).map(|()| ExitCode::SUCCESS),
         Command::MpiTest(args) => mpi_programs::run(&args).map(conclude),
+        Command::ShmemTest(args) => shmem_test::run(&args).map(conclude),
         Command::MpichTest(args) => mpich_test::run(&args).map(conclude),
         Command::ForeignTest(args) => foreign::run(&args).map(conclude),
         Command::Fuzz(args) => fuzz::run(&args).map(conclude),

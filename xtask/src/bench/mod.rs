@@ -10,6 +10,7 @@
 //! | `papers` | the experiments of the papers, repeated |
 //! | `tables`, `compare`, `report` | presentation of the results |
 //! | `ab` | two builds of ntbring, compared with each other |
+//! | `shmem` | the OpenSHMEM library: compared with others, and the experiments of its paper |
 //! | `machine`, `disturbance` | the machine that was measured on, and the load of other processes on it |
 
 mod ab;
@@ -23,6 +24,7 @@ mod papers;
 mod report;
 mod roster;
 mod session;
+mod shmem;
 mod states;
 mod stored;
 mod suites;
@@ -77,6 +79,10 @@ pub struct BenchCommand {
 enum Other {
     /// Compare two builds of ntbring in turn: ratios of medians, and instructions of an 8-byte message
     Ab(ab::AbArgs),
+    /// Compare the OpenSHMEM library with Open MPI's and with ntbring's own MPI windows, near and far
+    Shmem(shmem::CompareArgs),
+    /// Repeat the experiments of the paper on OpenSHMEM over an NTB ring: target/bench/shmem-paper.txt
+    ShmemPaper(shmem::ShmemArgs),
 }
 
 /// Command-line options.
@@ -175,6 +181,8 @@ impl BenchArgs {
 pub fn run(command: &BenchCommand) -> Result<()> {
     match &command.other {
         Some(Other::Ab(args)) => ab::run(args),
+        Some(Other::Shmem(args)) => shmem::run(args),
+        Some(Other::ShmemPaper(args)) => shmem::run_paper(args),
         None => run_named(&command.args),
     }
 }

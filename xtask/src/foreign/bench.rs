@@ -83,6 +83,13 @@ impl Bench {
         self.mpi.run(&Layout::spread(hosts, hosts), &[])
     }
 
+    /// Returns a call of oshrun with this layout.
+    pub fn oshrun(&self, layout: &Layout) -> Command {
+        let mut command = Command::new(self.tool("oshrun"));
+        command.args(["-launcher", "fork", "-hosts", &layout.hosts(), "-np", &layout.ranks().to_string()]);
+        command
+    }
+
     /// Returns a call of mpiexec on these hosts, for a program that was linked with Debian's mpich.
     pub fn exec(&self, hosts: &str, ranks: u32) -> Command {
         let mut command = Command::new(self.tool("ntbring"));

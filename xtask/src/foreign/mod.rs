@@ -4,7 +4,9 @@
 mod bench;
 mod launchers;
 mod mpi4py;
+mod openshmem_sys;
 mod programs;
+mod shmem4py;
 mod suites;
 mod tree;
 
@@ -22,8 +24,8 @@ use bench::Bench;
 /// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct ForeignArgs {
-    /// Run only these: languages, tree, debian, ssh, slurm, rsmpi, coarrays, scalapack, mpi4py [default: all but
-    /// mpi4py, which takes long]
+    /// Run only these: languages, tree, debian, shmem4py, openshmem-sys, ssh, slurm, rsmpi, coarrays, scalapack,
+    /// mpi4py [default: all but mpi4py, which takes long]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -34,7 +36,7 @@ pub struct ForeignArgs {
 impl ForeignArgs {
     /// Returns the options with which CI runs: only programs that are built quickly.
     pub fn ci(setup: SetupArgs) -> Self {
-        Self { names: ["languages", "tree", "debian"].map(str::to_string).to_vec(), setup }
+        Self { names: ["languages", "tree", "debian", "shmem4py", "openshmem-sys"].map(str::to_string).to_vec(), setup }
     }
 }
 
@@ -51,6 +53,8 @@ const KINDS: &[Kind] = &[
     Kind { name: "languages", usual: true, what: "C, C++ and Fortran, three ways", work: programs::languages },
     Kind { name: "tree", usual: true, what: "an installed tree, moved; pkg-config, CMake", work: tree::moved },
     Kind { name: "debian", usual: true, what: "binaries of Debian's packages", work: programs::debian },
+    Kind { name: "shmem4py", usual: true, what: "shmem4py's own tests on 1 to 8 PEs", work: shmem4py::tests },
+    Kind { name: "openshmem-sys", usual: true, what: "bindings for Rust", work: openshmem_sys::tests },
     Kind { name: "ssh", usual: true, what: "jobs that hydra starts by ssh", work: launchers::ssh },
     Kind { name: "slurm", usual: true, what: "jobs that Slurm starts", work: launchers::slurm },
     Kind { name: "rsmpi", usual: true, what: "the examples of the crate mpi", work: programs::rsmpi },

@@ -67,6 +67,47 @@ pub fn moved(bench: &mut Bench) -> Result<()> {
             bench.test(&format!("{program} built by CMake"), &mut halo(&build.join(program)), LIMIT, Some("ok"))?;
         }
     }
+    openshmem(bench, &tree)
+}
+
+/// Builds and runs a program with the OpenSHMEM library of such an installation.
+fn openshmem(bench: &mut Bench, tree: &Path) -> Result<()> {
+    let built = bench.mpi.prefix().to_path_buf();
+    let source = bench.sources().join("ring.c");
+    let two = Layout::spread(2, 2);
+    let run = |program: &Path| {
+        let mut command = Command::new(tree.join("bin/oshrun"));
+        command.args(["-launcher", "fork", "-hosts", &two.hosts(), "-np", "2"]).arg(program);
+        hiding(&built, command.env_remove("LD_LIBRARY_PATH"))
+    };
+    let own = bench.place.join("ring-oshcc");
+    let mut compile = Command::new(tree.join("bin/oshcc"));
+    compile.arg(&source).arg("-o").arg(&own);
+    if bench.test("oshcc of a tree that was moved", &mut hiding(&built, &compile), LIMIT, None)? {
+        bench.test("a program of oshcc", &mut run(&own), LIMIT, Some("ok"))?;
+    }
+
+    // The description's flags include the path of the library at run time.
+    let flags = bench.place.join("ring-pkg-config");
+    let mut compile = Command::new("sh");
+    compile
+        .args(["-ec", "flags=$(pkg-config --cflags --libs ntbshmem); cc \"$1\" -o \"$2\" $flags", "sh"])
+        .args([&source, &flags])
+        .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig"));
+    if bench.test("pkg-config for ntbshmem", &mut hiding(&built, &compile), LIMIT, None)? {
+        bench.test("a program built with these flags", &mut run(&flags), LIMIT, Some("ok"))?;
+    }
+
+    let build = fresh(&bench.place.join("cmake-shmem"))?;
+    let mut cmake = Command::new("sh");
+    cmake.args(["-ec", "cmake -S \"$1\" -B \"$2\" -DCMAKE_PREFIX_PATH=\"$3\" && cmake --build \"$2\"", "sh"]).args([
+        bench.sources().join("cmake-shmem"),
+        build.clone(),
+        tree.to_path_buf(),
+    ]);
+    if bench.test("CMake's find_package(ntbshmem)", &mut hiding(&built, &cmake), LIMIT, None)? {
+        bench.test("ring built by CMake", &mut run(&build.join("ring")), LIMIT, Some("ok"))?;
+    }
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::mpich_test::{self, MpichTestArgs};
 use crate::setup::{packages, Installed, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::VariantArgs;
-use crate::{mpi_programs, paths, process, vm_ring};
+use crate::{mpi_programs, paths, process, shmem_test, vm_ring};
 
 /// The setting with which emulated hosts behave as separate machines do.
 const NO_SHORTCUTS: (&str, &str) = ("NTBRING_SHORTCUTS", "none");
@@ -43,6 +43,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "loom", what: "the queues under all interleavings", work: loom },
     Step { name: "jobs", what: "whole jobs: bad input, death, paths, waiting", work: jobs },
     Step { name: "mpi-test", what: "the MPI programs of tests/mpi", work: mpi_test },
+    Step { name: "shmem-test", what: "the OpenSHMEM programs of tests/shmem", work: shmem },
     Step { name: "apart", what: "hosts without shortcuts, and hosts in namespaces of their own", work: apart },
     Step { name: "foreign-test", what: "programs that were not written for ntbring", work: foreign_programs },
     Step { name: "mpich-test", what: "the part of MPICH's own suite that CI runs", work: mpich_suite },
@@ -53,6 +54,11 @@ pub const STEPS: &[Step] = &[
 pub const FULL: &[Step] = &[
     Step { name: "jobs-none", what: "whole jobs on hosts without shortcuts", work: jobs_without_shortcuts },
     Step { name: "mpi-none", what: "the MPI programs on hosts without shortcuts", work: mpi_without_shortcuts },
+    Step {
+        name: "shmem-none",
+        what: "the OpenSHMEM programs on hosts without shortcuts",
+        work: shmem_without_shortcuts,
+    },
     Step { name: "mpi-apart", what: "the MPI programs on hosts in namespaces of their own", work: mpi_in_namespaces },
     Step { name: "mpi-extremes", what: "the MPI programs at the extremes of the thresholds", work: mpi_extremes },
     Step {
@@ -153,6 +159,14 @@ fn mpi_in_namespaces(context: &Context) -> Result<Tally> {
 
 fn mpi_extremes(context: &Context) -> Result<Tally> {
     mpi_programs::run_all(&context.installed, &VariantArgs::all_extremes())
+}
+
+fn shmem(context: &Context) -> Result<Tally> {
+    shmem_test::run_ci(&context.installed)
+}
+
+fn shmem_without_shortcuts(context: &Context) -> Result<Tally> {
+    shmem_test::run_all(&context.installed, &no_shortcuts())
 }
 
 fn apart(context: &Context) -> Result<Tally> {
