@@ -8,6 +8,7 @@
 //! | `host_memory` | memory that all processes of a host share |
 //! | `file_tag` | the kinds of memory files, for tools |
 //! | `segment`, `window_lock` | memory of one process that other processes map, with its locks |
+//! | `resident` | pages of this process that have contents |
 //! | `mailbox`, `stats_page` | messages between processes of different jobs; counters for tools |
 //! | `running` | discovery of the hosts and processes of running jobs, for tools |
 //! | `futex`, `barrier` | sleeping and waking; an asymmetric memory barrier whose cost is the sleeper's |
@@ -38,6 +39,7 @@ mod machine;
 mod mailbox;
 mod memory_file;
 mod memory_limit;
+mod resident;
 mod running;
 mod segment;
 pub mod sessions;

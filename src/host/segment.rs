@@ -2,8 +2,8 @@
 
 use crate::memory_file::{FileAddress, MemoryFile, HEADER, PAGE};
 use crate::window_lock;
-use crate::{barrier, futex, HostError};
-use ntbring_memory::{InWindow, OutWindow, Region};
+use crate::{barrier, futex, resident, HostError};
+use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -86,8 +86,14 @@ impl Segment {
     pub unsafe fn take_place_of(&self, at: *mut u8) -> io::Result<()> {
         let memory = self.memory.as_ref().filter(|_| self.size == self.bytes.len() as u64);
         let memory = memory.ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: the caller guarantees readable bytes; the copy ends before they are replaced.
-        self.sink().write(0, unsafe { ntbring_memory::ForeignBytes::new(at, self.bytes.len()) });
+        // Pages without contents stay holes if they are not backed, as they use no memory elsewhere.
+        resident::each_run(at as usize, self.bytes.len() / PAGE, |first, pages| {
+            let (from, len) = (first * PAGE, pages * PAGE);
+            memory.back((PAGE + from) as u64, len as u64)?;
+            // SAFETY: the caller guarantees readable bytes; the copy ends before they are replaced.
+            self.sink().write(from, unsafe { ForeignBytes::new(at.wrapping_add(from), len) });
+            Ok::<(), io::Error>(())
+        })?;
         // SAFETY: the caller's guarantee.
         unsafe { memory.map_over(PAGE as u64, self.bytes.len(), at) }
     }

@@ -23,6 +23,10 @@ const VERSION: u64 = 1;
 /// Largest size of the library's own memory at a PE, bytes. Only what is used is backed.
 const CONTROL: usize = 1 << 30;
 
+/// Globals up to this size are backed by memory as a whole, bytes. Of larger ones, such as arrays that a program uses in
+/// part, only pages with contents are; the kernel backs others when they are first accessed.
+const GLOBALS_BACKED: usize = 64 << 20;
+
 /// Number of the endpoint, which only messages show: MPI's are numbered from 0.
 const VCI: i32 = 64;
 
@@ -160,7 +164,8 @@ impl Symmetric {
     fn create(job: &Job, endpoint: *mut ntbring_endpoint_t, heap: usize, globals: Option<Globals>) -> Symmetric {
         let control_backed = Introductions::bytes(job.n()) + 2 * Area::bytes(job.n());
         let globals_size = globals.map_or(0, |globals| globals.size);
-        let sizes = [(heap, PAGE), (globals_size, globals_size), (CONTROL, control_backed)];
+        let globals_backed = if globals_size <= GLOBALS_BACKED { globals_size } else { PAGE };
+        let sizes = [(heap, PAGE), (globals_size, globals_backed), (CONTROL, control_backed)];
         let mut addresses = [ntbring_segment_address_t::default(); MEMORIES];
         let mut create = |memory: usize| {
             let (size, backed) = sizes[memory];
