@@ -5,11 +5,12 @@
 //! | `rows` | the programs of `benches/shmem`, placements, names of rows |
 //! | `libraries` | the libraries that are compared, and running them |
 //! | `table` | the comparison |
-//! | `paper`, `verdict` | the experiments of the paper on OpenSHMEM over an NTB ring, and its figures beside ours |
+//! | `paper`, `sizes`, `verdict` | the experiments of the paper on OpenSHMEM over an NTB ring, and its figures beside ours |
 
 mod libraries;
 mod paper;
 mod rows;
+mod sizes;
 mod table;
 mod verdict;
 

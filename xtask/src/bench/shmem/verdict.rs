@@ -1,6 +1,6 @@
 //! The tables of `bench shmem-paper`, and the figures of the paper beside ours.
 
-use super::paper::{pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, TURNS, UNDER_MODEL};
+use super::sizes::{pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, TURNS, UNDER_MODEL};
 use crate::bench::figures::{number, Figures};
 use crate::bench::papers::efficiency::GEN3X8;
 use crate::bench::tables::Table;
