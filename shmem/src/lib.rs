@@ -15,6 +15,9 @@
 //!
 //! The ring, its endpoint and the collectives' schedules are those of libntbring, through its C ABI.
 
+// The functions have the arguments of the C functions, and their names.
+#![allow(clippy::too_many_arguments)]
+
 #[allow(non_camel_case_types, non_upper_case_globals, missing_docs, dead_code)]
 #[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 mod abi {

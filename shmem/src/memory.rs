@@ -87,10 +87,20 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
 
 /// Frees an allocation at every PE, none of which uses it any more.
 fn release(world: &World, name: &'static str, at: *mut c_void) {
+    len_of(world, name, at);
     order::quiet_context(world, Ctx::DEFAULT);
     synchronise(world, world.teams.world());
-    if allocator(world).free((at as usize).wrapping_sub(world.heap_base)).is_none() {
-        fail::call(name, format_args!("ptr: {at:p} is not an allocation of the symmetric heap, or was freed before"));
+    allocator(world).free(at as usize - world.heap_base);
+}
+
+/// Returns the length of an allocation. Ends the program if it is none.
+fn len_of(world: &World, name: &'static str, at: *mut c_void) -> usize {
+    match allocator(world).len_of((at as usize).wrapping_sub(world.heap_base)) {
+        Some(len) => len,
+        None => fail::call(
+            name,
+            format_args!("ptr: {at:p} is not an allocation of the symmetric heap, or was freed before"),
+        ),
     }
 }
 
@@ -143,9 +153,7 @@ pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut 
         release(world, name, at);
         return ptr::null_mut();
     }
-    let Some(len) = allocator(world).len_of((at as usize).wrapping_sub(world.heap_base)) else {
-        fail::call(name, format_args!("ptr: {at:p} is not an allocation of the symmetric heap, or was freed before"));
-    };
+    let len = len_of(world, name, at);
     order::quiet_context(world, Ctx::DEFAULT);
     synchronise(world, world.teams.world());
     let new = allocate(world, name, size, ALIGN, false);
