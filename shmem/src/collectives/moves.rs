@@ -1,7 +1,7 @@
 //! Collectives that move elements and do not combine them.
 
 use super::barrier::synchronise;
-use super::exchange::{exchange, exchange_words, BLOCK_MAX};
+use super::exchange::{allgather, exchange, exchange_words, BLOCK_MAX};
 use super::schedule::{self, Collective};
 use crate::abi::{NTBRING_ALLGATHER, NTBRING_ALLTOALL, NTBRING_BCAST};
 use crate::fail;
@@ -65,13 +65,13 @@ pub unsafe fn broadcast_in(
             copy(source, dest, len);
         }
         if len <= BLOCK_MAX {
-            let own = bytes(source, if is_root { len } else { 0 });
-            return exchange(
-                world,
-                group,
-                |_| own,
-                |from, read| if from == root { read(slice::from_raw_parts_mut(dest, len)) } else { read(&mut []) },
-            );
+            // The others' blocks are not used.
+            let nothing = [0; BLOCK_MAX];
+            let own = if is_root { bytes(source, len) } else { &nothing[..len] };
+            return allgather(world, group, own, |from, read| match from == root {
+                true => read(block(dest, 0, len)),
+                false => read(&mut []),
+            });
         }
         // The root's own destination is filled, or stays as it is.
         let (input, output) = if is_root { (source, source.cast_mut()) } else { (dest.cast_const(), dest) };
@@ -98,7 +98,7 @@ pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, sou
         if len <= BLOCK_MAX {
             // The source may lie in the destination, where its copy goes.
             let own = bytes(source, len).to_vec();
-            exchange(world, group, |_| &own, |from, read| read(block(dest, from, len)));
+            allgather(world, group, &own, |from, read| read(block(dest, from, len)));
             return block(dest, me, len).copy_from_slice(&own);
         }
         let collective = Collective { kind: NTBRING_ALLGATHER, root: 0, input: source, output: dest, n: len };

@@ -1,7 +1,7 @@
 //! Reductions and scans.
 
 use super::barrier::synchronise;
-use super::exchange::{exchange, BLOCK_MAX};
+use super::exchange::{allgather, BLOCK_MAX};
 use super::moves::{bytes, Call};
 use super::schedule::{self, Collective};
 use crate::abi::NTBRING_ALLREDUCE;
@@ -36,16 +36,11 @@ unsafe fn gather<T: Copy>((world, _): Call, group: &Group, source: *const T, n: 
     (0..group.n()).for_each(|_| all.extend_from_slice(own));
     // SAFETY: as above.
     let own = unsafe { bytes(source.cast(), size_of_val(own)) };
-    exchange(
-        world,
-        group,
-        |_| own,
-        |from, read| {
-            let there = &mut all[from * n..][..n];
-            // SAFETY: elements are plain numbers, whose bytes may be written.
-            read(unsafe { slice::from_raw_parts_mut(there.as_mut_ptr().cast(), size_of_val(there)) });
-        },
-    );
+    allgather(world, group, own, |from, read| {
+        let there = &mut all[from * n..][..n];
+        // SAFETY: elements are plain numbers, whose bytes may be written.
+        read(unsafe { slice::from_raw_parts_mut(there.as_mut_ptr().cast(), size_of_val(there)) });
+    });
     all
 }
 

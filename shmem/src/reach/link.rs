@@ -34,6 +34,8 @@ pub struct Link {
     /// State of messages; the endpoint belongs to the thread that has locked it.
     messages: Mutex<Messages>,
     far: Far,
+    /// Largest block for mailboxes, bytes; 0 if there are none.
+    pub(super) block_max: usize,
     /// True if the memory of a PE is not mapped.
     pub has_far: bool,
     /// True if libntbring knows that this PE does not poll.
@@ -57,8 +59,8 @@ impl Shared {
 }
 
 impl Link {
-    /// Takes over a connected endpoint. `memory` is this PE's own, on which it carries out messages.
-    pub fn new(endpoint: *mut ntbring_endpoint_t, far: Far, memory: OwnMemory) -> Link {
+    /// Takes over a connected endpoint. `block_max` is the largest block for mailboxes, 0 if there are none. `memory` is this PE's own, on which it carries out messages.
+    pub fn new(endpoint: *mut ntbring_endpoint_t, far: Far, block_max: usize, memory: OwnMemory) -> Link {
         let mut limits = ntbring_limits_t::default();
         // SAFETY: the endpoint is connected, and the pointer is to a local.
         if unsafe { ntbring_limits(endpoint, &mut limits) } < 0 {
@@ -68,6 +70,7 @@ impl Link {
             endpoint,
             messages: Mutex::new(Messages::new(endpoint, limits.packed_max as usize, memory)),
             far,
+            block_max,
             has_far: far != Far::Nobody,
             rests: AtomicBool::new(false),
             ends: AtomicBool::new(false),
@@ -209,6 +212,11 @@ impl Link {
     pub fn idle(&self, max_us: u32) {
         // SAFETY: any thread may call it while the endpoint is connected.
         unsafe { ntbring_idle(self.endpoint, max_us) };
+    }
+
+    /// Waits as [`Link::idle`] does, for as long as a PE may sleep that waits for an answer.
+    pub(super) fn idle_long(&self) {
+        self.idle(SLEEP_US);
     }
 
     /// Polls until a condition holds that arrivals bring about.

@@ -7,6 +7,7 @@
 mod copy;
 mod far;
 mod link;
+mod mailboxes;
 mod messages;
 mod near;
 mod operation;
@@ -14,6 +15,7 @@ mod transfer;
 
 pub use copy::copy;
 pub use link::{Far, Link};
+pub use mailboxes::GROUP;
 pub use near::Word;
 pub use transfer::{Transfer, Transfers};
 

@@ -16,17 +16,19 @@ pub struct Card {
     pub executable: u64,
     /// 1 if this PE can map the memory of all others.
     pub all_near: u64,
+    /// Mailboxes for small collectives that this PE offers, a bit for each.
+    pub mailboxes: u64,
     /// Words of the addresses of the segments.
     pub segments: [[u64; 4]; MEMORIES],
 }
 
 /// Number of words of a card.
-const WORDS: usize = 5 + 4 * MEMORIES;
+const WORDS: usize = 6 + 4 * MEMORIES;
 
 impl Card {
     /// Encodes the card.
     pub fn bytes(&self) -> Vec<u8> {
-        let head = [self.version, self.heap, self.globals, self.executable, self.all_near];
+        let head = [self.version, self.heap, self.globals, self.executable, self.all_near, self.mailboxes];
         head.into_iter().chain(self.segments.into_iter().flatten()).flat_map(u64::to_le_bytes).collect()
     }
 
@@ -35,9 +37,9 @@ impl Card {
         let words: Vec<u64> =
             bytes.chunks(8).map(|word| Some(u64::from_le_bytes(word.try_into().ok()?))).collect::<Option<_>>()?;
         let words: [u64; WORDS] = words.try_into().ok()?;
-        let [version, heap, globals, executable, all_near, segments @ ..] = words;
+        let [version, heap, globals, executable, all_near, mailboxes, segments @ ..] = words;
         let segment = |memory: usize| std::array::from_fn(|i| segments[4 * memory + i]);
-        Some(Card { version, heap, globals, executable, all_near, segments: std::array::from_fn(segment) })
+        Some(Card { version, heap, globals, executable, all_near, mailboxes, segments: std::array::from_fn(segment) })
     }
 
     /// Returns the address of a segment.
@@ -53,7 +55,7 @@ mod tests {
     #[test]
     fn cards_survive_their_bytes() {
         let segments = std::array::from_fn(|memory| std::array::from_fn(|i| (10 * memory + i) as u64 | 1 << 63));
-        let card = Card { version: 1, heap: 2, globals: 3, executable: 4, all_near: 5, segments };
+        let card = Card { version: 1, heap: 2, globals: 3, executable: 4, all_near: 5, mailboxes: 6, segments };
         assert_eq!(Card::parse(&card.bytes()), Some(card.clone()));
         assert_eq!(Card::parse(&card.bytes()[1..]), None);
         assert_eq!(Card::parse(&[card.bytes(), vec![0; 8]].concat()), None);

@@ -7,7 +7,7 @@ use crate::contexts::Contexts;
 use crate::fail;
 use crate::heap::Allocator;
 use crate::locks::LocalLocks;
-use crate::reach::{Far, Link};
+use crate::reach::{Far, Link, GROUP};
 use crate::regions::{keep_private_in_children, Globals, PAGE};
 use crate::teams::{Area, Group, Introductions, Teams};
 use crate::world::{self, Memory, OwnMemory, OwnSegment, Peer, Segment, World, MEMORIES};
@@ -57,6 +57,7 @@ pub fn join(name: &'static str, number: u32) {
     }
     let far = far(endpoint, &peers);
     let base = |memory: Memory| own.segments[memory as usize].as_ref().map_or(0, Segment::base);
+    let block_max = open_mailboxes(&job, endpoint, &cards);
     let own_memory = own.describe();
     let world = World {
         me: job.me,
@@ -68,7 +69,7 @@ pub fn join(name: &'static str, number: u32) {
         control_base: base(Memory::Control),
         segments: own.segments,
         all_near,
-        link: Link::new(endpoint, far, own_memory),
+        link: Link::new(endpoint, far, block_max, own_memory),
         heap: Mutex::new(Allocator::new(heap)),
         control: Mutex::new(Allocator::new(CONTROL)),
         control_backed: AtomicUsize::new(own.control_backed),
@@ -198,16 +199,45 @@ impl Symmetric {
     }
 }
 
+/// Opens mailboxes for small collectives of all PEs, if each host of the ring has one PE, in the order of hosts, and not
+/// all memory is mapped: flags in mapped memory are faster. Returns the largest block, bytes; 0 if there are no mailboxes.
+fn open_mailboxes(job: &Job, endpoint: *mut ntbring_endpoint_t, cards: &[Card]) -> usize {
+    let in_order = job.host_of.iter().zip(0..).all(|(&host, pe)| host == pe);
+    let wanted = in_order && !cards.iter().all(|card| card.all_near == 1);
+    let all = if wanted { cards.iter().fold(u64::MAX, |all, card| all & card.mailboxes) } else { 0 } as u32;
+    let ranks: Vec<i32> = (0..job.n() as i32).collect();
+    let mine = cards[job.me].mailboxes as u32;
+    if !in_order {
+        return 0;
+    }
+    let mut limits = ntbring_limits_t::default();
+    // SAFETY: the endpoint is connected; there is a rank for each host; the pointer is to a local.
+    unsafe {
+        check("the ring has failed", ntbring_limits(endpoint, &mut limits));
+        let rc = ntbring_group_open(endpoint, GROUP, ranks.as_ptr(), mine, all);
+        check("small collectives are not possible", rc);
+        if rc == NTBRING_OK as i32 {
+            limits.block_max as usize
+        } else {
+            0
+        }
+    }
+}
+
 /// Exchanges the cards of all PEs.
 fn share(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &Symmetric) -> Vec<Card> {
     // SAFETY: the endpoint is connected.
     let all_near = (0..job.n()).all(|pe| unsafe { ntbring_is_mappable(endpoint, pe as i32) } == 1);
+    let mut mailboxes = 0;
+    // SAFETY: as above; the pointer is to a local.
+    check("small collectives are not possible", unsafe { ntbring_group_offer(endpoint, &mut mailboxes) });
     let card = Card {
         version: VERSION,
         heap: own.heap as u64,
         globals: own.globals.map_or(0, |globals| globals.size as u64),
         executable: own.globals.map_or(0, |globals| globals.identity),
         all_near: all_near.into(),
+        mailboxes: mailboxes.into(),
         segments: own.addresses.map(|address| address.words),
     };
     let cards = job.share("card", &card.bytes()).into_iter().map(|bytes| Card::parse(&bytes));

@@ -2,6 +2,7 @@
 
 use super::job::{barrier, check};
 use crate::abi::*;
+use crate::reach::GROUP;
 use crate::world;
 
 /// Leaves the job, all of whose PEs do.
@@ -22,6 +23,8 @@ pub fn leave() {
     // No PE accesses the memory of another one any more.
     barrier();
     world.link.end_polling();
+    // SAFETY: as above; no PE begins a collective any more. A group that does not exist is ignored.
+    check("the ring cannot be left", unsafe { ntbring_group_close(endpoint, GROUP) });
     for peer in &mut world.peers {
         // SAFETY: as above; nothing uses the mappings any more.
         peer.mapped.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });
