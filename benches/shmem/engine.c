@@ -10,7 +10,7 @@
 #define WINDOW 64
 #define WINDOW_BYTES (32L << 20)
 
-int me, all, other, in_pair;
+int me, all, other, in_pair, distance;
 
 static struct {
     int peer;
@@ -65,6 +65,7 @@ void options(int argc, char **argv)
     opt.name = argv + at;
     if (all < 2)
         usage("two PEs are needed", "");
+    distance = opt.peer;
     other = me == 0 ? opt.peer : 0;
     in_pair = me == 0 || me == opt.peer;
     bind_to_core();

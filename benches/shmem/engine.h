@@ -37,6 +37,8 @@ struct row {
 
 /* PE of this process, number of PEs, and the partner of this PE in rows of a pair: of PE 0 the peer, of all others 0. */
 extern int me, all, other;
+/* The value of --peer. */
+extern int distance;
 /* True if this PE takes part in rows of a pair. */
 extern int in_pair;
 

@@ -1,5 +1,5 @@
 /*
- * ring.c - all PEs put to the next at once; a turn-around is a put and the quiet that waits for its reply.
+ * ring.c - all PEs put to the next at once, or to the PE that is --peer further; a turn-around is a put and the quiet that waits for its reply.
  *
  *   turn_SIZE     turn-around of a put of that size, of the slowest PE                          us
  */
@@ -15,7 +15,7 @@ static char *heap, *local;
 
 static double turns(const struct row *row, long n)
 {
-    int next = (me + 1) % all;
+    int next = (me + distance) % all;
     double start = now();
     for (long i = 0; i < n; i++) {
         shmem_putmem(heap, local, (size_t) row->bytes, next);

@@ -13,7 +13,7 @@ use anyhow::{bail, Context, Result};
 
 use super::libraries::{Budget, Library, Runner};
 use super::rows::Program;
-use super::sizes::{pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, UNDER_MODEL};
+use super::sizes::{opposite, pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, UNDER_MODEL};
 use super::verdict::{self, Scaled};
 use crate::bench::disturbance::Watch;
 use crate::bench::figures::Figures;
@@ -69,7 +69,8 @@ pub fn run(mpi: &Mpi, rounds: usize, budget: Budget) -> Result<()> {
     step("1, 2, 4 transfer threads", &mut |runner| {
         OF_THREADS.iter().try_for_each(|(threads, name)| {
             let env = [(LINK_MODEL, model.as_str()), (THREADS, &threads.to_string())];
-            runner.run(&ours, &ring(HOSTS[0]), name, &env)
+            runner.run(&ours, &ring(HOSTS[0]), name, &env)?;
+            runner.run(&ours, &opposite(), name, &env)
         })
     })?;
     if let Some(disturbance) = watch.end() {

@@ -53,6 +53,11 @@ pub fn ring(hosts: usize) -> Group {
     Group { program: Program::Ring, placement: Placement::Hosts(hosts), rows: TURNS.to_vec() }
 }
 
+/// Returns the group of the turn-around when all of four hosts put to the opposite one, so that each host forwards.
+pub fn opposite() -> Group {
+    Group { placement: Placement::Opposite, ..ring(4) }
+}
+
 /// Returns the group of puts and gets.
 pub fn pair() -> Group {
     Group { program: Program::Pair, placement: Placement::Hosts(2), rows: ROWS.to_vec() }

@@ -1,6 +1,7 @@
 //! The tables of `bench shmem-paper`, and the figures of the paper beside ours.
 
-use super::sizes::{pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, TURNS, UNDER_MODEL};
+use super::rows::Group;
+use super::sizes::{opposite, pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, TURNS, UNDER_MODEL};
 use crate::bench::figures::{number, Figures};
 use crate::bench::papers::efficiency::GEN3X8;
 use crate::bench::tables::Table;
@@ -84,19 +85,19 @@ fn throughput(figures: &Figures, operation: &str, size: &str) -> Option<f64> {
     figures.median(&pair().shown(&format!("{operation}_bw_{size}")), 2, 0, UNDER_MODEL)
 }
 
-fn turn(figures: &Figures, whose: &str, row: &str, hosts: usize) -> Option<f64> {
-    figures.median(&ring(hosts).shown(row), hosts, 0, whose)
+fn turn(figures: &Figures, whose: &str, group: &Group, row: &str) -> Option<f64> {
+    figures.median(&group.shown(row), group.placement.pes(), 0, whose)
 }
 
 /// Returns the growth of the turn-around by a host, in per cent: from each number of hosts to the next.
 fn growth(figures: &Figures, row: &str) -> Vec<Option<f64>> {
-    let time = |hosts: usize| turn(figures, SCALED, row, hosts);
+    let time = |hosts: usize| turn(figures, SCALED, &ring(hosts), row);
     HOSTS.windows(2).map(|pair| change(time(pair[0]), time(pair[1]))).collect()
 }
 
 /// Returns the change of the turn-around with each step to more threads, in per cent.
-fn gain(figures: &Figures, row: &str) -> Vec<Option<f64>> {
-    let time = |name: &str| turn(figures, name, row, HOSTS[0]);
+fn gain(figures: &Figures, group: &Group, row: &str) -> Vec<Option<f64>> {
+    let time = |name: &str| turn(figures, name, group, row);
     OF_THREADS.windows(2).map(|pair| change(time(pair[0].1), time(pair[1].1))).collect()
 }
 
@@ -121,7 +122,7 @@ fn puts_and_gets(figures: &Figures) -> Table {
 fn turn_arounds(figures: &Figures, scaled: &Scaled) -> Table {
     let row = |row: &&str| {
         let mut cells = vec![row.trim_start_matches("turn_").to_string()];
-        cells.extend(HOSTS.iter().map(|hosts| shown(turn(figures, SCALED, row, *hosts))));
+        cells.extend(HOSTS.iter().map(|hosts| shown(turn(figures, SCALED, &ring(*hosts), row))));
         cells.extend(growth(figures, row).into_iter().map(shown_change));
         cells
     };
@@ -130,17 +131,14 @@ fn turn_arounds(figures: &Figures, scaled: &Scaled) -> Table {
     Table { title, header, rows: TURNS.iter().map(row).collect() }
 }
 
-fn threads(figures: &Figures, scaled: &Scaled) -> Table {
+fn threads(figures: &Figures, scaled: &Scaled, group: &Group, what: &str) -> Table {
     let row = |row: &&str| {
         let mut cells = vec![row.trim_start_matches("turn_").to_string()];
-        cells.extend(OF_THREADS.iter().map(|(_, name)| shown(turn(figures, name, row, HOSTS[0]))));
-        cells.extend(gain(figures, row).into_iter().map(shown_change));
+        cells.extend(OF_THREADS.iter().map(|(_, name)| shown(turn(figures, name, group, row))));
+        cells.extend(gain(figures, group, row).into_iter().map(shown_change));
         cells
     };
-    let title = format!(
-        "(c) turn-around of 3 hosts by number of transfer threads of a host, links of {} MB/s, us",
-        scaled.link
-    );
+    let title = format!("(c) turn-around by transfer threads of a host, {what}, links of {} MB/s, us", scaled.link);
     let header = head(&["size", "1 thread", "2 threads", "4 threads", "1 to 2", "2 to 4"]);
     Table { title, header, rows: TURNS.iter().map(row).collect() }
 }
@@ -151,7 +149,10 @@ fn summary(figures: &Figures) -> Table {
         Range::shares(Range::of(sizes.filter_map(|(name, _)| of_link(throughput(figures, operation, name)))))
     };
     let growths = TURNS.iter().flat_map(|row| growth(figures, row)).flatten();
-    let gains = |step: usize| Range::changes(Range::of(TURNS.iter().filter_map(|row| gain(figures, row)[step])));
+    let gains = |step: usize| {
+        let of = |group: &Group| Range::of(TURNS.iter().filter_map(|row| gain(figures, group, row)[step]));
+        [ring(HOSTS[0]), opposite()].map(|group| Range::changes(of(&group))).join("; forwarded ")
+    };
     let line = |what: &str, paper: &str, ours: String| vec![what.to_string(), paper.to_string(), ours];
     let rows = vec![
         line("put of 512 KiB and more, of the raw link", "75 to 83 %", long("put")),
@@ -166,13 +167,20 @@ fn summary(figures: &Figures) -> Table {
 
 /// Returns all tables and what they mean.
 pub fn text(figures: &Figures, scaled: &Scaled, rounds: usize) -> String {
-    let tables = [puts_and_gets(figures), turn_arounds(figures, scaled), threads(figures, scaled), summary(figures)];
+    let tables = [
+        puts_and_gets(figures),
+        turn_arounds(figures, scaled),
+        threads(figures, scaled, &ring(HOSTS[0]), "3 hosts that put to a neighbour"),
+        threads(figures, scaled, &opposite(), "4 hosts that put to the opposite one"),
+        summary(figures),
+    ];
     let mut text: String = tables.iter().map(|table| format!("{}\n\n", table.text())).collect();
     text.push_str(&format!(
         "medians of {rounds} rounds. raw link: messages through the window without a library (benches/papers, model 5). put \
          and get: 64 of a size (at most 32 MiB), then quiet. turn-around: a put and the quiet that waits for its reply, of \
          the slowest PE. (b) and (c): two cores copy {:.0} MB/s through a window; all links of 5 hosts together have a \
-         quarter of that.\n",
+         quarter of that. (c): PEs write their own puts, so to a neighbour threads have little to do; between opposite \
+         hosts they forward.\n",
         scaled.copied
     ));
     text
@@ -204,7 +212,7 @@ mod tests {
         let rows = summary(&figures).rows;
         assert_eq!(rows[0][2], "95 to 99 %");
         assert_eq!((rows[1][2].as_str(), rows[2][2].as_str()), ("-", "+10 to +20 %"));
-        assert_eq!((rows[3][2].as_str(), rows[4][2].as_str()), ("-20 %", "-"));
+        assert_eq!((rows[3][2].as_str(), rows[4][2].as_str()), ("-20 %; forwarded -", "-; forwarded -"));
         assert!(text(&figures, &Scaled::of(20000.0), 3).contains("links of 1000 MB/s"));
     }
 }
