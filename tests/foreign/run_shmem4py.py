@@ -6,7 +6,7 @@ import sys
 import unittest
 
 # Shorter than the time limit of cargo xtask foreign-test, so that its log shows where each PE waits.
-HANGS_AFTER = 50
+HANGS_AFTER = 150
 
 
 def tests_of(suite):

@@ -22,8 +22,8 @@ const NUMPY: &str = "numpy<2";
 /// Numbers of PEs and of hosts.
 const LAYOUTS: [(usize, usize); 5] = [(1, 1), (2, 1), (2, 2), (4, 4), (8, 4)];
 
-/// Time limit of the suite, which takes a few seconds.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Time limit of the suite, which takes a few seconds, and more if other processes use the cores.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Parts of OpenSHMEM, of which shmem4py assumes that an unknown library lacks them: it then defines functions of the
 /// same names.
@@ -99,7 +99,8 @@ fn build(bench: &Bench) -> Result<(PathBuf, PathBuf)> {
     let source = place.join(format!("shmem4py-{VERSION}"));
     let done = place.join("built-with");
     let defined: Vec<String> = PRESENT.iter().map(|part| format!("-DPySHMEM_HAVE_{part}=1")).collect();
-    let flags = defined.join(" ");
+    // The library is tested, not the speed of its bindings: optimization would take most of the build's time.
+    let flags = format!("{} -O0", defined.join(" "));
     let header = fs::read_to_string(bench.mpi.prefix().join("include/shmem.h")).context("the headers of OpenSHMEM")?;
     let with = format!("{VERSION} {NUMPY}\n{}\n{flags}\n{header}", oshcc.display());
     if fs::read_to_string(&done).ok().as_ref() == Some(&with) {
