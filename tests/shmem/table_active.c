@@ -75,11 +75,12 @@ static void one(size_t r, int start, int log_stride, int size, size_t n, unsigne
     c.source = memory[0] + 64;
     c.dest = memory[1] + 64;
     c.dst = c.sst = 1;
-    c.pe = (int)(r % (size_t)size);
+    c.pe = (int)((r + n) % (size_t)size);
     if (row->shape < MOVES) {
         move(row, &c, members, me, n, memory);
     } else {
         prepare(r, members[me], n, memory);
+        shmem_sync(start, log_stride, size, syncs[0]);
         row->run(&c);
         verify(r, members, 0, size, n, memory, 0);
     }

@@ -17,7 +17,7 @@ static _Alignas(64) unsigned char global[2][MOVE_SPACE];
 static void one(size_t r, shmem_team_t team, const int *members, int count, size_t n, unsigned char *memory[2],
                 int in_place) {
     const struct row *row = &rows[r];
-    int me = shmem_team_my_pe(team), root = (int)(r % (size_t)count);
+    int me = shmem_team_my_pe(team), root = (int)((r + n) % (size_t)count);
     struct call c = {.team = team, .pe = root, .dst = 1, .sst = 1};
     c.n = row->shape == IS_COLLECT ? length_of(members[me], n) : n;
     if (row->shape == IS_ALLTOALLS)

@@ -30,6 +30,8 @@ static void one(size_t r, shmem_team_t team, const int *members, int count, size
     unsigned char *source = memory[0] + 64, *dest = memory[1] + 64;
     for (int in_place = 0; in_place < 2; in_place++) {
         prepare(r, members[me], n, memory);
+        /* The PEs must have prepared their memory before one writes to it. */
+        shmem_team_sync(team);
         struct call c = {.team = team, .dest = in_place ? source : dest, .source = source, .n = n};
         row->run(&c);
         int first = 0, last = count;
@@ -38,7 +40,6 @@ static void one(size_t r, shmem_team_t team, const int *members, int count, size
         if (row->shape == IS_EXSCAN)
             last = me;
         verify(r, members, first, last, n, memory, in_place);
-        /* The next call's values are written by this PE only, but its members may still read them. */
         shmem_team_sync(team);
     }
 }

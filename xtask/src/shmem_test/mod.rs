@@ -37,7 +37,8 @@ pub struct ShmemTestArgs {
     #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
 
-    /// Run a smaller selection of the programs in this way: hosts without shortcuts, or links with the speed of a model
+    /// Run a smaller selection of the programs in this way: hosts without shortcuts, links with the speed of a model,
+    /// or messages that are sent again
     #[arg(long, value_name = "NAME", value_parser = SETTINGS.map(|(name, _)| name))]
     variant: Vec<String>,
 
@@ -48,9 +49,18 @@ pub struct ShmemTestArgs {
     setup: SetupArgs,
 }
 
+/// Compiles all programs. Returns the directory of the executables.
+pub fn build(installed: &Installed) -> Result<PathBuf> {
+    compile::all(installed, &Programs::read(&[])?.program)?;
+    Ok(compile::executables())
+}
+
 /// The settings for the smaller selection.
-const SETTINGS: [(&str, (&str, &str)); 2] =
-    [("none", ("NTBRING_SHORTCUTS", "none")), ("model", ("NTBRING_LINK_MODEL", "gen3x8"))];
+const SETTINGS: [(&str, (&str, &str)); 3] = [
+    ("none", ("NTBRING_SHORTCUTS", "none")),
+    ("model", ("NTBRING_LINK_MODEL", "gen3x8")),
+    ("retry", ("NTBRING_RELIABILITY", "retry")),
+];
 
 /// Number of programs to run at once in CI: often one waits while another computes.
 const CI_JOBS: usize = 2;
@@ -136,10 +146,10 @@ fn run_list(installed: &Installed, list: &Programs, selection: &Selection, varia
     Ok(tally)
 }
 
-/// Returns the names of all files in `/dev/shm`.
+/// Returns the names of files of ntbring in `/dev/shm`. Normally its files have no names.
 fn shared_memory() -> BTreeSet<String> {
     let files = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
+    files.map(|file| file.file_name().to_string_lossy().into_owned()).filter(|name| name.contains("ntbring")).collect()
 }
 
 /// Runs one program on all its layouts and prints one line about it. The log of a layout is `place-LAYOUT.log`.
@@ -152,7 +162,7 @@ fn run_program(
     let mut passed = Vec::new();
     let mut failures = Vec::new();
     let mut elapsed = Duration::ZERO;
-    for layout in program.layouts()? {
+    for layout in program.layouts(selection.apart)? {
         let on = layout.describe();
         if selection.layout.is_some_and(|only| only != on) {
             continue;

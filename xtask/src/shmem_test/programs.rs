@@ -15,6 +15,9 @@ use crate::process::Outcome;
 /// The layouts of programs that name none: PEs of one host, neighbours, hosts further away, and both together.
 const LAYOUTS: &[&str] = &["1x2", "2x1", "4x1", "5x1", "4x2"];
 
+/// The layouts of the smaller selection: hosts of several PEs, and hosts that are not neighbours.
+const APART: &[&str] = &["2x2", "4x1"];
+
 /// The list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,8 +135,11 @@ impl Program {
         directory().join(format!("{}.{ending}", self.source.as_ref().unwrap_or(&self.name)))
     }
 
-    /// Returns the layouts to run it on.
-    pub fn layouts(&self) -> Result<Vec<Layout>> {
+    /// Returns the layouts to run it on, in the smaller selection if `apart`.
+    pub fn layouts(&self, apart: bool) -> Result<Vec<Layout>> {
+        if apart {
+            return APART.iter().copied().map(layout).collect();
+        }
         let own = self.layouts.iter().map(String::as_str);
         own.chain(LAYOUTS.iter().copied().filter(|_| self.layouts.is_empty())).map(layout).collect()
     }
@@ -197,7 +203,7 @@ mod tests {
         let list = Programs::read(&[]).unwrap();
         for program in &list.program {
             assert!(program.source().exists(), "{}", program.source().display());
-            assert!(!program.layouts().unwrap().is_empty());
+            assert!(!program.layouts(false).unwrap().is_empty());
         }
         assert!(Programs::read(&["nothing".to_string()]).is_err());
     }
