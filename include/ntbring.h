@@ -303,10 +303,12 @@ int ntbring_segment_create_growing(ntbring_endpoint_t * endpoint, uint64_t size,
 int ntbring_segment_grow(ntbring_segment_t * segment, uint64_t from, uint64_t len);
 
 /* Replaces this process's memory at an address by a segment that this rank has created and not
- * sealed: copies its contents into the segment, and maps the segment there. The address and the size
+ * sealed: copies its contents into the segment, and maps the segment there. The first `whole` bytes
+ * are copied as a whole; the rest must be private memory without a file, of which only pages that
+ * were written are copied. The address and the size
  * of the segment must be multiples of the page size, and no other thread may access the memory
  * during the call. The memory stays mapped when the segment is freed. */
-int ntbring_segment_take_place_of(ntbring_segment_t * segment, void *address);
+int ntbring_segment_take_place_of(ntbring_segment_t * segment, void *address, uint64_t whole);
 
 /* The bell of a segment. Threads of any process that wait until bytes of the segment change sleep on
  * it. A rank that changes bytes of a mapped segment looks at the number of sleepers afterwards, and

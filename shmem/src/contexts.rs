@@ -100,12 +100,18 @@ impl Contexts {
 
     /// Completes the operations of all contexts of a team, and removes them.
     pub fn end_team(&self, world: &World, team: &Arc<teams::Group>) {
-        for ctx in (0..MAX).map(|index| Ctx(index + FIRST)) {
-            let of = self.find(ctx).and_then(|context| context.team.as_ref());
-            if of.is_some_and(|of| Arc::ptr_eq(of, team)) {
-                order::quiet_context(world, ctx);
-                self.destroy(ctx);
-            }
+        let contexts = std::mem::take(&mut *team.contexts());
+        for ctx in contexts {
+            order::quiet_context(world, ctx);
+            self.destroy(ctx);
+        }
+    }
+
+    /// Waits until all operations of all contexts are complete. No other thread may use them.
+    pub fn wait_for_all(&self, world: &World) {
+        if world.link.has_far {
+            let exists = |ctx: &Ctx| self.find(*ctx).is_some();
+            (0..MAX).map(|index| Ctx(index + FIRST)).filter(exists).for_each(|ctx| self.wait(world, ctx));
         }
     }
 
@@ -146,7 +152,11 @@ pub unsafe fn ctx_create(name: &'static str, options: c_long, ctx: *mut Ctx) -> 
 pub unsafe fn team_create_ctx(name: &'static str, team: Team, _options: c_long, ctx: *mut Ctx) -> c_int {
     let world = world(name);
     let group = world.teams.get(team);
-    let new = group.and_then(|group| world.contexts.create(team, (team != Team::WORLD).then_some(group)));
+    let of = group.clone().filter(|_| team != Team::WORLD);
+    let new = group.as_ref().and_then(|_| world.contexts.create(team, of));
+    if let (Some(group), Some(ctx)) = (group, new) {
+        group.contexts().push(ctx);
+    }
     // SAFETY: the program guarantees writable memory.
     unsafe { ctx.write(new.unwrap_or(Ctx::INVALID)) };
     new.is_none().into()
@@ -157,8 +167,12 @@ pub unsafe fn ctx_destroy(name: &'static str, ctx: Ctx) {
     match ctx {
         Ctx::INVALID => return,
         Ctx::DEFAULT => fail::call(name, "ctx: the default context cannot be destroyed"),
-        _ => world.contexts.get(name, ctx),
-    };
+        _ => {}
+    }
+    let handle = world.contexts.get(name, ctx).team_handle;
+    if let Some(group) = world.teams.get(handle) {
+        group.contexts().retain(|&other| other != ctx);
+    }
     order::quiet_context(world, ctx);
     world.contexts.destroy(ctx);
 }

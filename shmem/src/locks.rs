@@ -14,9 +14,13 @@ use std::collections::HashSet;
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A PE's own half while it waits for the lock.
 const WAITS: u32 = 1;
+
+/// Interval between polls of a thread that waits for another one of this PE.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// The locks that threads of this PE have or wait for: only one of them may be in the queue.
 #[derive(Default)]
@@ -26,10 +30,12 @@ pub struct LocalLocks {
 }
 
 impl LocalLocks {
-    fn acquire(&self, lock: usize) {
+    fn acquire(&self, world: &World, lock: usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         while !held.insert(lock) {
-            held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
+            held = self.freed.wait_timeout(held, POLL_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+            // Another PE may have died meanwhile.
+            world.link.poll();
         }
     }
 
@@ -50,6 +56,8 @@ impl LocalLocks {
 /// A lock, as this PE sees it.
 struct Lock<'a> {
     world: &'a World,
+    /// The C function.
+    name: &'static str,
     place: Place,
     /// The PE that has the end of the queue.
     home: &'a Peer,
@@ -62,7 +70,7 @@ impl<'a> Lock<'a> {
             fail::call(name, format_args!("lock: {address:#x} is not a multiple of 8"));
         }
         let place = world.locate(name, "lock", address, 8);
-        Lock { world, place, home: &world.peers[place.at / 8 % world.n()] }
+        Lock { world, name, place, home: &world.peers[place.at / 8 % world.n()] }
     }
 
     fn number(&self) -> u32 {
@@ -90,6 +98,14 @@ impl<'a> Lock<'a> {
         reach::compare_swap(self.world, Ctx::DEFAULT, self.home, self.place.plus(4), expected, new)
     }
 
+    /// Returns the PE with a number of the queue.
+    fn queued(&self, number: u32) -> &Peer {
+        match self.world.peers.get(number as usize - 1) {
+            Some(peer) => peer,
+            None => fail::call(self.name, "lock: it was not 0 at all PEs before its first use, or was overwritten"),
+        }
+    }
+
     fn set(&self) {
         self.own().store(WAITS, Ordering::Relaxed);
         let (ctx, last) = (Ctx::DEFAULT, self.place.plus(4));
@@ -99,7 +115,7 @@ impl<'a> Lock<'a> {
             self.own().fetch_and(!WAITS, Ordering::Relaxed);
             return;
         }
-        let previous = &self.world.peers[before as usize - 1];
+        let previous = self.queued(before);
         reach::operate(self.world, ctx, previous, self.place, AtomicOp::Or, self.number() << 1);
         self.wait(|own| own & WAITS == 0);
     }
@@ -110,7 +126,7 @@ impl<'a> Lock<'a> {
         }
         let next = self.wait(|own| own >> 1 != 0) >> 1;
         self.own().store(0, Ordering::Relaxed);
-        let next = &self.world.peers[next as usize - 1];
+        let next = self.queued(next);
         reach::operate(self.world, Ctx::DEFAULT, next, self.place, AtomicOp::And, !WAITS);
     }
 }
@@ -118,7 +134,7 @@ impl<'a> Lock<'a> {
 pub unsafe fn set_lock(name: &'static str, lock: *mut c_long) {
     let world = world(name);
     let found = Lock::of(world, name, lock);
-    world.locks.acquire(lock as usize);
+    world.locks.acquire(world, lock as usize);
     found.set();
 }
 

@@ -59,11 +59,22 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
         // SAFETY: the range was just allocated and backed, and no other PE knows it yet.
         unsafe { ptr::write_bytes(to.cast::<u8>(), 0, len) };
     }
-    let answers = exchange_words(world, world.teams.world(), [len as u64, result.is_ok().into()]);
+    // The place, from 1; 0 if there is no memory.
+    let place = found.filter(|_| result.is_ok()).map_or(0, |at| at as u64 + 1);
+    let answers = exchange_words(world, world.teams.world(), [len as u64, place]);
     if let Some((pe, &[other, _])) = answers.iter().enumerate().find(|(_, &[other, _])| other != len as u64) {
         fail::call(name, format_args!("size: this PE asks for {len} bytes, PE {pe} for {other}; all PEs must agree"));
     }
-    if answers.iter().all(|&[_, ok]| ok != 0) {
+    if answers.iter().all(|&[_, place]| place != 0) {
+        if let Some(pe) = answers.iter().position(|&[_, other]| other != place) {
+            fail::call(
+                name,
+                format_args!(
+                    "the heap of PE {pe} differs from that of this PE: all PEs must make the same calls with the same \
+                     arguments"
+                ),
+            );
+        }
         return to;
     }
     if let Some(at) = found {
@@ -88,9 +99,18 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
 /// Frees an allocation at every PE, none of which uses it any more.
 fn release(world: &World, name: &'static str, at: *mut c_void) {
     len_of(world, name, at);
-    order::quiet_context(world, Ctx::DEFAULT);
-    synchronise(world, world.teams.world());
+    agree(world, name, at, 0);
     allocator(world).free(at as usize - world.heap_base);
+}
+
+/// Completes all operations, and waits until all PEs have called it, with the same allocation and size.
+fn agree(world: &World, name: &'static str, at: *mut c_void, size: usize) {
+    order::quiet_context(world, Ctx::DEFAULT);
+    let own = [(at as usize - world.heap_base) as u64, size as u64];
+    let all = exchange_words(world, world.teams.world(), own);
+    if let Some(pe) = all.iter().position(|&other| other != own) {
+        fail::call(name, format_args!("PE {pe} calls it with another allocation or size; all PEs must agree"));
+    }
 }
 
 /// Returns the length of an allocation. Ends the program if it is none.
@@ -142,7 +162,8 @@ pub unsafe fn free(name: &'static str, at: *mut c_void) {
     }
 }
 
-/// Moves an allocation if its size changes, after all PEs have called it. It stays as it is if there is no memory.
+/// Changes the size of an allocation, after all PEs have called it. It moves if it has to grow, and stays as it is if there
+/// is no memory for that.
 pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut c_void {
     let world = world(name);
     if at.is_null() {
@@ -154,8 +175,12 @@ pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut 
         return ptr::null_mut();
     }
     let len = len_of(world, name, at);
-    order::quiet_context(world, Ctx::DEFAULT);
-    synchronise(world, world.teams.world());
+    agree(world, name, at, size);
+    if allocator(world).shrink(at as usize - world.heap_base, size) {
+        // All PEs keep it. None may use it before the others have come here.
+        synchronise(world, world.teams.world());
+        return at;
+    }
     let new = allocate(world, name, size, ALIGN, false);
     if !new.is_null() {
         // SAFETY: both are allocations of at least the smaller size.

@@ -5,19 +5,25 @@ use crate::handles::Ctx;
 use crate::reach::{self, AtomicOp, Mode};
 use crate::rma::size;
 use crate::waiting::{self, Cmp};
-use crate::world::{world, Peer, World};
+use crate::world::{world, Peer, Place, World};
 use ntbring_shmem_api::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Updates a signal word after everything that was written to the PE before.
+/// Returns the place of a signal word. Ends the program if it is none.
 #[inline(always)]
-fn signal((world, name): (&World, &'static str), ctx: Ctx, peer: &Peer, word: *mut u64, value: u64, op: c_int) {
+fn word_place(world: &World, name: &'static str, word: *const u64) -> Place {
     let address = word as usize;
     if address % 8 != 0 {
         fail::call(name, format_args!("sig_addr: {address:#x} is not a multiple of 8"));
     }
-    let at = world.locate(name, "sig_addr", address, 8);
+    world.locate(name, "sig_addr", address, 8)
+}
+
+/// Updates a signal word after everything that was written to the PE before.
+#[inline(always)]
+fn signal((world, name): (&World, &'static str), ctx: Ctx, peer: &Peer, word: *mut u64, value: u64, op: c_int) {
+    let at = word_place(world, name, word);
     match op {
         SHMEM_SIGNAL_SET => reach::store(world, ctx, peer, at, value),
         SHMEM_SIGNAL_ADD => reach::operate(world, ctx, peer, at, AtomicOp::Add, value),
@@ -89,7 +95,7 @@ pub unsafe fn signal_add(name: &'static str, ctx: Ctx, word: *mut u64, value: u6
 /// Returns the value of a signal word of this PE.
 pub unsafe fn signal_fetch(name: &'static str, word: *const u64) -> u64 {
     let world = world(name);
-    world.locate(name, "sig_addr", word as usize, 8);
+    word_place(world, name, word);
     // SAFETY: a symmetric word (checked), accessed atomically.
     unsafe { AtomicU64::from_ptr(word.cast_mut()) }.load(Ordering::Acquire)
 }
@@ -97,7 +103,7 @@ pub unsafe fn signal_fetch(name: &'static str, word: *const u64) -> u64 {
 /// Waits until a signal word of this PE fulfils a condition. Returns the value that does.
 pub unsafe fn signal_wait_until(name: &'static str, word: *mut u64, cmp: c_int, value: u64) -> u64 {
     let world = world(name);
-    let (place, cmp) = (world.locate(name, "sig_addr", word as usize, 8), Cmp::of(name, cmp));
+    let (place, cmp) = (word_place(world, name, word), Cmp::of(name, cmp));
     let mut found = 0;
     waiting::until(world, place.memory, || {
         // SAFETY: a symmetric word (checked), accessed atomically.

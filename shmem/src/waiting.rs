@@ -7,22 +7,28 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Looks at the memory between two polls of the ring.
-const LOOKS: u32 = 64;
-/// The same while other processes want this processor.
-const LOOKS_OVERSUBSCRIBED: u32 = 4;
-/// Yields before a sleep if nobody else wants the processor, and if somebody does.
-const YIELDS: u32 = 2000;
-const YIELDS_OVERSUBSCRIBED: u32 = 20;
+/// Looks at the memory between two polls of the ring: if no other process wants this processor, and if one does.
+const LOOKS: [u32; 2] = [32, 4];
+/// Rounds of looks between two yields, likewise.
+const ROUNDS: [u32; 2] = [32, 1];
+/// Yields before a sleep, likewise.
+const YIELDS: [u32; 2] = [100, 100];
 /// A yield that takes longer than this has let another process run.
 const SWITCHED: Duration = Duration::from_nanos(1500);
 /// Rounds between two polls of the ring if all PEs are near, when only failures can arrive.
-const POLL_EVERY: u32 = 64;
+const POLL_EVERY: u32 = 256;
 /// Longest sleep, microseconds: stores through `shmem_ptr` wake nobody.
 const SLEEP_US: u32 = 1000;
 
 /// True while other processes want the processors on which this one waits.
 static OVERSUBSCRIBED: AtomicBool = AtomicBool::new(false);
+
+/// Yields, and notices from the time that it takes whether another process wants the processor.
+fn give_way() {
+    let before = Instant::now();
+    std::thread::yield_now();
+    OVERSUBSCRIBED.store(before.elapsed() > SWITCHED, Ordering::Relaxed);
+}
 
 /// Waits until a condition on memory of this PE holds: looks, then yields, then sleeps until the memory changes.
 #[inline(always)]
@@ -35,10 +41,10 @@ pub fn until(world: &World, memory: Memory, mut holds: impl FnMut() -> bool) {
 #[cold]
 #[inline(never)]
 fn keep_waiting(world: &World, memory: Memory, holds: &mut dyn FnMut() -> bool) {
-    let mut rounds = 0u32;
+    let (mut rounds, mut yields) = (0u32, 0);
     loop {
-        let oversubscribed = OVERSUBSCRIBED.load(Ordering::Relaxed);
-        for _ in 0..if oversubscribed { LOOKS_OVERSUBSCRIBED } else { LOOKS } {
+        let oversubscribed = usize::from(OVERSUBSCRIBED.load(Ordering::Relaxed));
+        for _ in 0..LOOKS[oversubscribed] {
             if holds() {
                 return;
             }
@@ -48,10 +54,12 @@ fn keep_waiting(world: &World, memory: Memory, holds: &mut dyn FnMut() -> bool) 
         if (world.link.has_far || rounds % POLL_EVERY == 0) && world.link.poll() {
             continue;
         }
-        if rounds <= if oversubscribed { YIELDS_OVERSUBSCRIBED } else { YIELDS } {
-            let before = Instant::now();
-            std::thread::yield_now();
-            OVERSUBSCRIBED.store(before.elapsed() > SWITCHED, Ordering::Relaxed);
+        if rounds % ROUNDS[oversubscribed] != 0 {
+            continue;
+        }
+        if yields < YIELDS[oversubscribed] {
+            yields += 1;
+            give_way();
             continue;
         }
         world.link.rest();
@@ -257,11 +265,9 @@ fn tested(world: &World, holds: bool) -> c_int {
 fn failed_test(world: &World) {
     thread_local!(static FAILED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
     let failed = FAILED.with(|failed| failed.replace(failed.get().wrapping_add(1)));
-    if failed % LOOKS == LOOKS - 1 {
+    if failed % ROUNDS[0] == 0 {
         world.link.poll();
-        let before = Instant::now();
-        std::thread::yield_now();
-        OVERSUBSCRIBED.store(before.elapsed() > SWITCHED, Ordering::Relaxed);
+        give_way();
     } else if OVERSUBSCRIBED.load(Ordering::Relaxed) {
         std::thread::yield_now();
     }

@@ -140,12 +140,16 @@ pub unsafe extern "C" fn ntbring_segment_grow(grown: *mut ntbring_segment_t, fro
 /// # Safety
 /// `placed` must be a segment that is not freed yet; the memory at `at` must be as the header says.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_segment_take_place_of(placed: *mut ntbring_segment_t, at: *mut c_void) -> i32 {
+pub unsafe extern "C" fn ntbring_segment_take_place_of(
+    placed: *mut ntbring_segment_t,
+    at: *mut c_void,
+    whole: u64,
+) -> i32 {
     guard(|| {
         // SAFETY: the segment is NULL or has not been freed (contract of this function).
         let segment = unsafe { segment(placed) }?;
         // SAFETY: the caller guarantees mapped memory that no other thread accesses.
-        unsafe { segment.take_place_of(at.cast()) }.map_err(resource)?;
+        unsafe { segment.take_place_of(at.cast(), whole as usize) }.map_err(resource)?;
         Ok(NTBRING_OK as i32)
     })
 }

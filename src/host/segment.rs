@@ -78,21 +78,29 @@ impl Segment {
     }
 
     /// Replaces this process's memory at `at` by the segment: copies its contents there first. The segment must be this
-    /// process's own, not sealed, and a multiple of the page size.
+    /// process's own, not sealed, and a multiple of the page size. The first `whole` bytes are copied as a whole. The rest
+    /// must be private memory without a file, of which only pages that were written are copied.
     ///
     /// # Safety
     /// The bytes from `at` to the segment's size behind it must be mapped, readable and writable memory that starts at
     /// a page, and no other thread may access them during the call. They are never unmapped again.
-    pub unsafe fn take_place_of(&self, at: *mut u8) -> io::Result<()> {
+    pub unsafe fn take_place_of(&self, at: *mut u8, whole: usize) -> io::Result<()> {
         let memory = self.memory.as_ref().filter(|_| self.size == self.bytes.len() as u64);
         let memory = memory.ok_or(io::ErrorKind::InvalidInput)?;
-        // Pages without contents stay holes if they are not backed, as they use no memory elsewhere.
-        resident::each_run(at as usize, self.bytes.len() / PAGE, |first, pages| {
-            let (from, len) = (first * PAGE, pages * PAGE);
+        let copy = |from: usize, len: usize| {
             memory.back((PAGE + from) as u64, len as u64)?;
             // SAFETY: the caller guarantees readable bytes; the copy ends before they are replaced.
             self.sink().write(from, unsafe { ForeignBytes::new(at.wrapping_add(from), len) });
             Ok::<(), io::Error>(())
+        };
+        let whole = whole.next_multiple_of(PAGE).min(self.bytes.len());
+        if whole > 0 {
+            copy(0, whole)?;
+        }
+        // Pages without contents stay holes if they are not backed, as they use no memory elsewhere.
+        let rest = at as usize + whole;
+        resident::each_run(rest, (self.bytes.len() - whole) / PAGE, |first, pages| {
+            copy(whole + first * PAGE, pages * PAGE)
         })?;
         // SAFETY: the caller's guarantee.
         unsafe { memory.map_over(PAGE as u64, self.bytes.len(), at) }
@@ -306,7 +314,7 @@ mod tests {
         // SAFETY: the pages were just mapped, nothing else uses them, and they are never unmapped.
         unsafe {
             at.add(PAGE).write(77);
-            own.take_place_of(at).unwrap();
+            own.take_place_of(at, 1).unwrap();
             assert_eq!(other.source().load(PAGE), 77);
             other.sink().store(8, 99);
             assert_eq!(at.cast::<u64>().add(1).read_volatile(), 99);

@@ -61,6 +61,23 @@ impl Allocator {
         Some(len)
     }
 
+    /// Changes the length of the range at `offset` to one for which its memory suffices, and frees the rest. Returns false
+    /// if it does not suffice.
+    pub fn shrink(&mut self, offset: usize, len: usize) -> bool {
+        let padded = |len: usize| len.max(1).checked_next_multiple_of(GRAIN).unwrap_or(usize::MAX);
+        let Some(before) = self.used.get_mut(&offset).filter(|before| padded(**before) >= padded(len)) else {
+            return false;
+        };
+        let rest = padded(*before) - padded(len);
+        *before = len;
+        if rest > 0 {
+            // The rest becomes a range of its own, which is freed.
+            self.used.insert(offset + padded(len), rest);
+            self.free(offset + padded(len));
+        }
+        true
+    }
+
     /// Returns the requested length of the range at `offset`; None if no range begins there.
     pub fn len_of(&self, offset: usize) -> Option<usize> {
         self.used.get(&offset).copied()
@@ -122,6 +139,16 @@ mod tests {
             held.iter().for_each(|&(at, _)| assert!(allocator.free(at).is_some()));
             prop_assert_eq!((allocator.used(), allocator.largest_free()), (0, SIZE));
         }
+    }
+
+    #[test]
+    fn a_range_shrinks_in_its_place_and_does_not_grow() {
+        let mut allocator = Allocator::new(1024);
+        assert_eq!((allocator.allocate(300, 1), allocator.allocate(64, 1)), (Some(0), Some(320)));
+        assert!(allocator.shrink(0, 310) && allocator.shrink(0, 320) && !allocator.shrink(0, 321));
+        assert!(allocator.shrink(0, 100) && !allocator.shrink(64, 1));
+        assert_eq!((allocator.used(), allocator.len_of(0)), (192, Some(100)));
+        assert_eq!(allocator.allocate(192, 1), Some(128));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::fail;
 use crate::world::OwnMemory;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
 /// Longest sleep of a PE that waits for an answer, microseconds.
@@ -166,7 +166,7 @@ impl Link {
             if begun.get(number).is_none_or(has_ended) {
                 break;
             }
-            if !self.poll() {
+            if !self.poll() && !begun.get(number).is_none_or(has_ended) {
                 self.idle(SLEEP_US);
             }
         }
@@ -183,13 +183,21 @@ impl Link {
         }
     }
 
-    /// Handles what has arrived. Returns true if there was anything. Does nothing if another thread is doing it.
+    /// Handles what has arrived. Returns true if there was anything, or if another thread is doing it.
     pub fn poll(&self) -> bool {
         if self.rests.load(Ordering::Relaxed) && self.rests.swap(false, Ordering::Relaxed) {
             // SAFETY: as above.
             unsafe { ntbring_rest(self.endpoint, 0) };
         }
-        let Ok(mut messages) = self.messages.try_lock() else { return false };
+        let mut messages = match self.messages.try_lock() {
+            Ok(messages) => messages,
+            Err(TryLockError::WouldBlock) => {
+                // The other thread may handle what this one waits for.
+                std::thread::yield_now();
+                return true;
+            }
+            Err(TryLockError::Poisoned(_)) => fail::fatal("a thread has failed while it used the ring"),
+        };
         let mut any = false;
         for _ in 0..EVENTS {
             let mut event = ntbring_event_t::default();

@@ -13,6 +13,8 @@ pub struct Globals {
     pub base: usize,
     /// Number of bytes.
     pub size: usize,
+    /// Number of bytes at the beginning that come from the executable's file; the others begin as zeros.
+    pub from_file: usize,
     /// A number that is the same for all processes that run the same executable, wherever it is loaded.
     pub identity: u64,
 }
@@ -50,9 +52,12 @@ unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: libc::size_t, to: 
     let ranges = writable.map(|h| (h.p_vaddr as usize, (h.p_vaddr + h.p_memsz) as usize));
     let (from, to) = ranges.fold((usize::MAX, 0), |(from, to), (start, end)| (from.min(start), to.max(end)));
     let from = (from / PAGE * PAGE).max(sealed);
+    let writable = headers.iter().filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W != 0);
+    let file_end = writable.map(|h| (h.p_vaddr + h.p_filesz) as usize).max().unwrap_or(0);
     if from < to {
         let (base, size) = (load + from, to.next_multiple_of(PAGE) - from);
-        *found = Some(Globals { base, size, identity: hasher.finish() });
+        let from_file = file_end.saturating_sub(from).next_multiple_of(PAGE).min(size);
+        *found = Some(Globals { base, size, from_file, identity: hasher.finish() });
     }
     1
 }

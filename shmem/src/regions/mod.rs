@@ -4,8 +4,12 @@
 //! PEs map that memory and access the objects as they access the heap. Objects of shared libraries are not symmetric, as
 //! the specification says.
 
+// Unit tests do not register the handlers.
+#[cfg_attr(test, allow(dead_code))]
 mod fork;
 mod layout;
 
 pub use fork::keep_private_in_children;
+#[cfg(not(test))]
+pub use fork::register_fork_handlers;
 pub use layout::{Globals, PAGE};

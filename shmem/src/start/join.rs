@@ -48,9 +48,12 @@ pub fn join(name: &'static str, number: u32) {
     if let (Some(globals), Some(segment)) =
         (globals.filter(|_| globals_size > 0), &own.segments[Memory::Globals as usize])
     {
+        // In a later job they are shared memory already, whose pages this process need not have touched.
+        let whole = if number == 1 { globals.from_file } else { globals.size };
         // SAFETY: the pages are the executable's own data. No other thread may use them during initialisation, which
         // the description of the library says.
-        if let Err(text) = unsafe { segment.take_place_of(globals.base) } {
+        let taken = with_signals_blocked(|| unsafe { segment.take_place_of(globals.base, whole) });
+        if let Err(text) = taken {
             fail::call(name, format_args!("globals cannot be made symmetric (SHMEM_GLOBALS=off): {text}"));
         }
         keep_private_in_children(globals.base, globals.size);
@@ -86,6 +89,19 @@ pub fn join(name: &'static str, number: u32) {
     world::begin(world);
     if let Some(world) = world::current() {
         world.link.begin_polling();
+    }
+}
+
+/// Runs `work` while no signal handler of this thread can run.
+fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: all pointers are to locals; the old mask is restored.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        result
     }
 }
 

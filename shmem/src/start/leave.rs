@@ -3,27 +3,29 @@
 use super::job::{barrier, check};
 use crate::abi::*;
 use crate::reach::GROUP;
+#[cfg(not(test))]
+use crate::regions::register_fork_handlers;
 use crate::world;
 
 /// Leaves the job, all of whose PEs do.
 pub fn leave() {
     let Some(mut world) = world::end() else { return };
-    let (endpoint, guard) = world.link.endpoint();
-    drop(guard);
-    loop {
-        // SAFETY: the endpoint is connected, and no other thread uses it any more.
+    let endpoint = loop {
+        let (endpoint, guard) = world.link.endpoint();
+        // SAFETY: the endpoint is connected, and no other thread uses it meanwhile.
         let rc = unsafe { ntbring_flush(endpoint) };
+        drop(guard);
         check("messages cannot be delivered", rc);
         if rc == NTBRING_OK as i32 {
-            break;
+            break endpoint;
         }
         world.link.poll();
         world.link.idle(1000);
-    }
+    };
     // No PE accesses the memory of another one any more.
     barrier();
     world.link.end_polling();
-    // SAFETY: as above; no PE begins a collective any more. A group that does not exist is ignored.
+    // SAFETY: no other thread uses the endpoint any more; no PE begins a collective any more. A group that does not exist is ignored.
     check("the ring cannot be left", unsafe { ntbring_group_close(endpoint, GROUP) });
     for peer in &mut world.peers {
         // SAFETY: as above; nothing uses the mappings any more.
@@ -47,6 +49,8 @@ pub fn leave() {
 extern "C" fn keep() {
     // SAFETY: the function takes no arguments.
     unsafe { ntbring_pmi_keep() };
+    // Handlers of `fork` that are registered first run last before it, and first in the child.
+    register_fork_handlers();
 }
 
 /// The loader calls this function. Unit tests have no process manager, and not the real libntbring.

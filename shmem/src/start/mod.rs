@@ -24,9 +24,11 @@ struct Started {
     jobs: u32,
     /// Thread level; -1 before the first initialisation.
     level: c_int,
+    /// The process that has initialised the library: children by `fork` are no PEs.
+    process: u32,
 }
 
-static STARTED: Mutex<Started> = Mutex::new(Started { count: 0, jobs: 0, level: -1 });
+static STARTED: Mutex<Started> = Mutex::new(Started { count: 0, jobs: 0, level: -1, process: 0 });
 
 fn started() -> MutexGuard<'static, Started> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -62,6 +64,7 @@ fn begin(name: &'static str, level: c_int) -> c_int {
     started.level = started.level.max(level);
     if started.count == 1 {
         started.jobs += 1;
+        started.process = std::process::id();
         join::join(name, started.jobs);
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -76,8 +79,12 @@ pub unsafe fn finalize(name: &'static str) {
     if started().count == 0 {
         fail::call(name, "the library is not initialised, or was finalised");
     }
+    if started().process != std::process::id() {
+        fail::call(name, "this process is a child of a PE, and no PE itself");
+    }
     let world = world::world(name);
     order::quiet_context(world, Ctx::DEFAULT);
+    world.contexts.wait_for_all(world);
     collectives::synchronise(world, world.teams.world());
     let mut started = started();
     started.count -= 1;
@@ -95,7 +102,7 @@ extern "C" {
 unsafe extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     let is_running = {
         let mut started = started();
-        let is_running = started.count > 0;
+        let is_running = started.count > 0 && started.process == std::process::id();
         started.count = started.count.min(1);
         is_running
     };

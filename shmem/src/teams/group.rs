@@ -1,6 +1,7 @@
 //! A team as one of its PEs sees it.
 
 use super::Area;
+use crate::handles::Ctx;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,12 +17,14 @@ pub struct Group {
     area: Area,
     /// Held during a collective.
     turn: Mutex<()>,
+    /// Contexts that the program has created on the team.
+    contexts: Mutex<Vec<Ctx>>,
 }
 
 impl Group {
     /// Creates a team in which this PE has the number `me`.
     pub fn new(members: Vec<usize>, me: usize, num_contexts: c_int, area: Area) -> Group {
-        Group { members, me, num_contexts, area, turn: Mutex::new(()) }
+        Group { members, me, num_contexts, area, turn: Mutex::new(()), contexts: Mutex::default() }
     }
 
     /// Returns the numbers of its PEs in the world.
@@ -47,6 +50,11 @@ impl Group {
     /// Returns the memory for its collectives.
     pub fn area(&self) -> &Area {
         &self.area
+    }
+
+    /// Returns the contexts that the program has created on the team.
+    pub fn contexts(&self) -> MutexGuard<'_, Vec<Ctx>> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Excludes other threads of this PE from collectives of the team, which the program must not have at once.

@@ -1,6 +1,6 @@
 //! Creation of teams out of others.
 
-use super::{get, Area, Group};
+use super::{Area, Group};
 use crate::collectives;
 use crate::handles::{Team, TeamConfig};
 use crate::world::{world, World};
@@ -103,8 +103,7 @@ pub unsafe fn split_2d(
 ) -> c_int {
     let world = world(name);
     let mut made = [(Team::INVALID, false); 2];
-    if parent != Team::INVALID && xrange >= 1 {
-        let parent = get(world, name, parent);
+    if let Some(parent) = world.teams.get(parent).filter(|_| xrange >= 1) {
         let (n, width) = (parent.n(), (xrange as usize).min(parent.n()));
         let (column, row) = (parent.me() % width, parent.me() / width);
         let x = Part { start: row * width, stride: 1, size: width.min(n - row * width) };
@@ -112,6 +111,16 @@ pub unsafe fn split_2d(
         // SAFETY: the program's guarantee.
         let contexts = unsafe { [num_contexts(x_config, x_mask), num_contexts(y_config, y_mask)] };
         made = [make(world, &parent, Some(x), contexts[0]), make(world, &parent, Some(y), contexts[1])];
+        if !made.iter().all(|made| made.1) {
+            // All PEs of the parent know that; no team is left of it.
+            for (team, _) in &mut made {
+                if let Some(group) = world.teams.get(*team) {
+                    world.teams.remove(*team);
+                    group.area().free(world);
+                }
+                *team = Team::INVALID;
+            }
+        }
     }
     // SAFETY: the program guarantees writable memory.
     unsafe {

@@ -67,13 +67,14 @@ impl Segment {
         }
     }
 
-    /// Maps the segment over the memory at `address`, with its contents. Returns libntbring's error text if that fails.
+    /// Maps the segment over the memory at `address`, with its contents, of which the first `whole` bytes may lie in pages
+    /// that were not written. Returns libntbring's error text if that fails.
     ///
     /// # Safety
     /// As the description of `ntbring_segment_take_place_of` says.
-    pub unsafe fn take_place_of(&self, address: usize) -> Result<(), String> {
+    pub unsafe fn take_place_of(&self, address: usize, whole: usize) -> Result<(), String> {
         // SAFETY: the caller's guarantee.
-        match unsafe { ntbring_segment_take_place_of(self.raw, address as *mut c_void) } {
+        match unsafe { ntbring_segment_take_place_of(self.raw, address as *mut c_void, whole as u64) } {
             rc if rc < 0 => Err(fail::ring_error()),
             _ => Ok(()),
         }

@@ -44,7 +44,9 @@ impl Installation {
 /// The headers' directory comes first; the library is left out if nothing is linked.
 pub fn compiler_call(installation: &Installation, compiler: &str, args: &[String]) -> Vec<String> {
     const NO_LINK: [&str; 6] = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
-    let links = !args.iter().any(|arg| NO_LINK.contains(&arg.as_str()));
+    // Without an input, as with `-v`, nothing is linked either.
+    let has_input = args.iter().any(|arg| !arg.starts_with('-') || arg.starts_with("-l"));
+    let links = has_input && !args.iter().any(|arg| NO_LINK.contains(&arg.as_str()));
     let mut call: Vec<String> = compiler.split_whitespace().map(str::to_string).collect();
     call.extend(installation.compile_flags());
     call.extend_from_slice(args);
@@ -73,7 +75,7 @@ pub fn launcher_args(args: &[String]) -> Result<Vec<String>> {
             _ => arg.clone(),
         });
         // Options of mpiexec that have a value; anything else that is not an option is the program.
-        const WITH_VALUE: [&str; 18] = [
+        const WITH_VALUE: &[&str] = &[
             "-n",
             "-np",
             "--np",
@@ -86,12 +88,31 @@ pub fn launcher_args(args: &[String]) -> Result<Vec<String>> {
             "-wdir",
             "-launcher",
             "-launcher-exec",
+            "-bootstrap",
+            "-bootstrap-exec",
+            "-rmk",
             "-bind-to",
             "-map-by",
+            "-membind",
             "-iface",
             "-envlist",
             "-genvlist",
             "-configfile",
+            "-path",
+            "-arch",
+            "-profile",
+            "-prepend-pattern",
+            "-outfile-pattern",
+            "-errfile-pattern",
+            "-nameserver",
+            "-pmi-port",
+            "-usize",
+            "-topolib",
+            "-ckpointlib",
+            "-demux",
+            "-hosts-per-node",
+            "-localhost",
+            "-s",
         ];
         const WITH_TWO: [&str; 2] = ["-env", "-genv"];
         let values = match arg.as_str() {
@@ -128,6 +149,7 @@ mod tests {
         let call = |args: &[&str]| compiler_call(&installation, "ccache gcc", &strings(args)).join(" ");
         assert_eq!(call(&["x.c", "-o", "x"]), "ccache gcc -I/p/include x.c -o x -L/p/lib -Wl,-rpath,/p/lib -lntbshmem");
         assert_eq!(call(&["-c", "x.c"]), "ccache gcc -I/p/include -c x.c");
+        assert_eq!(call(&["-v"]), "ccache gcc -I/p/include -v");
     }
 
     #[test]
