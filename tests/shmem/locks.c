@@ -36,7 +36,7 @@ int main(void) {
         pthread_join(threads[i], NULL);
     shmem_barrier_all();
     CHECK_EQ(shmem_long_g(&count[0], 0), (long)pes * THREADS * ROUNDS);
-    /* Nested and in different orders that cannot block each other. */
+    /* Several locks, which PEs take in different orders. */
     for (int i = 0; i < 40; i++) {
         int which = 1 + (i + me) % 3;
         visit(&locks[which], which);

@@ -15,7 +15,7 @@ use crate::{parallel, paths, process, ui};
 
 /// Options for all C programs.
 const C: &[&str] = &["-std=gnu11", "-Werror"];
-/// Options for all programs. The program whose source names no function is warned of.
+/// Options for all programs.
 const ALL: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-pthread"];
 
 /// Directory of the executables.

@@ -1,4 +1,4 @@
-//! The list of programs, `tests/shmem/programs.toml`.
+//! The list of programs, `tests/shmem/programs.toml` and `tests/shmem/ends.toml`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +17,9 @@ const LAYOUTS: &[&str] = &["1x2", "2x1", "4x1", "5x1", "4x2"];
 
 /// The layouts of the smaller selection: hosts of several PEs, and hosts that are not neighbours.
 const APART: &[&str] = &["2x2", "4x1"];
+
+/// The files of the list.
+const FILES: [&str; 2] = ["programs.toml", "ends.toml"];
 
 /// The list.
 #[derive(Debug, Deserialize)]
@@ -96,10 +99,14 @@ fn default_timeout() -> u64 {
 impl Programs {
     /// Reads the list. If `only` is not empty, keeps the programs that it names.
     pub fn read(only: &[String]) -> Result<Self> {
-        let file = directory().join("programs.toml");
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", paths::shown(&file)))?;
-        let mut list: Self =
-            toml::from_str(&text).with_context(|| format!("cannot understand {}", paths::shown(&file)))?;
+        let mut list = Self { program: Vec::new() };
+        for name in FILES {
+            let file = directory().join(name);
+            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", paths::shown(&file)))?;
+            let part: Self =
+                toml::from_str(&text).with_context(|| format!("cannot understand {}", paths::shown(&file)))?;
+            list.program.extend(part.program);
+        }
         let mut names: Vec<&str> = list.program.iter().map(|program| program.name.as_str()).collect();
         names.dedup();
         if let Some(name) = only.iter().find(|name| !names.contains(&name.as_str())) {
