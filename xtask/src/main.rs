@@ -80,7 +80,7 @@ enum Command {
     /// Run the simulator of the ring: managers, the papers' experiments, sweeps (docs/simulator.md)
     Sim(sim::SimArgs),
 
-    /// Run MPI programs on a ring of virtual machines with modelled adapters
+    /// Run MPI or OpenSHMEM programs on a ring of virtual machines with modelled adapters
     VmRing(vm_ring::VmRingArgs),
 }
 

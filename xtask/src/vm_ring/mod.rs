@@ -39,7 +39,7 @@ use clap::{Args, ValueEnum};
 use crate::mpich_test::Elsewhere;
 use crate::setup::{self, SetupArgs};
 use crate::ui::{self, Tally};
-use crate::{mpi_programs, paths, process};
+use crate::{mpi_programs, paths, process, shmem_test};
 use accel::Accel;
 use faults::Fault;
 use launchers::Launcher;
@@ -75,6 +75,10 @@ pub struct VmRingArgs {
     /// Execution of the machines' instructions
     #[arg(long, value_enum, default_value_t = Accel::Tcg)]
     accel: Accel,
+
+    /// The programs are OpenSHMEM programs, of tests/shmem
+    #[arg(long, requires = "programs")]
+    shmem: bool,
 
     /// Run all programs of tests/mpi that fit
     #[arg(long)]
@@ -145,7 +149,10 @@ pub fn run(args: &VmRingArgs) -> Result<Tally> {
         return peer_linux::run(&setting, &ntb_modules::ensure(images)?);
     }
     let installed = setup::ensure(&args.setup)?;
-    let programs = mpi_programs::build(&installed)?;
+    let programs = match args.shmem {
+        true => shmem_test::build(&installed)?,
+        false => mpi_programs::build(&installed)?,
+    };
     let needs_more = args.launcher.is_fetched() || args.netpipe;
     let over = needs_more.then(images::guest_programs).transpose()?;
     let mpi = installed.mpi.prefix().to_path_buf();

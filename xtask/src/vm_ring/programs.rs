@@ -74,7 +74,7 @@ impl Budget {
 /// Boots a ring, runs the programs one after the other, and counts those that passed.
 pub fn run(setting: &Setting, selection: &Selection, guests: u32) -> Result<Tally> {
     if let Some(missing) = selection.named.iter().find(|name| !setting.programs.join(name).is_file()) {
-        bail!("there is no program {missing} in tests/mpi");
+        bail!("there is no program {missing} in {}", paths::shown(&setting.programs));
     }
     let ring = setting.ring(guests)?;
     println!(
