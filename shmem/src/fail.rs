@@ -3,6 +3,7 @@
 use crate::abi;
 use std::ffi::CStr;
 use std::fmt::Display;
+use std::io::Write;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Number of this PE, for messages; -1 before it is known.
@@ -35,11 +36,18 @@ pub fn ring_error() -> String {
 }
 
 fn end(text: &str, code: i32) -> ! {
-    match PE.load(Ordering::Relaxed) {
-        pe if pe < 0 => eprintln!("ntbring: OpenSHMEM: {text}"),
-        pe => eprintln!("ntbring: OpenSHMEM, PE {pe}: {text}"),
-    }
+    say(text);
     leave(code)
+}
+
+/// Prints a message of this PE as one write, so that messages of several PEs do not mix.
+pub fn say(text: &str) {
+    let line = match PE.load(Ordering::Relaxed) {
+        pe if pe < 0 => format!("ntbring: OpenSHMEM: {text}\n"),
+        pe => format!("ntbring: OpenSHMEM, PE {pe}: {text}\n"),
+    };
+    // There is nowhere to report a failure to.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Ends all PEs of the job with an exit code.

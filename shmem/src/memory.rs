@@ -85,13 +85,12 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
             Err(cause) => cause,
             Ok(()) => "another PE has no memory".to_string(),
         };
-        eprintln!(
-            "ntbring: OpenSHMEM, PE {}: {name}: {len} bytes cannot be allocated: {cause} (in use: {} bytes; largest \
+        fail::say(&format!(
+            "{name}: {len} bytes cannot be allocated: {cause} (in use: {} bytes; largest \
              free part: {} bytes)",
-            world.me,
             heap.used(),
             heap.largest_free()
-        );
+        ));
     }
     ptr::null_mut()
 }

@@ -28,10 +28,15 @@ pub fn exchange<'a>(
     others().for_each(|other| take(other, &|to| area.receive(world, other, number, to)));
 }
 
+/// Returns true if blocks of `len` bytes go through mailboxes, which know the PEs by their numbers in the world.
+pub fn has_mailboxes(world: &World, group: &Group, len: usize) -> bool {
+    group.n() == world.n() && world.link.has_mailboxes(world.n(), len) && group.is_in_order()
+}
+
 /// Each PE has one block for all, of the same size, at most [`BLOCK_MAX`] bytes. `take` gets the blocks of the others.
 pub fn allgather(world: &World, group: &Group, own: &[u8], mut take: impl FnMut(usize, &dyn Fn(&mut [u8]))) {
     let (n, len) = (group.n(), own.len());
-    if n < world.n() || !world.link.has_mailboxes(n, len) {
+    if !has_mailboxes(world, group, len) {
         return exchange(world, group, |_| own, take);
     }
     let _turn = group.turn();

@@ -1,6 +1,7 @@
 //! Children of a PE by `fork`: they get globals of their own, as without the library.
 
 use super::PAGE;
+use crate::fail;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +40,7 @@ unsafe extern "C" fn before() {
     unsafe {
         let copy = libc::mmap(ptr::null_mut(), size, access, how, -1, 0);
         if copy == libc::MAP_FAILED {
-            return eprintln!("ntbring: OpenSHMEM: no memory for the globals of a child, which shares those of the PE");
+            return fail::say("no memory for the globals of a child, which shares those of the PE");
         }
         let mut has_contents = vec![1u8; size / PAGE];
         libc::mincore(base as *mut c_void, size, has_contents.as_mut_ptr());

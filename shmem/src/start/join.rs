@@ -321,10 +321,7 @@ fn agree_on_globals(job: &Job, settings: &Settings, cards: &[Card]) -> usize {
         None => own.globals as usize,
         Some(pe) => {
             if settings.debug {
-                eprintln!(
-                    "ntbring: OpenSHMEM, PE {}: PE {pe} runs another executable, so globals are not symmetric",
-                    job.me
-                );
+                fail::say(&format!("PE {pe} runs another executable, so globals are not symmetric"));
             }
             0
         }

@@ -32,6 +32,11 @@ impl Group {
         &self.members
     }
 
+    /// Returns true if PEs have the same numbers in the team as in the world.
+    pub fn is_in_order(&self) -> bool {
+        self.members.iter().enumerate().all(|(number, &pe)| number == pe)
+    }
+
     /// Returns the number of its PEs.
     pub fn n(&self) -> usize {
         self.members.len()
