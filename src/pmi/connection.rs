@@ -17,7 +17,7 @@ const ANSWER_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Connection {
     fd: OwnedFd,
-    /// What was read and not yet heard.
+    /// Bytes that were read and not yet returned.
     buffer: Vec<u8>,
 }
 

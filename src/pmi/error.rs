@@ -12,7 +12,7 @@ pub enum PmiError {
         name: &'static str,
         /// Its value.
         value: String,
-        /// What it should be.
+        /// The values that are allowed.
         wanted: &'static str,
     },
     /// The inherited descriptor cannot be used.
@@ -20,7 +20,7 @@ pub enum PmiError {
     Descriptor {
         /// The descriptor.
         fd: i32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// No connection to the port of the process manager.
@@ -28,15 +28,15 @@ pub enum PmiError {
     Connect {
         /// Host and port.
         address: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Reading or writing failed.
     #[error("the connection to the process manager failed while {doing} ({source}). The output of mpiexec or srun may say why")]
     Io {
-        /// What was done.
+        /// The action that failed.
         doing: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The process manager has closed the connection.
@@ -52,7 +52,7 @@ pub enum PmiError {
         question: String,
         /// The answer, or its beginning.
         answer: String,
-        /// What was expected.
+        /// The answer that was expected.
         wanted: String,
     },
     /// The process manager refuses a request.

@@ -37,7 +37,7 @@ pub fn parse_mapping(text: &str, size: usize) -> Result<Vec<u32>, PmiError> {
     Err(error("it has no place for a rank"))
 }
 
-/// What is left of the text.
+/// The rest of the text.
 struct Parser<'a>(&'a str);
 
 impl Parser<'_> {
@@ -76,7 +76,7 @@ impl Parser<'_> {
     }
 }
 
-/// How MPICH's variables split hosts, for experiments on a single machine.
+/// The split of hosts by MPICH's variables, for experiments on a single machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
     /// They do not.

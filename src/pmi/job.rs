@@ -1,4 +1,4 @@
-//! What a process knows about its job, and how it finds its process manager.
+//! Facts about the job of a process, and the connection to its process manager.
 
 use crate::connection::{Connection, LINE_MAX};
 use crate::PmiError;

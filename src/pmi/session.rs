@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an abort waits for the end of this process.
+/// Time for which an abort waits for the end of this process.
 const ABORT_WAIT: Duration = Duration::from_secs(10);
 
 /// A session with the process manager: opened by each user, and closed by each.

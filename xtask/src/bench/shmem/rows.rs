@@ -30,7 +30,7 @@ impl Program {
     }
 }
 
-/// Where the PEs of a run are.
+/// The place of the PEs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
     /// This many hosts of one PE, whose memory is mapped where hosts are neighbours.

@@ -11,7 +11,7 @@ const LONG: u64 = 512 << 10;
 
 /// The links of an experiment with many busy ones.
 pub struct Scaled {
-    /// What one core copies into a window while another one copies out of it, in MB/s.
+    /// Rate at which one core copies into a window while another one copies out of it, MB/s.
     pub copied: f64,
     /// Bandwidth of one link in MB/s.
     pub link: u64,
