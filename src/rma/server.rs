@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 /// Interval between two checks for dead lock holders.
 const CHECK_HOLDERS_EVERY: Duration = Duration::from_millis(100);
 
+/// Maximum number of replies that have left and are not counted as sent yet: each thread of the host may have put one into
+/// its lane, and the requester may have seen it and sent another request by another lane.
+const LEAVING_MAX: usize = 8;
+
 type Bytes = SmallVec<[u8; 64]>;
 
 /// The ranks of the job, as the server needs to know them.
@@ -75,7 +79,7 @@ pub struct Server {
     segments: HashMap<u64, Served>,
     /// Number of unanswered requests of each rank.
     open: HashMap<u32, usize>,
-    /// Maximum number of unanswered requests of one rank.
+    /// Maximum number of unanswered requests of one rank, with those whose replies are leaving.
     limit: usize,
     /// Maximum number of bytes that a reply may carry.
     result_max: u64,
@@ -98,7 +102,7 @@ impl Server {
             registry,
             segments: HashMap::new(),
             open: HashMap::new(),
-            limit: OPEN_MAX * local,
+            limit: OPEN_MAX * local + LEAVING_MAX,
             result_max: packet_max.saturating_sub(Reply::LEN) as u64,
             waiting: 0,
             checked: now,

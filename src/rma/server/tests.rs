@@ -186,7 +186,7 @@ fn no_lock_is_granted_to_a_rank_that_has_died_while_it_waited() {
 #[test]
 fn a_rank_with_too_many_open_requests_is_refused_until_replies_are_sent() {
     let mut host = Host::new();
-    let limit = 2 * OPEN_MAX;
+    let limit = 2 * OPEN_MAX + LEAVING_MAX;
     assert!((0..limit).all(|_| host.ask(2, Action::Get, (0, 1), &[])));
     assert!(!host.ask(2, Action::Get, (0, 1), &[]) && host.ask(3, Action::Get, (0, 1), &[]));
 }
