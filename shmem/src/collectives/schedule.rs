@@ -3,9 +3,10 @@
 
 use crate::abi::*;
 use crate::fail;
-use crate::reach::{copy, Transfer, Transfers};
+use crate::reach::{copy, Operation};
 use crate::teams::Group;
 use crate::world::World;
+use std::sync::Arc;
 
 /// A collective.
 pub struct Collective<T> {
@@ -62,7 +63,7 @@ pub unsafe fn run<T: Copy>(
     let _turn = group.turn();
     let mut scratch: Vec<T> = Vec::with_capacity(schedule.scratch as usize);
     let scratch = scratch.as_mut_ptr();
-    let mut transfers = Transfers::default();
+    let mut transfers: Vec<Option<Arc<Operation>>> = Vec::new();
     let mut step = ntbring_step_t::default();
     // SAFETY: the schedule was begun, and the step is a local.
     while unsafe { ntbring_schedule_next(&mut schedule, &mut step) } == NTBRING_SOME as i32 {
@@ -77,20 +78,28 @@ pub unsafe fn run<T: Copy>(
         let (from, to) = (at(step.from, step.from_offset), at(step.to, step.to_offset));
         let (count, number) = (step.count as usize, step.request as usize);
         let len = count * size_of::<T>();
-        let mut begin = |transfer: Transfer| transfers.add(number, transfer);
+        let mut begin = |transfer| {
+            transfers.resize_with(transfers.len().max(number + 1), || None);
+            transfers[number] = Some(transfer);
+        };
         let peer = step.peer as usize;
         match step.action {
             _ if count == 0 && step.action != NTBRING_STEP_SENT && step.action != NTBRING_STEP_RECEIVED => {}
+            // The tag is where the receiver's part of the team's memory is: no other team has it.
             // SAFETY: the steps stay within the buffers, which are kept until the transfers have ended.
             NTBRING_STEP_SEND => begin(unsafe {
-                let tag = group.area().part(peer);
-                world.link.offer(group.members()[peer], tag as u64, from.cast(), len)
+                let tag = group.area().part(peer) as u64;
+                world.link.send(group.members()[peer], tag, from.cast(), len)
             }),
-            NTBRING_STEP_RECEIVE => {
-                begin(Transfer::awaited(group.members()[peer], group.area().part(group.me()) as u64, to.cast(), len));
-            }
+            // SAFETY: as above.
+            NTBRING_STEP_RECEIVE => begin(unsafe {
+                let tag = group.area().part(group.me()) as u64;
+                world.link.receive(group.members()[peer], tag, to.cast(), len)
+            }),
             NTBRING_STEP_SENT | NTBRING_STEP_RECEIVED => {
-                world.link.complete(&mut transfers, number);
+                if let Some(transfer) = transfers.get_mut(number).and_then(Option::take) {
+                    world.link.wait(|| transfer.is_done());
+                }
             }
             // SAFETY: as above.
             NTBRING_STEP_COPY => unsafe { copy(from.cast_const().cast(), to.cast(), len) },

@@ -1,8 +1,8 @@
 //! This PE's endpoint in the ring.
 
-use super::messages::{Messages, OFFER, REPLY, REQUEST};
+use super::messages::{Messages, REPLY, REQUEST};
 use super::operation::Operation;
-use super::transfer::{Transfer, Transfers};
+use super::transfers::{has_arrived, has_left, DATA};
 use crate::abi::*;
 use crate::fail;
 use crate::world::OwnMemory;
@@ -137,42 +137,22 @@ impl Link {
         }
     }
 
-    /// Offers `len` bytes, which must not be 0, to a PE that awaits them under a tag.
+    /// Sends `len` bytes, at least 1, to a PE that receives them under this tag.
     ///
     /// # Safety
-    /// They must stay valid until the transfer has ended.
-    pub unsafe fn offer(&self, to: usize, tag: u64, data: *const u8, len: usize) -> Transfer {
-        let operation = Operation::new(ptr::null(), [0; 3]);
-        operation.begin(1);
+    /// They must stay valid until the operation is complete.
+    pub unsafe fn send(&self, to: usize, tag: u64, data: *const u8, len: usize) -> Arc<Operation> {
         // SAFETY: the caller's guarantee.
-        unsafe { self.endpoint().1.offer(to, tag, (data, len), &operation) };
-        Transfer::offered(operation)
+        unsafe { self.endpoint().1.transfers.send(to, tag, data, len) }
     }
 
-    /// Waits until a transfer has ended; begins to fetch what is offered for the others meanwhile.
-    pub fn complete(&self, transfers: &mut Transfers, number: usize) {
-        let Transfers { begun, awaited } = transfers;
-        let has_ended = |transfer: &Option<Transfer>| transfer.as_ref().is_none_or(Transfer::has_ended);
-        loop {
-            let (_, mut messages) = self.endpoint();
-            awaited.retain(|&number| {
-                let transfer = begun[number].as_mut();
-                transfer.is_some_and(|transfer| {
-                    messages.fetch(transfer);
-                    transfer.is_awaited()
-                })
-            });
-            drop(messages);
-            if begun.get(number).is_none_or(has_ended) {
-                break;
-            }
-            if !self.poll() && !begun.get(number).is_none_or(has_ended) {
-                self.idle(SLEEP_US);
-            }
-        }
-        if let Some(transfer) = begun.get_mut(number) {
-            *transfer = None;
-        }
+    /// Receives `len` bytes, at least 1, that a PE sends under a tag.
+    ///
+    /// # Safety
+    /// The place must stay valid until the operation is complete.
+    pub unsafe fn receive(&self, from: usize, tag: u64, to: *mut u8, len: usize) -> Arc<Operation> {
+        // SAFETY: the caller's guarantee.
+        unsafe { self.endpoint().1.transfers.receive(from, tag, to, len) }
     }
 
     /// To be called when this PE stops polling: the threads of its host handle requests at once then.
@@ -207,7 +187,7 @@ impl Link {
                 rc if rc == NTBRING_NONE as i32 => break,
                 _ => any = true,
             }
-            handle(&event, &mut messages);
+            handle(&mut event, &mut messages);
             // SAFETY: as above; the event was filled in.
             if unsafe { ntbring_release(self.endpoint, &mut event) } < 0 {
                 fail::ring("the ring has failed");
@@ -237,12 +217,13 @@ impl Link {
     }
 }
 
-fn handle(event: &ntbring_event_t, messages: &mut Messages) {
+fn handle(event: &mut ntbring_event_t, messages: &mut Messages) {
     match (event.kind, event.handler) {
         (NTBRING_EVENT_REMOTE, _) => {
             // SAFETY: the cookie of an operation that `begin` has made, whose one such event this is.
             unsafe { Arc::from_raw(event.cookie.cast_const().cast::<Operation>()) }.has_ended();
         }
+        (NTBRING_EVENT_SENT, DATA) | (NTBRING_EVENT_TAKEN, _) => has_left(event.cookie),
         (NTBRING_EVENT_SENT, REPLY) => messages.reply_sent(event.cookie),
         (NTBRING_EVENT_SENT, REQUEST) => {
             // SAFETY: the cookie of a part of an operation, whose one such event this is.
@@ -254,11 +235,9 @@ fn handle(event: &ntbring_event_t, messages: &mut Messages) {
         }
         (NTBRING_EVENT_MESSAGE, REQUEST) => messages.carry_out(event),
         (NTBRING_EVENT_MESSAGE, REPLY) => messages.has_answered(event),
-        (NTBRING_EVENT_OFFER, OFFER) => messages.has_offered(event),
-        (NTBRING_EVENT_TAKEN | NTBRING_EVENT_FETCHED, _) => {
-            // SAFETY: the cookie of a transfer, whose one such event this is.
-            unsafe { Arc::from_raw(event.cookie.cast_const().cast::<Operation>()) }.has_ended();
-        }
+        (NTBRING_EVENT_MESSAGE | NTBRING_EVENT_BEGIN | NTBRING_EVENT_OFFER, DATA) => messages.transfers.arrival(event),
+        (NTBRING_EVENT_CHUNK, _) => messages.transfers.chunk(event),
+        (NTBRING_EVENT_FETCHED, _) => has_arrived(event.cookie),
         (NTBRING_EVENT_LOST, _) => fail::fatal(fail::ring_error()),
         (kind, handler) => fail::fatal(format_args!("an unexpected event {kind} of the ring (handler {handler})")),
     }

@@ -4,12 +4,12 @@
 //! Messages from one PE to another arrive in order, and are carried out as they arrive, so operations stay in order.
 
 use super::operation::Operation;
-use super::transfer::Transfer;
+use super::transfers::Transfers;
 use super::{copy, near, AtomicOp};
 use crate::abi::*;
 use crate::fail;
 use crate::world::OwnMemory;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -18,8 +18,6 @@ use std::sync::Arc;
 pub const REQUEST: u16 = 1;
 /// The answer to a request.
 pub const REPLY: u16 = 2;
-/// An offer of data to a PE that awaits them.
-pub const OFFER: u16 = 3;
 
 /// Head of a request: number, segment, offset, length, action.
 const WORDS: usize = 5;
@@ -44,8 +42,8 @@ pub struct Messages {
     parts: HashMap<u64, Part>,
     /// Number of parts that have begun.
     begun: u64,
-    /// Offers that are not fetched yet, by sender and tag, in their order.
-    offers: HashMap<(i32, u64), VecDeque<ntbring_offer_t>>,
+    /// Transfers in which this PE takes part.
+    pub transfers: Transfers,
 }
 
 // SAFETY: addresses in it are those of the endpoint, of this PE's memory, and of buffers that the program keeps until
@@ -56,7 +54,7 @@ impl Messages {
     /// Creates the state. Head and payload of a message have at most `packed_max` bytes.
     pub fn new(endpoint: *mut ntbring_endpoint_t, packed_max: usize, memory: OwnMemory) -> Messages {
         let part_max = (packed_max.saturating_sub(HEAD) / GRAIN * GRAIN).max(GRAIN);
-        Messages { endpoint, part_max, memory, parts: HashMap::new(), begun: 0, offers: HashMap::new() }
+        Messages { endpoint, part_max, memory, parts: HashMap::new(), begun: 0, transfers: Transfers::new(endpoint) }
     }
 
     /// Begins an operation: sends a message for each part.
@@ -190,68 +188,6 @@ impl Messages {
         }
     }
 
-    /// Offers data to a PE.
-    ///
-    /// # Safety
-    /// As for [`super::Link::offer`].
-    pub unsafe fn offer(&mut self, to: usize, tag: u64, (data, len): (*const u8, usize), operation: &Arc<Operation>) {
-        let head = [tag];
-        let message = ntbring_message_t {
-            dest: to as i32,
-            handler: OFFER,
-            hdr: head.as_ptr().cast(),
-            hdr_size: size_of_val(&head) as u64,
-            data: data.cast(),
-            data_size: len as u64,
-            pack: None,
-            cookie: Arc::into_raw(operation.clone()).cast_mut().cast(),
-        };
-        // SAFETY: the endpoint is connected, and this value's lock is held; the caller guarantees the data.
-        if unsafe { ntbring_offer(self.endpoint, &message) } < 0 {
-            fail::ring("data cannot be offered to another PE");
-        }
-    }
-
-    /// Keeps an offer until it is awaited.
-    pub fn has_offered(&mut self, event: &ntbring_event_t) {
-        let Some([tag]) = head::<1>(event) else {
-            fail::fatal(format_args!("PE {} has sent an offer of another size", event.src));
-        };
-        self.offers.entry((event.src, tag)).or_default().push_back(event.offer);
-    }
-
-    /// Begins to fetch what a transfer awaits, if it was offered.
-    pub fn fetch(&mut self, transfer: &mut Transfer) {
-        if transfer.operation.is_some() {
-            return;
-        }
-        let Some(offers) = self.offers.get_mut(&transfer.key) else { return };
-        let Some(offer) = offers.pop_front() else { return };
-        if offers.is_empty() {
-            self.offers.remove(&transfer.key);
-        }
-        if offer.total != transfer.len as u64 {
-            fail::fatal(format_args!(
-                "PE {} takes part in a collective with {} bytes, and this PE with {}",
-                offer.src, offer.total, transfer.len
-            ));
-        }
-        let operation = Operation::new(ptr::null(), [0; 3]);
-        operation.begin(1);
-        let cookie = Arc::into_raw(operation.clone()).cast_mut().cast();
-        let (to, len) = (transfer.to.cast(), transfer.len as u64);
-        // SAFETY: the endpoint is connected, and this value's lock is held; the transfer's buffer is kept until its end.
-        match unsafe { ntbring_accept(self.endpoint, &offer, to, len, cookie) } {
-            rc if rc < 0 => fail::ring("data of another PE cannot be fetched"),
-            rc if rc == NTBRING_OK as i32 => {
-                // SAFETY: made above; there will be no event with it.
-                unsafe { Arc::from_raw(cookie.cast_const().cast::<Operation>()) }.has_ended();
-            }
-            _ => {}
-        }
-        transfer.operation = Some(operation);
-    }
-
     /// Frees the payload of a reply.
     pub fn reply_sent(&mut self, cookie: *mut c_void) {
         // SAFETY: made by `carry_out`, and passed here once.
@@ -275,7 +211,7 @@ impl Messages {
 }
 
 /// Returns the words of a message's head; None if it has another size.
-fn head<const N: usize>(event: &ntbring_event_t) -> Option<[u64; N]> {
+pub fn head<const N: usize>(event: &ntbring_event_t) -> Option<[u64; N]> {
     // SAFETY: the event has that many aligned bytes.
     (event.hdr_size as usize == 8 * N).then(|| unsafe { event.hdr.cast::<[u64; N]>().read_unaligned() })
 }

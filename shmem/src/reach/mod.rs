@@ -11,13 +11,13 @@ mod mailboxes;
 mod messages;
 mod near;
 mod operation;
-mod transfer;
+mod transfers;
 
 pub use copy::copy;
 pub use link::{Far, Link};
 pub use mailboxes::GROUP;
 pub use near::Word;
-pub use transfer::{Transfer, Transfers};
+pub use operation::Operation;
 
 use crate::handles::Ctx;
 use crate::world::{Peer, Place, World};
