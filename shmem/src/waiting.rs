@@ -17,7 +17,7 @@ const YIELDS: [u32; 2] = [100, 100];
 const SWITCHED: Duration = Duration::from_nanos(1500);
 /// Rounds between two polls of the ring if all PEs are near, when only failures can arrive.
 const POLL_EVERY: u32 = 256;
-/// Longest sleep, microseconds: stores through `shmem_ptr` wake nobody.
+/// Longest sleep, microseconds: stores through `shmem_ptr` wake no thread.
 const SLEEP_US: u32 = 1000;
 
 /// True while other processes want the processors on which this one waits.

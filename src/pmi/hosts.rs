@@ -1,4 +1,4 @@
-//! Which ranks share a host.
+//! The hosts of the ranks of a job.
 
 use crate::PmiError;
 use std::collections::BTreeMap;

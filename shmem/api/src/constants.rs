@@ -9,7 +9,7 @@ pub struct Constant {
     pub name: &'static str,
     /// C expression.
     pub value: &'static str,
-    /// Whether the deprecated name with an underscore before it exists, too.
+    /// True if the deprecated name with an underscore before it exists, too.
     pub old: bool,
 }
 
@@ -37,7 +37,7 @@ constants! {
     SHMEM_MINOR_VERSION: c_int = 6, old;
     /// Largest length of the vendor string, with the zero byte.
     SHMEM_MAX_NAME_LEN: usize = 256, old;
-    /// Who made this library.
+    /// Name of this library.
     SHMEM_VENDOR_STRING: &str = "ntbring", old;
 
     /// Only one thread exists.

@@ -26,7 +26,7 @@ pub(crate) fn overloads(functions: &[Function]) -> String {
     text
 }
 
-/// Whether there is a C function of this name with the same parameters.
+/// Returns true if there is a C function of this name with the same parameters.
 fn is_function(functions: &[Function], name: &str, overload: &Function) -> bool {
     let types = |f: &Function| f.parameters.iter().map(|p| p.c.clone()).collect::<Vec<String>>();
     functions.iter().any(|f| f.name == name && types(f) == types(overload))

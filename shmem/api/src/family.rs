@@ -2,7 +2,7 @@
 
 use crate::types::Set;
 
-/// Which functions of a family there are.
+/// Selection of the functions of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// One, with exactly this name.
@@ -15,7 +15,7 @@ pub enum Kind {
     Mem,
 }
 
-/// How a family and contexts go together.
+/// Relation of a family to contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contexts {
     /// No context at all, or it is one of the ordinary arguments.
@@ -29,13 +29,13 @@ pub enum Contexts {
 /// A family of functions with the same arguments and the same implementation.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// What it does, as names have it before a size; the whole name for [`Kind::Single`].
+    /// Its operation, as names have it before a size; the whole name for [`Kind::Single`].
     pub stem: &'static str,
-    /// What names have after a size.
+    /// The part of names after a size.
     pub suffix: &'static str,
-    /// Which functions there are.
+    /// The functions of the family.
     pub kinds: [Option<Kind>; 3],
-    /// Which contexts they use.
+    /// The contexts that they use.
     pub contexts: Contexts,
     /// C type of the result, with `T` for the type.
     pub result: &'static str,
@@ -47,9 +47,9 @@ pub struct Family {
     pub operation: Option<&'static str>,
     /// Name for all types in C11 and C++.
     pub generic: Option<&'static str>,
-    /// Whether the specification has deprecated it.
+    /// True if the specification has deprecated it.
     pub deprecated: bool,
-    /// Whether the header leaves it out.
+    /// True if the header leaves it out.
     pub hidden: bool,
 }
 

@@ -30,7 +30,7 @@ pub struct Function {
     pub result: String,
     /// Parameters, with the context if there is one.
     pub parameters: Vec<Parameter>,
-    /// Whether this is the variant with a context.
+    /// True for the variant with a context.
     pub ctx: bool,
     /// The type of typed functions.
     pub of: Option<&'static Type>,
@@ -53,7 +53,7 @@ impl Function {
         prototype(&self.result, &self.profiling_name(), &self.parameters)
     }
 
-    /// Whether a `long double` is passed or returned by value, which Rust cannot do.
+    /// Returns true if a `long double` is passed or returned by value, which Rust cannot do.
     pub fn by_value_long_double(&self) -> bool {
         self.result == "long double" || self.parameters.iter().any(|p| p.c == "long double")
     }

@@ -16,7 +16,7 @@ pub struct Collective<T> {
     pub root: usize,
     /// This PE's contribution.
     pub input: *const T,
-    /// Where the result goes. It may be the input.
+    /// Destination of the result. It may be the input.
     pub output: *mut T,
     /// Elements of a vector, or of one PE's block.
     pub n: usize,

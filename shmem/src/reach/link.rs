@@ -17,11 +17,11 @@ const SLEEP_US: u32 = 1000;
 /// Most events that one poll handles.
 const EVENTS: usize = 64;
 
-/// How operations on far PEs get there.
+/// Transport of operations on far PEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
     /// No PE is far.
-    Nobody,
+    Nowhere,
     /// The PEs' hosts carry out requests.
     ByHosts,
     /// The PEs carry out messages, where links may lose what is sent: only messages are carried end to end.
@@ -71,7 +71,7 @@ impl Link {
             messages: Mutex::new(Messages::new(endpoint, limits.packed_max as usize, memory)),
             far,
             block_max,
-            has_far: far != Far::Nobody,
+            has_far: far != Far::Nowhere,
             rests: AtomicBool::new(false),
             ends: AtomicBool::new(false),
             poller: Mutex::new(None),

@@ -39,7 +39,7 @@ pub enum AtomicOp {
     Fetch,
 }
 
-/// Whether an operation is complete when the call returns.
+/// State of an operation when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A put's source may be reused; what a get or an atomic operation fetches is there.

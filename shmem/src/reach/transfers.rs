@@ -17,7 +17,7 @@ pub const DATA: u16 = 3;
 /// Sender, and tag that the sender has chosen.
 type Key = (i32, u64);
 
-/// Where data go, and the operation that is complete when they are there.
+/// Destination of data, and the operation that is complete when they are there.
 struct Receive {
     to: *mut u8,
     len: usize,

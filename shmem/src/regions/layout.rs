@@ -1,4 +1,4 @@
-//! Where the writable data of the executable lie.
+//! Place of the writable data of the executable.
 
 use std::ffi::c_void;
 use std::hash::{Hash, Hasher};

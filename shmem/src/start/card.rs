@@ -1,4 +1,4 @@
-//! What each PE tells the others about itself at the start.
+//! The card with which each PE describes itself to the others at the start.
 
 use crate::abi::ntbring_segment_address_t;
 use crate::world::MEMORIES;

@@ -108,7 +108,7 @@ fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
 /// Returns how operations on PEs whose memory is not mapped get there.
 fn far(endpoint: *mut ntbring_endpoint_t, peers: &[Peer]) -> Far {
     match peers.iter().find(|peer| !peer.near) {
-        None => Far::Nobody,
+        None => Far::Nowhere,
         // SAFETY: the endpoint is connected. It is the same for all far PEs.
         Some(peer) if unsafe { ntbring_is_served(endpoint, peer.pe as i32) } == 1 => Far::ByHosts,
         Some(_) => Far::ByMessages,

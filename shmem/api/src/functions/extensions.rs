@@ -1,4 +1,4 @@
-//! What the specification does not have.
+//! Functions that the specification does not have.
 
 use crate::family::{Family, Group};
 
