@@ -15,10 +15,16 @@ pub trait Zero {
     const ZERO: Self;
 }
 
-/// Combines each value of `to` with that of `from` at the same place.
+/// Combines each of `n` values at `to` with that at `from` with the same index.
+///
+/// # Safety
+/// Both must have `n` values, and must not overlap.
 #[inline]
-pub fn combine<T: Copy, R: Reduction<T>>(to: &mut [T], from: &[T]) {
-    to.iter_mut().zip(from).for_each(|(a, &b)| *a = R::of(*a, b));
+pub unsafe fn combine<T: Copy, R: Reduction<T>>(to: *mut T, from: *const T, n: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's guarantee.
+        unsafe { to.add(i).write(R::of(to.add(i).read(), from.add(i).read())) };
+    }
 }
 
 /// Bitwise and.
@@ -95,9 +101,11 @@ mod tests {
     #[test]
     fn values_are_combined_in_place() {
         let mut values = [1i8, 100, -3];
-        combine::<i8, Sum>(&mut values, &[1, 100, 3]);
+        // SAFETY: arrays of three values.
+        unsafe { combine::<i8, Sum>(values.as_mut_ptr(), [1, 100, 3].as_ptr(), 3) };
         assert_eq!(values, [2, -56, 0]);
-        combine::<i8, Max>(&mut values, &[1, 0, 1]);
+        // SAFETY: as above.
+        unsafe { combine::<i8, Max>(values.as_mut_ptr(), [1, 0, 1].as_ptr(), 3) };
         assert_eq!(values, [2, 0, 1]);
         assert_eq!(Prod::of(ComplexF64(1.0, 2.0), ComplexF64(3.0, -1.0)), ComplexF64(5.0, 5.0));
     }

@@ -15,7 +15,8 @@ pub fn synchronise(world: &World, group: &Group) {
         return;
     }
     if exchange::has_mailboxes(world, group, 0) {
-        return exchange::allgather(world, group, &[], |_, _| {});
+        // SAFETY: there are no bytes.
+        return unsafe { exchange::allgather(world, group, std::ptr::null(), 0, |_, _| {}) };
     }
     let _turn = group.turn();
     let number = area.begin_barrier();
@@ -23,7 +24,8 @@ pub fn synchronise(world: &World, group: &Group) {
     if n <= ONE_ROUND {
         let others = || (1..n).map(|i| (me + i) % n);
         others().for_each(|other| raise(other, Flag::Of(me)));
-        return others().for_each(|other| area.wait(world, Flag::Of(other), number));
+        others().for_each(|other| area.wait(world, Flag::Of(other), number));
+        return area.have_met();
     }
     let mut distance = 1;
     for round in 0.. {
@@ -31,7 +33,7 @@ pub fn synchronise(world: &World, group: &Group) {
         area.wait(world, Flag::Round(round), number);
         distance *= 2;
         if distance >= n {
-            return;
+            return area.have_met();
         }
     }
 }

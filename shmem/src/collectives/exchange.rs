@@ -4,18 +4,23 @@
 //! exchanges: a PE that begins an exchange has ended the one before, for which all PEs have sent, and so had ended the
 //! one before that. Where not all memory is mapped, mailboxes that hosts pass on round the ring are faster.
 
-use crate::teams::Group;
+use crate::reach::copy;
+use crate::teams::{Flag, Group};
 use crate::world::World;
 
 pub use crate::teams::BLOCK_MAX;
 
-/// Each PE has a block for each PE, of at most [`BLOCK_MAX`] bytes. `block` returns the block for a PE of the team, and
-/// `take` gets the block of a PE by a function that copies it. This PE's own block is not passed through it.
-pub fn exchange<'a>(
+/// Each PE has a block of `len` bytes for each PE, at most [`BLOCK_MAX`]. `block` returns the address of the block for a
+/// PE of the team, and `take` gets that of the block of a PE. This PE's own block is not passed through it.
+///
+/// # Safety
+/// The blocks must be readable.
+pub unsafe fn exchange(
     world: &World,
     group: &Group,
-    block: impl Fn(usize) -> &'a [u8],
-    mut take: impl FnMut(usize, &dyn Fn(&mut [u8])),
+    block: impl Fn(usize) -> *const u8,
+    len: usize,
+    mut take: impl FnMut(usize, *const u8),
 ) {
     let (n, me, area) = (group.n(), group.me(), group.area());
     if n == 1 {
@@ -24,8 +29,13 @@ pub fn exchange<'a>(
     let _turn = group.turn();
     let number = area.begin_exchange();
     let others = || (1..n).map(|i| (me + i) % n);
-    others().for_each(|other| area.post(world, &world.peers[group.members()[other]], other, number, block(other)));
-    others().for_each(|other| take(other, &|to| area.receive(world, other, number, to)));
+    for other in others() {
+        let (peer, slot) = (&world.peers[group.members()[other]], (Flag::exchange(number, me), number));
+        // SAFETY: the caller's guarantee.
+        unsafe { area.post(world, peer, other, slot, block(other), len) };
+    }
+    others().for_each(|other| take(other, area.receive(world, Flag::exchange(number, other), number, len)));
+    area.have_met();
 }
 
 /// Returns true if blocks of `len` bytes go through mailboxes, which know the PEs by their numbers in the world.
@@ -33,28 +43,40 @@ pub fn has_mailboxes(world: &World, group: &Group, len: usize) -> bool {
     group.n() == world.n() && world.link.has_mailboxes(world.n(), len) && group.is_in_order()
 }
 
-/// Each PE has one block for all, of the same size, at most [`BLOCK_MAX`] bytes. `take` gets the blocks of the others.
-pub fn allgather(world: &World, group: &Group, own: &[u8], mut take: impl FnMut(usize, &dyn Fn(&mut [u8]))) {
-    let (n, len) = (group.n(), own.len());
+/// Each PE has one block of `len` bytes for all, at most [`BLOCK_MAX`]. `take` gets the addresses of the blocks of the
+/// others.
+///
+/// # Safety
+/// The block must be readable.
+pub unsafe fn allgather(
+    world: &World,
+    group: &Group,
+    own: *const u8,
+    len: usize,
+    mut take: impl FnMut(usize, *const u8),
+) {
+    let n = group.n();
     if !has_mailboxes(world, group, len) {
-        return exchange(world, group, |_| own, take);
+        // SAFETY: the caller's guarantee.
+        return unsafe { exchange(world, group, |_| own, len, take) };
     }
     let _turn = group.turn();
-    let blocks = world.link.allgather(n, own);
-    for pe in (0..n).filter(|&pe| pe != group.me()) {
-        take(pe, &|to| to.copy_from_slice(&blocks[pe * len..][..to.len()]));
-    }
+    // SAFETY: the caller's guarantee.
+    let blocks = unsafe { world.link.allgather(n, own, len) };
+    group.area().have_met();
+    blocks.chunks_exact(len.max(1)).enumerate().filter(|(pe, _)| *pe != group.me()).for_each(|(pe, block)| {
+        take(pe, block.as_ptr());
+    });
 }
 
 /// Exchanges two words, the same ones for all PEs. Returns those of all PEs of the team.
 pub fn exchange_words(world: &World, group: &Group, words: [u64; 2]) -> Vec<[u64; 2]> {
     let mut all = vec![words; group.n()];
-    let bytes = words.map(u64::to_ne_bytes).concat();
-    allgather(world, group, &bytes, |from, read| {
-        let mut bytes = [0; 16];
-        read(&mut bytes);
-        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
-        all[from] = [word(0), word(8)];
-    });
+    // SAFETY: the words are readable, and so is each block, of the same size.
+    unsafe {
+        allgather(world, group, words.as_ptr().cast(), size_of_val(&words), |from, block| {
+            copy(block, all[from].as_mut_ptr().cast(), size_of_val(&words));
+        });
+    }
     all
 }

@@ -1,10 +1,11 @@
 //! Collectives on teams.
 //!
-//! Two mechanisms carry all of them: a barrier of flags, and an exchange of small blocks through slots in the team's
-//! memory. Larger data are read directly from the memory of other PEs between two of these; or, if not all memory is mapped
-//! and there is one PE on each host, they pass from neighbour to neighbour by the schedules of libntbring.
+//! Three mechanisms carry all of them: a barrier of flags, and an exchange and a broadcast of small blocks through slots in
+//! the team's memory. Larger data are read directly from the memory of other PEs between two barriers; or, if not all
+//! memory is mapped and there is one PE on each host, they pass from neighbour to neighbour by the schedules of libntbring.
 
 mod barrier;
+mod broadcast;
 mod exchange;
 mod moves;
 mod reductions;

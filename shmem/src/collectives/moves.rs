@@ -1,6 +1,7 @@
 //! Collectives that move elements and do not combine them.
 
 use super::barrier::synchronise;
+use super::broadcast::broadcast_block;
 use super::exchange::{allgather, exchange, exchange_words, BLOCK_MAX};
 use super::schedule::{self, Collective};
 use crate::abi::{NTBRING_ALLGATHER, NTBRING_ALLTOALL, NTBRING_BCAST};
@@ -11,22 +12,10 @@ use crate::rma::size;
 use crate::teams::Group;
 use crate::world::World;
 use std::ffi::c_int;
-use std::slice;
+use std::mem::MaybeUninit;
 
 /// The job, and the name of the C function.
 pub type Call<'a> = (&'a World, &'static str);
-
-/// Returns the bytes at an address.
-///
-/// # Safety
-/// They must be readable for the lifetime.
-pub unsafe fn bytes<'a>(at: *const u8, len: usize) -> &'a [u8] {
-    match len {
-        0 => &[],
-        // SAFETY: the caller's guarantee.
-        _ => unsafe { slice::from_raw_parts(at, len) },
-    }
-}
 
 /// Reads `len` bytes at a symmetric address of a PE of the team.
 ///
@@ -65,18 +54,12 @@ pub unsafe fn broadcast_in(
             copy(source, dest, len);
         }
         if len <= BLOCK_MAX {
-            // The others' blocks are not used.
-            let nothing = [0; BLOCK_MAX];
-            let own = if is_root { bytes(source, len) } else { &nothing[..len] };
-            return allgather(world, group, own, |from, read| match from == root {
-                true => read(block(dest, 0, len)),
-                false => read(&mut []),
-            });
+            return broadcast_block(world, group, root, source, dest, len);
         }
         // The root's own destination is filled, or stays as it is.
         let (input, output) = if is_root { (source, source.cast_mut()) } else { (dest.cast_const(), dest) };
         let collective = Collective { kind: NTBRING_BCAST, root, input, output, n: len };
-        if schedule::run(world, group, &collective, |_, _| {}) {
+        if schedule::run(world, group, &collective, |_, _, _| {}) {
             return;
         }
         synchronise(world, group);
@@ -97,12 +80,14 @@ pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, sou
     unsafe {
         if len <= BLOCK_MAX {
             // The source may lie in the destination, where its copy goes.
-            let own = bytes(source, len).to_vec();
-            allgather(world, group, &own, |from, read| read(block(dest, from, len)));
-            return block(dest, me, len).copy_from_slice(&own);
+            let mut own = MaybeUninit::<[u8; BLOCK_MAX]>::uninit();
+            copy(source, own.as_mut_ptr().cast(), len);
+            let own = own.as_ptr().cast();
+            allgather(world, group, own, len, |from, block| copy(block, dest.add(from * len), len));
+            return copy(own, dest.add(me * len), len);
         }
         let collective = Collective { kind: NTBRING_ALLGATHER, root: 0, input: source, output: dest, n: len };
-        if schedule::run(world, group, &collective, |_, _| {}) {
+        if schedule::run(world, group, &collective, |_, _, _| {}) {
             return;
         }
         synchronise(world, group);
@@ -111,15 +96,6 @@ pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, sou
         }
         copy(source, dest.add(me * len), len);
         synchronise(world, group);
-    }
-}
-
-/// Returns the block with a number.
-unsafe fn block<'a>(dest: *mut u8, number: usize, len: usize) -> &'a mut [u8] {
-    match len {
-        0 => &mut [],
-        // SAFETY: the caller guarantees room for the block.
-        _ => unsafe { slice::from_raw_parts_mut(dest.add(number * len), len) },
     }
 }
 
@@ -176,12 +152,12 @@ pub unsafe fn alltoall_in<T: Copy>(
         let to_dest = |from: usize, i: usize| dest.offset((from * n + i) as isize * dst);
         let from_source = |to: usize, i: usize| source.offset((to * n + i) as isize * sst);
         if dst == 1 && sst == 1 && total <= BLOCK_MAX {
-            let own = |to: usize| bytes(from_source(to, 0).cast(), total);
-            exchange(world, group, own, |from, read| read(block(dest.cast(), from, total)));
+            let own = |to: usize| from_source(to, 0).cast();
+            exchange(world, group, own, total, |from, block| copy(block, to_dest(from, 0).cast(), total));
             return copy(from_source(me, 0).cast(), to_dest(me, 0).cast(), total);
         }
         let collective = Collective { kind: NTBRING_ALLTOALL, root: 0, input: source, output: dest, n };
-        if dst == 1 && sst == 1 && schedule::run(world, group, &collective, |_, _| {}) {
+        if dst == 1 && sst == 1 && schedule::run(world, group, &collective, |_, _, _| {}) {
             return;
         }
         synchronise(world, group);

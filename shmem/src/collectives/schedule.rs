@@ -23,14 +23,14 @@ pub struct Collective<T> {
 }
 
 /// Returns true if a team has one PE on each host, in their order, and not all memory is mapped.
-fn is_ring(world: &World, group: &Group) -> bool {
+pub fn is_ring(world: &World, group: &Group) -> bool {
     let hosts = world.peers.iter().map(|peer| peer.host + 1).max().unwrap_or(0);
     let in_order = || group.members().iter().zip(0..).all(|(&pe, host)| world.peers[pe].host == host);
     !world.all_near && group.n() == hosts as usize && group.n() > 2 && in_order()
 }
 
-/// Runs a collective by a schedule, if there is one for it. `combine` combines elements with those at another place,
-/// which get the results. Returns false if nothing was done.
+/// Runs a collective by a schedule, if there is one for it. `combine` combines a number of elements at the first address,
+/// which get the results, with those at the second one. Returns false if nothing was done.
 ///
 /// # Safety
 /// The buffers must be as large as the collective needs.
@@ -38,7 +38,7 @@ pub unsafe fn run<T: Copy>(
     world: &World,
     group: &Group,
     collective: &Collective<T>,
-    combine: impl Fn(&mut [T], &[T]),
+    combine: impl Fn(*mut T, *const T, usize),
 ) -> bool {
     if !is_ring(world, group) {
         return false;
@@ -103,10 +103,7 @@ pub unsafe fn run<T: Copy>(
             }
             // SAFETY: as above.
             NTBRING_STEP_COPY => unsafe { copy(from.cast_const().cast(), to.cast(), len) },
-            // SAFETY: as above; the two ranges do not overlap.
-            _ => unsafe {
-                combine(std::slice::from_raw_parts_mut(to, count), std::slice::from_raw_parts(from, count));
-            },
+            _ => combine(to, from, count),
         }
     }
     true

@@ -16,12 +16,14 @@ impl Link {
         self.block_max > 0 && len <= self.block_max && n * len <= NTBRING_BLOCKS_MAX as usize
     }
 
-    /// Exchanges blocks of one size among all PEs, which all call it. Returns the blocks in the order of PEs.
-    pub fn allgather(&self, n: usize, block: &[u8]) -> Vec<u8> {
-        let mut blocks = vec![0u8; n * block.len()];
-        let (data, len) = (block.as_ptr().cast(), block.len() as u64);
+    /// Exchanges blocks of `len` bytes among all PEs, which all call it. Returns the blocks in the order of PEs.
+    ///
+    /// # Safety
+    /// The block must be readable.
+    pub unsafe fn allgather(&self, n: usize, block: *const u8, len: usize) -> Vec<u8> {
+        let mut blocks = vec![0u8; n * len];
         // SAFETY: the endpoint is connected and locked; the block has that many bytes.
-        if unsafe { ntbring_allgather(self.endpoint().0, GROUP, data, len) } < 0 {
+        if unsafe { ntbring_allgather(self.endpoint().0, GROUP, block.cast(), len as u64) } < 0 {
             fail::ring("a collective has failed");
         }
         loop {

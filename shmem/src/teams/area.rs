@@ -13,8 +13,12 @@ const LINE: usize = 64;
 const SLOT: usize = 576;
 /// Largest block of a slot, bytes.
 pub const BLOCK_MAX: usize = SLOT - LINE;
+/// Largest block that lies in the same line as its flag, bytes.
+const SAME_LINE: usize = LINE - size_of::<u64>();
 /// Lines for the rounds of a barrier.
 const ROUNDS: usize = 32;
+/// Slots for broadcasts: a root may be so many broadcasts ahead of the slowest PE.
+const BROADCASTS: usize = 16;
 
 /// The parts of a team's memory.
 pub struct Area {
@@ -25,6 +29,10 @@ pub struct Area {
     barriers: AtomicU64,
     /// Number of exchanges of blocks that have begun.
     exchanges: AtomicU64,
+    /// Number of broadcasts of blocks that have begun.
+    broadcasts: AtomicU64,
+    /// Number of broadcasts whose blocks all PEs are known to have taken.
+    taken: AtomicU64,
 }
 
 /// A flag of a PE: a word that only one other PE writes, and that only grows.
@@ -36,12 +44,34 @@ pub enum Flag {
     Round(usize),
     /// Written by a PE with its slot for even or odd exchanges.
     Slot(usize, usize),
+    /// Written with a slot for broadcasts.
+    Broadcast(usize),
+}
+
+impl Flag {
+    /// Returns the flag of the slot of PE `from` for an exchange with this number.
+    pub fn exchange(number: u64, from: usize) -> Flag {
+        Flag::Slot(number as usize % 2, from)
+    }
+
+    /// Returns the flag of the slot for a broadcast with this number.
+    pub fn broadcast(number: u64) -> Flag {
+        Flag::Broadcast(number as usize % BROADCASTS)
+    }
+}
+
+/// Returns the offset of a block of `len` bytes in its slot, bytes.
+fn block_offset(len: usize) -> usize {
+    match len <= SAME_LINE {
+        true => size_of::<u64>(),
+        false => LINE,
+    }
 }
 
 impl Area {
     /// Returns the size of the part of a PE in a team of `n`, bytes.
     pub fn bytes(n: usize) -> usize {
-        (n + ROUNDS) * LINE + 2 * n * SLOT
+        (n + ROUNDS) * LINE + (2 * n + BROADCASTS) * SLOT
     }
 
     /// Allocates this PE's part for a team of `n`; None if there is no memory.
@@ -64,7 +94,8 @@ impl Area {
 
     /// Takes over the parts of all PEs of a team, in which this PE has the number `me`.
     pub fn new(parts: Vec<usize>, me: usize) -> Area {
-        Area { parts, me, barriers: AtomicU64::new(0), exchanges: AtomicU64::new(0) }
+        let [barriers, exchanges, broadcasts, taken] = std::array::from_fn(|_| AtomicU64::new(0));
+        Area { parts, me, barriers, exchanges, broadcasts, taken }
     }
 
     /// Frees this PE's part.
@@ -87,6 +118,23 @@ impl Area {
         self.exchanges.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Returns true if the slot of the next broadcast is known to be free; otherwise it is after a barrier.
+    pub fn has_free_slot(&self) -> bool {
+        let begun = self.broadcasts.load(Ordering::Relaxed);
+        begun - self.taken.load(Ordering::Relaxed) < BROADCASTS as u64
+    }
+
+    /// Begins a broadcast of a block and returns its number, from 1.
+    pub fn begin_broadcast(&self) -> u64 {
+        self.broadcasts.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Notes that all PEs have begun a collective that came after all broadcasts so far, of which they have taken the
+    /// blocks.
+    pub fn have_met(&self) {
+        self.taken.store(self.broadcasts.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Returns the place of a flag in the part of a PE.
     fn place(&self, at: usize, flag: Flag) -> Place {
         let n = self.parts.len();
@@ -94,6 +142,7 @@ impl Area {
             Flag::Of(pe) => pe * LINE,
             Flag::Round(round) => (n + round) * LINE,
             Flag::Slot(parity, pe) => (n + ROUNDS) * LINE + (parity * n + pe) * SLOT,
+            Flag::Broadcast(slot) => (n + ROUNDS) * LINE + (2 * n + slot) * SLOT,
         };
         Place { memory: Memory::Control, at: self.parts[at] + offset }
     }
@@ -118,26 +167,31 @@ impl Area {
         waiting::until(world, Memory::Control, || self.look(world, flag) >= value);
     }
 
-    /// Writes a block of at most [`BLOCK_MAX`] bytes into this PE's slot at the PE with number `at`, then raises its
-    /// flag.
-    pub fn post(&self, world: &World, peer: &Peer, at: usize, number: u64, block: &[u8]) {
-        let flag = Flag::Slot(number as usize % 2, self.me);
-        let slot = self.place(at, flag);
-        debug_assert!(block.len() <= BLOCK_MAX);
-        if !block.is_empty() {
-            let mode = reach::Mode::Blocking;
+    /// Writes a block of at most [`BLOCK_MAX`] bytes into a slot at the PE with number `at`, then raises its flag.
+    ///
+    /// # Safety
+    /// The block must be readable.
+    pub unsafe fn post(
+        &self,
+        world: &World,
+        peer: &Peer,
+        at: usize,
+        (flag, number): (Flag, u64),
+        block: *const u8,
+        len: usize,
+    ) {
+        debug_assert!(len <= BLOCK_MAX);
+        if len > 0 {
+            let to = self.place(at, flag).plus(block_offset(len));
             // SAFETY: the slot has room, and the block lives until a blocking put returns.
-            unsafe { reach::put(world, Ctx::DEFAULT, peer, slot.plus(LINE), block.as_ptr(), block.len(), mode) };
+            unsafe { reach::put(world, Ctx::DEFAULT, peer, to, block, len, reach::Mode::Blocking) };
         }
         self.raise(world, peer, at, flag, number);
     }
 
-    /// Waits for the block of a PE in collective `number`, and copies it.
-    pub fn receive(&self, world: &World, from: usize, number: u64, block: &mut [u8]) {
-        let flag = Flag::Slot(number as usize % 2, from);
+    /// Waits for the block of a collective in a slot. Returns its address.
+    pub fn receive(&self, world: &World, flag: Flag, number: u64, len: usize) -> *const u8 {
         self.wait(world, flag, number);
-        let address = world.address(self.place(self.me, flag)) + LINE;
-        // SAFETY: the slot of this PE's part has these bytes, and its flag says that they are complete.
-        unsafe { reach::copy(address as *const u8, block.as_mut_ptr(), block.len()) };
+        (world.address(self.place(self.me, flag)) + block_offset(len)) as *const u8
     }
 }
