@@ -1,8 +1,8 @@
 //! `bench shmem-paper`: the experiments of the paper on OpenSHMEM over a switchless NTB ring (Lim and Cha 2022).
 //!
 //! Puts and gets run under the link model `gen3x8`, between two hosts on two cores. Where more links are busy at once,
-//! their bandwidth is scaled down, so that all of them together carry a quarter of what two cores can copy: the
-//! experiment then measures links and not cores.
+//! their bandwidth is scaled down, so that all of them together carry at most a quarter of what two cores can copy, and
+//! that a put takes longer on a link than on a core: the experiment then measures links and not cores.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 
 use super::libraries::{Budget, Library, Runner};
-use super::rows::Program;
-use super::sizes::{opposite, pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, UNDER_MODEL};
+use super::rows::{Group, Program};
+use super::sizes::{opposite, pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, TURNS, UNDER_MODEL};
 use super::verdict::{self, Scaled};
 use crate::bench::disturbance::Watch;
 use crate::bench::figures::Figures;
@@ -62,15 +62,21 @@ pub fn run(mpi: &Mpi, rounds: usize, budget: Budget) -> Result<()> {
         raw_link(runner)?;
         runner.run(&ours, &pair(), UNDER_MODEL, &[(LINK_MODEL, MODEL)])
     })?;
-    let model = scaled.model();
+    let turns = |runner: &mut Runner, group: &Group, name: &str, threads: Option<usize>| {
+        TURNS.iter().try_for_each(|(row, bytes)| {
+            let (model, threads) = (scaled.model(*bytes), threads.map(|threads| threads.to_string()));
+            let mut env = vec![(LINK_MODEL, model.as_str())];
+            env.extend(threads.as_deref().map(|threads| (THREADS, threads)));
+            runner.run(&ours, &Group { rows: vec![row], ..group.clone() }, name, &env)
+        })
+    };
     step("turn-around of 3, 4, 5 hosts", &mut |runner| {
-        HOSTS.iter().try_for_each(|hosts| runner.run(&ours, &ring(*hosts), SCALED, &[(LINK_MODEL, &model)]))
+        HOSTS.iter().try_for_each(|hosts| turns(runner, &ring(*hosts), SCALED, None))
     })?;
     step("1, 2, 4 transfer threads", &mut |runner| {
         OF_THREADS.iter().try_for_each(|(threads, name)| {
-            let env = [(LINK_MODEL, model.as_str()), (THREADS, &threads.to_string())];
-            runner.run(&ours, &ring(HOSTS[0]), name, &env)?;
-            runner.run(&ours, &opposite(), name, &env)
+            turns(runner, &ring(HOSTS[0]), name, Some(*threads))?;
+            turns(runner, &opposite(), name, Some(*threads))
         })
     })?;
     if let Some(disturbance) = watch.end() {

@@ -26,8 +26,14 @@ pub const SIZES: [(&str, u64); 8] = [
     ("4MiB", 4 << 20),
 ];
 
-/// Rows of the turn-around.
-pub const TURNS: [&str; 5] = ["turn_4KiB", "turn_16KiB", "turn_64KiB", "turn_256KiB", "turn_1MiB"];
+/// Rows of the turn-around: names and bytes of a put.
+pub const TURNS: [(&str, u64); 5] = [
+    ("turn_4KiB", 4 << 10),
+    ("turn_16KiB", 16 << 10),
+    ("turn_64KiB", 64 << 10),
+    ("turn_256KiB", 256 << 10),
+    ("turn_1MiB", 1 << 20),
+];
 
 const ROWS: [&str; 16] = [
     "put_bw_1KiB",
@@ -50,7 +56,7 @@ const ROWS: [&str; 16] = [
 
 /// Returns the group of the turn-around on this many hosts.
 pub fn ring(hosts: usize) -> Group {
-    Group { program: Program::Ring, placement: Placement::Hosts(hosts), rows: TURNS.to_vec() }
+    Group { program: Program::Ring, placement: Placement::Hosts(hosts), rows: TURNS.map(|(row, _)| row).to_vec() }
 }
 
 /// Returns the group of the turn-around when all of four hosts put to the opposite one, so that each host forwards.

@@ -9,6 +9,9 @@ use crate::bench::tables::Table;
 /// Size in bytes from which a put is long.
 const LONG: u64 = 512 << 10;
 
+/// Shortest time that a put of the turn-around occupies a link, microseconds: far above what a core spends on it.
+const OCCUPIED_US: u64 = 200;
+
 /// The links of an experiment with many busy ones.
 pub struct Scaled {
     /// Rate at which one core copies into a window while another one copies out of it, MB/s.
@@ -25,9 +28,14 @@ impl Scaled {
         Self { copied, link: link as u64 }
     }
 
-    /// Returns the value of `NTBRING_LINK_MODEL`.
-    pub fn model(&self) -> String {
-        format!("gen3x8,bandwidth={}M", self.link)
+    /// Returns the bandwidth of links for puts of so many bytes, MB/s.
+    pub fn bandwidth(&self, bytes: u64) -> u64 {
+        self.link.min(bytes / OCCUPIED_US)
+    }
+
+    /// Returns the value of `NTBRING_LINK_MODEL` for puts of so many bytes.
+    pub fn model(&self, bytes: u64) -> String {
+        format!("gen3x8,bandwidth={}M", self.bandwidth(bytes))
     }
 }
 
@@ -120,26 +128,26 @@ fn puts_and_gets(figures: &Figures) -> Table {
 }
 
 fn turn_arounds(figures: &Figures, scaled: &Scaled) -> Table {
-    let row = |row: &&str| {
-        let mut cells = vec![row.trim_start_matches("turn_").to_string()];
+    let row = |(row, bytes): &(&str, u64)| {
+        let mut cells = vec![row.trim_start_matches("turn_").to_string(), scaled.bandwidth(*bytes).to_string()];
         cells.extend(HOSTS.iter().map(|hosts| shown(turn(figures, SCALED, &ring(*hosts), row))));
         cells.extend(growth(figures, row).into_iter().map(shown_change));
         cells
     };
-    let title = format!("(b) turn-around when all hosts put to a neighbour at once, links of {} MB/s, us", scaled.link);
-    let header = head(&["size", "3 hosts", "4 hosts", "5 hosts", "3 to 4", "4 to 5"]);
+    let title = "(b) turn-around when all hosts put to a neighbour at once, us".to_string();
+    let header = head(&["size", "link MB/s", "3 hosts", "4 hosts", "5 hosts", "3 to 4", "4 to 5"]);
     Table { title, header, rows: TURNS.iter().map(row).collect() }
 }
 
 fn threads(figures: &Figures, scaled: &Scaled, group: &Group, what: &str) -> Table {
-    let row = |row: &&str| {
-        let mut cells = vec![row.trim_start_matches("turn_").to_string()];
+    let row = |(row, bytes): &(&str, u64)| {
+        let mut cells = vec![row.trim_start_matches("turn_").to_string(), scaled.bandwidth(*bytes).to_string()];
         cells.extend(OF_THREADS.iter().map(|(_, name)| shown(turn(figures, name, group, row))));
         cells.extend(gain(figures, group, row).into_iter().map(shown_change));
         cells
     };
-    let title = format!("(c) turn-around by transfer threads of a host, {what}, links of {} MB/s, us", scaled.link);
-    let header = head(&["size", "1 thread", "2 threads", "4 threads", "1 to 2", "2 to 4"]);
+    let title = format!("(c) turn-around by transfer threads of a host, {what}, us");
+    let header = head(&["size", "link MB/s", "1 thread", "2 threads", "4 threads", "1 to 2", "2 to 4"]);
     Table { title, header, rows: TURNS.iter().map(row).collect() }
 }
 
@@ -148,9 +156,9 @@ fn summary(figures: &Figures) -> Table {
         let sizes = SIZES.iter().filter(|(_, bytes)| *bytes >= LONG);
         Range::shares(Range::of(sizes.filter_map(|(name, _)| of_link(throughput(figures, operation, name)))))
     };
-    let growths = TURNS.iter().flat_map(|row| growth(figures, row)).flatten();
+    let growths = TURNS.iter().flat_map(|(row, _)| growth(figures, row)).flatten();
     let gains = |step: usize| {
-        let of = |group: &Group| Range::of(TURNS.iter().filter_map(|row| gain(figures, group, row)[step]));
+        let of = |group: &Group| Range::of(TURNS.iter().filter_map(|(row, _)| gain(figures, group, row)[step]));
         [ring(HOSTS[0]), opposite()].map(|group| Range::changes(of(&group))).join("; forwarded ")
     };
     let line = |what: &str, paper: &str, ours: String| vec![what.to_string(), paper.to_string(), ours];
@@ -178,8 +186,8 @@ pub fn text(figures: &Figures, scaled: &Scaled, rounds: usize) -> String {
     text.push_str(&format!(
         "medians of {rounds} rounds. raw link: messages through the window without a library (benches/papers, model 5). put \
          and get: 64 of a size (at most 32 MiB), then quiet. turn-around: a put and the quiet that waits for its reply, of \
-         the slowest PE. (b) and (c): two cores copy {:.0} MB/s through a window; all links of 5 hosts together have a \
-         quarter of that. (c): PEs write their own puts, so to a neighbour threads have little to do; between opposite \
+         the slowest PE. (b) and (c): two cores copy {:.0} MB/s through a window; all links of 5 hosts together have at \
+         most a quarter of that, and a put occupies a link for at least {OCCUPIED_US} us. (c): PEs write their own puts, so to a neighbour threads have little to do; between opposite \
          hosts they forward.\n",
         scaled.copied
     ));
@@ -193,7 +201,8 @@ mod tests {
     #[test]
     fn links_are_scaled_to_what_cores_can_copy() {
         let scaled = Scaled::of(20000.0);
-        assert_eq!((scaled.link, scaled.model().as_str()), (1000, "gen3x8,bandwidth=1000M"));
+        assert_eq!((scaled.link, scaled.model(1 << 20).as_str()), (1000, "gen3x8,bandwidth=1000M"));
+        assert_eq!(scaled.bandwidth(4 << 10), 20, "4 KiB in 200 us");
         assert_eq!(Scaled::of(1e6).link, 6000, "never faster than the model");
     }
 
