@@ -52,7 +52,7 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
     let found = heap.allocate(len, align);
     let result = match found {
         Some(at) => back(world, at + len),
-        None => Err(format!("SHMEM_SYMMETRIC_SIZE is {} bytes", world.heap_size)),
+        None => Err(format!("the heap has {} bytes (SHMEM_SYMMETRIC_SIZE)", world.heap_size)),
     };
     let to = found.map_or(ptr::null_mut(), |at| (world.heap_base + at) as *mut c_void);
     if zeroed && result.is_ok() {

@@ -3,12 +3,14 @@
 //! It is deterministic: PEs that make the same calls get the same ranges.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Sizes are multiples of this, bytes, and so are the offsets of all ranges.
 const GRAIN: usize = 64;
 
-/// Allocated and free ranges of `0..size`.
+/// Allocated and free ranges of a range of numbers.
 pub struct Allocator {
+    /// Length of the whole, bytes.
     size: usize,
     /// Free ranges: offset and length. No two of them touch.
     free: BTreeMap<usize, usize>,
@@ -19,11 +21,12 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// Creates the allocator of a range of `size` bytes.
-    pub fn new(size: usize) -> Allocator {
-        let size = size / GRAIN * GRAIN;
+    /// Creates the allocator of a range, which begins and ends at multiples of 64.
+    pub fn new(range: Range<usize>) -> Allocator {
+        debug_assert!(range.start % GRAIN == 0 && range.end % GRAIN == 0);
+        let size = range.len();
         let mut new = Allocator { size, free: BTreeMap::new(), by_length: BTreeSet::new(), used: BTreeMap::new() };
-        new.insert(0, size);
+        new.insert(range.start, size);
         new
     }
 
@@ -117,7 +120,7 @@ mod tests {
             steps in prop::collection::vec((0usize..5000, 0u32..13, any::<prop::sample::Index>(), any::<bool>()), 1..200)
         ) {
             const SIZE: usize = 1 << 16;
-            let mut allocator = Allocator::new(SIZE);
+            let mut allocator = Allocator::new(0..SIZE);
             let mut held: Vec<(usize, usize)> = Vec::new();
             for (len, align, which, frees) in steps {
                 if frees && !held.is_empty() {
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_range_shrinks_in_its_place_and_does_not_grow() {
-        let mut allocator = Allocator::new(1024);
+        let mut allocator = Allocator::new(0..1024);
         assert_eq!((allocator.allocate(300, 1), allocator.allocate(64, 1)), (Some(0), Some(320)));
         assert!(allocator.shrink(0, 310) && allocator.shrink(0, 320) && !allocator.shrink(0, 321));
         assert!(allocator.shrink(0, 100) && !allocator.shrink(64, 1));
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let mut allocator = Allocator::new(1024);
+        let mut allocator = Allocator::new(0..1024);
         assert_eq!(allocator.allocate(usize::MAX, 1), None);
         assert_eq!(allocator.allocate(1025, 1), None);
         assert_eq!(allocator.allocate(1024, 4096), Some(0));
