@@ -11,8 +11,8 @@ use crate::setup::Installed;
 /// The contestant that all others are compared with.
 pub const OURS: &str = "ntbring";
 
-/// Peers that are MPICH on UCX, exactly as `apt-get install mpich` installs it.
-pub const ON_UCX: &[&str] = &["mpich-ucx", "mpich-ucx-default"];
+/// The peer that times suites, too: MPICH on UCX as `apt-get install mpich` installs it, with every rank a host.
+pub const ON_UCX: &str = "mpich-ucx";
 
 /// The role of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +31,13 @@ pub enum Role {
     Peer,
 }
 
+/// The way to start the processes of a contestant.
 #[derive(Clone)]
-enum Launcher {
+pub enum Launcher {
     /// A ring of emulated hosts, on which the pair is this many links apart.
     Ring(Mpi, usize),
-    /// The mpiexec of another MPICH.
-    Hydra(PathBuf),
+    /// The mpiexec of another MPICH, with these options.
+    Hydra(PathBuf, &'static [&'static str]),
     /// The mpiexec of Open MPI, with these options.
     Orte(PathBuf, &'static [&'static str]),
     /// No launcher: the program starts its second process itself. The names of the model and of the link model.
@@ -62,6 +63,12 @@ pub struct Contestant {
 }
 
 impl Contestant {
+    /// Adds environment variables.
+    pub fn with_env(mut self, env: &[(&str, &str)]) -> Self {
+        self.env.extend(env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        self
+    }
+
     /// Returns the rank that rank 0 of a pair communicates with.
     pub fn peer(&self) -> usize {
         match self.launcher {
@@ -78,6 +85,13 @@ impl Contestant {
         }
     }
 
+    /// Returns a call of its compiler wrapper; None if the contestant is not an MPI.
+    pub fn compiler(&self) -> Option<Command> {
+        let mut command = Command::new(self.mpicc.as_ref()?);
+        command.envs(self.env.iter().cloned());
+        Some(command)
+    }
+
     /// Returns the command that runs a program; the caller adds the program's options.
     pub fn command(&self, shape: Shape, program: &Path) -> Command {
         let ranks = self.ranks(shape);
@@ -86,9 +100,9 @@ impl Contestant {
                 let hosts = if shape == Shape::Pairs { 2 } else { ranks };
                 mpi.run(&Layout::spread(ranks, hosts), &[])
             }
-            Launcher::Hydra(mpiexec) => {
+            Launcher::Hydra(mpiexec, options) => {
                 let mut command = Command::new(mpiexec);
-                command.args(["-n", &ranks.to_string()]);
+                command.args(*options).args(["-n", &ranks.to_string()]);
                 command
             }
             Launcher::Orte(mpiexec, options) => {
@@ -149,35 +163,30 @@ pub fn build(mpi: &Mpi, name: &'static str, what: String, env: Vec<(String, Stri
     }
 }
 
+/// Returns another MPI; `suffix` is the ending of its executables' names.
+pub fn peer(name: &'static str, what: String, mpicc: &Path, suffix: &'static str, launcher: Launcher) -> Contestant {
+    let mpicc = Some(mpicc.to_path_buf());
+    Contestant { name, what, mpicc, suffix, role: Role::Peer, env: Vec::new(), launcher }
+}
+
 /// Returns Debian's MPICH, run in several ways.
 pub fn debian_mpich(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
-    let one = |name, what: &str, env: &[(&str, &str)]| Contestant {
-        name,
-        what: what.to_string(),
-        mpicc: Some(mpicc.to_path_buf()),
-        suffix: "mpich",
-        role: Role::Peer,
-        env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-        launcher: Launcher::Hydra(mpiexec.to_path_buf()),
+    let one = |name, what: &str, env| {
+        let launcher = Launcher::Hydra(mpiexec.to_path_buf(), &[]);
+        peer(name, what.to_string(), mpicc, "mpich", launcher).with_env(env)
     };
     let apart = ("MPIR_CVAR_NOLOCAL", "1");
     vec![
-        one(ON_UCX[0], "mpich, every rank a host: ch4:ucx over UCX's posix", &[apart, ("UCX_TLS", "posix,self")]),
-        one(ON_UCX[1], "mpich, every rank a host: ch4:ucx over what UCX chooses", &[apart]),
+        one(ON_UCX, "mpich, every rank a host: ch4:ucx over UCX's posix", &[apart, ("UCX_TLS", "posix,self")]),
+        one("mpich-ucx-default", "mpich, every rank a host: ch4:ucx over what UCX chooses", &[apart]),
         one("mpich-shm", "mpich, all ranks on one host: its own shared memory", &[]),
     ]
 }
 
 /// Returns Debian's Open MPI, run in several ways.
 pub fn debian_openmpi(mpicc: &Path, mpiexec: &Path) -> Vec<Contestant> {
-    let one = |name, what: &str, options| Contestant {
-        name,
-        what: what.to_string(),
-        mpicc: Some(mpicc.to_path_buf()),
-        suffix: "openmpi",
-        role: Role::Peer,
-        env: Vec::new(),
-        launcher: Launcher::Orte(mpiexec.to_path_buf(), options),
+    let one = |name, what: &str, options| {
+        peer(name, what.to_string(), mpicc, "openmpi", Launcher::Orte(mpiexec.to_path_buf(), options))
     };
     vec![
         one("openmpi", "openmpi as it comes", &[]),

@@ -15,7 +15,11 @@ use crate::{process, ui, version};
 const IDLE_LOAD: f64 = 0.5;
 
 /// Prefixes of environment variables that change the behaviour of an MPI.
-const KNOBS: &[&str] = &["NTBRING_", "MPIR_CVAR_", "MPIR_PARAM_", "UCX_", "OMPI_", "HYDRA_", "FI_"];
+const KNOBS: &[&str] =
+    &["NTBRING_", "MPIR_CVAR_", "MPIR_PARAM_", "UCX_", "OMPI_", "PRTE_MCA_", "PMIX_MCA_", "I_MPI_", "HYDRA_", "FI_"];
+
+/// Names of the lines that say of what processor and of what build of ntbring figures are.
+const IDENTITY: &[&str] = &["cpu", "cores", "caches", "commit", "date"];
 
 /// Description of the machine.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -24,6 +28,14 @@ pub struct Machine {
     pub lines: Vec<(String, String)>,
     /// Properties that make it unsuitable for measurements.
     pub warnings: Vec<String>,
+}
+
+impl Machine {
+    /// Returns, in one line, the processor, the build of ntbring and the date, which figures must be quoted with.
+    pub fn identity(&self) -> String {
+        let lines = self.lines.iter().filter(|(name, _)| IDENTITY.contains(&name.as_str()));
+        lines.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("; ")
+    }
 }
 
 /// Description of one MPI as it was run.
@@ -69,7 +81,7 @@ pub fn describe(cores: &[usize]) -> Machine {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: Option<String>| lines.extend(value.map(|value| (name.to_string(), value)));
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
-    line("cpu", field(&cpuinfo, "model name").or_else(|| Some(env::consts::ARCH.to_string())));
+    line("cpu", Some(processor(&cpuinfo)));
     let list: Vec<String> = cores.iter().map(ToString::to_string).collect();
     line("cores", Some(format!("{} (ranks are bound to them in this order: {})", cores.len(), list.join(" "))));
     line("caches", caches(Path::new("/sys/devices/system/cpu/cpu0/cache")));
@@ -112,7 +124,8 @@ pub fn describe_mpi(one: &Contestant, program: &Path) -> Described {
         Some(_) => process::output(command.arg("--version")).unwrap_or_default(),
         None => "no MPI: two processes over ntbring's windows (benches/papers)".to_string(),
     };
-    let configure = field(&said, "MPICH configure").or_else(openmpi_configure).unwrap_or_default();
+    let of_openmpi = one.mpicc.as_deref().filter(|_| said.starts_with("Open MPI")).and_then(openmpi_configure);
+    let configure = field(&said, "MPICH configure").or(of_openmpi).unwrap_or_default();
     let named = ["MPICH Version", "MPICH Device"].map(|name| field(&said, name)).into_iter().flatten();
     let named: Vec<String> = named.collect();
     let version = match named.as_slice() {
@@ -130,8 +143,9 @@ pub fn describe_mpi(one: &Contestant, program: &Path) -> Described {
     }
 }
 
-fn openmpi_configure() -> Option<String> {
-    let said = process::output(&mut Command::new(on_path("ompi_info")?)).ok()?;
+/// Asks the Open MPI that this compiler wrapper belongs to for its options.
+fn openmpi_configure(mpicc: &Path) -> Option<String> {
+    let said = process::output(&mut Command::new(mpicc.with_file_name("ompi_info"))).ok()?;
     field(&said, "Configure command line")
 }
 
@@ -163,6 +177,17 @@ pub fn warn(machine: &Machine) {
 
 fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty())
+}
+
+/// Returns the model of the processor with its vendor and family, since hypervisors often shorten the model's name.
+fn processor(cpuinfo: &str) -> String {
+    let model = field(cpuinfo, "model name").unwrap_or_else(|| env::consts::ARCH.to_string());
+    let named = |name| field(cpuinfo, name).map(|value| format!("{name} {value}"));
+    let known = [field(cpuinfo, "vendor_id"), named("cpu family"), named("model")];
+    match known.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+        [] => model,
+        known => format!("{model} ({})", known.join(", ")),
+    }
 }
 
 /// Returns the value of the first line `name : value`.
@@ -227,6 +252,21 @@ mod tests {
         assert_eq!(field(text, "MemTotal").as_deref(), Some("5 kB"));
         assert_eq!(field(text, "nothing"), None);
         assert_eq!(setting("A=1\nNAME=\"x y\"\n", "NAME").as_deref(), Some("x y"));
+    }
+
+    #[test]
+    fn a_processor_has_model_vendor_and_family() {
+        let text = "vendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n";
+        assert_eq!(processor(text), "AMD EPYC (AuthenticAMD, cpu family 26, model 2)");
+        assert_eq!(processor("BogoMIPS : 50\n"), env::consts::ARCH);
+    }
+
+    #[test]
+    fn figures_are_quoted_with_processor_and_build() {
+        let line = |name: &str| (name.to_string(), format!("of {name}"));
+        let lines = ["cpu", "memory", "commit", "date"].map(line).to_vec();
+        let machine = Machine { lines, warnings: Vec::new() };
+        assert_eq!(machine.identity(), "cpu: of cpu; commit: of commit; date: of date");
     }
 
     #[test]

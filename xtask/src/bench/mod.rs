@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `jobs` | the jobs that can be run: program, ranks, tests |
 //! | `contestants`, `roster` | the MPIs and builds that are measured, and how each is started |
+//! | `peers` | MPIs that pip installs, to compare with |
 //! | `session`, `states` | compiling, and running round by round; telling states of the machine apart |
 //! | `suites` | times of MPICH's test suite |
 //! | `figures`, `stored` | the results, and the file of `--json` |
@@ -21,6 +22,7 @@ mod figures;
 mod jobs;
 mod machine;
 mod papers;
+mod peers;
 mod report;
 mod roster;
 mod session;
@@ -38,6 +40,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::setup::{self, SetupArgs};
 use crate::{paths, ui};
 use jobs::Job;
+use peers::Source;
 use session::{run_watched, Effort, Session};
 use stored::Stored;
 
@@ -104,6 +107,10 @@ struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     rounds: Option<u8>,
 
+    /// Also measure MPIs from here, which are installed below target/ at the first use
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    peers: Option<Source>,
+
     /// Run only tests (with compare: only measures) whose name contains this
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
@@ -115,7 +122,7 @@ struct BenchArgs {
     suites: Vec<String>,
 
     /// With compare and report: measure nothing, use the figures of a file that --json has written
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only", "suites"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "rounds", "only", "suites", "peers"])]
     from: Option<PathBuf>,
 
     #[command(flatten)]
@@ -210,7 +217,7 @@ fn run_named(args: &BenchArgs) -> Result<()> {
     let cores = machine::cores();
     let mut machine = machine::describe(&cores);
     let effort = args.effort();
-    let mut session = Session::new(&installed, effort, cores, !args.suites.is_empty())?;
+    let mut session = Session::new(&installed, args.peers, effort, cores, !args.suites.is_empty())?;
     ui::step("compiling the benchmarks", || session.compile(&jobs))?;
     let takers = session.taking_part(&jobs);
     let mpis: Vec<_> = takers
@@ -286,6 +293,7 @@ fn show_comparison(stored: &Stored, only: Option<&str>) -> Result<()> {
          state of the machine are compared; -: it was not the same for long enough, and all runs are\n",
         stored.rounds
     );
+    println!("{}\n", stored.machine.identity());
     for entry in &entries {
         println!("{}", serde_json::to_string(entry)?);
     }
@@ -341,6 +349,7 @@ mod tests {
         let args = parse("bench compare --suites=attr,topo --only suite").unwrap();
         assert_eq!((args.suites.len(), args.jobs().unwrap().len()), (2, 0));
         assert!(args.stored().ends_with("bench/compare.json"));
+        assert_eq!(parse("bench coll --peers pypi").unwrap().peers, Some(Source::Pypi));
         let all = parse("bench report").unwrap().jobs().unwrap();
         assert!(all.len() > parse("bench").unwrap().jobs().unwrap().len());
     }
@@ -351,6 +360,8 @@ mod tests {
         assert!(unknown.to_string().contains("latency_8B"), "{unknown}");
         assert!(parse("bench p2p --only nonsense").unwrap().jobs().is_err());
         assert!(parse("bench p2p --rounds 0").is_err());
+        assert!(parse("bench compare --peers nonsense").is_err());
+        assert!(parse("bench report --from a --peers pypi").is_err());
         assert!(parse("bench nonsense").is_err());
         assert!(parse("bench report --from a --json b").is_err());
         assert!(run_named(&parse("bench p2p --suites").unwrap()).unwrap_err().to_string().contains("--suites is for"));

@@ -2,14 +2,17 @@
 
 use std::process::Command;
 
+use anyhow::Result;
+
 use crate::bench::contestants::{debian_mpich, debian_openmpi, on_path, ours, Contestant, Role, OURS};
 use crate::bench::jobs::Who;
 use crate::bench::papers;
+use crate::bench::peers::{self, Source};
 use crate::process;
 use crate::setup::Installed;
 
-/// Returns all contestants that are installed, and a note for each that is not.
-pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
+/// Returns all contestants that are installed and those of `more`, and a note for each that is missing.
+pub fn all(installed: &Installed, more: Option<Source>) -> Result<(Vec<Contestant>, Vec<String>)> {
     let mut all = vec![
         ours(installed, OURS, 1, Role::Ours, "neighbours on an emulated ring; one rank a host"),
         ours(installed, "ntbring-d2", 2, Role::Distance, "opposite hosts on an emulated ring of 4: relayed once"),
@@ -19,9 +22,8 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
     let mut missing = Vec::new();
     if knows_link_models(installed) {
         let mut model = |name, distance, what| {
-            let mut one = ours(installed, name, distance, Role::Model, what);
-            one.env.push(("NTBRING_LINK_MODEL".to_string(), "gen3x8".to_string()));
-            all.push(one);
+            let one = ours(installed, name, distance, Role::Model, what);
+            all.push(one.with_env(&[("NTBRING_LINK_MODEL", "gen3x8")]));
         };
         model("ntbring-gen3x8", 1, "neighbours on a ring of 2 under the link model gen3x8");
         model("ntbring-gen3x8-d2", 2, "opposite hosts on a ring of 4 under the link model gen3x8");
@@ -42,7 +44,10 @@ pub fn all(installed: &Installed) -> (Vec<Contestant>, Vec<String>) {
                 .into(),
         ),
     }
-    (all, missing)
+    if let Some(source) = more {
+        all.extend(peers::of(source, &mut missing)?);
+    }
+    Ok((all, missing))
 }
 
 /// Returns true if a contestant runs the jobs of this group of contestants.

@@ -13,6 +13,7 @@ use crate::bench::disturbance::Watch;
 use crate::bench::figures::{Figures, MACHINE, RAW_WINDOW};
 use crate::bench::jobs::{Job, Program, Shape, Who};
 use crate::bench::machine::Machine;
+use crate::bench::peers::Source;
 use crate::bench::roster;
 use crate::bench::states::{self, States};
 use crate::bench::suites;
@@ -85,10 +86,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session with the MPIs that are installed. With `suites`, the contestants that time suites take part in
-    /// any case.
-    pub fn new(installed: &Installed, effort: Effort, cores: Vec<usize>, suites: bool) -> Result<Self> {
-        let (contestants, remarks) = roster::all(installed);
+    /// Creates a session with the MPIs that are installed and those of `more`. With `suites`, the contestants that time
+    /// suites take part in any case.
+    pub fn new(
+        installed: &Installed,
+        more: Option<Source>,
+        effort: Effort,
+        cores: Vec<usize>,
+        suites: bool,
+    ) -> Result<Self> {
+        let (contestants, remarks) = roster::all(installed, more)?;
         Ok(Self { suites, remarks, ..Self::of(contestants, effort, cores, paths::target().join("bench"))? })
     }
 
@@ -140,15 +147,15 @@ impl Session {
             build(Program::Papers, &log)?;
         }
         for one in self.taking_part(jobs) {
-            let Some(mpicc) = &one.mpicc else { continue };
             // The start-up benchmark is always needed, since it reports the version.
             let programs = jobs.iter().filter(|job| roster::takes_part(&one, job.who)).map(|job| job.program);
             for program in programs.chain([Program::Startup]) {
                 let binary = self.binary(program, one.suffix);
+                let Some(compiler) = one.compiler() else { break };
                 if broken.contains(one.suffix) || !done.insert(binary.clone()) {
                     continue;
                 }
-                match compile(mpicc, program.sources(), &binary, &log) {
+                match compile_by(compiler, program.sources(), &binary, &log) {
                     Err(error) if one.role == Role::Peer && !process::interrupted() => {
                         broken.insert(one.suffix);
                         self.remarks.push(format!("{}: {error:#}: skipped", one.name));
@@ -308,7 +315,11 @@ impl Session {
 
 /// Compiles sources of `benches`.
 pub fn compile(cc: &Path, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
-    let mut command = Command::new(cc);
+    compile_by(Command::new(cc), sources, binary, log)
+}
+
+/// Compiles sources of `benches` by a call of a compiler, to which the arguments are added.
+fn compile_by(mut command: Command, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
     command.args(FLAGS).arg("-o").arg(binary);
     command.args(sources.iter().map(|source| paths::root().join("benches").join(source)));
     process::check_logged(&mut command, log)

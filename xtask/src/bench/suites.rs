@@ -29,7 +29,7 @@ const HOSTS: usize = 4;
 
 /// Returns true if suites are timed with this contestant.
 pub fn takes_part(one: &Contestant) -> bool {
-    one.name == OURS || one.name == ON_UCX[0]
+    one.name == OURS || one.name == ON_UCX
 }
 
 /// Runs the directories with the contestants that take part and adds the times to the figures. A contestant whose suite
@@ -91,13 +91,13 @@ pub fn entries(figures: &Figures, only: Option<&str>) -> Vec<Entry> {
 fn entry(figures: &Figures, suite: String) -> Entry {
     let time = |mpi| figures.median(&suite, HOSTS, 0, mpi);
     let timed_out = |mpi| figures.median(&format!("{suite}{TIMED_OUT}"), HOSTS, 0, mpi).unwrap_or_default() as usize;
-    let (ours, peer) = (time(OURS), time(ON_UCX[0]));
+    let (ours, peer) = (time(OURS), time(ON_UCX));
     let ratio = ours.zip(peer).map(|(ours, peer)| ours / peer);
-    let timed_out = [OURS, ON_UCX[0]].map(timed_out);
+    let timed_out = [OURS, ON_UCX].map(timed_out);
     Entry {
         ours: ours.map(rounded),
         best_peer: peer.map(rounded),
-        peer: peer.map(|_| ON_UCX[0].to_string()),
+        peer: peer.map(|_| ON_UCX.to_string()),
         ratio: ratio.map(rounded),
         limit: Some(TO_REACH),
         unit: "s".to_string(),
@@ -128,8 +128,8 @@ mod tests {
         figures.push(OURS, HOSTS, "suite_coll_timed_out", 0.0, "tests");
         let text = serde_json::to_string(&entries(&figures, None)[0]).unwrap();
         assert!(text.contains(r#""best_peer":null"#) && text.contains(r#""reached":null"#), "{text}");
-        figures.push(ON_UCX[0], HOSTS, "suite_coll", 500.0, "s");
-        figures.push(ON_UCX[0], HOSTS, "suite_coll_timed_out", 2.0, "tests");
+        figures.push(ON_UCX, HOSTS, "suite_coll", 500.0, "s");
+        figures.push(ON_UCX, HOSTS, "suite_coll_timed_out", 2.0, "tests");
         let all = entries(&figures, Some("coll"));
         assert_eq!(all.len(), 1);
         let text = serde_json::to_string(&all[0]).unwrap();
@@ -142,7 +142,7 @@ mod tests {
         assert!(entries(&figures, Some("rma")).is_empty());
         figures.push(OURS, HOSTS, "suite_rma", 1.0, "s");
         figures.push(OURS, HOSTS, "suite_rma_timed_out", 1.0, "tests");
-        figures.push(ON_UCX[0], HOSTS, "suite_rma", 500.0, "s");
+        figures.push(ON_UCX, HOSTS, "suite_rma", 500.0, "s");
         assert_eq!(entries(&figures, Some("rma"))[0].reached, Some(false), "one of ours timed out");
     }
 }

@@ -1,6 +1,6 @@
 //! The measures of `bench compare`, and the jobs that they need.
 
-use crate::bench::contestants::{ON_UCX, OURS};
+use crate::bench::contestants::OURS;
 use crate::bench::figures::{size, MACHINE};
 use crate::bench::jobs::{self, Job, Program, Shape, Who};
 use crate::bench::papers::efficiency;
@@ -14,8 +14,6 @@ const MIB: u64 = 1 << 20;
 pub(super) enum Than {
     /// The best figure of all other MPIs.
     Best,
-    /// The best figure of these contestants.
-    Of(&'static [&'static str]),
     /// One figure: its contestant, test and size in bytes.
     Figure(&'static str, &'static str, u64),
     /// A value that is known without measuring: its name and the value.
@@ -87,8 +85,7 @@ pub(super) fn measures() -> Vec<Measure> {
     for (name, program, test) in
         [("startup_8ranks", Program::Startup, "startup"), ("memory_8ranks", Program::Memory, "memory_pss")]
     {
-        let (shape, than) = (Shape::Hosts(8), Than::Of(ON_UCX));
-        all.push(Measure { program, shape, than, ..pair(name.into(), test, 0, 1.0) });
+        all.push(Measure { program, shape: Shape::Hosts(8), ..pair(name.into(), test, 0, 1.0) });
     }
     for bytes in [MIB, 4 * MIB] {
         let (who, of) = (Who::Model, "ntbring-gen3x8-d2");

@@ -54,7 +54,6 @@ fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers
     let mut wanted = vec![of(measure.of)];
     match &measure.than {
         Than::Best => wanted.extend(peers.iter().map(|peer| of(peer))),
-        Than::Of(mpis) => wanted.extend(mpis.iter().map(|mpi| of(mpi))),
         Than::Figure(mpi, test, bytes) => wanted.push(Wanted { mpi, test, ranks, bytes: *bytes }),
         Than::Known(..) => {}
     }
@@ -89,14 +88,13 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
     let unit = unit_of(test);
     let smaller = smaller_is_better(unit);
     let ours = figures.median(test, ranks, bytes, measure.of);
-    let best_of = |mpis: &[&'_ str]| {
-        let medians = mpis.iter().filter_map(|mpi| Some((*mpi, figures.median(test, ranks, bytes, mpi)?)));
+    let best = || {
+        let medians = peers.iter().filter_map(|mpi| Some((*mpi, figures.median(test, ranks, bytes, mpi)?)));
         let best = medians.reduce(|best, next| if (next.1 < best.1) == smaller { next } else { best });
         best.map(|(mpi, value)| (mpi.to_string(), value, figures.values(test, ranks, bytes, mpi)))
     };
     let peer = match measure.than {
-        Than::Best => best_of(peers),
-        Than::Of(mpis) => best_of(mpis),
+        Than::Best => best(),
         Than::Figure(whose, test, bytes) => {
             let values = figures.values(test, ranks, bytes, whose);
             let name = format!("{whose}: {test} {}", size(bytes));

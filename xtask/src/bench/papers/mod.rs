@@ -15,9 +15,7 @@ pub fn models() -> Vec<Contestant> {
 /// Returns all ways of running ntbring that only the experiments need.
 pub fn contestants(installed: &Installed) -> Vec<Contestant> {
     let one = |column: &'static efficiency::Column| {
-        let mut one = ours(installed, column.name, 1, Role::Efficiency, column.what);
-        one.env.extend(column.env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
-        one
+        ours(installed, column.name, 1, Role::Efficiency, column.what).with_env(column.env)
     };
     efficiency::COLUMNS.iter().map(one).collect()
 }
