@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define ROUNDS 400
-#define LARGEST 6000
+#define LARGEST 100000
 
 static unsigned state = 12345;
 
@@ -16,7 +16,7 @@ static unsigned next_random(void) {
 }
 
 int main(void) {
-    static const size_t lens[] = {1, 7, 8, 48, 56, 57, 64, 200, 512, 513, LARGEST};
+    static const size_t lens[] = {1, 7, 8, 48, 56, 57, 64, 200, 512, 513, 6000, LARGEST};
     static char source[LARGEST], dest[LARGEST];
     static long sums[2], sum[2];
 
@@ -27,7 +27,7 @@ int main(void) {
     for (unsigned round = 0; round < ROUNDS; round++) {
         shmem_team_t team = teams[next_random() % 4 == 0];
         int root = next_random() % 2 ? (int)(next_random() % (unsigned)pes) : 0;
-        size_t len = lens[next_random() % (round % 50 < 40 ? 9 : 11)];
+        size_t len = lens[next_random() % (round % 50 < 40 ? 9 : 12)];
         unsigned also = next_random() % 40;
         int slow = (int)(next_random() % (unsigned)pes);
         int is_root = shmem_team_my_pe(team) == root;

@@ -1,7 +1,7 @@
 //! Collectives that move elements and do not combine them.
 
 use super::barrier::synchronise;
-use super::broadcast::broadcast_block;
+use super::broadcast::{broadcast_block, broadcast_chain, is_chain};
 use super::exchange::{allgather, exchange, exchange_words, BLOCK_MAX};
 use super::schedule::{self, Collective};
 use crate::abi::{NTBRING_ALLGATHER, NTBRING_ALLTOALL, NTBRING_BCAST};
@@ -55,6 +55,11 @@ pub unsafe fn broadcast_in(
         }
         if len <= BLOCK_MAX {
             return broadcast_block(world, group, root, source, dest, len);
+        }
+        if is_chain(world, group) {
+            let place = world.locate(name, "dest", dest as usize, len);
+            let data = if is_root { source } else { dest.cast_const() };
+            return broadcast_chain(world, group, root, data, place, len);
         }
         // The root's own destination is filled, or stays as it is.
         let (input, output) = if is_root { (source, source.cast_mut()) } else { (dest.cast_const(), dest) };

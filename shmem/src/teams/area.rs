@@ -17,6 +17,8 @@ pub const BLOCK_MAX: usize = SLOT - LINE;
 const SAME_LINE: usize = LINE - size_of::<u64>();
 /// Lines for the rounds of a barrier.
 const ROUNDS: usize = 32;
+/// Lines for chains.
+const CHAINS: usize = 4;
 /// Slots for broadcasts: a root may be so many broadcasts ahead of the slowest PE.
 const BROADCASTS: usize = 16;
 
@@ -31,6 +33,8 @@ pub struct Area {
     exchanges: AtomicU64,
     /// Number of broadcasts of blocks that have begun.
     broadcasts: AtomicU64,
+    /// Number of chains that have begun.
+    chains: AtomicU64,
     /// Number of broadcasts whose blocks all PEs are known to have taken.
     taken: AtomicU64,
 }
@@ -46,6 +50,19 @@ pub enum Flag {
     Slot(usize, usize),
     /// Written with a slot for broadcasts.
     Broadcast(usize),
+    /// Written in a chain, by the next PE in this direction, when it is ready for data.
+    Ready(Way),
+    /// Written in a chain, by the PE from which data come in this direction, with each segment.
+    Filled(Way),
+}
+
+/// A direction of a chain of PEs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To larger numbers.
+    Up,
+    /// To smaller numbers.
+    Down,
 }
 
 impl Flag {
@@ -71,7 +88,7 @@ fn block_offset(len: usize) -> usize {
 impl Area {
     /// Returns the size of the part of a PE in a team of `n`, bytes.
     pub fn bytes(n: usize) -> usize {
-        (n + ROUNDS) * LINE + (2 * n + BROADCASTS) * SLOT
+        (n + ROUNDS + CHAINS) * LINE + (2 * n + BROADCASTS) * SLOT
     }
 
     /// Allocates this PE's part for a team of `n`; None if there is no memory.
@@ -94,8 +111,8 @@ impl Area {
 
     /// Takes over the parts of all PEs of a team, in which this PE has the number `me`.
     pub fn new(parts: Vec<usize>, me: usize) -> Area {
-        let [barriers, exchanges, broadcasts, taken] = std::array::from_fn(|_| AtomicU64::new(0));
-        Area { parts, me, barriers, exchanges, broadcasts, taken }
+        let [barriers, exchanges, broadcasts, chains, taken] = std::array::from_fn(|_| AtomicU64::new(0));
+        Area { parts, me, barriers, exchanges, broadcasts, chains, taken }
     }
 
     /// Frees this PE's part.
@@ -118,6 +135,11 @@ impl Area {
         self.exchanges.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Begins a chain and returns its number, from 1.
+    pub fn begin_chain(&self) -> u64 {
+        self.chains.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Returns true if the slot of the next broadcast is known to be free; otherwise it is after a barrier.
     pub fn has_free_slot(&self) -> bool {
         let begun = self.broadcasts.load(Ordering::Relaxed);
@@ -138,11 +160,14 @@ impl Area {
     /// Returns the place of a flag in the part of a PE.
     fn place(&self, at: usize, flag: Flag) -> Place {
         let n = self.parts.len();
+        let slots = (n + ROUNDS + CHAINS) * LINE;
         let offset = match flag {
             Flag::Of(pe) => pe * LINE,
             Flag::Round(round) => (n + round) * LINE,
-            Flag::Slot(parity, pe) => (n + ROUNDS) * LINE + (parity * n + pe) * SLOT,
-            Flag::Broadcast(slot) => (n + ROUNDS) * LINE + (2 * n + slot) * SLOT,
+            Flag::Ready(way) => (n + ROUNDS + way as usize) * LINE,
+            Flag::Filled(way) => (n + ROUNDS + 2 + way as usize) * LINE,
+            Flag::Slot(parity, pe) => slots + (parity * n + pe) * SLOT,
+            Flag::Broadcast(slot) => slots + (2 * n + slot) * SLOT,
         };
         Place { memory: Memory::Control, at: self.parts[at] + offset }
     }

@@ -6,7 +6,7 @@ mod introductions;
 mod split;
 mod table;
 
-pub use area::{Area, Flag, BLOCK_MAX};
+pub use area::{Area, Flag, Way, BLOCK_MAX};
 pub use group::Group;
 pub use introductions::Introductions;
 pub use split::{split_2d, split_strided};
