@@ -1,7 +1,7 @@
 //! Names for all types in C++: overloads.
 
 use crate::function::{prototype, Function};
-use crate::header::wrapped;
+use crate::wrap::wrapped;
 use std::fmt::Write;
 
 /// All overloads; `functions` are those that the header has.

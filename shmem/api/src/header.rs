@@ -4,13 +4,11 @@ use crate::constants::CONSTANTS;
 use crate::family::Group;
 use crate::function::{functions, Function};
 use crate::types::{COMPLEX_DOUBLE, COMPLEX_FLOAT};
+use crate::wrap::wrapped;
 use crate::{cpp, generic};
 use std::fmt::Write;
 use std::path::Path;
 use std::{fs, io};
-
-/// Widest line of a prototype.
-const WIDTH: usize = 120;
 
 /// All headers: path below the directory of headers, and contents.
 pub fn headers() -> Vec<(&'static str, String)> {
@@ -126,21 +124,6 @@ fn prototypes<'a>(functions: &'a [Function], of: impl Fn(&'a Function) -> (Strin
         }
         let mark = if function.row.deprecated { " /* deprecated */" } else { "" };
         let _ = writeln!(text, "{}", wrapped(&format!("{prototype};{mark}")));
-    }
-    text
-}
-
-/// A long prototype on several lines, broken after commas.
-pub(crate) fn wrapped(line: &str) -> String {
-    let (mut text, mut width) = (String::new(), 0);
-    for (n, part) in line.split_inclusive(", ").enumerate() {
-        if n > 0 && width + part.trim_end().len() > WIDTH {
-            text.truncate(text.trim_end().len());
-            text.push_str("\n    ");
-            width = 4;
-        }
-        text.push_str(part);
-        width += part.len();
     }
     text
 }

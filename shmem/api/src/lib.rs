@@ -23,6 +23,7 @@ mod generic;
 mod glue;
 mod header;
 pub mod types;
+mod wrap;
 
 pub use function::{functions, Function};
 pub use glue::{exports, implementations};

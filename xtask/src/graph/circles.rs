@@ -69,7 +69,15 @@ fn take(items: &[syn::Item], file: &Path, folder: &Path, path: Vec<String>, modu
                 let (below, inside) = ([path.clone(), vec![name.clone()]].concat(), folder.join(&name));
                 match &child.content {
                     Some((_, items)) => take(items, file, &inside, below, modules)?,
-                    None => load(&file_of(child, folder), &inside, below, modules)?,
+                    None => {
+                        let file = file_of(child, folder);
+                        // Modules of a file that is named by its path, or `mod.rs`, lie beside it.
+                        let inside = match file.parent() {
+                            Some(beside) if file != inside.with_extension("rs") => beside,
+                            _ => &inside,
+                        };
+                        load(&file, inside, below, modules)?;
+                    }
                 }
                 module.children.insert(name);
             }

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 
+use super::placement::install;
 use super::shmem;
 use super::stamp::{sha256, Digest};
 use crate::{paths, process, ui};
@@ -85,25 +86,6 @@ fn check_lto(verbose: &str) -> Result<()> {
 fn age_of_library() -> Option<SystemTime> {
     let file = paths::target().join("release/libntbring.so");
     fs::metadata(file).ok()?.modified().ok()
-}
-
-/// Copies a file unless an identical one is there already. The old file is replaced atomically, so that a program that
-/// has mapped it keeps the old content.
-pub fn install(from: &Path, to: &Path) -> Result<()> {
-    let work = || -> Result<()> {
-        let content = fs::read(from)?;
-        if fs::read(to).is_ok_and(|old| old == content) {
-            return Ok(());
-        }
-        if let Some(parent) = to.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let temporary = to.with_extension("tmp");
-        fs::copy(from, &temporary)?;
-        fs::rename(&temporary, to)?;
-        Ok(())
-    };
-    work().with_context(|| format!("cannot install {} as {}", from.display(), to.display()))
 }
 
 #[cfg(test)]

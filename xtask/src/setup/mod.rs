@@ -17,6 +17,7 @@ mod configure;
 pub mod library;
 mod overlay;
 pub mod packages;
+pub mod placement;
 mod profile;
 mod regenerate;
 mod shmem;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::library::install;
+use super::placement::install;
 use super::stamp::Digest;
 use crate::paths;
 

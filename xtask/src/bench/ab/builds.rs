@@ -21,7 +21,7 @@ use super::git;
 use super::pair::Pair;
 use super::side::Side;
 use crate::setup::stamp::{self, sha256, Digest};
-use crate::setup::{self, library, SetupArgs};
+use crate::setup::{self, library, placement, SetupArgs};
 use crate::{install, paths, process, ui};
 
 /// The sources of set-up, of which the first that exists is used. They decide if set-up can continue in the products of
@@ -204,7 +204,7 @@ impl<'a> Builds<'a> {
         for file in fetched.map(|entry| entry.path()).filter(|path| path.is_file()) {
             let to = download.join(file.file_name().context("a file has a name")?);
             if !to.exists() {
-                library::install(&file, &to)?;
+                placement::install(&file, &to)?;
             }
         }
         Ok(())
@@ -247,7 +247,7 @@ fn assemble(base: &Path, files: &[(PathBuf, &str)], place: &Path) -> Result<()> 
     paths::remove(&temporary)?;
     link_tree(base, &temporary)?;
     for (file, to) in files {
-        library::install(file, &temporary.join(to))?;
+        placement::install(file, &temporary.join(to))?;
     }
     fs::rename(&temporary, place).with_context(|| format!("cannot make {}", place.display()))
 }
