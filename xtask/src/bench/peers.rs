@@ -51,7 +51,7 @@ pub fn of(source: Source, missing: &mut Vec<String>) -> Result<Vec<Contestant>> 
     for wheels in &ALL {
         match wheels.ensure(&place) {
             Ok(prefix) => found.extend((wheels.contestants)(&prefix, &wheels.described())),
-            Err(error) if process::interrupted() => return Err(error),
+            Err(_) if process::interrupted() => bail!("interrupted"),
             Err(error) => missing.push(format!("{}: {error:#}: skipped", wheels.name)),
         }
     }
@@ -79,8 +79,8 @@ impl Wheels {
             venv.args(["-m", "venv"]).arg(&prefix);
             run(&mut venv, &log)?;
             let mut pip = Command::new(prefix.join("bin/python"));
-            pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install"]);
-            pip.args(["--progress-bar", "off", "--no-deps", "--only-binary", ":all:"]).args(self.packages);
+            pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "--retries", "1"]);
+            pip.args(["install", "--progress-bar", "off", "--no-deps", "--only-binary", ":all:"]).args(self.packages);
             run(&mut pip, &log)?;
             fs::write(&stamp, &wanted).with_context(|| format!("cannot write {}", stamp.display()))
         })?;
@@ -98,7 +98,7 @@ fn run(command: &mut Command, log: &Path) -> Result<()> {
     let said = fs::read(log).unwrap_or_default();
     match reason(&String::from_utf8_lossy(&said)) {
         Some(reason) => bail!("{reason} ({})", paths::shown(log)),
-        None => bail!("{} of {} ({})", outcome.describe(), process::shown(command), paths::shown(log)),
+        None => bail!("{}: {} ({})", process::shown(command), outcome.describe(), paths::shown(log)),
     }
 }
 
@@ -190,7 +190,9 @@ mod tests {
         let error = run(&mut pip, &dir.path().join("log")).unwrap_err().to_string();
         assert!(error.starts_with("there is no such package") && !error.contains('\n'), "{error}");
         let error = run(&mut Command::new("false"), &dir.path().join("log2")).unwrap_err().to_string();
-        assert!(error.starts_with("exit status 1 of false"), "{error}");
+        assert!(error.starts_with("false: exit status 1 ("), "{error}");
+        let error = run(&mut Command::new("/nothing/python3"), &dir.path().join("log3")).unwrap_err().to_string();
+        assert!(error.contains("apt-get install python3"), "{error}");
         assert!(reason("WARNING: Retrying (Retry(total=0)\nERROR: No matching distribution")
             .unwrap()
             .contains("network"));
