@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 22
+#define NTBRING_ABI_VERSION 23
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -350,6 +350,36 @@ int ntbring_segment_release(ntbring_segment_t * segment, int32_t alone);
 /* Unmaps a segment. Its memory exists until all other ranks have unmapped it, too. The owner must
  * ensure that no rank will request an operation on it any more (ntbring_remote). */
 int ntbring_segment_free(ntbring_endpoint_t * endpoint, ntbring_segment_t * segment);
+
+/* Writing to segments of ranks on neighbouring hosts that this rank cannot map, but whose memory its
+ * host's adapter can write: stores through the link's window. Nothing is ever read across the link. */
+typedef struct ntbring_writer ntbring_writer_t;
+
+/* Returns 1 if this rank may open writers to the segments of that rank, 0 if not. */
+int ntbring_is_writable(ntbring_endpoint_t * endpoint, int32_t rank);
+
+/* Opens a writer to a segment of a rank for which ntbring_is_writable returns 1. Returns NTBRING_NONE if
+ * that rank's adapter does not reach the segment; operations on it are requests then
+ * (ntbring_remote). */
+int ntbring_writer_open(ntbring_endpoint_t * endpoint, int32_t rank,
+                        const ntbring_segment_address_t * address, ntbring_writer_t ** writer);
+
+/* Returns the number of bytes at the start of the segment that the writer can write. */
+uint64_t ntbring_writer_reach(const ntbring_writer_t * writer);
+
+/* Writes size bytes at an offset of the segment, which must be reserved there. The data may be reused
+ * when it returns. Aligned elements of 1, 2, 4 and 8 bytes are written by one store if size is theirs.
+ * Writes to one host, and operations on its segments (ntbring_remote) that begin later, become visible
+ * there in order. An operation that began earlier may follow. Any thread may call it. */
+int ntbring_writer_write(ntbring_writer_t * writer, uint64_t offset, const void *data, uint64_t size);
+
+/* Returns 1 if the link has been up since this rank joined, 0 if writes may have been lost. A write is
+ * visible if an operation on a segment of that rank was begun after it and has ended, and this returns
+ * 1 then. */
+int ntbring_writer_is_intact(const ntbring_writer_t * writer);
+
+/* Closes a writer; NULL is allowed. */
+int ntbring_writer_free(ntbring_writer_t * writer);
 
 /* Returns 1 if that rank's host performs operations on its segments for this rank, 0 if not. It
  * does if the rank belongs to this job and its segments cannot be mapped. */

@@ -96,6 +96,9 @@ pub enum EndpointError {
     /// A segment could not be created or opened.
     #[error("{0}")]
     Segment(HostError),
+    /// A segment could not be opened for writing.
+    #[error("memory of another host cannot be written: {0}")]
+    Writer(NtbError),
     /// Memory of a segment could not be reserved or mapped.
     #[error("memory cannot be reserved: {0}")]
     Memory(std::io::Error),

@@ -129,6 +129,7 @@ impl From<EndpointError> for Failure {
             | EndpointError::Stuck { .. } => NTBRING_ERR_PEER,
             EndpointError::ExternalPeer(_)
             | EndpointError::Segment(_)
+            | EndpointError::Writer(_)
             | EndpointError::Memory(_)
             | EndpointError::Unserved(_)
             | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,

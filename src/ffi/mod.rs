@@ -19,6 +19,7 @@ mod progress_thread;
 mod schedules;
 mod segments;
 mod variables;
+mod writers;
 
 use ::ntbring_endpoint::wire::Head;
 use ::ntbring_endpoint::{Endpoint, Look, Message};

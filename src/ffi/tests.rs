@@ -23,6 +23,10 @@ use super::segments::{
     ntbring_segment_create, ntbring_segment_free, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_release,
     ntbring_segment_seal, ntbring_segment_unlock,
 };
+use super::writers::{
+    ntbring_is_writable, ntbring_writer_free, ntbring_writer_is_intact, ntbring_writer_open, ntbring_writer_reach,
+    ntbring_writer_write,
+};
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::*;
 
@@ -82,6 +86,17 @@ same_type! {
     ntbring_segment_free: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t) -> i32,
     ntbring_segment_acquire: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_segment_t, i32) -> i32,
     ntbring_segment_release: unsafe extern "C" fn(*mut ntbring_segment_t, i32) -> i32,
+    ntbring_is_writable: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_writer_open: unsafe extern "C" fn(
+        *mut ntbring_endpoint_t,
+        i32,
+        *const ntbring_segment_address_t,
+        *mut *mut ntbring_writer_t,
+    ) -> i32,
+    ntbring_writer_reach: unsafe extern "C" fn(*const ntbring_writer_t) -> u64,
+    ntbring_writer_write: unsafe extern "C" fn(*mut ntbring_writer_t, u64, *const c_void, u64) -> i32,
+    ntbring_writer_is_intact: unsafe extern "C" fn(*const ntbring_writer_t) -> i32,
+    ntbring_writer_free: unsafe extern "C" fn(*mut ntbring_writer_t) -> i32,
     ntbring_is_served: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_can_compute: unsafe extern "C" fn(u8, u8) -> i32,
     ntbring_remote: unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_remote_t) -> i32,

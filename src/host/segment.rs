@@ -108,11 +108,21 @@ impl Segment {
 
     /// Opens a segment that another process has created and not sealed.
     pub fn open(address: &SegmentAddress) -> Result<Segment, HostError> {
+        let (memory, pages) = Self::find(address)?;
+        Self::with(&memory, pages, address.size, address.file.token)
+    }
+
+    /// Opens a segment that another process has created and not sealed, only for writing.
+    pub fn open_sink(address: &SegmentAddress) -> Result<OutWindow, HostError> {
+        let (memory, pages) = Self::find(address)?;
+        Ok(OutWindow::new(memory.map(PAGE as u64, pages)?))
+    }
+
+    /// Opens the file at an address. Returns it with the size of the mapping of its bytes.
+    fn find(address: &SegmentAddress) -> Result<(MemoryFile, u64), HostError> {
         let memory = MemoryFile::open(&address.file)?;
         match pages(address.size) {
-            Some(pages) if PAGE as u64 + pages == memory.size() => {
-                Self::with(&memory, pages, address.size, address.file.token)
-            }
+            Some(pages) if PAGE as u64 + pages == memory.size() => Ok((memory, pages)),
             _ => Err(HostError::Foreign { pid: address.file.pid, what: "its size differs" }),
         }
     }

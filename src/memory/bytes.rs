@@ -243,6 +243,35 @@ pub(super) unsafe fn copy_to_device(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Copies `len` bytes with one store for each aligned word, and for each aligned half word and so on at the ends: no
+/// aligned element of 1, 2, 4 or 8 bytes is stored in parts or twice.
+///
+/// # Safety
+/// As for [`copy_to_device`].
+#[cfg(not(loom))]
+pub(super) unsafe fn copy_elements(from: *const u8, to: *mut u8, len: usize) {
+    /// Copies the `T` at `at` of both.
+    #[inline(always)]
+    unsafe fn one<T>(from: *const u8, to: *mut u8, at: usize) {
+        // SAFETY: the caller guarantees both, and that the destination is aligned.
+        unsafe { to.add(at).cast::<T>().write_volatile(from.add(at).cast::<T>().read_unaligned()) }
+    }
+    let mut at = 0;
+    while at < len {
+        let unit = (1usize << (to as usize + at).trailing_zeros().min(3)).min(1 << (len - at).ilog2().min(3));
+        // SAFETY: `unit` divides the address, and at most `len - at` bytes are left.
+        unsafe {
+            match unit {
+                8 => one::<u64>(from, to, at),
+                4 => one::<u32>(from, to, at),
+                2 => one::<u16>(from, to, at),
+                _ => one::<u8>(from, to, at),
+            }
+        }
+        at += unit;
+    }
+}
+
 /// Copies `len` bytes, up to 64 of them with a few fixed-size loads and stores. The ranges may overlap; the contents of
 /// the overlapping bytes are then unspecified.
 ///

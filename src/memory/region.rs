@@ -2,7 +2,7 @@
 
 use super::bytes::ForeignBytes;
 #[cfg(not(loom))]
-use super::bytes::{copy, copy_to_device, ForeignRoom};
+use super::bytes::{copy, copy_elements, copy_to_device, ForeignRoom};
 use std::sync::Arc;
 
 #[cfg(loom)]
@@ -110,6 +110,14 @@ impl Region {
         self.check(offset, from.len);
         // SAFETY: the destination is inside the mapping (checked); the source is readable by ForeignBytes' contract.
         unsafe { copy_to_device(from.at, self.base.add(offset), from.len) }
+    }
+
+    /// Copies with one store for each aligned element.
+    #[inline]
+    pub(super) fn copy_in_elements(&self, offset: usize, from: ForeignBytes) {
+        self.check(offset, from.len);
+        // SAFETY: the destination is inside the mapping (checked); the source is readable by ForeignBytes' contract.
+        unsafe { copy_elements(from.at, self.base.add(offset), from.len) }
     }
 
     #[inline]

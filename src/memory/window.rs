@@ -304,6 +304,18 @@ impl OutWindow {
         }
     }
 
+    /// Writes `bytes` at `offset`, like [`OutWindow::write`], for receivers that look at them while they arrive: without a
+    /// sink, an aligned element of 1, 2, 4 or 8 bytes is written by one store if it is all of `bytes`, or if there are at
+    /// most 64 bytes, or if the mapping is not coherent.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn write_elements(&self, offset: usize, bytes: ForeignBytes) {
+        match &self.sink {
+            None if !self.plain || bytes.len <= 64 => self.region.copy_in_elements(offset, bytes),
+            _ => self.write(offset, bytes),
+        }
+    }
+
     /// Writes `bytes` at `offset`.
     pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
         self.write(offset, bytes.into());

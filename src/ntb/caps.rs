@@ -35,6 +35,9 @@ pub struct PortCaps {
     /// Asynchronous copies by an engine of the port ([`Port::copy_engine`](crate::Port::copy_engine)); None if there is
     /// no engine, and the processor makes all copies.
     pub async_copies: Option<AsyncCopies>,
+    /// True if memory of processes of the neighbour can be written through the port
+    /// ([`Port::segment`](crate::Port::segment)).
+    pub segments: bool,
 }
 
 /// Capabilities of a port's copy engine.
@@ -59,6 +62,7 @@ impl PortCaps {
         vectors: DOORBELLS,
         max_transfer: None,
         async_copies: None,
+        segments: false,
     };
 
     /// Returns the number of doorbells that can be used: each of them has an interrupt vector of its own.
@@ -74,9 +78,9 @@ impl PortCaps {
     }
 
     /// Returns the capabilities of the port behind a decorator that models a link: its window does not behave like
-    /// memory of this machine, and no engine bypasses the decorator.
+    /// memory of this machine, and neither an engine nor a segment bypasses the decorator.
     pub fn modelled(self) -> PortCaps {
-        PortCaps { mapping: Mapping::WriteCombining, async_copies: None, ..self }
+        PortCaps { mapping: Mapping::WriteCombining, async_copies: None, segments: false, ..self }
     }
 }
 

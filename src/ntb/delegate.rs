@@ -16,6 +16,14 @@ macro_rules! left_to_inner {
             self.inner.copy_engine(window)
         }
     };
+    (@ segment) => {
+        fn segment(
+            &self,
+            address: &ntbring_host::SegmentAddress,
+        ) -> Result<Option<ntbring_memory::OutWindow>, $crate::NtbError> {
+            self.inner.segment(address)
+        }
+    };
     (@ incoming_offset) => { fn incoming_offset(&self) -> u64 { self.inner.incoming_offset() } };
     (@ scratchpad) => { fn scratchpad(&self, register: usize) -> u32 { self.inner.scratchpad(register) } };
     (@ peer_scratchpad) => {

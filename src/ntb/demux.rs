@@ -35,7 +35,7 @@ impl Demux {
 
 impl Port for Demux {
     left_to_inner! {
-        index shortcuts incoming incoming_offset scratchpad peer_scratchpad link outages descriptors lose_rather_than_wait
+        index shortcuts incoming segment incoming_offset scratchpad peer_scratchpad link outages descriptors lose_rather_than_wait
     }
 
     fn caps(&self) -> PortCaps {

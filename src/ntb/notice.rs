@@ -178,7 +178,7 @@ struct OnRequest {
 
 impl Port for OnRequest {
     left_to_inner! {
-        index caps shortcuts incoming copy_engine incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells
+        index caps shortcuts incoming copy_engine segment incoming_offset scratchpad peer_scratchpad doorbells clear_doorbells
         link outages descriptors lose_rather_than_wait
     }
 

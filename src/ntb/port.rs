@@ -2,7 +2,7 @@
 
 use crate::caps::{PortCaps, Shortcuts};
 use crate::port_index::{PortIndex, PortList};
-use ntbring_host::HostError;
+use ntbring_host::{HostError, SegmentAddress};
 use ntbring_memory::{CopyEngine, InWindow, OutWindow};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -107,6 +107,12 @@ pub trait Port: Send + Sync {
     fn copy_engine(&self, _window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
         None
     }
+    /// Returns a window of the bytes of a segment that a process of the neighbour has created: writes reach them by the
+    /// link, in order with writes to the outgoing window. None if the port cannot reach them;
+    /// [`PortCaps::segments`] says if there are ports that can. A decorator that intercepts writes returns None.
+    fn segment(&self, _address: &SegmentAddress) -> Result<Option<OutWindow>, NtbError> {
+        Ok(None)
+    }
     /// Returns the offset of the incoming window in this host's memory, bytes. The neighbour needs it for its
     /// translation.
     fn incoming_offset(&self) -> u64;
@@ -180,6 +186,9 @@ impl<P: Port + ?Sized> Port for Arc<P> {
     }
     fn copy_engine(&self, window: &OutWindow) -> Option<Arc<dyn CopyEngine>> {
         (**self).copy_engine(window)
+    }
+    fn segment(&self, address: &SegmentAddress) -> Result<Option<OutWindow>, NtbError> {
+        (**self).segment(address)
     }
     fn incoming_offset(&self) -> u64 {
         (**self).incoming_offset()

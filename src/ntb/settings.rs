@@ -73,6 +73,8 @@ pub struct LinkSettings {
     pub device: Device,
     /// The shortcuts between hosts that may be used if the device grants them.
     pub shortcuts: Shortcuts,
+    /// True if processes do not write memory of neighbours that they cannot map, even where the device permits it.
+    pub no_direct_stores: bool,
     /// The link model that every cable follows; None: cables have the cost of memory accesses.
     pub model: Option<Model>,
     /// Faults to inject, for tests; None: no faults.
@@ -120,6 +122,26 @@ pub const ROWS: &[Row<LinkSettings>] = &[
         },
         parse: |s, v| {
             s.shortcuts = Shortcuts::parse(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_DIRECT_STORES",
+            default: "on",
+            unit: "on or off",
+            allowed: "on or off",
+            shared: false,
+            meaning: "OpenSHMEM: puts into memory of neighbour hosts that cannot be mapped, but that the adapter can \
+                 write, are stores; off: requests to its host, as for hosts further away",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.no_direct_stores = match v {
+                "on" => false,
+                "off" => true,
+                _ => return Err("is neither on nor off".into()),
+            };
             Ok(())
         },
     },

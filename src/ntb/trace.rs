@@ -82,7 +82,7 @@ impl<P: Port> Port for Trace<P> {
         outages descriptors lose_rather_than_wait
     }
     fn caps(&self) -> PortCaps {
-        PortCaps { async_copies: None, ..self.inner.caps() }
+        PortCaps { async_copies: None, segments: false, ..self.inner.caps() }
     }
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         let (port, record) = (self.index(), self.record.clone());

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 /// Properties that all links of a ring have in common. A process computes them once, when it joins, from
 /// `NTBRING_RELIABILITY`, `NTBRING_SHORTCUTS`, the number of hosts and the capabilities of its ports. All hosts compute
-/// the same, except for `coherent`, since neighbours compare settings and shortcuts in the handshake.
+/// the same, except for `coherent` and `segments`, since neighbours compare settings and shortcuts in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkPolicy {
     reliability: Reliability,
     /// Shortcuts that both ports grant and the settings permit.
     granted: Shortcuts,
     coherent: bool,
+    /// True if the ports reach memory of the neighbours' processes, and the settings permit its use.
+    segments: bool,
     hosts: usize,
 }
 
@@ -27,6 +29,7 @@ impl LinkPolicy {
             reliability: if hosts > 1 { settings.ring.reliability } else { Reliability::Off },
             granted: ports.iter().fold(settings.links.shortcuts, grant),
             coherent: ports.iter().all(|port| port.caps().mapping == Mapping::Coherent),
+            segments: !settings.links.no_direct_stores && ports.iter().all(|port| port.caps().segments),
             hosts,
         }
     }
@@ -64,6 +67,12 @@ impl LinkPolicy {
     /// Returns true if outgoing windows are coherent memory of this machine, and lanes in them are not checked.
     pub fn is_coherent(self) -> bool {
         self.coherent && !self.is_checked()
+    }
+
+    /// Returns true if processes write memory of neighbours' processes through the ports: not if lanes are checked, since
+    /// the checks cover lanes only, and since packets may take another way than stores then.
+    pub fn stores_directly(self) -> bool {
+        self.segments && !self.is_checked()
     }
 
     /// Returns true if hosts have monitors, since ranks of other hosts cannot be watched by process ids.
@@ -105,6 +114,14 @@ mod tests {
             assert_eq!(policy.reroutes(), reliability == Reliability::Retry);
         }
         assert!(policy(3, Reliability::Off, Shortcuts::ALL).is_coherent());
+    }
+
+    #[test]
+    fn memory_of_neighbours_is_written_directly_unless_links_are_checked() {
+        assert!(policy(3, Reliability::Off, Shortcuts::NONE).stores_directly());
+        for reliability in [Reliability::Detect, Reliability::Retry] {
+            assert!(!policy(3, reliability, Shortcuts::NONE).stores_directly());
+        }
     }
 
     #[test]

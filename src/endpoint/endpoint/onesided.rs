@@ -5,6 +5,7 @@ use crate::error::EndpointError;
 use crate::onesided::Operation;
 use crate::Event;
 use ntbring_host::{Segment, SegmentAddress};
+use ntbring_ring::Writer;
 
 impl Endpoint {
     /// True if this rank can map a rank's segments, and that rank this one's.
@@ -34,6 +35,19 @@ impl Endpoint {
     /// Maps a segment of another rank.
     pub fn open_segment(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         self.onesided.segments.open(rank, address)
+    }
+
+    /// True if this rank may write a rank's segments through the link, without a request to its host.
+    pub fn is_writable(&self, rank: u32) -> bool {
+        self.is_served(rank) && self.members.is_writable(rank)
+    }
+
+    /// Opens a segment of a rank for writing; None if its adapter does not reach the segment.
+    pub fn writer(&self, rank: u32, address: &SegmentAddress) -> Result<Option<Writer>, EndpointError> {
+        if !self.is_writable(rank) || address.file.pid != self.members.pid(rank) {
+            return Err(EndpointError::Argument(format!("rank {rank} has no such segment, or it cannot be written")));
+        }
+        self.members.writer(rank, address).map_err(EndpointError::Writer)
     }
 
     /// Tries to acquire the window lock (shared, or exclusive if `alone`) of the segment. Returns false if it is not

@@ -3,6 +3,7 @@
 use super::registers::{Bank, Registers, SoftVector};
 use crate::timing::Accounts;
 use crate::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector};
+use ntbring_host::{Segment, SegmentAddress};
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -72,7 +73,8 @@ impl Port for SoftPort {
     }
 
     fn caps(&self) -> PortCaps {
-        PortCaps::SOFTWARE
+        // The bridge reaches what processes of this machine could map, if they were on one host.
+        PortCaps { segments: self.shortcuts.segments, ..PortCaps::SOFTWARE }
     }
 
     fn shortcuts(&self) -> Shortcuts {
@@ -85,6 +87,10 @@ impl Port for SoftPort {
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         Ok(OutWindow::new(self.peer.map(offset, len)?))
+    }
+
+    fn segment(&self, address: &SegmentAddress) -> Result<Option<OutWindow>, NtbError> {
+        Ok(if self.shortcuts.segments { Some(Segment::open_sink(address)?) } else { None })
     }
 
     fn incoming_offset(&self) -> u64 {

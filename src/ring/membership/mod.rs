@@ -7,6 +7,7 @@
 //! | `processors` | ranks and cores of this machine |
 //! | `shared` | the memory that the host's processes share |
 //! | `member` | the handle, which consists of these |
+//! | `writer` | writing memory of processes on neighbouring hosts |
 //! | `failures` | failures as the process observes them |
 
 mod adapters;
@@ -15,8 +16,10 @@ mod member;
 mod peers;
 mod processors;
 mod shared;
+mod writer;
 
 pub use member::Membership;
+pub use writer::Writer;
 
 pub(crate) use adapters::Adapters;
 pub(crate) use member::Limits;
