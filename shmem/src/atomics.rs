@@ -59,7 +59,7 @@ pub unsafe fn fetch<W: Word>(name: &'static str, ctx: Ctx, source: *const W, pe:
 #[inline(always)]
 pub unsafe fn set<W: Word>(name: &'static str, ctx: Ctx, dest: *mut W, value: W, pe: c_int) {
     let (world, peer, at) = target(name, ctx, "dest", dest, pe);
-    reach::store(world, ctx, peer, at, value);
+    reach::set(world, ctx, peer, at, value);
 }
 
 #[inline(always)]

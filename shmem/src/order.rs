@@ -2,6 +2,7 @@
 
 use crate::contexts;
 use crate::handles::Ctx;
+use crate::reach;
 use crate::world::{world, World};
 use std::ffi::c_int;
 use std::sync::atomic::{fence as memory_fence, Ordering};
@@ -20,7 +21,7 @@ fn full_fence() {
 }
 
 /// Orders operations: those of the context before the call, on each PE, happen before those after it. Requests to a host
-/// are carried out in order, so only stores to mapped memory need a fence.
+/// are carried out in order, and stores through a link are fenced one by one, so only stores to mapped memory need a fence.
 #[inline(always)]
 pub unsafe fn fence(name: &'static str, ctx: Ctx) {
     contexts::is_valid(world(name), name, ctx);
@@ -41,6 +42,9 @@ pub unsafe fn quiet(name: &'static str, ctx: Ctx) {
 pub fn quiet_context(world: &World, ctx: Ctx) {
     full_fence();
     if world.link.has_far {
+        if !world.written.is_empty() {
+            reach::quiet_written(world);
+        }
         world.contexts.wait(world, ctx);
     }
 }

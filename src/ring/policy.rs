@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 /// Properties that all links of a ring have in common. A process computes them once, when it joins, from
 /// `NTBRING_RELIABILITY`, `NTBRING_SHORTCUTS`, the number of hosts and the capabilities of its ports. All hosts compute
-/// the same, except for `coherent` and `segments`, since neighbours compare settings and shortcuts in the handshake.
+/// the same, except for `coherent` and `direct_stores`, since neighbours compare settings and shortcuts in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkPolicy {
     reliability: Reliability,
     /// Shortcuts that both ports grant and the settings permit.
     granted: Shortcuts,
     coherent: bool,
-    /// True if the ports reach memory of the neighbours' processes, and the settings permit its use.
-    segments: bool,
+    /// True if the settings permit stores into memory of neighbours' processes, where a port reaches it.
+    direct_stores: bool,
     hosts: usize,
 }
 
@@ -29,7 +29,7 @@ impl LinkPolicy {
             reliability: if hosts > 1 { settings.ring.reliability } else { Reliability::Off },
             granted: ports.iter().fold(settings.links.shortcuts, grant),
             coherent: ports.iter().all(|port| port.caps().mapping == Mapping::Coherent),
-            segments: !settings.links.no_direct_stores && ports.iter().all(|port| port.caps().segments),
+            direct_stores: !settings.links.no_direct_stores,
             hosts,
         }
     }
@@ -69,10 +69,10 @@ impl LinkPolicy {
         self.coherent && !self.is_checked()
     }
 
-    /// Returns true if processes write memory of neighbours' processes through the ports: not if lanes are checked, since
-    /// the checks cover lanes only, and since packets may take another way than stores then.
+    /// Returns true if processes may write memory of neighbours' processes through ports that reach it: not if lanes are
+    /// checked, since the checks cover lanes only, and since packets may take another way than stores then.
     pub fn stores_directly(self) -> bool {
-        self.segments && !self.is_checked()
+        self.direct_stores && !self.is_checked()
     }
 
     /// Returns true if hosts have monitors, since ranks of other hosts cannot be watched by process ids.

@@ -6,6 +6,7 @@ use super::moves::Call;
 use super::schedule::{self, Collective};
 use crate::abi::NTBRING_ALLREDUCE;
 use crate::handles::Ctx;
+use crate::order;
 use crate::reach::{self, copy, Mode};
 use crate::reduce::{combine, Reduction, Sum, Zero};
 use crate::rma::size;
@@ -98,6 +99,8 @@ pub unsafe fn reduce_in<T: Copy, R: Reduction<T>>(call: Call, group: &Group, des
             }
             at += count;
         }
+        // A barrier may take other ways than what was put.
+        order::quiet_context(world, Ctx::DEFAULT);
         synchronise(world, group);
     }
 }

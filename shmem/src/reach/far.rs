@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[cold]
 #[inline(never)]
 pub unsafe fn put(world: &World, ctx: Ctx, peer: &Peer, to: Place, source: *const u8, len: usize, mode: Mode) {
-    let operation = Operation::new(world.contexts.pending(ctx), [0; 3]);
+    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], [0; 3]);
     let mut request = request(peer.pe, &peer.addresses[to.memory as usize], to.at, len);
     request.action = NTBRING_REMOTE_PUT as u8;
     request.data = source.cast();
@@ -40,7 +40,7 @@ pub unsafe fn get(world: &World, ctx: Ctx, peer: &Peer, from: Place, dest: *mut 
         Mode::Blocking => ptr::null(),
         Mode::NonBlocking => world.contexts.pending(ctx),
     };
-    let operation = Operation::new(pending, [0; 3]);
+    let operation = Operation::new([peer.open_requests(), pending], [0; 3]);
     let mut request = request(peer.pe, &peer.addresses[from.memory as usize], from.at, len);
     request.action = NTBRING_REMOTE_GET as u8;
     request.result = dest.cast();
@@ -91,7 +91,7 @@ fn result<W: Word>(operation: &Operation) -> W {
 #[cold]
 #[inline(never)]
 pub fn fetch<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, op: AtomicOp, operand: W) -> W {
-    let operation = Operation::new(ptr::null(), [operand.bits(), 0, 0]);
+    let operation = Operation::new([peer.open_requests(), ptr::null()], [operand.bits(), 0, 0]);
     // SAFETY: operands and result lie in the operation, which lives until its end.
     unsafe { world.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
     world.link.wait(|| operation.is_done());
@@ -102,7 +102,7 @@ pub fn fetch<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, op: Atom
 #[cold]
 #[inline(never)]
 pub fn operate<W: Word>(world: &World, ctx: Ctx, peer: &Peer, at: Place, op: AtomicOp, operand: W) {
-    let operation = Operation::new(world.contexts.pending(ctx), [operand.bits(), 0, 0]);
+    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], [operand.bits(), 0, 0]);
     // SAFETY: as above.
     unsafe { world.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
 }
@@ -111,7 +111,7 @@ pub fn operate<W: Word>(world: &World, ctx: Ctx, peer: &Peer, at: Place, op: Ato
 #[cold]
 #[inline(never)]
 pub fn compare_swap<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, expected: W, new: W) -> W {
-    let operation = Operation::new(ptr::null(), pair(expected, new));
+    let operation = Operation::new([peer.open_requests(), ptr::null()], pair(expected, new));
     // SAFETY: as above.
     unsafe { world.link.begin(atomic::<W>(peer, at, None, &operation), &operation) };
     world.link.wait(|| operation.is_done());
@@ -130,7 +130,7 @@ pub unsafe fn fetch_later<W: Word>(
     (op, operand): (AtomicOp, W),
     to: *mut W,
 ) {
-    let operation = Operation::new(world.contexts.pending(ctx), [operand.bits(), 0, 0]);
+    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], [operand.bits(), 0, 0]);
     let request = ntbring_remote_t { result: to.cast(), ..atomic::<W>(peer, at, Some(op), &operation) };
     // SAFETY: the operands lie in the operation; the caller guarantees the result.
     unsafe { world.link.begin(request, &operation) };
@@ -148,7 +148,7 @@ pub unsafe fn compare_swap_later<W: Word>(
     (expected, new): (W, W),
     to: *mut W,
 ) {
-    let operation = Operation::new(world.contexts.pending(ctx), pair(expected, new));
+    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], pair(expected, new));
     let request = ntbring_remote_t { result: to.cast(), ..atomic::<W>(peer, at, None, &operation) };
     // SAFETY: as above.
     unsafe { world.link.begin(request, &operation) };

@@ -1,8 +1,10 @@
 //! Access to the symmetric memory of another PE: by loads, stores and instructions of the processor if it is mapped
-//! (near), otherwise by requests that its host carries out (far).
+//! (near), otherwise by requests that its host carries out (far). Puts to far PEs whose memory can at least be written are
+//! stores (written).
 //!
 //! Operations of one context on one PE happen in the order of the calls: near ones since processors keep the order of
-//! stores that a release fence separates, far ones since requests to a host stay in order.
+//! stores that a release fence separates, far ones since requests to a host stay in order, and stores are made in their
+//! turn.
 
 mod copy;
 mod far;
@@ -12,15 +14,18 @@ mod messages;
 mod near;
 mod operation;
 mod transfers;
+mod written;
 
 pub use copy::copy;
 pub use link::{Far, Link};
 pub use mailboxes::GROUP;
 pub use near::Word;
 pub use operation::Operation;
+pub use written::quiet as quiet_written;
 
 use crate::handles::Ctx;
 use crate::world::{Peer, Place, World};
+use std::ptr;
 
 /// An atomic operation on a word of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +64,8 @@ pub unsafe fn put(world: &World, ctx: Ctx, peer: &Peer, to: Place, source: *cons
         // SAFETY: the place lies in the mapping (checked by the caller), and the caller guarantees the source.
         unsafe { copy(source, peer.address(to) as *mut u8, len) };
         peer.wake(to.memory);
-    } else {
+    // SAFETY: the caller guarantees the source.
+    } else if !unsafe { written::put(world, peer, to, source, len) } {
         // SAFETY: the caller's guarantee.
         unsafe { far::put(world, ctx, peer, to, source, len, mode) };
     }
@@ -104,9 +110,20 @@ pub fn operate<W: Word>(world: &World, ctx: Ctx, peer: &Peer, at: Place, op: Ato
     far::operate(world, ctx, peer, at, op, operand);
 }
 
-/// Stores a word at a PE atomically; what this PE has written there before is visible before it.
+/// Stores a word at a PE; what this PE has written there before is visible before it. The store is atomic with respect
+/// to other such stores and to loads.
 #[inline(always)]
 pub fn store<W: Word>(world: &World, ctx: Ctx, peer: &Peer, at: Place, value: W) {
+    let bits = value.bits();
+    // SAFETY: the word is a local, whose first bytes are those of the value.
+    if peer.near || !unsafe { written::put(world, peer, at, ptr::from_ref(&bits).cast(), W::SIZE) } {
+        set(world, ctx, peer, at, value);
+    }
+}
+
+/// The same, atomic with respect to all atomic operations.
+#[inline(always)]
+pub fn set<W: Word>(world: &World, ctx: Ctx, peer: &Peer, at: Place, value: W) {
     if peer.near {
         near::store(peer.address(at), value);
         return peer.wake(at.memory);

@@ -1,6 +1,7 @@
 //! An operation on memory of a far PE, from its begin to its end.
 
 use std::cell::UnsafeCell;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ pub struct Operation {
     unsent: AtomicU32,
     /// Number of parts that are not complete.
     open: AtomicU32,
-    /// Number of operations of the context that are not complete; null if the caller waits for this one.
-    pending: *const AtomicU64,
+    /// Counters of operations that are not complete; null counts nothing.
+    counters: [*const AtomicU64; 2],
     /// Operands that the operation keeps, and what it fetches.
     bytes: UnsafeCell<[u64; 3]>,
 }
@@ -23,11 +24,21 @@ unsafe impl Send for Operation {}
 unsafe impl Sync for Operation {}
 
 impl Operation {
-    /// Creates an operation. `pending` counts it until it is complete; null if the caller waits for it. The counter must
-    /// live until then.
-    pub fn new(pending: *const AtomicU64, bytes: [u64; 3]) -> Arc<Operation> {
+    /// Creates an operation. The counters, which may be null, count it until it is complete. They must live until then.
+    pub fn new(counters: [*const AtomicU64; 2], bytes: [u64; 3]) -> Arc<Operation> {
         let (unsent, open) = (AtomicU32::new(0), AtomicU32::new(0));
-        Arc::new(Operation { unsent, open, pending, bytes: UnsafeCell::new(bytes) })
+        Arc::new(Operation { unsent, open, counters, bytes: UnsafeCell::new(bytes) })
+    }
+
+    /// Creates an operation that nothing counts, since the caller waits for it.
+    pub fn awaited(bytes: [u64; 3]) -> Arc<Operation> {
+        Operation::new([ptr::null(); 2], bytes)
+    }
+
+    fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
+        // SAFETY: null, or counters of a PE, which lives as long as the world, or of a context, which is not destroyed
+        // before its operations are complete.
+        self.counters.iter().filter_map(|counter| unsafe { counter.as_ref() })
     }
 
     /// Returns the address of the operands.
@@ -44,10 +55,7 @@ impl Operation {
     /// Begins `parts` parts.
     pub fn begin(&self, parts: u32) {
         self.open.store(parts, Ordering::Relaxed);
-        if !self.pending.is_null() {
-            // SAFETY: the counter belongs to a context, which is not destroyed before its operations are complete.
-            unsafe { (*self.pending).fetch_add(1, Ordering::Relaxed) };
-        }
+        self.counters().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
     }
 
     /// Counts a part whose source is in use.
@@ -62,9 +70,8 @@ impl Operation {
 
     /// A part is complete.
     pub fn has_ended(&self) {
-        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 && !self.pending.is_null() {
-            // SAFETY: as in `begin`.
-            unsafe { (*self.pending).fetch_sub(1, Ordering::Release) };
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.counters().for_each(|counter| _ = counter.fetch_sub(1, Ordering::Release));
         }
     }
 
@@ -85,8 +92,8 @@ mod tests {
 
     #[test]
     fn an_operation_is_complete_when_all_its_parts_are() {
-        let pending = AtomicU64::new(0);
-        let operation = Operation::new(&pending, [1, 2, 3]);
+        let (pending, requests) = (AtomicU64::new(0), AtomicU64::new(0));
+        let operation = Operation::new([&requests, &pending], [1, 2, 3]);
         operation.begin(2);
         operation.keeps_source();
         assert!(pending.load(Ordering::Relaxed) == 1 && !operation.is_sent() && !operation.is_done());
@@ -94,6 +101,6 @@ mod tests {
         operation.has_sent();
         assert!(pending.load(Ordering::Relaxed) == 1 && operation.is_sent() && !operation.is_done());
         operation.has_ended();
-        assert!(pending.load(Ordering::Relaxed) == 0 && operation.is_done());
+        assert!(pending.load(Ordering::Relaxed) == 0 && requests.load(Ordering::Relaxed) == 0 && operation.is_done());
     }
 }

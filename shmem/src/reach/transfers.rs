@@ -7,7 +7,6 @@ use crate::abi::*;
 use crate::fail;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
-use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -85,7 +84,7 @@ impl Incoming {
     /// Makes a buffer of `len` bytes for data that no receive waits for yet.
     fn buffered(len: usize) -> Arc<Incoming> {
         let mut buffer = vec![0u8; len];
-        let operation = Operation::new(ptr::null(), [0; 3]);
+        let operation = Operation::awaited([0; 3]);
         operation.begin(1);
         Self::new(buffer.as_mut_ptr(), len, buffer, operation)
     }
@@ -119,7 +118,7 @@ impl Transfers {
     /// # Safety
     /// They must stay valid until the operation that is returned is complete.
     pub unsafe fn send(&mut self, to: usize, tag: u64, data: *const u8, len: usize) -> Arc<Operation> {
-        let operation = Operation::new(ptr::null(), [0; 3]);
+        let operation = Operation::awaited([0; 3]);
         operation.begin(1);
         let head = [tag];
         let cookie: *mut c_void = Arc::into_raw(operation.clone()).cast_mut().cast();
@@ -155,7 +154,7 @@ impl Transfers {
     /// # Safety
     /// The place must stay valid until the operation that is returned is complete.
     pub unsafe fn receive(&mut self, from: usize, tag: u64, to: *mut u8, len: usize) -> Arc<Operation> {
-        let operation = Operation::new(ptr::null(), [0; 3]);
+        let operation = Operation::awaited([0; 3]);
         operation.begin(1);
         let (key, receive) = ((from as i32, tag), Receive { to, len, operation: operation.clone() });
         match take(&mut self.early, key) {

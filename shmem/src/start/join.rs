@@ -10,15 +10,15 @@ use crate::locks::LocalLocks;
 use crate::reach::{Far, Link, GROUP};
 use crate::regions::{keep_private_in_children, Globals, PAGE};
 use crate::teams::{Area, Group, Introductions, Teams};
-use crate::world::{self, Memory, OwnMemory, OwnSegment, Peer, Segment, World, MEMORIES};
+use crate::world::{self, Memory, OwnMemory, OwnSegment, Peer, Segment, Sleepers, World, Writer, MEMORIES};
 use ntbring_shmem_api::environment::{Settings, VARIABLES};
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::Mutex;
 
 /// Version of what PEs write into each other's memory.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Offset of the first allocation in the heap, bytes. Blocks of whole pages begin in the middle of a page, while large
 /// buffers of `malloc` begin 16 bytes behind the start of one: of two buffers at nearly the same place in their pages,
@@ -68,6 +68,7 @@ pub fn join(name: &'static str, number: u32) {
     let base = |memory: Memory| own.segments[memory as usize].as_ref().map_or(0, Segment::base);
     let block_max = open_mailboxes(&job, endpoint, &cards);
     let own_memory = own.describe();
+    let written = peers.iter().filter(|peer| peer.writer(Memory::Control).is_some()).map(|peer| peer.pe).collect();
     let world = World {
         me: job.me,
         heap_base: base(Memory::Heap),
@@ -78,6 +79,9 @@ pub fn join(name: &'static str, number: u32) {
         control_base: base(Memory::Control),
         segments: own.segments,
         all_near,
+        written,
+        arrivals: Mutex::new(()),
+        sleepers: Sleepers::new(Introductions::bytes(job.n())),
         link: Link::new(endpoint, far, block_max, own_memory),
         heap: Mutex::new(Allocator::new(HEAP_START..heap)),
         control: Mutex::new(Allocator::new(0..CONTROL)),
@@ -185,7 +189,7 @@ struct Symmetric {
 
 impl Symmetric {
     fn create(job: &Job, endpoint: *mut ntbring_endpoint_t, heap: usize, globals: Option<Globals>) -> Symmetric {
-        let control_backed = Introductions::bytes(job.n()) + 2 * Area::bytes(job.n());
+        let control_backed = before_areas(job.n()) + 2 * Area::bytes(job.n());
         let globals_size = globals.map_or(0, |globals| globals.size);
         let globals_backed = if globals_size <= GLOBALS_BACKED { globals_size } else { PAGE };
         let sizes = [(heap, PAGE), (globals_size, globals_backed), (CONTROL, control_backed)];
@@ -290,10 +294,14 @@ fn map(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &Symmetric, cards: &[C
             sleepers: [ptr::null(); MEMORIES],
             needs_fence: true,
             mapped: [const { None }; MEMORIES],
+            writers: [const { None }; MEMORIES],
+            is_stored_to: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
             addresses: std::array::from_fn(|memory| cards[pe].address(memory)),
             host: job.host_of[pe],
         };
         if !peer.near {
+            peer.writers = writers(endpoint, pe, &cards[pe]);
             return peer;
         }
         for memory in 0..MEMORIES {
@@ -319,6 +327,21 @@ fn map(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &Symmetric, cards: &[C
     ((0..job.n()).map(peer).collect(), cards.iter().all(|card| card.all_near == 1))
 }
 
+/// Opens the memory of a PE for writing, by kind, as far as its adapter reaches it.
+fn writers(endpoint: *mut ntbring_endpoint_t, pe: usize, card: &Card) -> [Option<Writer>; MEMORIES] {
+    let open = |memory: usize| {
+        let exists = card.segments[memory] != [0; 4];
+        // SAFETY: the endpoint is connected, and no other thread knows it.
+        exists.then(|| unsafe { Writer::open(endpoint, pe, &card.address(memory)) }).flatten()
+    };
+    // SAFETY: as above.
+    let is_writable = unsafe { ntbring_is_writable(endpoint, pe as i32) } == 1;
+    match is_writable.then(|| open(Memory::Control as usize)).flatten() {
+        Some(control) => [open(Memory::Heap as usize), open(Memory::Globals as usize), Some(control)],
+        None => [const { None }; MEMORIES],
+    }
+}
+
 /// Returns the size of the symmetric globals: 0 if not all PEs run the same executable.
 fn agree_on_globals(job: &Job, settings: &Settings, cards: &[Card]) -> usize {
     let own = &cards[job.me];
@@ -334,9 +357,14 @@ fn agree_on_globals(job: &Job, settings: &Settings, cards: &[Card]) -> usize {
     }
 }
 
+/// Returns the size of the control memory before the parts of teams, bytes.
+fn before_areas(n: usize) -> usize {
+    Introductions::bytes(n) + Sleepers::bytes(n).next_multiple_of(64)
+}
+
 /// Makes the team of all PEs, whose memory lies at the same place at all of them.
 fn world_team(world: &World) -> Group {
-    let part = reserve(world, Introductions::bytes(world.n()));
+    let part = reserve(world, before_areas(world.n()));
     Group::new((0..world.n()).collect(), world.me, 0, Area::new(vec![part; world.n()], world.me))
 }
 

@@ -28,6 +28,7 @@ pub fn leave() {
     // SAFETY: no other thread uses the endpoint any more; no PE begins a collective any more. A group that does not exist is ignored.
     check("the ring cannot be left", unsafe { ntbring_group_close(endpoint, GROUP) });
     for peer in &mut world.peers {
+        peer.writers = Default::default();
         // SAFETY: as above; nothing uses the mappings any more.
         peer.mapped.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });
     }

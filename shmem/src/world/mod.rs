@@ -3,10 +3,14 @@
 mod own;
 mod peer;
 mod segment;
+mod sleepers;
+mod writer;
 
 pub use own::{OwnMemory, OwnSegment};
 pub use peer::{Peer, Place};
 pub use segment::Segment;
+pub use sleepers::Sleepers;
+pub use writer::Writer;
 
 use crate::contexts::Contexts;
 use crate::fail;
@@ -56,6 +60,12 @@ pub struct World {
     pub segments: [Option<Segment>; MEMORIES],
     /// True if each PE can map the memory of all others.
     pub all_near: bool,
+    /// PEs whose memory can only be written.
+    pub written: Box<[usize]>,
+    /// Held by a thread that waits until stores to these have arrived.
+    pub arrivals: Mutex<()>,
+    /// Sleeping PEs among those that write each other's memory.
+    pub sleepers: Sleepers,
     /// The endpoint in the ring.
     pub link: Link,
     /// Allocated parts of the heap.

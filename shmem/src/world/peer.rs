@@ -2,8 +2,9 @@
 
 use super::{Memory, MEMORIES};
 use crate::abi::{self, ntbring_segment_address_t};
-use crate::world::Segment;
-use std::sync::atomic::{compiler_fence, fence, AtomicU32, Ordering};
+use crate::world::{Segment, Writer};
+use std::ptr;
+use std::sync::atomic::{compiler_fence, fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// A place in the symmetric memory of every PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,13 @@ pub struct Peer {
     pub needs_fence: bool,
     /// Mappings, by kind.
     pub mapped: [Option<Segment>; MEMORIES],
+    /// Memory that can only be written, by kind; none if it is mapped. A PE with any such memory has a writer of its
+    /// control memory.
+    pub writers: [Option<Writer>; MEMORIES],
+    /// True if stores through these have not arrived yet, as far as this PE knows, other than to control memory.
+    pub is_stored_to: AtomicBool,
+    /// Number of requests to the PE that are not answered, if it has writers.
+    pub requests: AtomicU64,
     /// Addresses of its segments, by kind.
     pub addresses: [ntbring_segment_address_t; MEMORIES],
     /// Number of its host.
@@ -46,6 +54,21 @@ impl Peer {
     #[inline(always)]
     pub fn address(&self, place: Place) -> usize {
         self.base[place.memory as usize] + place.at
+    }
+
+    /// Returns the writer of a kind of memory.
+    #[inline]
+    pub fn writer(&self, memory: Memory) -> Option<&Writer> {
+        self.writers[memory as usize].as_ref()
+    }
+
+    /// Returns the counter of requests to the PE; null if they need not be counted.
+    pub fn open_requests(&self) -> *const AtomicU64 {
+        if self.writer(Memory::Control).is_some() {
+            &self.requests
+        } else {
+            ptr::null()
+        }
     }
 
     /// Wakes the threads of the PE that sleep until memory of this kind changes. To be called after a change.

@@ -37,8 +37,8 @@ pub struct ShmemTestArgs {
     #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
 
-    /// Run a smaller selection of the programs in this way: hosts without shortcuts, links with the speed of a model,
-    /// or messages that are sent again
+    /// Run a smaller selection of the programs in this way: hosts without shortcuts, the same without stores into memory of
+    /// neighbours, links with the speed of a model, or messages that are sent again
     #[arg(long, value_name = "NAME", value_parser = SETTINGS.map(|(name, _)| name))]
     variant: Vec<String>,
 
@@ -56,10 +56,11 @@ pub fn build(installed: &Installed) -> Result<PathBuf> {
 }
 
 /// The settings for the smaller selection.
-const SETTINGS: [(&str, (&str, &str)); 3] = [
-    ("none", ("NTBRING_SHORTCUTS", "none")),
-    ("model", ("NTBRING_LINK_MODEL", "gen3x8")),
-    ("retry", ("NTBRING_RELIABILITY", "retry")),
+const SETTINGS: [(&str, &[(&str, &str)]); 4] = [
+    ("none", &[("NTBRING_SHORTCUTS", "none")]),
+    ("requests", &[("NTBRING_SHORTCUTS", "none"), ("NTBRING_DIRECT_STORES", "off")]),
+    ("model", &[("NTBRING_LINK_MODEL", "gen3x8")]),
+    ("retry", &[("NTBRING_RELIABILITY", "retry")]),
 ];
 
 /// Number of programs to run at once in CI: often one waits while another computes.
@@ -115,8 +116,8 @@ pub fn run_all(installed: &Installed, variants: &VariantArgs) -> Result<Tally> {
     variants.each(|variant| run_list(installed, &list, &selection, variant))
 }
 
-fn with((name, value): (&str, &str)) -> VariantArgs {
-    VariantArgs::of(vec![(name.to_string(), value.to_string())])
+fn with(settings: &[(&str, &str)]) -> VariantArgs {
+    VariantArgs::of(settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
 }
 
 fn run_list(installed: &Installed, list: &Programs, selection: &Selection, variant: &Variant) -> Result<Tally> {
