@@ -4,8 +4,9 @@ use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::Handle;
 use ::ntbring_endpoint::{EndpointError, Operation};
-use ntbring_host::{barrier, Segment};
+use ntbring_host::barrier;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_ring::HeldSegment;
 use ntbring_rma::Action;
 use ntbring_rma::{address, words};
 use std::ffi::c_void;
@@ -16,9 +17,9 @@ use std::time::Duration;
 /// # Safety
 /// It must come from `ntbring_segment_create` or `_open` and not be freed yet, and no mutable
 /// reference to it may exist.
-unsafe fn segment<'a>(segment: *mut ntbring_segment_t) -> Result<&'a Segment, Failure> {
+unsafe fn segment<'a>(segment: *mut ntbring_segment_t) -> Result<&'a HeldSegment, Failure> {
     // SAFETY: allocated by `Box::into_raw`; the caller guarantees that there is no mutable reference.
-    unsafe { segment.cast::<Segment>().as_ref() }.ok_or_else(|| argument("segment must not be NULL"))
+    unsafe { segment.cast::<HeldSegment>().as_ref() }.ok_or_else(|| argument("segment must not be NULL"))
 }
 
 /// Returns 1 if this rank can map the segments of `rank`, else 0. See `include/ntbring.h`.
@@ -53,6 +54,7 @@ pub unsafe extern "C" fn ntbring_segment_create(
             return Err(argument("size must not be 0, and created, base and address must not be NULL"));
         }
         let (segment, at) = endpoint.create_segment(size)?;
+        let segment = HeldSegment::from(segment);
         // SAFETY: not null, and the caller guarantees writable memory.
         unsafe {
             *base = segment.base().cast();
@@ -82,7 +84,7 @@ pub unsafe extern "C" fn ntbring_segment_open(
             return Err(argument("rank must not be negative, and at, opened and base must not be NULL"));
         }
         // SAFETY: not null, and the caller guarantees a valid object.
-        let segment = endpoint.open_segment(rank as u32, &address(unsafe { (*at).words }))?;
+        let segment = HeldSegment::from(endpoint.open_segment(rank as u32, &address(unsafe { (*at).words }))?);
         // SAFETY: not null, and the caller guarantees writable memory.
         unsafe {
             *base = segment.base().cast();
@@ -219,7 +221,7 @@ fn resource(cause: std::io::Error) -> Failure {
 pub unsafe extern "C" fn ntbring_segment_seal(sealed: *mut ntbring_segment_t) -> i32 {
     guard(|| {
         // SAFETY: allocated by `Box::into_raw`; the caller guarantees exclusive access.
-        let Some(segment) = (unsafe { sealed.cast::<Segment>().as_mut() }) else {
+        let Some(segment) = (unsafe { sealed.cast::<HeldSegment>().as_mut() }) else {
             return Err(argument("segment must not be NULL"));
         };
         segment.seal();
@@ -360,7 +362,7 @@ pub unsafe extern "C" fn ntbring_segment_free(endpoint: *mut ntbring_endpoint_t,
             return Ok(NTBRING_OK as i32);
         }
         // SAFETY: allocated by `Box::into_raw`; the caller gives up the pointer.
-        let segment = unsafe { Box::from_raw(freed.cast::<Segment>()) };
+        let segment = unsafe { Box::from_raw(freed.cast::<HeldSegment>()) };
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
         unsafe { Handle::from_raw(endpoint) }?.endpoint()?.withdraw_segment(&segment)?;
         Ok(NTBRING_OK as i32)

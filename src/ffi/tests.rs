@@ -554,7 +554,7 @@ fn a_segment_is_created_opened_locked_sealed_and_freed() {
             assert_eq!((ntbring_segment_lock(ep, twin), ntbring_segment_unlock(twin)), (0, 0));
         }
         // There is no rank 41: a lock that it seems to hold is an error, not a hang.
-        assert!((*twin.cast::<ntbring_host::Segment>()).try_lock(41));
+        assert!((*twin.cast::<ntbring_ring::HeldSegment>()).try_lock(41));
         assert_eq!(ntbring_segment_lock(ep, own), NTBRING_ERR_PROTOCOL);
         assert!(text().contains("41"), "{}", text());
         assert_eq!(ntbring_segment_unlock(twin), 0);

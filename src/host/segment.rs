@@ -5,6 +5,7 @@ use crate::window_lock;
 use crate::{barrier, futex, resident, HostError};
 use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -191,6 +192,12 @@ impl Segment {
             futex::wait(rings, before, max);
         }
         self.sleepers().fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Returns the file of a segment that this process has created and not sealed, and the offset of the segment's bytes
+    /// in it.
+    pub fn file(&self) -> Option<(BorrowedFd<'_>, u64)> {
+        Some((self.memory.as_ref()?.file().as_fd(), PAGE as u64))
     }
 
     /// Closes the file: no further process can open the segment. Existing mappings stay valid.

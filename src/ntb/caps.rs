@@ -65,6 +65,11 @@ impl PortCaps {
         segments: false,
     };
 
+    /// Returns the same capabilities for a port that reaches memory of processes of the neighbour, or does not.
+    pub fn with_segments(self, segments: bool) -> PortCaps {
+        PortCaps { segments, ..self }
+    }
+
     /// Returns the number of doorbells that can be used: each of them has an interrupt vector of its own.
     pub fn usable_doorbells(self) -> usize {
         self.doorbells.min(self.vectors).min(DOORBELLS)

@@ -8,6 +8,7 @@ use crate::software::SoftPort;
 use crate::{LinkState, NtbError, Port, PortCaps, PortIndex, PortList, Vector};
 use ntbring_host::FileTag;
 use ntbring_memory::InWindow;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,6 +68,11 @@ pub trait Fabric: Bells {
     fn view(&self, _port: &PortAddress) -> Result<Option<InWindow>, NtbError> {
         Ok(None)
     }
+    /// Makes memory of a process accessible to the neighbour at a port, which opens it by [`Port::segment`], until the
+    /// exposure is dropped. None if the adapter has no room for it, or if the neighbour needs no exposure.
+    fn expose(&self, _port: PortIndex, _memory: &Exposed<'_>) -> Result<Option<Box<dyn Exposure>>, NtbError> {
+        Ok(None)
+    }
     /// Returns the interrupt vector of this host that `doorbell` raises.
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector>;
     /// Makes a port of this host report this link state from now on. It has no effect on real links, and none on ports
@@ -83,6 +89,27 @@ pub trait Fabric: Bells {
     }
     /// Records the host's position in its job, for tools.
     fn introduce(&self, is: FileTag) -> Result<(), NtbError>;
+}
+
+/// Memory of a process that a neighbour shall write.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposed<'a> {
+    /// The token of the segment.
+    pub token: u64,
+    /// The file of the memory.
+    pub file: BorrowedFd<'a>,
+    /// Offset of the memory in the file, bytes.
+    pub offset: u64,
+    /// Largest size of the memory, bytes. Only a part from its start on may become accessible.
+    pub size: u64,
+    /// Number of bytes that are backed by memory: the neighbour writes no others.
+    pub backed: u64,
+}
+
+/// Memory that a neighbour can write, until this is dropped.
+pub trait Exposure: Send + Sync {
+    /// Makes memory accessible that was backed since, up to `backed` bytes from the start.
+    fn grow(&self, backed: u64) -> Result<(), NtbError>;
 }
 
 /// The interrupt vectors of a host, for processes that raise them without a link.

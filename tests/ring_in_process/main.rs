@@ -24,6 +24,7 @@ mod served;
 mod turns;
 mod two_jobs;
 mod waiting;
+mod written;
 
 use common::ring::{run, run_each, try_to_join, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};

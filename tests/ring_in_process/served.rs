@@ -19,15 +19,15 @@ fn part(rank: u32) -> u64 {
 }
 
 /// Client of another rank's segment.
-struct Client<'a, 'b> {
-    rank: &'a mut Rank<'b>,
-    dest: u32,
-    segment: u64,
+pub(super) struct Client<'a, 'b> {
+    pub rank: &'a mut Rank<'b>,
+    pub dest: u32,
+    pub segment: u64,
 }
 
 impl Client<'_, '_> {
     /// Makes a request, waits for the reply, and returns the bytes that it carries.
-    fn ask(&mut self, action: Action, offset: u64, len: u64, operands: &[u8]) -> Result<Vec<u8>, String> {
+    pub fn ask(&mut self, action: Action, offset: u64, len: u64, operands: &[u8]) -> Result<Vec<u8>, String> {
         let mut result = vec![0xee; action.result(len) as usize];
         let operation = Operation {
             dest: self.dest,

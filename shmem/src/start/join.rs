@@ -337,7 +337,11 @@ fn writers(endpoint: *mut ntbring_endpoint_t, pe: usize, card: &Card) -> [Option
     // SAFETY: as above.
     let is_writable = unsafe { ntbring_is_writable(endpoint, pe as i32) } == 1;
     match is_writable.then(|| open(Memory::Control as usize)).flatten() {
-        Some(control) => [open(Memory::Heap as usize), open(Memory::Globals as usize), Some(control)],
+        Some(control) => {
+            // Pages of large globals are backed when they are accessed: an adapter cannot write others.
+            let globals = (card.globals as usize <= GLOBALS_BACKED).then(|| open(Memory::Globals as usize)).flatten();
+            [open(Memory::Heap as usize), globals, Some(control)]
+        }
         None => [const { None }; MEMORIES],
     }
 }

@@ -5,7 +5,7 @@ use crate::error::EndpointError;
 use crate::onesided::Operation;
 use crate::Event;
 use ntbring_host::{Segment, SegmentAddress};
-use ntbring_ring::Writer;
+use ntbring_ring::{HeldSegment, Writer};
 
 impl Endpoint {
     /// True if this rank can map a rank's segments, and that rank this one's.
@@ -23,7 +23,7 @@ impl Endpoint {
         &mut self,
         size: u64,
         backed: u64,
-    ) -> Result<(Segment, SegmentAddress), EndpointError> {
+    ) -> Result<(HeldSegment, SegmentAddress), EndpointError> {
         self.onesided.segments.create_growing(size, backed, self.background.forwarder_threads.as_ref())
     }
 

@@ -4,7 +4,7 @@ use super::locking::{lock, GLANCE, NAP, SPINS};
 use crate::error::EndpointError;
 use ntbring_host::{Segment, SegmentAddress};
 use ntbring_ring::forwarder_threads::ForwarderThreads;
-use ntbring_ring::{Membership, PeerLoss, FORWARDER_DOORBELL};
+use ntbring_ring::{HeldSegment, Membership, PeerLoss, FORWARDER_DOORBELL};
 use ntbring_rma::Change;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -39,15 +39,18 @@ impl Segments {
         self.publish(created, forwarder_threads)
     }
 
-    /// Creates a segment of this rank, like [`Segments::create`], of which only the first `backed` bytes are allocated.
+    /// Creates a segment of this rank, like [`Segments::create`], of which only the first `backed` bytes are allocated. It is
+    /// exposed to neighbours that may write it directly.
     pub fn create_growing(
         &mut self,
         size: u64,
         backed: u64,
         forwarder_threads: Option<&ForwarderThreads>,
-    ) -> Result<(Segment, SegmentAddress), EndpointError> {
+    ) -> Result<(HeldSegment, SegmentAddress), EndpointError> {
         let created = Segment::create_growing(&self.dir, size, backed).map_err(EndpointError::Segment)?;
-        self.publish(created, forwarder_threads)
+        let (segment, address) = self.publish(created, forwarder_threads)?;
+        let held = self.members.expose(segment, backed).map_err(EndpointError::Writer)?;
+        Ok((held, address))
     }
 
     /// Registers a segment with the host's forwarder.

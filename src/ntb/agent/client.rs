@@ -1,13 +1,16 @@
 //! The backend of ranks over the agent of their host.
 
-use crate::message::{receive_with_descriptors, send, Reply, Request, VERSION};
+use crate::segments::{self, SegmentWay};
+use crate::message::{receive, send, Reply, Request, VERSION};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{connect, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockType, UnixAddr};
 use nix::sys::time::{TimeVal, TimeValLike};
 use ntbring_host::FileTag;
 use ntbring_memory::{Mapping, OutWindow, Region};
-use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
+use ntbring_ntb::fabric::{
+    Backend, Bells, Exposed, Exposure, Fabric, FabricAddress, OpenPort, PortAddress, Windows,
+};
 use ntbring_ntb::software::{Registers, SoftVector, PAGE};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector, DOORBELLS};
 use ntbring_pci::measure::LinkMeasurement;
@@ -30,7 +33,7 @@ pub struct AgentBackend {
 }
 
 /// A connection to the agent.
-struct Agent {
+pub(crate) struct Agent {
     path: PathBuf,
     socket: OwnedFd,
     /// Held while a request waits for its reply.
@@ -150,7 +153,7 @@ impl AgentBackend {
     }
 }
 
-fn mapping(is_combining: bool) -> Mapping {
+pub(crate) fn mapping(is_combining: bool) -> Mapping {
     if is_combining {
         Mapping::WriteCombining
     } else {
@@ -164,10 +167,15 @@ fn failure(path: &Path, problem: String) -> NtbError {
 
 impl Agent {
     /// Sends a request and returns the reply. Fails if the agent refuses it or has ended.
-    fn ask(&self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), NtbError> {
+    pub(crate) fn ask(&self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), NtbError> {
+        self.ask_with(request, &[])
+    }
+
+    /// As [`Agent::ask`], with descriptors beside the request.
+    pub(crate) fn ask_with(&self, request: &Request, files: &[BorrowedFd]) -> Result<(Reply, Vec<OwnedFd>), NtbError> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let socket = self.socket.as_fd();
-        let answer = send(socket, request, &[]).and_then(|()| receive_with_descriptors(socket));
+        let answer = send(socket, request, files).and_then(|()| receive(socket));
         match answer.map_err(|error| self.failure(format!("ntbringd: {error}")))? {
             (Reply::Refused { reason }, _) => Err(self.failure(reason)),
             answer => Ok(answer),
@@ -178,7 +186,7 @@ impl Agent {
         failure(&self.path, problem)
     }
 
-    fn unexpected(&self, reply: &Reply) -> NtbError {
+    pub(crate) fn unexpected(&self, reply: &Reply) -> NtbError {
         self.failure(format!("ntbringd has sent an unexpected reply: {reply:?}"))
     }
 
@@ -188,7 +196,7 @@ impl Agent {
         <[OwnedFd; 2]>::try_from(files).map_err(|_| self.failure(problem.into()))
     }
 
-    fn cannot_map(&self, error: &io::Error) -> NtbError {
+    pub(crate) fn cannot_map(&self, error: &io::Error) -> NtbError {
         self.failure(format!("mapping a window: {error}"))
     }
 
@@ -276,7 +284,13 @@ impl Fabric for AgentFabric {
             (Reply::Window { offset, len, is_combining }, files) => {
                 let [file, event] = self.agent.two(files)?;
                 let mapping = mapping(is_combining);
-                (self.held(MappedGrant { file: file.into(), offset, len, mapping, event }), mapping)
+                let way = SegmentWay {
+                    agent: self.agent.clone(),
+                    address: self.address.0,
+                    port: port.get(),
+                    opposite: opposite.port.get(),
+                };
+                (self.held(MappedGrant { file: file.into(), offset, len, mapping, event, way }), mapping)
             }
             (Reply::Relayed { len }, files) => {
                 let [file, event] = self.agent.two(files)?;
@@ -292,6 +306,10 @@ impl Fabric for AgentFabric {
         caps.mapping = mapping;
         let registers = (self.registers.clone(), bank);
         Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming.clone(), grant)?)))
+    }
+
+    fn expose(&self, port: PortIndex, memory: &Exposed<'_>) -> Result<Option<Box<dyn Exposure>>, NtbError> {
+        segments::expose(&self.agent, (self.address, port), memory)
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {
@@ -325,6 +343,14 @@ impl<G: Grant> Grant for Held<G> {
         self.grant.ring();
     }
 
+    fn reaches_segments(&self) -> bool {
+        self.grant.reaches_segments()
+    }
+
+    fn segment(&self, token: u64) -> Result<Option<OutWindow>, NtbError> {
+        self.grant.segment(token)
+    }
+
     fn lose_rather_than_wait(&self) {
         self.grant.lose_rather_than_wait();
     }
@@ -345,6 +371,7 @@ struct MappedGrant {
     mapping: Mapping,
     /// Rings the neighbour's doorbell.
     event: OwnedFd,
+    way: SegmentWay,
 }
 
 impl Grant for MappedGrant {
@@ -357,6 +384,14 @@ impl Grant for MappedGrant {
             problem: format!("mapping a window: {error}"),
         })?;
         Ok(OutWindow::mapped(region, self.mapping))
+    }
+
+    fn reaches_segments(&self) -> bool {
+        true
+    }
+
+    fn segment(&self, token: u64) -> Result<Option<OutWindow>, NtbError> {
+        self.way.segment(token)
     }
 
     fn ring(&self) {

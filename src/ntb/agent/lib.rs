@@ -6,9 +6,12 @@
 //! | `message` | requests and replies, with descriptors, over a Unix socket |
 //! | `server` | the agent's side: a thread for each process that is connected |
 //! | `client` | the backend of ranks: `NTBRING_DEVICE=pci` |
+//! | `memory`, `segments` | memory of processes that neighbours write directly, at the agent's side and at a rank's |
 
 mod client;
+mod memory;
 mod message;
+mod segments;
 mod server;
 
 pub use client::AgentBackend;

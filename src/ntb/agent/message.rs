@@ -11,7 +11,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Version of the protocol between an agent and the processes of its host.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Largest message, bytes.
 const MAX: usize = 64 << 10;
@@ -30,6 +30,15 @@ pub enum Request {
     Attach { address: [u8; 32] },
     /// Gives the process access to the window of the neighbour at a port, whose slice has the address.
     Open { address: [u8; 32], port: u8, neighbour: [u8; 32], opposite: u8 },
+    /// Lets the neighbour at a port write memory of the process, at most `size` bytes at `offset` of a file; the first
+    /// `backed` exist. Descriptor: the file.
+    Expose { address: [u8; 32], port: u8, token: u64, offset: u64, size: u64, backed: u64 },
+    /// Lets the neighbour write up to `backed` bytes of memory that is exposed.
+    Grow { port: u8, token: u64, backed: u64 },
+    /// Takes exposed memory away from the neighbour.
+    Withdraw { port: u8, token: u64 },
+    /// Gives the process access to memory of a process of the neighbour at a port, whose port is `opposite`.
+    Segment { address: [u8; 32], port: u8, opposite: u8, token: u64 },
     /// Gives the process access to the register page of a job of this host.
     Bells { address: [u8; 32] },
     /// Asks for all hosts that are known.
@@ -52,6 +61,10 @@ pub enum Reply {
     /// The agent writes the neighbour's slice, of `len` bytes, for the process. Descriptors: the memory of a lane of
     /// records, and the event descriptor that wakes the agent.
     Relayed { len: u64 },
+    /// The memory is exposed now, or is not.
+    Exposed { is_exposed: bool },
+    /// The place of a process's memory in the file that maps the neighbour's window, bytes. Descriptor: that file.
+    Segment { offset: u64, len: u64, is_combining: bool },
     /// Descriptor: the register page.
     Bells {},
     /// All hosts that are known.
@@ -93,26 +106,15 @@ pub fn send(socket: BorrowedFd, message: &impl Serialize, descriptors: &[Borrowe
     }
 }
 
-/// Receives a message without descriptors. One that has some is invalid, and this process gets none of them.
-pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<T, MessageError> {
-    receive_into(socket, None).map(|(message, _)| message)
-}
-
-/// Receives a message with its descriptors.
-pub fn receive_with_descriptors<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
-    receive_into(socket, Some(cmsg_space!([RawFd; DESCRIPTORS_MAX])))
-}
-
-/// Receives a message; its descriptors go through `space`.
-fn receive_into<T: DeserializeOwned>(
-    socket: BorrowedFd,
-    mut space: Option<Vec<u8>>,
-) -> Result<(T, Vec<OwnedFd>), MessageError> {
+/// Receives a message with its descriptors. One that has more of them than any may have is invalid, and this process gets
+/// none of them.
+pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
+    let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
     let mut bytes = vec![0; MAX];
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let received = loop {
-        match recvmsg::<UnixAddr>(socket.as_raw_fd(), &mut parts, space.as_mut(), flags) {
+        match recvmsg::<UnixAddr>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
             Err(nix::Error::EINTR) => {}
             Err(nix::Error::ECONNRESET) => return Err(MessageError::Closed),
             Err(nix::Error::EAGAIN) => return Err(MessageError::Silent),
@@ -152,11 +154,11 @@ mod tests {
 
     #[test]
     fn descriptors_that_nobody_asked_for_are_closed() {
-        for count in [1, DESCRIPTORS_MAX, DESCRIPTORS_MAX + 1, 100] {
+        for count in [DESCRIPTORS_MAX + 1, 100] {
             let ((to, from), (end, other)) = (pair(), pipe().unwrap());
             send(to.as_fd(), &Request::Network {}, &vec![other.as_fd(); count]).unwrap();
             drop(other);
-            let received: Result<Request, _> = receive(from.as_fd());
+            let received: Result<(Request, _), _> = receive(from.as_fd());
             assert!(matches!(received, Err(MessageError::Invalid(_))), "{received:?}");
             // The end of the pipe is reached only when no process has the other end.
             assert_eq!(read(end.as_raw_fd(), &mut [0]), Ok(0), "{count} descriptors");
@@ -167,7 +169,7 @@ mod tests {
     fn messages_arrive_with_their_descriptors() {
         let ((to, from), (_end, other)) = (pair(), pipe().unwrap());
         send(to.as_fd(), &Reply::Relayed { len: 7 }, &[other.as_fd(); DESCRIPTORS_MAX]).unwrap();
-        let (reply, files) = receive_with_descriptors(from.as_fd()).unwrap();
+        let (reply, files) = receive(from.as_fd()).unwrap();
         assert!(matches!(reply, Reply::Relayed { len: 7 }) && files.len() == DESCRIPTORS_MAX);
         drop(to);
         assert!(matches!(receive::<Reply>(from.as_fd()), Err(MessageError::Closed)));

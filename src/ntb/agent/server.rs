@@ -1,5 +1,6 @@
 //! The agent's side of the socket.
 
+use crate::memory::ProcessMemory;
 use crate::message::{receive, send, MessageError, Reply, Request, VERSION};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{
@@ -129,6 +130,8 @@ struct Connection {
     uses: Vec<(BellEvent, SliceUse)>,
     /// The lanes of records of the process.
     lanes: Vec<Lane>,
+    /// Memory of the process that neighbours can write, and theirs that it can write.
+    memory: ProcessMemory,
 }
 
 /// A lane of records that a process writes, until this is dropped.
@@ -151,6 +154,7 @@ enum Grant {
     Window(Reply, OwnedFd, OwnedFd),
     /// The latest lane of the process.
     Lane(Reply),
+    Segment(Reply, OwnedFd),
 }
 
 impl Drop for Connection {
@@ -158,6 +162,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.uses.clear();
         self.lanes.clear();
+        self.memory.clear();
         for (key, allotment) in self.allotments.drain() {
             let is_last = Arc::strong_count(&allotment) == 1;
             drop(allotment);
@@ -181,7 +186,9 @@ impl Connection {
             );
         }
         let (allotments, uses, lanes) = (HashMap::new(), Vec::new(), Vec::new());
-        let mut connection = Connection { socket, user, process, state, has_greeted: false, allotments, uses, lanes };
+        let memory = ProcessMemory::new(state.relays);
+        let has_greeted = false;
+        let mut connection = Connection { socket, user, process, state, has_greeted, allotments, uses, lanes, memory };
         match connection.serve_requests() {
             Ok(()) | Err(MessageError::Closed) => log::debug!("process {process} has disconnected"),
             Err(error) => log::warn!("process {process} of user {user} is disconnected: {error}"),
@@ -190,9 +197,9 @@ impl Connection {
 
     fn serve_requests(&mut self) -> Result<(), MessageError> {
         loop {
-            let request: Request = receive(self.socket.as_fd())?;
+            let (request, files) = receive::<Request>(self.socket.as_fd())?;
             log::debug!("process {} of user {}: {request:?}", self.process, self.user);
-            let grant = self.grant(request).unwrap_or_else(|reason| {
+            let grant = self.grant(request, files).unwrap_or_else(|reason| {
                 log::info!("process {} of user {}: refused: {reason}", self.process, self.user);
                 Grant::Plain(Reply::Refused { reason })
             });
@@ -207,6 +214,7 @@ impl Connection {
                     send(socket, reply, &all[..count])?;
                 }
                 Grant::Window(reply, file, event) => send(socket, reply, &[file.as_fd(), event.as_fd()])?,
+                Grant::Segment(reply, file) => send(socket, reply, &[file.as_fd()])?,
                 Grant::Lane(reply) => {
                     let lane = self.lanes.last().map(|lane| [lane.lane.memory.file(), lane.lane.event.as_fd()]);
                     send(socket, reply, lane.as_ref().map_or(&[], |files| files))?
@@ -215,7 +223,10 @@ impl Connection {
         }
     }
 
-    fn grant(&mut self, request: Request) -> Result<Grant, String> {
+    fn grant(&mut self, request: Request, files: Vec<OwnedFd>) -> Result<Grant, String> {
+        if !matches!(request, Request::Expose { .. }) && !files.is_empty() {
+            return Err("the request has descriptors".into());
+        }
         match request {
             Request::Hello { version } if version == VERSION => {
                 self.has_greeted = true;
@@ -234,6 +245,10 @@ impl Connection {
                 self.allotments.insert(allotment.address().key, allotment.clone());
                 Ok(Grant::Windows(windows(&allotment), allotment))
             }
+            Request::Expose { .. } | Request::Grow { .. } | Request::Withdraw { .. } => {
+                self.memory.grant(&request, files, &self.allotments).map(Grant::Plain)
+            }
+            Request::Segment { address, port, opposite, token } => self.segment(&address, (port, opposite), token),
             Request::Open { address, port, neighbour, opposite } => self.open(&address, port, &neighbour, opposite),
             Request::Network {} => {
                 let adapters = &self.state.adapters;
@@ -313,6 +328,17 @@ impl Connection {
         let reply = Reply::Window { offset: start + slice.range.offset, len: slice.range.len, is_combining };
         self.uses.push((bell, slice));
         Ok(Grant::Window(reply, file, event))
+    }
+
+    /// Gives the process access to memory of a process of a neighbour.
+    fn segment(&mut self, address: &[u8; 32], (port, opposite): (u8, u8), token: u64) -> Result<Grant, String> {
+        let address = SliceAddress::decode(&FabricAddress(*address)).ok_or("an invalid address")?;
+        let allotment = self.allotments.get(&address.key).ok_or("the process has no windows with this address")?;
+        let ports = PortIndex::new(port).zip(PortIndex::new(opposite)).ok_or("there is no such port")?;
+        Ok(match self.memory.open(allotment, ports, token)? {
+            Some((reply, file)) => Grant::Segment(reply, file),
+            None => Grant::Plain(Reply::Exposed { is_exposed: false }),
+        })
     }
 
     /// Gives the process a lane of records, which the agent carries out in a slice of `len` bytes.

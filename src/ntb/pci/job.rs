@@ -235,6 +235,17 @@ impl Allotment {
         }
     }
 
+    /// Returns the user whose job it is.
+    pub(crate) fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Returns the adapter by whose cable a port writes the neighbour; None if it has another way.
+    pub(crate) fn cable(&self, port: PortIndex) -> Option<&Arc<Adapter>> {
+        let slice = self.slice(port).filter(|slice| *lock(&slice.route) == Some(Route::Cable))?;
+        Some(&slice.adapter)
+    }
+
     /// Returns the circuit that a port needs.
     fn wanted(&self, slice: &Slice, address: &SliceAddress, key: u64, opposite: PortIndex) -> Wanted {
         log::info!(

@@ -15,6 +15,7 @@
 //! | `control`, [`measure`] | the start of each window, which adapters use themselves; measuring a link |
 //! | `service` | the thread that serves all adapters of a host |
 //! | `slice`, `address` | parts of the windows, one for each job: ports over them, and their addresses |
+//! | `segments` | memory of a job's processes behind the windows |
 //! | `adapters`, `host`, `job` | all adapters of a host, and the slices that a job has of their windows |
 //! | [`network`], `circuits` | the network of all hosts, and ways through it between hosts that no cable joins |
 //! | [`relay`] | writes that the agent carries out for processes and other hosts |
@@ -50,12 +51,13 @@ mod plx;
 mod registers;
 pub mod relay;
 mod retry;
+mod segments;
 mod service;
 mod slice;
 mod sysfs;
 pub mod vfio;
 
-pub use adapter::{Adapter, Listener, SliceUse};
+pub use adapter::{Adapter, ExposedMemory, Listener, SliceUse};
 pub use adapters::Adapters;
 pub use address::SliceAddress;
 pub use allotment::Range;

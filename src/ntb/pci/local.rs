@@ -4,12 +4,16 @@ use crate::address::SliceAddress;
 use crate::host::HostAdapters;
 use crate::job::{Allotment, Way};
 use crate::relay::{Inlet, Outlet, RecordLane, RecordWriter, RelayedGrant};
+use crate::segments::CableGrant;
 use crate::slice::{Grant, SlicePort};
 use ntbring_host::FileTag;
 use ntbring_memory::OutWindow;
-use ntbring_ntb::fabric::{Backend, Bells, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
+use ntbring_ntb::fabric::{
+    Backend, Bells, Exposed, Exposure, Fabric, FabricAddress, OpenPort, PortAddress, Windows,
+};
 use ntbring_ntb::software::{Bank, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -110,11 +114,19 @@ impl Fabric for LocalFabric {
         };
         let (caps, incoming) = (own.adapter.caps(), own.memory.region().clone());
         let grant: Arc<dyn Grant> = match way {
-            Way::Direct(slice) => Arc::new(slice),
+            Way::Direct(slice) => Arc::new(CableGrant::new(slice, self.allotment.clone(), port, opposite.port)),
             Way::Relayed(outlet) => Arc::new(self.relayed(outlet, bank, incoming.len() as u64)?),
         };
         let registers = (self.allotment.registers().clone(), bank);
         Ok(OpenPort::Adapter(Arc::new(SlicePort::new(port, caps, registers, incoming, grant)?)))
+    }
+
+    fn expose(&self, port: PortIndex, memory: &Exposed<'_>) -> Result<Option<Box<dyn Exposure>>, NtbError> {
+        let Exposed { token, file, offset, size, backed } = *memory;
+        let failure = |error: io::Error| NtbError::Device { device: "pci".into(), problem: error.to_string() };
+        let file = file.try_clone_to_owned().map_err(failure)?;
+        let exposed = self.allotment.expose_memory(port, token, (file, offset), size, backed)?;
+        Ok(exposed.map(|memory| Box::new(memory) as Box<dyn Exposure>))
     }
 
     fn vector(&self, doorbell: usize) -> Arc<dyn Vector> {

@@ -3,7 +3,7 @@
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{fallocate, fcntl, FallocateFlags, FcntlArg, SealFlag};
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
-use nix::sys::statfs::{fstatfs, HUGETLBFS_MAGIC};
+use nix::sys::statfs::{fstatfs, HUGETLBFS_MAGIC, TMPFS_MAGIC};
 use ntbring_memory::Region;
 use std::fs::File;
 use std::io;
@@ -57,6 +57,19 @@ impl SharedMemory {
     pub fn of_device(file: File, offset: u64, len: u64) -> io::Result<SharedMemory> {
         let region = map(&file, offset, len)?;
         Ok(SharedMemory { file, offset, region, is_of_device: true })
+    }
+
+    /// Maps `len` bytes at `offset` of a memory file of another process, both multiples of a page. Fails if the file is of
+    /// another kind. This process must not access them: that process may take them away.
+    pub fn of_process(file: File, offset: u64, len: u64) -> io::Result<SharedMemory> {
+        if fstatfs(&file)?.filesystem_type() != TMPFS_MAGIC {
+            return Err(io::Error::other("it is no file of a memory file system"));
+        }
+        if offset.checked_add(len).is_none_or(|end| file.metadata().map_or(true, |about| end > about.len())) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let region = map(&file, offset, len)?;
+        Ok(SharedMemory { file, offset, region, is_of_device: false })
     }
 
     /// Sets all bytes to zero.

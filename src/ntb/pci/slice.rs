@@ -5,7 +5,7 @@
 //! chip; the thread that serves the adapter then looks at the words and raises the vectors of the job.
 
 use crate::adapter::Listener;
-use crate::adapter::SliceUse;
+use ntbring_host::SegmentAddress;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use ntbring_ntb::software::{Bank, Registers, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, Port, PortCaps, PortIndex, Shortcuts, Vector, DOORBELLS, SCRATCHPADS};
@@ -94,21 +94,20 @@ pub trait Grant: Send + Sync {
     fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError>;
     /// Rings the doorbell of the neighbour's chip that belongs to the slice.
     fn ring(&self);
+    /// Returns true if processes of the neighbour may have memory that [`Grant::segment`] opens.
+    fn reaches_segments(&self) -> bool {
+        false
+    }
+    /// Maps memory of a process of the neighbour, whose segment has this token, from its start on. It stays accessible as
+    /// long as this grant exists. None if the neighbour does not expose it.
+    fn segment(&self, _token: u64) -> Result<Option<OutWindow>, NtbError> {
+        Ok(None)
+    }
     /// See [`Port::lose_rather_than_wait`].
     fn lose_rather_than_wait(&self) {}
     /// Returns the descriptors on which the access depends ([`Port::descriptors`]).
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
-    }
-}
-
-impl Grant for SliceUse {
-    fn map(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
-        SliceUse::map(self, offset, len)
-    }
-
-    fn ring(&self) {
-        SliceUse::ring(self);
     }
 }
 
@@ -140,6 +139,7 @@ impl SlicePort {
         grant: Arc<dyn Grant>,
     ) -> Result<SlicePort, NtbError> {
         let header = grant.map(0, HEADER as u64)?;
+        let caps = caps.with_segments(grant.reaches_segments());
         let outages = AtomicU64::new(registers.outages(bank));
         let written = Default::default();
         Ok(SlicePort { index, caps, registers, bank, incoming, grant, header, written, outages })
@@ -188,6 +188,10 @@ impl Port for SlicePort {
             NtbError::Aperture { size, .. } => NtbError::Aperture { offset, len, size: size - HEADER as u64 },
             other => other,
         })
+    }
+
+    fn segment(&self, address: &SegmentAddress) -> Result<Option<OutWindow>, NtbError> {
+        self.grant.segment(address.file.token)
     }
 
     fn incoming_offset(&self) -> u64 {

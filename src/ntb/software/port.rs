@@ -74,7 +74,7 @@ impl Port for SoftPort {
 
     fn caps(&self) -> PortCaps {
         // The bridge reaches what processes of this machine could map, if they were on one host.
-        PortCaps { segments: self.shortcuts.segments, ..PortCaps::SOFTWARE }
+        PortCaps::SOFTWARE.with_segments(self.shortcuts.segments)
     }
 
     fn shortcuts(&self) -> Shortcuts {

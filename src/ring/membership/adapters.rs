@@ -2,10 +2,10 @@
 
 use crate::link::Link;
 use crate::ports::RingPorts;
-use ntbring_ntb::fabric::{Backend, Fabric};
+use ntbring_ntb::fabric::{Backend, Exposed, Exposure, Fabric};
 use ntbring_ntb::fault::Injector;
 use ntbring_ntb::trace::Record;
-use ntbring_ntb::{LinkState, Side, Vector};
+use ntbring_ntb::{LinkState, NtbError, Side, Vector};
 use std::sync::Arc;
 
 /// A process's access to the ports and links of its host.
@@ -41,6 +41,11 @@ impl Adapters {
     /// Sets the link state that the port on a side reports from now on.
     pub fn set_link(&self, side: Side, state: LinkState) {
         self.fabric.set_link(self.ports.on(side), state);
+    }
+
+    /// Exposes memory of this process to the neighbour on a side, if the device needs that and has room.
+    pub fn expose(&self, side: Side, memory: &Exposed<'_>) -> Result<Option<Box<dyn Exposure>>, NtbError> {
+        self.fabric.expose(self.ports.on(side), memory)
     }
 
     /// Writes the buffered part of the record of accesses.

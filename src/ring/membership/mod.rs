@@ -7,10 +7,12 @@
 //! | `processors` | ranks and cores of this machine |
 //! | `shared` | the memory that the host's processes share |
 //! | `member` | the handle, which consists of these |
+//! | `exposures` | memory of this process that neighbours write through the links |
 //! | `writer` | writing memory of processes on neighbouring hosts |
 //! | `failures` | failures as the process observes them |
 
 mod adapters;
+mod exposures;
 mod failures;
 mod member;
 mod peers;
@@ -18,6 +20,7 @@ mod processors;
 mod shared;
 mod writer;
 
+pub use exposures::HeldSegment;
 pub use member::Membership;
 pub use writer::Writer;
 

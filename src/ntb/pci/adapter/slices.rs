@@ -69,7 +69,7 @@ impl Adapter {
     }
 
     /// Takes `len` bytes of the window, puts memory behind them, and gives them to a job.
-    fn add(
+    pub(super) fn add(
         &self,
         key: u64,
         user: u32,
@@ -144,7 +144,8 @@ impl Adapter {
         }
         let freed = state.ledger.sweep(&self.page);
         for (range, _memory) in &freed {
-            self.unmap(range.offset);
+            let pieces = state.pieces.remove(&range.offset).unwrap_or_default();
+            [range.offset].into_iter().chain(pieces).for_each(|offset| self.unmap(offset));
         }
         if !freed.is_empty() {
             self.publish(state);
@@ -152,7 +153,7 @@ impl Adapter {
     }
 }
 
-fn failure(problem: String) -> NtbError {
+pub(super) fn failure(problem: String) -> NtbError {
     NtbError::Device { device: "pci".into(), problem }
 }
 

@@ -13,6 +13,7 @@ use crate::network::Cable;
 use crate::retry::Retry;
 use ntbring_memory::{OutWindow, Region};
 use ntbring_ntb::{LinkState, PortCaps, PortIndex};
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,6 +73,8 @@ pub(crate) struct State {
     pub(super) has_vanished: bool,
     pub(super) retry: Retry,
     pub ledger: Ledger,
+    /// Offsets in the window at which further memory of slices lies, by the offsets of the slices.
+    pub(super) pieces: HashMap<u64, Vec<u64>>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
     /// Number of times that the link has come up.
     pub(super) epoch: u32,
@@ -148,6 +151,7 @@ impl Adapter {
             has_vanished: false,
             retry: Retry::default(),
             ledger: Ledger::new(size, CONTROL),
+            pieces: HashMap::new(),
             listeners: Vec::new(),
             epoch: 0,
             posted: Vec::new(),
@@ -308,7 +312,8 @@ impl Drop for Adapter {
         self.chip.disable_link();
         self.chip.function().set_bus_master(false);
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let places: Vec<u64> = state.ledger.places().collect();
+        let pieces = state.pieces.drain().flat_map(|(_, pieces)| pieces);
+        let places: Vec<u64> = pieces.chain(state.ledger.places()).collect();
         places.into_iter().chain([0]).for_each(|offset| self.unmap(offset));
         self.scratch.iter().for_each(|offset| self.unmap(*offset));
     }
