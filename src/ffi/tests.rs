@@ -23,11 +23,11 @@ use super::segments::{
     ntbring_segment_create, ntbring_segment_free, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_release,
     ntbring_segment_seal, ntbring_segment_unlock,
 };
+use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::writers::{
     ntbring_is_writable, ntbring_writer_free, ntbring_writer_is_intact, ntbring_writer_open, ntbring_writer_reach,
     ntbring_writer_write,
 };
-use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::*;
 
 /// Compiles only if definition and declaration have the same type.

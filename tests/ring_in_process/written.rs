@@ -54,7 +54,8 @@ fn all_write(layout: &Layout, settings: &Settings, backends: Option<Backends>) -
         let (own, address) = created;
         places.lock().unwrap().insert(rank.rank, address);
         rank.barrier()?;
-        let addresses: Vec<SegmentAddress> = (0..layout.size() as u32).map(|rank| places.lock().unwrap()[&rank]).collect();
+        let addresses: Vec<SegmentAddress> =
+            (0..layout.size() as u32).map(|rank| places.lock().unwrap()[&rank]).collect();
         let mut rng = fastrand::Rng::with_seed(rank.rank.into());
         let mut opened = Vec::new();
         for dest in (0..layout.size() as u32).filter(|&dest| rank.endpoint.is_writable(dest)) {

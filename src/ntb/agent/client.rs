@@ -1,16 +1,14 @@
 //! The backend of ranks over the agent of their host.
 
-use crate::segments::{self, SegmentWay};
 use crate::message::{receive, send, Reply, Request, VERSION};
+use crate::segments::{self, SegmentWay};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{connect, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockType, UnixAddr};
 use nix::sys::time::{TimeVal, TimeValLike};
 use ntbring_host::FileTag;
 use ntbring_memory::{Mapping, OutWindow, Region};
-use ntbring_ntb::fabric::{
-    Backend, Bells, Exposed, Exposure, Fabric, FabricAddress, OpenPort, PortAddress, Windows,
-};
+use ntbring_ntb::fabric::{Backend, Bells, Exposed, Exposure, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::software::{Registers, SoftVector, PAGE};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector, DOORBELLS};
 use ntbring_pci::measure::LinkMeasurement;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const EXPOSED_MAX: usize = 64;
 const OPENED_MAX: usize = 1024;
 
-/// What a process has exposed and opened.
+/// The exposed and opened memory of a process.
 pub struct ProcessMemory {
     /// True if the agent carries out the writes of all processes: it does not do so for such memory.
     relays: bool,
@@ -53,7 +53,9 @@ impl ProcessMemory {
                 }
                 let exposed = match self.relays {
                     true => None,
-                    false => job.expose_memory(index, token, (file, offset), size, backed).map_err(|e| e.to_string())?,
+                    false => {
+                        job.expose_memory(index, token, (file, offset), size, backed).map_err(|e| e.to_string())?
+                    }
                 };
                 let is_exposed = exposed.is_some();
                 self.exposed.extend(exposed.map(|memory| ((port, token), memory)));

@@ -8,9 +8,7 @@ use crate::segments::CableGrant;
 use crate::slice::{Grant, SlicePort};
 use ntbring_host::FileTag;
 use ntbring_memory::OutWindow;
-use ntbring_ntb::fabric::{
-    Backend, Bells, Exposed, Exposure, Fabric, FabricAddress, OpenPort, PortAddress, Windows,
-};
+use ntbring_ntb::fabric::{Backend, Bells, Exposed, Exposure, Fabric, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::software::{Bank, SoftVector};
 use ntbring_ntb::{LinkState, NtbError, PortCaps, PortIndex, Vector};
 use std::io;

@@ -1,7 +1,7 @@
 //! Memory of processes of a job, which processes of the neighbours write directly where a cable leads to them.
 
-use crate::address::slice_key;
 use crate::adapter::{Adapter, ExposedMemory, SliceUse};
+use crate::address::slice_key;
 use crate::job::Allotment;
 use crate::slice::Grant;
 use ntbring_memory::OutWindow;

@@ -49,7 +49,9 @@ impl Membership {
         let mut exposures = Vec::new();
         if let Some((file, offset)) = segment.file().filter(|_| self.policy().stores_directly()) {
             let memory = Exposed { token: segment.token(), file, offset, size: segment.size(), backed };
-            for side in self.links().into_iter().flatten().filter(|link| link.port.caps().segments).map(|link| link.side) {
+            for side in
+                self.links().into_iter().flatten().filter(|link| link.port.caps().segments).map(|link| link.side)
+            {
                 exposures.extend(self.adapters.expose(side, &memory)?);
             }
         }

@@ -7,7 +7,7 @@ use ntbring_memory::{ForeignBytes, OutWindow};
 use ntbring_ntb::{NtbError, Port};
 use std::sync::Arc;
 
-/// A segment of a process on a neighbouring host, for writing. What is written crosses the link that also carries this
+/// A segment of a process on a neighbouring host, for writing. The writes cross the link that also carries this
 /// host's packets to that host, in order with them.
 pub struct Writer {
     window: OutWindow,

@@ -37,7 +37,7 @@ pub enum Placement {
     Hosts(usize),
     /// Opposite hosts of a ring of four: requests pass a host between.
     Opposite,
-    /// Two hosts without shortcuts: requests, as between machines.
+    /// Two hosts without shortcuts, as between machines: puts are stores, everything else are requests.
     Apart,
 }
 
@@ -60,7 +60,7 @@ impl Placement {
         }
     }
 
-    /// Returns true if PEs are reached by requests, which only exists on a ring.
+    /// Returns true if PEs are reached over links, which only exists on a ring.
     pub fn is_far(self) -> bool {
         !matches!(self, Self::Hosts(_))
     }
