@@ -63,7 +63,7 @@ fn keep_waiting(world: &World, memory: Memory, holds: &mut dyn FnMut() -> bool) 
             continue;
         }
         world.link.rest();
-        world.sleepers.tell(world, || world.segment(memory).sleep(SLEEP_US, &mut || holds()));
+        world.sleepers.tell(world, memory, || world.segment(memory).sleep(SLEEP_US, &mut || holds()));
         world.link.poll();
     }
 }

@@ -53,7 +53,12 @@ pub unsafe fn get(world: &World, ctx: Ctx, peer: &Peer, from: Place, dest: *mut 
 
 /// Returns the request of an atomic operation, whose operands are the first words of `operation`, and its result the
 /// last.
-fn atomic<W: Word>(peer: &Peer, at: Place, op: Option<AtomicOp>, operation: &Arc<Operation>) -> ntbring_remote_t {
+pub(super) fn atomic<W: Word>(
+    peer: &Peer,
+    at: Place,
+    op: Option<AtomicOp>,
+    operation: &Arc<Operation>,
+) -> ntbring_remote_t {
     let mut request = request(peer.pe, &peer.addresses[at.memory as usize], at.at, W::SIZE);
     request.action = if op.is_some() { NTBRING_REMOTE_ATOMIC } else { NTBRING_REMOTE_ATOMIC_SWAP } as u8;
     request.op = match op {

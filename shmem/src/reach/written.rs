@@ -4,17 +4,17 @@
 //! earlier may be carried out later, so as long as there is one, puts are requests, too. All operations of a PE on
 //! another one thus happen in the order of the calls, as they do on far PEs.
 
+use super::far;
 use super::link::request;
 use super::operation::Operation;
+use super::AtomicOp;
 use crate::abi::*;
 use crate::fail;
+use crate::handles::Ctx;
 use crate::world::{Memory, Peer, Place, World};
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-
-/// Largest put for whose sake a PE that sleeps is woken, bytes. PEs wait for words.
-const WAKES_MAX: usize = 4096;
 
 /// Stores `len` bytes at a place of a PE. Returns false if that is not possible, or not now.
 ///
@@ -23,8 +23,7 @@ const WAKES_MAX: usize = 4096;
 #[inline]
 pub unsafe fn put(world: &World, peer: &Peer, to: Place, source: *const u8, len: usize) -> bool {
     let Some(writer) = peer.writer(to.memory).filter(|writer| writer.has(to.at, len)) else { return false };
-    let is_preceded = peer.requests.load(Ordering::Acquire) != 0;
-    if is_preceded || len <= WAKES_MAX && world.sleepers.is_asleep(world, peer.pe) {
+    if peer.requests.load(Ordering::Acquire) != 0 {
         return false;
     }
     // SAFETY: the place lies in the segment (checked), and the caller guarantees the source.
@@ -33,7 +32,21 @@ pub unsafe fn put(world: &World, peer: &Peer, to: Place, source: *const u8, len:
     if to.memory != Memory::Control {
         peer.is_stored_to.store(true, Ordering::Release);
     }
+    if world.sleepers.is_to_be_woken(world, peer, to.memory) {
+        wake(world, peer, to.memory);
+    }
     true
+}
+
+/// Wakes the threads of a PE that sleep until memory of a kind changes, by a request that changes nothing. Later stores may
+/// overtake it. The default context waits for its answer.
+#[cold]
+#[inline(never)]
+fn wake(world: &World, peer: &Peer, memory: Memory) {
+    let operation = Operation::new([ptr::null(), world.contexts.pending(Ctx::DEFAULT)], [0; 3]);
+    let at = Place { memory, at: 0 };
+    // SAFETY: operands and result lie in the operation, which lives until its end.
+    unsafe { world.link.begin(far::atomic::<u64>(peer, at, Some(AtomicOp::Or), &operation), &operation) };
 }
 
 /// Waits until all stores have arrived. Ends the program if a link that they have crossed was down.

@@ -67,6 +67,14 @@ pub fn join(name: &'static str, number: u32) {
     let far = far(endpoint, &peers);
     let base = |memory: Memory| own.segments[memory as usize].as_ref().map_or(0, Segment::base);
     let block_max = open_mailboxes(&job, endpoint, &cards);
+    if settings.debug {
+        peers.iter().filter_map(|peer| Some((peer.pe, peer.writer(Memory::Heap)?))).for_each(|(pe, heap)| {
+            fail::say(&format!(
+                "puts to the first {} bytes of the heap of PE {pe} are stores through the link",
+                heap.reach()
+            ));
+        });
+    }
     let own_memory = own.describe();
     let written = peers.iter().filter(|peer| peer.writer(Memory::Control).is_some()).map(|peer| peer.pe).collect();
     let world = World {
@@ -297,6 +305,7 @@ fn map(job: &Job, endpoint: *mut ntbring_endpoint_t, own: &Symmetric, cards: &[C
             writers: [const { None }; MEMORIES],
             is_stored_to: AtomicBool::new(false),
             requests: AtomicU64::new(0),
+            woken: AtomicU64::new(0),
             addresses: std::array::from_fn(|memory| cards[pe].address(memory)),
             host: job.host_of[pe],
         };

@@ -43,6 +43,8 @@ pub struct Peer {
     pub is_stored_to: AtomicBool,
     /// Number of requests to the PE that are not answered, if it has writers.
     pub requests: AtomicU64,
+    /// The latest sleep of the PE from which this one has woken it.
+    pub woken: AtomicU64,
     /// Addresses of its segments, by kind.
     pub addresses: [ntbring_segment_address_t; MEMORIES],
     /// Number of its host.

@@ -1,23 +1,25 @@
 //! Sleepers among PEs that write each other's memory without being able to read it: a PE whose thread is about to sleep
-//! tells that to the PEs which may store into its memory. While a PE sleeps, the others send requests in place of small
-//! stores, and its host wakes it when it carries them out.
+//! tells that to the PEs which may store into its memory. After the first store into that memory they send a request, and
+//! the host of the sleeper wakes it when it carries that out.
 //!
 //! The word that tells it may arrive after another PE has looked at it. The sleeper then finds what was stored when it
 //! wakes by itself, as it does after each short sleep.
 
-use super::{Memory, World};
+use super::{Memory, Peer, World};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Size of a word, bytes.
+/// Size of a word, bytes. It is 0 if no thread sleeps; otherwise its lowest bits are the kind of memory for which the
+/// latest one waits, and the others the number of the sleep.
 const WORD: usize = 8;
+const MEMORY_BITS: u32 = 2;
 
 /// The state of a PE.
 pub struct Sleepers {
     /// Offset of the words of all PEs in the control memory of each.
     at: usize,
-    /// Number of this PE's threads that sleep.
-    threads: Mutex<u64>,
+    /// Number of this PE's threads that sleep, and of sleeps that have begun.
+    threads: Mutex<(u32, u64)>,
 }
 
 impl Sleepers {
@@ -28,40 +30,43 @@ impl Sleepers {
 
     /// Creates the state of a PE whose words lie at an offset of its control memory, and are 0.
     pub fn new(at: usize) -> Sleepers {
-        Sleepers { at, threads: Mutex::new(0) }
+        Sleepers { at, threads: Mutex::new((0, 0)) }
     }
 
-    /// Runs `sleep`, before and after which the PEs that may store into this PE's memory are told of it.
-    pub fn tell(&self, world: &World, sleep: impl FnOnce()) {
+    /// Runs `sleep`, which ends if memory of a kind changes. The PEs that may store there are told of it before and after.
+    pub fn tell(&self, world: &World, memory: Memory, sleep: impl FnOnce()) {
         if world.written.is_empty() {
             return sleep();
         }
-        let tell = |threads: u64| {
+        let tell = |word: u64| {
             for writer in world.written.iter().filter_map(|&pe| world.peers[pe].writer(Memory::Control)) {
                 // SAFETY: the word is a local. Its place is no other PE's.
-                unsafe { writer.write(self.at + world.me * WORD, std::ptr::from_ref(&threads).cast(), WORD) };
+                unsafe { writer.write(self.at + world.me * WORD, std::ptr::from_ref(&word).cast(), WORD) };
             }
         };
         let threads = || self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut before = threads();
-        *before += 1;
-        if *before == 1 {
-            tell(1);
+        {
+            let mut before = threads();
+            *before = (before.0 + 1, before.1 + 1);
+            tell(before.1 << MEMORY_BITS | memory as u64);
         }
-        drop(before);
         sleep();
         let mut after = threads();
-        *after -= 1;
-        if *after == 0 {
+        after.0 -= 1;
+        if after.0 == 0 {
             tell(0);
         }
     }
 
-    /// Returns true if a PE has told that it sleeps.
+    /// Returns true if a PE into whose memory this PE has stored is to be woken: it has told that it sleeps until that
+    /// memory changes, and this is the first time that this function is called for that sleep.
     #[inline]
-    pub fn is_asleep(&self, world: &World, pe: usize) -> bool {
-        let word = world.control_base + self.at + pe * WORD;
+    pub fn is_to_be_woken(&self, world: &World, peer: &Peer, memory: Memory) -> bool {
+        let word = world.control_base + self.at + peer.pe * WORD;
         // SAFETY: an aligned word of this PE's control memory, which is accessed atomically only.
-        unsafe { AtomicU64::from_ptr(word as *mut u64) }.load(Ordering::Relaxed) != 0
+        let word = unsafe { AtomicU64::from_ptr(word as *mut u64) }.load(Ordering::Relaxed);
+        word != 0
+            && word & ((1 << MEMORY_BITS) - 1) == memory as u64
+            && peer.woken.swap(word, Ordering::Relaxed) != word
     }
 }

@@ -30,6 +30,11 @@ impl Writer {
         }
     }
 
+    /// Returns the number of bytes from the start of the segment that can be written.
+    pub fn reach(&self) -> usize {
+        self.reach
+    }
+
     /// Returns true if the `len` bytes at `offset` can be written.
     #[inline]
     pub fn has(&self, offset: usize, len: usize) -> bool {

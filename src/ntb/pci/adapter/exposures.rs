@@ -50,6 +50,10 @@ impl Adapter {
         };
         match self.add(key, user, len, map) {
             Ok((range, _)) => {
+                log::debug!(
+                    "port {}: {len} bytes of a process, of which {backed} exist, are behind the window",
+                    self.port
+                );
                 let adapter = self.clone();
                 Ok(Some(ExposedMemory { adapter, key, range, memory: region, backed: Mutex::new(backed) }))
             }
