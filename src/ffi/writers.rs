@@ -54,7 +54,7 @@ pub unsafe extern "C" fn ntbring_writer_open(
         };
         // SAFETY: not null, and the caller guarantees writable memory.
         unsafe { *opened = Box::into_raw(Box::new(writer)).cast() };
-        Ok(NTBRING_OK as i32)
+        Ok(NTBRING_SOME as i32)
     })
 }
 

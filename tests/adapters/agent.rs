@@ -2,10 +2,11 @@
 
 use super::common::models::{Model, ModelRing};
 use ntbring_agent::{AgentBackend, Policy, Server};
-use ntbring_ntb::fabric::{Backend, FabricAddress, OpenPort, PortAddress, Windows};
+use ntbring_host::Segment;
+use ntbring_ntb::fabric::{Backend, Exposed, FabricAddress, OpenPort, PortAddress, Windows};
 use ntbring_ntb::{PortIndex, PortList};
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -299,4 +300,39 @@ fn a_group_that_does_not_exist_is_named() {
     let policy = Policy { relays: false, group: Some("no-such-group".into()) };
     let error = Server::new(&directory.path().join("agent.sock"), ring.adapters(0), &policy).err().unwrap();
     assert!(error.to_string().contains("there is no group no-such-group"), "{error}");
+}
+
+#[test]
+fn memory_of_a_process_is_exposed_until_it_is_withdrawn() {
+    let directory = tempfile::tempdir().unwrap();
+    for (model, relays) in [(Model::Skx, false), (Model::Skx, true), (Model::Ivshmem, false)] {
+        let ring = ModelRing::new(model, 2, 1 << 20);
+        let (agents, before) = (agents(&ring, 2, directory.path(), relays), ring.free());
+        let fabrics: Vec<_> = agents.iter().map(|agent| agent.create(WINDOWS).unwrap()).collect();
+        let [zero, one, ..] = PortIndex::ALL;
+        let expose = |file: BorrowedFd, offset: u64, size: u64| {
+            fabrics[0].expose(one, &Exposed { token: 1 << 40, file, offset, size, backed: 5000 })
+        };
+        let memory = Segment::create(Path::new("/dev/shm"), 64 << 10).unwrap().0;
+        let (file, offset) = memory.file().unwrap();
+        assert!(expose(file, offset, 64 << 10).unwrap().is_none(), "the port is not open, so its way is not known");
+        let _port = fabrics[0].port(one, &PortAddress { host: fabrics[1].address(), port: zero }).unwrap();
+        let free = ring.free();
+        let Some(exposed) = expose(file, offset, 64 << 10).unwrap() else {
+            assert!(relays || model == Model::Ivshmem);
+            continue;
+        };
+        assert!(!relays && model == Model::Skx && ring.free() + (64 << 10) == free);
+        exposed.grow(64 << 10).unwrap();
+        let twice = error(expose(file, offset, 64 << 10));
+        assert!(twice.contains("already"), "{twice}");
+        drop(exposed);
+        until("the memory is withdrawn", || ring.free() == free);
+        assert!(expose(file, offset, 68 << 10).unwrap().is_none(), "the file is shorter");
+        let disk = std::fs::File::open(env!("CARGO_MANIFEST_DIR").to_string() + "/Cargo.toml").unwrap();
+        assert!(expose(disk.as_fd(), 0, 4096).unwrap().is_none(), "it is no memory");
+        assert!(expose(file, 100, 4096).unwrap().is_none(), "only whole pages are exposed");
+        drop((fabrics, _port, agents));
+        until("the process has ended", || ring.free() == before);
+    }
 }

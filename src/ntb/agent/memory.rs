@@ -48,14 +48,12 @@ impl ProcessMemory {
                 let job = jobs.get(&address.key).ok_or("the process has no windows with this address")?;
                 let index = PortIndex::new(port).ok_or("there is no such port")?;
                 let [file] = <[OwnedFd; 1]>::try_from(files).map_err(|_| "one descriptor is needed")?;
-                if self.exposed.len() >= EXPOSED_MAX || self.exposed.contains_key(&(port, token)) {
-                    return Err(format!("the process exposes this memory, or {EXPOSED_MAX} others already"));
+                if self.exposed.contains_key(&(port, token)) {
+                    return Err("the process exposes this memory already".into());
                 }
-                let exposed = match self.relays {
+                let exposed = match self.relays || self.exposed.len() >= EXPOSED_MAX {
                     true => None,
-                    false => {
-                        job.expose_memory(index, token, (file, offset), size, backed).map_err(|e| e.to_string())?
-                    }
+                    false => job.expose_memory(index, token, (file, offset), size, backed),
                 };
                 let is_exposed = exposed.is_some();
                 self.exposed.extend(exposed.map(|memory| ((port, token), memory)));

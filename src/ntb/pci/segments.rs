@@ -23,8 +23,8 @@ impl Allotment {
         (file, offset): (OwnedFd, u64),
         size: u64,
         backed: u64,
-    ) -> Result<Option<ExposedMemory>, NtbError> {
-        let Some(adapter) = self.cable(port) else { return Ok(None) };
+    ) -> Option<ExposedMemory> {
+        let adapter = self.cable(port)?;
         adapter.expose((slice_key::of(token, port), self.user()), (file, offset), size, backed)
     }
 

@@ -46,13 +46,14 @@ impl Membership {
     /// Exposes a segment of this process, of which `backed` bytes are allocated, to the neighbours whose processes may
     /// write it directly.
     pub fn expose(&self, segment: Segment, backed: u64) -> Result<HeldSegment, NtbError> {
-        let mut exposures = Vec::new();
+        let (topology, host, mut exposures) = (self.topology(), self.host(), Vec::new());
         if let Some((file, offset)) = segment.file().filter(|_| self.policy().stores_directly()) {
             let memory = Exposed { token: segment.token(), file, offset, size: segment.size(), backed };
-            for side in
-                self.links().into_iter().flatten().filter(|link| link.port.caps().segments).map(|link| link.side)
-            {
-                exposures.extend(self.adapters.expose(side, &memory)?);
+            for link in self.links().into_iter().flatten().filter(|link| link.port.caps().segments) {
+                // In a ring of two hosts, each writes the other by one of the two links.
+                if topology.direction(link.neighbour(), host) == link.side().opposite() {
+                    exposures.extend(self.adapters.expose(link.side(), &memory)?);
+                }
             }
         }
         Ok(HeldSegment { segment, exposures })

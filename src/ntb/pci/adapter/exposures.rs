@@ -7,6 +7,7 @@ use crate::memory::SharedMemory;
 use ntbring_memory::Region;
 use ntbring_ntb::fabric::Exposure;
 use ntbring_ntb::NtbError;
+use std::fmt::Display;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,42 +27,34 @@ pub struct ExposedMemory {
 
 impl Adapter {
     /// Takes a range of the window for at most `size` bytes at `offset` of a process's file, the offset a multiple of a page,
-    /// and puts those of the first `backed` bytes behind it for which there is room. None if there is none.
+    /// and puts those of the first `backed` bytes behind it for which there is room. None if there is none, or if the memory
+    /// cannot be behind a window; the log says why.
     pub fn expose(
         self: &Arc<Self>,
         (key, user): (u64, u32),
         (file, offset): (OwnedFd, u64),
         size: u64,
         backed: u64,
-    ) -> Result<Option<ExposedMemory>, NtbError> {
+    ) -> Option<ExposedMemory> {
         let pages = |bytes: u64| bytes.checked_next_multiple_of(PAGE).unwrap_or(0);
         let len = (self.free() / SHARE / PAGE * PAGE).min(pages(size));
         let backed = pages(backed).min(len);
         if self.has_own_memory() || backed == 0 || offset % PAGE != 0 {
-            return Ok(None);
+            return None;
         }
-        let memory = SharedMemory::of_process(File::from(file), offset, len);
-        let memory = Arc::new(memory.map_err(|error| failure(format!("memory of a process: {error}")))?);
-        let region = memory.region().clone();
+        let refused = |error: &dyn Display| {
+            log::info!("port {}: memory of a process is not behind the window: {error}", self.port);
+        };
+        let memory = SharedMemory::of_process(File::from(file), offset, len).map_err(|error| refused(&error)).ok()?;
+        let (region, memory) = (memory.region().clone(), Arc::new(memory));
         let map = |range: Range| {
             let first = region.part(0, backed as usize);
             self.chip().function().map_memory(&first, self.iova + range.offset)?;
             Ok(memory)
         };
-        match self.add(key, user, len, map) {
-            Ok((range, _)) => {
-                log::debug!(
-                    "port {}: {len} bytes of a process, of which {backed} exist, are behind the window",
-                    self.port
-                );
-                let adapter = self.clone();
-                Ok(Some(ExposedMemory { adapter, key, range, memory: region, backed: Mutex::new(backed) }))
-            }
-            Err(error) => {
-                log::info!("port {}: memory of a process is not behind the window: {error}", self.port);
-                Ok(None)
-            }
-        }
+        let (range, _) = self.add(key, user, len, map).map_err(|error| refused(&error)).ok()?;
+        log::debug!("port {}: {len} bytes of a process, of which {backed} exist, are behind the window", self.port);
+        Some(ExposedMemory { adapter: self.clone(), key, range, memory: region, backed: Mutex::new(backed) })
     }
 }
 
