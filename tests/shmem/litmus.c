@@ -6,18 +6,25 @@ static long first, second, array[WORDS], ready;
 static uint64_t signals[2], answer;
 static shmem_ctx_t context;
 
-/* PE `me` writes to `target` and is written to by `from`, all PEs at once. */
-static void in_stream(long rounds, int target, int context_too) {
+enum { DEFAULT, CONTEXT, ATOMIC, ATOMIC_SET, KINDS };
+
+/* PE `me` writes to `target` and is written to, all PEs at once. `kind` says how the first word is written. */
+static void in_stream(long rounds, int target, int kind) {
     first = second = 0;
     shmem_barrier_all();
     long seen = 0;
     for (long r = 1; r <= rounds || seen < rounds; r++) {
-        if (r <= rounds && context_too) {
+        if (r <= rounds && kind == CONTEXT) {
             shmem_ctx_long_p(context, &first, r, target);
             shmem_ctx_fence(context);
             shmem_ctx_long_p(context, &second, r, target);
         } else if (r <= rounds) {
-            shmem_long_p(&first, r, target);
+            if (kind == ATOMIC)
+                shmem_long_atomic_inc(&first, target);
+            else if (kind == ATOMIC_SET)
+                shmem_long_atomic_set(&first, r, target);
+            else
+                shmem_long_p(&first, r, target);
             shmem_fence();
             shmem_long_p(&second, r, target);
         }
@@ -79,8 +86,8 @@ int main(int argc, char **argv) {
     CHECK_EQ(shmem_ctx_create(SHMEM_CTX_PRIVATE, &context), 0);
     for (int shift = 1; shift < pes || shift == 1; shift = shift == 1 && pes > 3 ? pes / 2 : pes) {
         int target = (me + shift) % pes, from = (me + pes - shift % pes) % pes;
-        in_stream(rounds, target, 0);
-        in_stream(rounds, target, 1);
+        for (int kind = 0; kind < KINDS; kind++)
+            in_stream(rounds, target, kind);
         for (int kind = 0; kind < 4; kind++) {
             in_turn(rounds / 8, target, from, kind, 1);
             in_turn(rounds / 8, target, from, kind, WORDS);
